@@ -14,12 +14,10 @@ from latpcap.findings.schema import Finding, Harmful
 def test_a_template_writes_times_counts_and_plurals(monkeypatch: pytest.MonkeyPatch) -> None:
     made = {"one": "{n} {n:lookup|lookups}, {span_ms}, {took_ms:s}, {name}"}
     monkeypatch.setitem(words.CATALOGUES, "en", made)
-    assert (
-        words.say("one", {"n": 1, "span_ms": 5036.2, "took_ms": 12.0, "name": "a"}) == "1 lookup, 5,036 ms, 12.0 ms, a"
-    )
+    assert words.say("one", n=1, span_ms=5036.2, took_ms=12.0, name="a") == "1 lookup, 5,036 ms, 12.0 ms, a"
     many = {"n": 1200, "span_ms": (1002.4, 7134.0), "took_ms": (1000.0, 61000.0), "name": "b"}
-    assert words.say("one", many) == "1,200 lookups, 1,002-7,134 ms, 1.00-61.00 s, b"
-    assert words.fix("one", many) is None
+    assert words.say("one", **many) == "1,200 lookups, 1,002-7,134 ms, 1.00-61.00 s, b"
+    assert words.fix("one", **many) is None
 
 
 def test_every_catalogue_has_the_same_sentences() -> None:

@@ -19,8 +19,9 @@ from simulator import Script, record
 
 import latpcap as lp
 from latpcap import arrays, findings
-from latpcap.findings import fixes, gain, quality
+from latpcap.findings import quality
 from latpcap.vocabulary import CAUSES, OWNERS, STALL
+from latpcap.words import say
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 CLIPS = sorted((SAMPLES / "clips").glob("*.pcap"))
@@ -69,7 +70,7 @@ def test_findings_agree_with_the_tables(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "knob"),
     [
         (b"Werkzeug/3.0", " (Werkzeug: disable_nagle_algorithm = True in the request handler's class)"),
         (b"Apache/2.4.6", " (Apache httpd sets it by itself: is a proxy in front?)"),
@@ -80,13 +81,13 @@ def test_findings_agree_with_the_tables(path: Path) -> None:
     ],
     ids=lambda value: value.decode("ascii", "replace").strip() if isinstance(value, bytes) else "",
 )
-def test_the_fix_is_said_in_the_servers_words(name: bytes, words: str) -> None:
+def test_the_fix_names_the_servers_own_setting(name: bytes, knob: str) -> None:
     """The sample with another name in its Server header: its knob where it is known, general words where it is not."""
     capture = lp.read((SAMPLES / "nginx-latency.pcap").read_bytes().replace(b"nginx/1.22.1", name))
     named = {s for s in capture.arrow("streams")["server_software"].to_pylist() if s}
     assert named == ({name.decode().strip()} if name.strip() else set())
-    words = words if named else f" ({fixes.UNNAMED['http']})"
-    assert rows_of(capture)[0]["fix"] == f"TCP_NODELAY on the server{words}, or both parts in one write (writev)"
+    known = knob if named else say("knobs_server_http")
+    assert rows_of(capture)[0]["fix"] == f"TCP_NODELAY on the server{known}, or both parts in one write (writev)"
 
 
 def test_the_stall_of_the_sample() -> None:
@@ -303,7 +304,7 @@ def test_at_worst_only_proven_waits_go_and_without_any_nothing_does() -> None:
     probable = findings.rows({**tables, "causes": doubted})[0]
     assert probable.grade == "probable" and probable.cause == proven.cause
     assert probable.gain_p50_low_ms is not None and probable.gain_p50_low_ms <= (proven.gain_p50_low_ms or 0.0)
-    assert probable.gain_open == gain.NOT_PROVEN and proven.gain_open is None
+    assert probable.gain_open == say("gain_not_proven") and proven.gain_open is None
     assert probable.gain_p50_high_ms is not None and probable.gain_p50_high_ms >= (proven.gain_p50_high_ms or 99.0)
     latency = sorted(e["latency_ms"] for e in tables["exchanges"].to_pylist() if e["complete"])
     assert probable.gain_p50_high_ms >= latency[len(latency) // 2]

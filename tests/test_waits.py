@@ -384,8 +384,8 @@ def test_it_is_the_headline(sentence: str) -> None:
     why = read(WAITS[sentence]).why()
     first = why.findings[0]
     assert first.sentence == sentence, why.headline
-    assert why.headline[1:] == f"{words.say(sentence, first.values or {})}."[1:]
-    assert why.fix == words.fix(sentence, first.values or {})
+    assert why.headline[1:] == f"{words.say(sentence, **(first.values or {}))}."[1:]
+    assert why.fix == words.fix(sentence, **(first.values or {}))
     assert why.to_dict()["findings"][0]["owner"] == first.owner
     assert (first.total_ms or 0) >= 80
 

@@ -228,9 +228,9 @@ class Results:
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
-        from latpcap.findings.making import Asked
+        from latpcap.findings.why import Question
 
-        return self._answered(lambda held: held.why(Asked(slow_ms, server, top)))
+        return self._answered(lambda held: held.why(Question(slow_ms, server, top)))
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page to mail, as `Capture.to_html`; flow graphs need a capture and are not in it."""

@@ -16,9 +16,8 @@ from latpcap import arrays, longarrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
-from latpcap.findings.making import EVERYTHING, Asked, stall_frames
 from latpcap.findings.pushed import COLUMNS, Pushed
-from latpcap.findings.why import Why
+from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
@@ -189,9 +188,9 @@ class Union(View):
             out["filter"] = _STREAM.sub(lambda m: f"tcp.stream eq {self.place(int(m[1]))[1]}", out["filter"])
         return out
 
-    def why(self, asked: Asked = EVERYTHING) -> ArchiveWhy:
+    def why(self, question: Question = EVERYTHING) -> ArchiveWhy:
         """The answer over all captures."""
-        answer = Why.of(self._summed, self._summed, asked=asked)
+        answer = Why.of(self._summed, self._summed, question=question)
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
             typical = overall["typical"]

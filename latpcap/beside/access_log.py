@@ -16,8 +16,8 @@ from typing import NamedTuple
 from latpcap import arrays
 from latpcap.beside.source import CONFIRMS, CONTRADICTS, Beside, lines_of
 from latpcap.errors import LatpcapError
-from latpcap.format import count, ms, percent
 from latpcap.tables import HasTables
+from latpcap.words import say
 
 _LINE = re.compile(
     r'^(?P<client>\S+) \S+ .*?\[(?P<time>[^]]{20,32})\] "(?P<method>[A-Z]+) (?P<target>\S+)[^"]*" (?P<status>\d{3}) '
@@ -70,14 +70,13 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
             lines.popleft()  # before this request, and so before all that end later
         if lines and lines[0].second <= row["end"] + _NEAR_S:
             pairs.append((row["latency_ms"], lines.popleft().took_ms))
-    return _told(pairs, len(rows), len(entries))
+    return _compared(pairs, len(rows), len(entries))
 
 
-def _told(pairs: list[tuple[float, float]], requests: int, entries: int) -> Beside:
+def _compared(pairs: list[tuple[float, float]], requests: int, entries: int) -> Beside:
     numbers: dict[str, float] = {"matched": len(pairs), "requests": requests, "lines": entries}
     if not pairs:
-        says = f"none of {count(entries, 'line')} is about a request of this capture (other clocks, other names?)"
-        return Beside("access_log", (says,), numbers)
+        return Beside("access_log", (say("log_none", n=entries),), numbers)
     import numpy as np
 
     seen, took = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
@@ -86,16 +85,9 @@ def _told(pairs: list[tuple[float, float]], requests: int, entries: int) -> Besi
     spent, inside = float(seen.sum()), float(np.minimum(seen, took).sum())
     share = inside / spent if spent else 0.0
     numbers |= {"p50_ms": middle, "p50_logged_ms": logged, "total_ms": spent, "logged_ms": inside}
-    first = (
-        f"{count(len(pairs), 'line')} of {count(requests, 'request')} found: the server counts p50 {ms(logged)} ms "
-        f"where the capture has {ms(middle)}"
-    )
-    if share >= CONFIRMS:
-        second = f"{percent(share)} of the time passed in the server by its own clock: the program, or what it asks"
-    elif share <= CONTRADICTS:
-        second = f"{percent(1 - share)} of the time passed after the server had written its answer, or before it read"
-    else:
-        second = f"{percent(share)} of the time passed in the server by its own clock, the rest outside it"
+    first = say("log_found", n=len(pairs), of=requests, logged_ms=logged, seen_ms=middle)
+    where = "inside" if share >= CONFIRMS else "outside" if share <= CONTRADICTS else "both"
+    second = say(f"log_{where}", share=1 - share if where == "outside" else share)
     return Beside("access_log", (first, second), numbers)
 
 

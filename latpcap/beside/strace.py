@@ -19,8 +19,8 @@ from typing import Any
 from latpcap import arrays
 from latpcap.beside.source import CONFIRMS, CONTRADICTS, Beside, lines_of
 from latpcap.errors import LatpcapError
-from latpcap.format import count, ms, percent
 from latpcap.tables import HasTables
+from latpcap.words import joined, say
 
 _CALL = re.compile(
     r"^(?:\[pid +(?P<pid>\d{1,10})\] |(?P<bare>\d{1,10}) +)?(?P<time>\d\d:\d\d:\d\d\.\d{1,9}|\d{1,10}\.\d{1,9}) "
@@ -74,7 +74,7 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     pairs, offset = _paired(sockets, streams, starts, whole=calls[0][0] > _DAY_S)
     numbers: dict[str, Any] = {"connections": len(sockets), "matched": len(pairs), "calls": len(calls)}
     if not pairs:
-        return Beside("strace", ("none of the trace's connections is one of this capture",), numbers)
+        return Beside("strace", (say("trace_none"),), numbers)
     numbers["servers"] = sorted({(streams[place]["server"], streams[place]["server_port"]) for _, place in pairs})
     says = [_options(pairs, numbers)]
     says += _dated(capture, pairs, offset, numbers)
@@ -201,15 +201,14 @@ def _ports(row: dict[str, Any]) -> tuple[int, int]:
 def _options(pairs: list[tuple[_Socket, int]], numbers: dict[str, Any]) -> str:
     """What was set on the matched connections."""
     sides = {socket.server for socket, _ in pairs}
-    who = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
-    numbers["side"] = who
-    told = []
+    numbers["side"] = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
+    seen = []
     for option in ("TCP_NODELAY", "TCP_CORK", "TCP_QUICKACK"):
         states = Counter(_state(socket.options.get(option, [])) for socket, _ in pairs)
         numbers[option.lower()] = dict(states)
         if option == "TCP_NODELAY" or set(states) != {"never set"}:
-            told.append(f"{option} " + ", ".join(f"{word} ({hits:,})" for word, hits in states.most_common()))
-    return f"{who}'s sockets of {count(len(pairs), 'connection')}: {'; '.join(told)}"
+            seen.append(f"{option} " + ", ".join(f"{word} ({hits:,})" for word, hits in states.most_common()))
+    return say("trace_options", side=numbers["side"], n=len(pairs), options=joined(seen))
 
 
 def _state(values: list[tuple[float, int]]) -> str:
@@ -276,15 +275,13 @@ def _dated(
         share = held / stalled
         if share <= CONTRADICTS:
             contradicts.append("stall")
-        what = f"of {ms(stalled)} ms of stall, the late bytes lay written in the kernel for {percent(share)}"
-        yield f"{what}: {_verdict(share, 'the trace says the same', 'the program wrote them late, it is no stall')}"
+        yield say(f"trace_held{_verdict(share)}", spent_ms=stalled, share=share)
     if thought:
         share = 1 - late_ms / thought
         if share <= CONTRADICTS:
             contradicts.append("program")
-        what = f"of {ms(thought)} ms of the program's own time, {percent(share)} passed before it wrote"
-        yield f"{what}: {_verdict(share, 'the trace says the same', 'the kernel held what was written')}"
+        yield say(f"trace_late{_verdict(share)}", spent_ms=thought, share=share)
 
 
-def _verdict(share: float, same: str, other: str) -> str:
-    return same if share >= CONFIRMS else other if share <= CONTRADICTS else "the trace says so of a part"
+def _verdict(share: float) -> str:
+    return "" if share >= CONFIRMS else "_not" if share <= CONTRADICTS else "_part"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap.findings import (
-    backend,
     changes,
     connections,
     errors,
@@ -27,6 +26,7 @@ from latpcap.findings import (
     losses,
     one_way,
     openings,
+    proxies,
     pushes,
     quality,
     queue,
@@ -41,12 +41,12 @@ from latpcap.findings import (
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.pushed import Pushed
-from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, schema
+from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import of_stretches, stretches
-from latpcap.vocabulary import BACKEND, PROVEN, STALL, SUSPECTED
+from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,8 +164,7 @@ def rows(
     floods = [e for e in events if e.cause == "syn_flood"]
     moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
     mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
-    found = [_of_event(e) for e in floods] + found + mute
-    found += [_of_event(e) for e in events if e not in floods]
+    found = floods + found + mute + [e for e in events if e not in floods]
     found += trips.found(tables)
     found += setups.before_asking(tables, known)
     if "lookups" in tables:
@@ -301,13 +300,6 @@ def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Seq
     return _Sure(sure, word, tuple(c.check for c in limits))
 
 
-def grade(cause: str, confidence: float) -> Grade:
-    """Which word stands for this confidence? "proven", "probable", "suspected", or "unknown"."""
-    if cause in ("unknown", "capture_gap"):
-        return "unknown"
-    return "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
-
-
 @dataclass(frozen=True)
 class _Options:
     sender: str
@@ -340,7 +332,7 @@ def _mend(
     sure: Grade,
     rival: str,
 ) -> tuple[fixes.Fix, gain.Gain | None]:
-    at = backend.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
+    at = proxies.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
     at = at or item
     software = evidence.software_of(at.server, tables) if at.cause in fixes.IN_ITS_WORDS else None
     spoken = evidence.protocol_of(at, tables) if at.cause in fixes.IN_ITS_WORDS else None
@@ -349,21 +341,10 @@ def _mend(
         at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken, rival=rival, lost=lost
     )
     if item.owner == BACKEND:
-        name = at.server.name if at is not item else backend.ELSEWHERE
-        mend = fixes.Fix(backend.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
+        name = at.server.name if at is not item else proxies.elsewhere()
+        mend = fixes.Fix(proxies.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
     items = ledger.spent(item.server)
     return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
-
-
-def _of_event(event: connections.Event) -> Finding:
-    return Finding(
-        kind="connection", server=event.server, server_port=event.port, cause=event.cause, owner=event.owner,
-        clients=event.clients, client=event.client if event.clients == 1 else None, streams=event.streams,
-        of_streams=event.of, grade=grade(event.cause, event.confidence), confidence=event.confidence, says=event.says,
-        harm="never" if event.waited_ms is not None else None, total_ms=event.waited_ms,
-        rate_per_s=event.rate, worst_stream=event.stream, worst_frames=(event.frame,),
-        filter=f"tcp.stream eq {event.stream}",
-    )  # fmt: skip
 
 
 __all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]

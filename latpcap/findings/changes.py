@@ -24,19 +24,14 @@ def of_options(evidence: pa.Table) -> list[Finding]:
         before, after = row["changed_before"], row["changed_after"]
         waited, left = (after, before) if off else (before, after)
         grade: Grade = "proven" if row["changed_grade"] == "proven" else "probable"
-        now = "wait for ACKs (TCP_NODELAY off)" if off else "wait for no ACKs any more (TCP_NODELAY on)"
         end = endpoint(row["server"], row["server_port"])
-        earlier, later = ("left at once", "waited") if off else ("waited", "left at once")
-        says = (
-            f"from frame {frame:,} on small segments of the {side} of {end} {now}: "
-            f"before it {before:,} {earlier}, from it on {after:,} {later}"
-        )
         found.append(
             Finding(
                 kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
                 client=row["client"], grade=grade, confidence=LIMITS[f"change_{grade}_confidence"], sender=side,
                 nodelay="off" if off else "on", nodelay_seen_off=waited, nodelay_seen_on=left, worst_frames=(frame,),
-                filter=f"frame.number == {frame}", says=says,
+                filter=f"frame.number == {frame}", sentence="option_off" if off else "option_on",
+                values={"frame": frame, "side": side, "server": end, "before": before, "after": after},
             )
         )  # fmt: skip
     return found

@@ -6,11 +6,12 @@ be why nobody is answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, longarrays, words
+from latpcap.findings.schema import Finding, grade
 from latpcap.findings.totals import endpoint, server_keys
 from latpcap.limits import LIMITS
 
@@ -27,28 +28,7 @@ SURE = {"traceroute": "refused", "unreachable": "refused"}
 """What a packet says that came back is as sure as a refusal."""
 
 
-@dataclass(frozen=True)
-class Event:
-    """One kind of happening at one server: how many streams, of how many, and the first of them."""
-
-    cause: str
-    server: str
-    port: int
-    owner: str
-    streams: int
-    of: int
-    clients: int
-    client: str
-    stream: int
-    frame: int
-    rate: float | None
-    says: str
-    confidence: float
-    waited_ms: float | None = None
-    """What their clients waited, where it is known that they wanted an answer: others got one."""
-
-
-def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
+def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
     """What did the connections suffer that no exchange shows? Floods first, then by count.
 
     `probes` says which SYNs ICMP has answered; without it they count as never answered.
@@ -57,7 +37,7 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
 
     seen = _Seen(streams)
     expired, unreachable = (seen.answered_by(probes, word) for word in ("time_exceeded", "unreachable"))
-    found: list[Event] = []
+    found: list[Finding] = []
     floods: list[int] = []
     for server, rows in seen.by_server(seen.half_open):
         flood = _flood(seen, server, rows)
@@ -70,31 +50,21 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Event]:
     answered = seen.answered
     silent = seen.half_open & ~answered & ~expired & ~unreachable & ~seen.cut_off()
     unanswered = silent & quiet & ~seen.deaf()
-    for there, why in (
-        (seen.there(), "the port answered others, so they were dropped on the way, or by a full accept queue"),
-        (~seen.there() & seen.alive(), "the host answered on other ports, so a firewall drops them, or the path did"),
-        (~seen.alive(), "a firewall drops them, or the host is not there"),
+    for there, sentence in (
+        (seen.there(), "unanswered_port"),
+        (~seen.there() & seen.alive(), "unanswered_host"),
+        (~seen.alive(), "unanswered_all"),
     ):
-        mute = _events(seen, "unanswered", "server", unanswered & there, f"SYNs of {{n}} were never answered: {why}")
+        mute = _events(seen, "unanswered", "server", unanswered & there, sentence)
         found += [_outage(seen, event, unanswered & there) for event in mute]
-    says = "SYNs of {n} were answered by routers on the way (ICMP time exceeded): a traceroute"
-    found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, says)]
-    says = "SYNs of {n} were answered by ICMP unreachable: no route, no host or no such port"
-    found += _events(seen, "unreachable", "network", unreachable & seen.half_open, says)
-    says = "{n} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
-    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, says)
+    found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, "traced")]
+    found += _events(seen, "unreachable", "network", unreachable & seen.half_open, "unreachable")
+    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, "half_open")
     refused = (seen.code & SYN != 0) & (seen.code & SYN_ACK == 0) & seen.reset_by("server")
-    says = "{n} were refused with RST: nothing listens on that port"
-    found += _events(seen, "refused", "server", refused, says)
+    found += _events(seen, "refused", "server", refused, "refused")
     for side in ("server", "client"):
-        how = (
-            "it left bytes unread, or gave them up"
-            if side == "server"
-            else "programs that do not wait for the end do so"
-        )
-        says = f"{{n}} were closed by the {side}'s RST: {how}"
-        found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), says)
-    return sorted(found, key=lambda e: (e.cause != "syn_flood", -e.streams, e.server, e.port, e.cause))
+        found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), f"reset_by_{side}")
+    return sorted(found, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
 
 
 class _Seen:
@@ -173,6 +143,11 @@ class _Seen:
         [row] = self._streams.select(["server", "server_port"]).slice(int(self._first[server]), 1).to_pylist()
         return row["server"], row["server_port"]
 
+    def place(self, event: Finding, which: Array) -> int:
+        """The server that a finding about these streams is of."""
+        names = (place for place, _ in self.by_server(which))
+        return next(place for place in names if self.name(place) == (event.server, event.server_port))
+
     def first(self, rows: Array) -> dict[str, Any]:
         """What of these came first: its number, client and frame."""
         firsts = [rows[span][self.frame[rows[span]].argmin()] for span in longarrays.parts(len(rows))]
@@ -200,7 +175,7 @@ def _shared(codes: Array, which: Array) -> Array:
     return _each(known, codes)
 
 
-def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
+def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
     of = int(seen.of[server])
     if len(half_open) < LIMITS["flood_connections"] or len(half_open) < LIMITS["flood_share"] * of:
         return None
@@ -209,56 +184,53 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Event | None:
     rate = len(half_open) / seconds
     if rate < LIMITS["flood_per_s"]:
         return None
-    first, sources = seen.first(half_open), seen.clients(half_open)
+    sources = seen.clients(half_open)
     many = sources >= LIMITS["flood_sources"]
-    answered = int(seen.answered[half_open].sum())
-    whence = f"{sources:,} addresses" if sources > 1 else "1 address"
-    says = (
-        f"SYN flood: {len(half_open):,} of {of:,} connections from {whence} were never completed "
-        f"({rate:,.0f} a second; the server answered {answered:,})"
-    )
     certain = many and rate >= LIMITS["flood_sure_per_s"]
     sure = LIMITS["flood_sure_confidence" if certain else "flood_confidence"]
-    return Event(
-        "syn_flood", *seen.name(server), "client", len(half_open), of, sources, first["client"], first["stream"],
-        first["first_frame"], rate, says, sure,
-    )  # fmt: skip
+    values = {"sources": sources, "rate": rate, "answered": int(seen.answered[half_open].sum())}
+    found = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
+    return replace(found, rate_per_s=rate)
 
 
-def _outage(seen: _Seen, event: Event, unanswered: Array) -> Event:
-    """The same with what clients waited, where the port answered others and most of the connections got nothing."""
-    if event.streams < OUTAGE or 2 * event.streams < event.of or event.streams == event.of:
+def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
+    """It with what clients waited, where the port answered others and most of the connections got nothing."""
+    hit, of = event.streams or 0, event.of_streams or 0
+    if hit < OUTAGE or 2 * hit < of or hit == of:
         return event
-    [place] = {place for place, _ in seen.by_server(unanswered) if seen.name(place) == (event.server, event.port)}
-    mine = unanswered & (seen.server == place)
-    return replace(event, waited_ms=float((seen.end[mine] - seen.start[mine]).sum()) / 1e6)
+    mine = unanswered & (seen.server == seen.place(event, unanswered))
+    return replace(event, harm="never", total_ms=float((seen.end[mine] - seen.start[mine]).sum()) / 1e6)
 
 
-def _traced(seen: _Seen, event: Event, silent: Array) -> Event:
+def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
     """A traceroute, with what became of its other SYNs."""
-    places = [place for place, _ in seen.by_server(seen.half_open) if seen.name(place) == (event.server, event.port)]
-    mine = seen.server == places[0]
+    mine = seen.server == seen.place(event, seen.half_open)
     lost, reached = int((mine & silent).sum()), int((mine & seen.answered).sum())
-    parts = [f"{lost:,} got no answer"] if lost else []
-    parts += [f"{reached:,} reached it"] if reached else []
-    return replace(event, says=f"{event.says}; {', '.join(parts)}") if parts else event
+    parts = [words.say("traced_lost", n=lost)] if lost else []
+    parts += [words.say("traced_reached", n=reached)] if reached else []
+    rest = words.say("and_more").join(parts)
+    return replace(event, values={**(event.values or {}), "rest": words.say("traced_rest", parts=rest) if rest else ""})
 
 
-def _events(seen: _Seen, cause: str, owner: str, which: Array, says: str) -> list[Event]:
-    """One event a server that these streams are of."""
-    found = []
-    for server, rows in seen.by_server(which):
-        (address, port), first, of = seen.name(server), seen.first(rows), int(seen.of[server])
-        count = f"{len(rows):,} of {of:,} connections to {endpoint(address, port)}"
-        words = says
-        if of == 1:
-            count = f"the only connection to {endpoint(address, port)}"
-        if len(rows) == 1 and says.startswith("{n}"):
-            words = says.replace("{n} were", "{n} was")
-        found.append(
-            Event(
-                cause, address, port, owner, len(rows), of, seen.clients(rows), first["client"], first["stream"],
-                first["first_frame"], None, words.format(n=count), LIMITS[f"{SURE.get(cause, cause)}_confidence"],
-            )
-        )  # fmt: skip
-    return found
+def _events(seen: _Seen, cause: str, owner: str, which: Array, sentence: str) -> list[Finding]:
+    """One finding a server that these streams are of."""
+    sure = LIMITS[f"{SURE.get(cause, cause)}_confidence"]
+    return [_event(seen, cause, owner, server, rows, sure, sentence) for server, rows in seen.by_server(which)]
+
+
+def _event(
+    seen: _Seen, cause: str, owner: str, server: int, rows: Array, sure: float, sentence: str,
+    more: Mapping[str, Any] | None = None,
+) -> Finding:  # fmt: skip
+    (address, port), first, of, clients = seen.name(server), seen.first(rows), int(seen.of[server]), seen.clients(rows)
+    many = "only_connection" if of == 1 else "some_connections"
+    values = {
+        "n": len(rows), "of": of, "rest": "",
+        "connections": words.say(many, n=len(rows), of=of, server=endpoint(address, port)), **(more or {}),
+    }  # fmt: skip
+    return Finding(
+        kind="connection", server=address, server_port=port, cause=cause, owner=owner, clients=clients,
+        client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of, grade=grade(cause, sure),
+        confidence=sure, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
+        filter=f"tcp.stream eq {first['stream']}", sentence=sentence, values=values,
+    )  # fmt: skip

@@ -57,7 +57,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
         took = (end - start) / 1e6
         values = {
             "server": endpoint(server, port), "n": len(mine), "of": of, "side": side, "alert": alert,
-            "frame": first["request_first_frame"], "hint": words.say(f"alert_{kind}", {}),
+            "frame": first["request_first_frame"], "hint": words.say(f"alert_{kind}"),
         }  # fmt: skip
         found.append(
             Finding(

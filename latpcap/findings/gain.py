@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
-from latpcap.findings.presentation import SAME, UNSEEN
+from latpcap import arrays, longarrays, words
+from latpcap.findings.presentation import SAME
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import PROVEN, STALL
@@ -46,7 +46,6 @@ class Gain:
 
 AS_IT_IS = "path and programs"
 """The limit where no server's capacity is."""
-NOT_PROVEN = "at worst nothing is won: too little of it is proven"
 STALLS = (STALL, "nagle", "delayed_ack")
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
 """A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
@@ -78,7 +77,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
         low = _percentile(warm, 0.5)
-    doubt = NOT_PROVEN if middle < SAME * now <= high else None
+    doubt = words.say("gain_not_proven") if middle < SAME * now <= high else None
     if loop is None or not loop.closed:
         return Gain(low, high, p99, AS_IT_IS, open=doubt)
     alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
@@ -97,7 +96,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
         if item.cause not in STALLS or doubt:
             # it has served them at the rate of now: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
-            doubt = doubt or (UNSEEN if middle < SAME * now else None)
+            doubt = doubt or (words.say("gain_unseen") if middle < SAME * now else None)
         return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:

@@ -36,10 +36,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
             continue
         ms = np.sort([s[0] for s in seen])
         typical = sorted(seen)[len(seen) // 2]
-        says = (
-            f"the {side} held {len(seen):,} ACKs back ({ms[0]:.1f}-{ms[-1]:.1f} ms) while nobody waited for them: "
-            f"harmless to {endpoint(server, port)}'s exchanges"
-        )
+        values = {"side": side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1])}
         found.append(
             Finding(
                 kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
@@ -48,7 +45,8 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
                 p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
                 typical_ms=typical[0], typical_frames=(typical[1],),
-                filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}", says=says,
+                filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}",
+                sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
             )
         )  # fmt: skip
     return found

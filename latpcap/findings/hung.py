@@ -67,7 +67,7 @@ def path_mtu(
     for (server, port, by_client, word), several in groups.items():
         case, values, grade = max(several, key=lambda one: one[1]["span_ms"])
         one_client = len({c.client for c, *_ in several}) == 1
-        there = (case.client if one_client else words.say("clients", {}), endpoint(server, port))
+        there = (case.client if one_client else words.say("clients"), endpoint(server, port))
         sender, receiver = there if by_client else there[::-1]
         values = {**values, "sender": sender, "receiver": receiver, "n": len(several)}
         mine = [c for c, *_ in several]
@@ -159,7 +159,7 @@ def after_idling(
             **values, "server": endpoint(server, port), "n": len(several), "name": worst.name, "frame": worst.frame,
             "idle_ms": (min(idle), max(idle)) if several_ms else min(idle),
             "timer": _timer(min(idle), exact=word == "keepalive_race"),
-            "least": words.say("timer_least", {"longest_ms": longest}) if longest else "",
+            "least": words.say("timer_least", longest_ms=longest) if longest else "",
         }  # fmt: skip
         owner = "server" if word == "keepalive_race" else "network"
         grade: Grade = "proven" if word == "keepalive_race" else "probable"
@@ -209,7 +209,7 @@ def _timer(idle_ms: float, *, exact: bool) -> str:
     idle, near = idle_ms / 1000, LIMITS["timer_near_share"]
     least = 1 - near if exact else 1.0  # the close itself was seen, or only that it had come before
     fits = [seconds for seconds in TIMERS_S if seconds * least <= idle <= seconds * (1 + near)]
-    return words.say("timer_like", {"whose": words.say(f"timer_{fits[-1]}", {})}) if fits else ""
+    return words.say("timer_like", whose=words.say(f"timer_{fits[-1]}")) if fits else ""
 
 
 def half_way(
@@ -266,7 +266,7 @@ def _stopped(case: Case, course: Course) -> dict[str, Any] | None:
         "bytes": int((course.seq + course.len)[mine].max()) - begun,
         "span_ms": gap,
         "waited_ms": (end - int(course.time[place])) / MS,
-        "until": words.say(_UNTIL[whose], {}),
+        "until": words.say(_UNTIL[whose]),
     }
 
 

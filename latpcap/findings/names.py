@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypedDict
 from latpcap import arrays
 from latpcap.account.lookups import NEIGHBOUR
 from latpcap.findings import presentation as show
-from latpcap.format import count, ms, printable
+from latpcap.format import printable
 from latpcap.limits import LIMITS
+from latpcap.words import joined, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,22 +77,19 @@ def matters(dns: Lookups) -> bool:
 
 def line(dns: Lookups) -> str:
     """Is it DNS? A sentence that says so, or that it is not."""
-    limit = LIMITS["setup_ms"]
-    rest = f"{dns['unanswered']:,} of {count(dns['lookups'], 'lookup')} unanswered" if dns["unanswered"] else ""
+    limit, lookups, unanswered = LIMITS["setup_ms"], dns["lookups"], dns["unanswered"]
+    rest = say("dns_unanswered", n=unanswered, of=lookups) if unanswered else ""
     if dns["connect_ms"] is not None and dns["connect_ms"] >= limit:
-        where = f"{printable(dns['connect_name'] or '')} (frame {dns['connect_frame']})"
-        says = f"DNS took {ms(dns['connect_ms'])} ms before the connect to {where}"
-    elif dns["max_ms"] is not None and dns["max_ms"] >= limit:
-        where = f"{printable(dns['max_name'] or '')} (frame {dns['max_frame']})"
-        says = f"DNS took {ms(dns['max_ms'])} ms for {where}; no connect here is known to have waited for it"
-    elif dns["max_ms"] is None:
-        which = "the only lookup" if dns["lookups"] == 1 else f"none of {dns['lookups']:,} lookups"
-        return f"{which} got {'no' if dns['lookups'] == 1 else 'an'} answer"
-    else:
-        lookups = count(dns["lookups"] - dns["unanswered"], "lookup")
-        most = f"{ms(dns['max_ms'])} ms"
-        if dns["lookups"] - dns["unanswered"] > 1:
-            most = f"{ms(dns['median_ms'] or 0.0)} ms at the median, {ms(dns['max_ms'])} ms at most"
-        nothing = not rest and dns["max_ms"] < show.SLOW_OTHER_MS
-        says = f"{'it is not DNS: ' if nothing else ''}{lookups} took {most}"
-    return "; ".join(part for part in (says, rest) if part)
+        name, frame = printable(dns["connect_name"] or ""), f"{dns['connect_frame']}"
+        return joined([say("dns_before_connect", took_ms=dns["connect_ms"], name=name, frame=frame), rest])
+    if dns["max_ms"] is not None and dns["max_ms"] >= limit:
+        name, frame = printable(dns["max_name"] or ""), f"{dns['max_frame']}"
+        return joined([say("dns_took", took_ms=dns["max_ms"], name=name, frame=frame), rest])
+    if dns["max_ms"] is None:
+        return say("dns_only_unanswered" if lookups == 1 else "dns_none_answered", n=lookups)
+    took = say(
+        "dns_quick" if lookups - unanswered > 1 else "dns_one_quick",
+        n=lookups - unanswered, median_ms=dns["median_ms"] or 0.0, most_ms=dns["max_ms"],
+    )  # fmt: skip
+    nothing = not rest and dns["max_ms"] < show.SLOW_OTHER_MS
+    return say("dns_is_not_it", took=took) if nothing else joined([took, rest])

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
@@ -56,22 +56,19 @@ def _row(
     ms = np.array([s[0] for s in seen])
     typical = seen[len(seen) // 2]
     sender = seen_side if how == "data" else SIDES[seen_side]
-    what = (
-        "paused {n} times between two segments while it heard from its peer" if how == "data" else "held {n} ACKs back"
-    )
-    told = what.format(n=f"{len(seen):,}")
-    says = (
-        f"the {seen_side} {told} ({ms[0]:.1f}-{ms[-1]:.1f} ms): Nagle on the {sender} and delayed ACKs "
-        f"of the {SIDES[sender]} are suspected; without the {SIDES[seen_side]}'s packets nobody can tell"
-    )
+    values = {
+        "side": seen_side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1]), "sender": sender,
+        "receiver": SIDES[sender], "other": SIDES[seen_side],
+    }  # fmt: skip
     return Finding(
         kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
         held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
         median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
         p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), grade="suspected",
         confidence=LIMITS[f"one_way_{how}_confidence"], limited_by=("one_direction",), sender=sender, nodelay="unknown",
-        delayed_ack="unknown", rival=f"the {sender}'s program pauses between its writes",
-        rival_lost="not ruled out: the other direction is not in the capture", typical_stream=typical[1],
+        delayed_ack="unknown", rival=words.say("rival_pauses", sender=sender),
+        rival_lost=words.say("rival_one_way_lost"), typical_stream=typical[1],
         typical_ms=typical[0], typical_frames=(typical[2], typical[3]),
-        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}", says=says,
+        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}",
+        sentence=f"one_way_{how}", values=values,
     )  # fmt: skip

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
+from latpcap import words
 from latpcap.errors import CaptureError
 from latpcap.findings import presentation as show
-from latpcap.format import count
 from latpcap.reading.packets import packet
 
 if TYPE_CHECKING:
@@ -47,18 +47,16 @@ def of(records: Iterable[Record]) -> tuple[str, str] | None:
     routed = Counter({where: n for (word, where), n in errors.items() if word == "time_exceeded"})
     if routed:
         [(where, answers)] = routed.most_common(1)
-        of = f" of {count(asked[where], 'datagram')}" if asked[where] >= answers else ""
         came = errors["unreachable", where]
-        there = f", {came:,} ended in ICMP unreachable" if came else ""
-        return (
-            "traceroute",
-            f"No TCP: a traceroute to {ip_address(where)} by UDP: routers answered {answers:,}{of}{there}",
-        )
+        return "traceroute", words.say(
+            "trace_by_udp", target=ip_address(where), n=answers,
+            of=words.say("of_datagrams", n=asked[where]) if asked[where] >= answers else "",
+            came=words.say("came_unreachable", n=came) if came else "",
+        )  # fmt: skip
     if not seen:
         return None
     gone = sum(n for (word, _), n in errors.items() if word == "unreachable")
-    told = f"; {count(gone, 'datagram')} answered by ICMP unreachable" if gone else ""
-    return "no_tcp", f"No TCP: {_kinds(seen, total)}{told}"
+    return "no_tcp", words.say("no_tcp_unreachable" if gone else "no_tcp", kinds=_kinds(seen, total), n=gone)
 
 
 def _counted(
@@ -90,12 +88,11 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 
 def _kinds(seen: Counter[str], total: int) -> str:
     """How many frames are of which kind?"""
-    first, *more = seen.most_common(show.MOST_WORDS)
-    some = "the first " if total == show.MOST_OTHERS else ""
-    if first[1] == total:
-        return f"all {some}{total:,} frames are {first[0]}" if total > 1 else f"its one frame is {first[0]}"
-    named = [f"{first[1]:,} {'is' if first[1] == 1 else 'are'} {first[0]}", *(f"{n:,} {word}" for word, n in more)]
-    return f"of {some}{total:,} frames {', '.join(named)}"
+    (kind, number), *more = seen.most_common(show.MOST_WORDS)
+    some = "first_" if total == show.MOST_OTHERS else ""
+    which = f"of_{some}frames" if number < total else f"all_{some}frames" if total > 1 else "one_frame"
+    first = words.say(which, n=number, of=total, kind=kind)
+    return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
 
 
 def _look(record: Record, seen: Counter[str], asked: Counter[bytes], errors: Counter[tuple[str, bytes]]) -> None:
@@ -123,7 +120,7 @@ def _look(record: Record, seen: Counter[str], asked: Counter[bytes], errors: Cou
     if isinstance(inner, dpkt.udp.UDP):
         asked[bytes(layer.dst)] += 1
         ports = [port for port in (inner.sport, inner.dport) if port in UDP_PORTS]
-        word = f"UDP ({UDP_PORTS[min(ports)]} by its port)" if ports else word
+        word = words.say("by_its_port", protocol=UDP_PORTS[min(ports)]) if ports else word
     seen[word] += 1
     quoted = _quoted(inner)
     if quoted is not None:

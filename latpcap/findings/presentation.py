@@ -41,8 +41,8 @@ SAME = 0.9
 """What is left of a latency, or shown of a wait, above this share is the same in words."""
 PATH_OF_WAIT, PATH_OF_RELEASE = 0.05, 0.1
 """The path's share of a wait, and of a release, is said from here on."""
-UNSEEN = "the clients ask again at once: what the server can serve then is not in this capture"
-"""What a closed loop leaves open where its server never was the limit."""
+MOST_PUSHES = 2
+"""So many findings about messages that waited unasked have a line."""
 MOST_WORDS = 4
 """So many methods, and statuses, are named."""
 LEAST_KIND, MOST_ANSWERS = 3, 0.8

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap.findings import fixes, quality, sockets
 from latpcap.findings import presentation as show
 from latpcap.findings.pushed import Held, Pushed
 from latpcap.findings.schema import Finding, Grade
 from latpcap.findings.totals import SIDES, endpoint
-from latpcap.format import count, ms
 from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -23,11 +22,8 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-CALLED = {("websocket", "message"): "WebSocket message", ("mqtt", "PUBLISH"): "MQTT message"}
-"""Pushes by protocol and method; others are called messages of their protocol."""
-UNASKED = {"mqtt": "PUBACK and the like"}
-"""What clients send unasked, by the protocol of the connection."""
-SURE: Mapping[Grade, str] = {"proven": "", "probable": "probably "}
+CALLED = {("websocket", "message"): "push_websocket", ("mqtt", "PUBLISH"): "push_mqtt"}
+"""Pushes by protocol and method: the id of their name; others are called messages of their protocol."""
 
 
 def found(
@@ -81,7 +77,7 @@ def _of(
     nodelay, acks = sockets.nodelay(mine, sender), sockets.delayed_ack(mine, sender)
     timer = sockets.timer(sockets.pool(mine, sender))
     mend = fixes.of_pushes(sender, _software(streams, here), spoken)
-    says = _says(endpoint(server, port), held, rows, int(each.sum()), spoken, SURE[grade])
+    says = _says(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{grade}"))
     return Finding(
         kind="push", server=server, server_port=port, cause=STALL, owner=sender, held_by=SIDES[sender], client=client,
         exchanges=len(rows), of_exchanges=int(each.sum()),
@@ -119,17 +115,17 @@ def _software(streams: pa.Table, here: Array) -> str | None:
     return known[0] if known else None
 
 
-def _says(server: str, held: Held, rows: Array, pushed: int, spoken: str | None, goes: str) -> str:
+def _says(server: str, held: Held, rows: Array, pushed: int, spoken: str | None, sure: str) -> str:
     took, by_client = held.ms[rows], bool(held.by_client[rows[0]])
     late = bool(2 * held.acks_ms[rows].sum() > took.sum())
-    until = f"acknowledgements that the {'server' if by_client else 'client'} held back" if late else "acknowledgements"
-    many = f"{ms(arrays.percentile(took, 0.5))} ms at the median, {ms(float(took.sum()))} ms in all"
-    long = many if len(rows) > 1 else f"{ms(float(took[0]))} ms"
+    side = "client" if by_client else "server"
+    until = words.say(f"acks_held_for_{side}" if late else "acks")
+    median, total = arrays.percentile(took, 0.5), float(took.sum())
+    wait = words.say("push_waits" if len(rows) > 1 else "push_wait", median_ms=median, sum_ms=total)
+    values = {"n": len(rows), "of": pushed, "server": server, "sure": sure, "until": until, "wait": wait}
     if by_client:
-        of = f" ({UNASKED[spoken]})" if spoken in UNASKED else ""
-        times = "once" if len(rows) == 1 else f"{len(rows):,} times"
-        return f"what clients sent to {server} unasked{of} {goes}waited in their kernels for {until}, {times}: {long}"
+        return words.say("unasked_mqtt" if spoken == "mqtt" else "unasked", **values)
     names = {held.names[place] for place in arrays.distinct(held.name[rows]).tolist()}
-    nouns = sorted({CALLED.get(name, f"{name[0]} message") for name in names})
-    what = f"{len(rows):,} of {count(pushed, nouns[0] if len(nouns) == 1 else 'message')} that {server} pushed"
-    return f"{what} {goes}waited in its kernel for {until}: {long}"
+    kinds = sorted({words.say(CALLED.get(name, "push_message"), protocol=name[0], n=pushed) for name in names})
+    kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=pushed)
+    return words.say("pushed", kind=kind, **values)

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap.findings.segments import DATA, Silence, segments
-from latpcap.format import count as counted
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
 from latpcap.vocabulary import SUSPECTED
@@ -24,8 +23,6 @@ SYN_ONLY = 1
 SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
 CODES = ("clock_back", "dropped")
 """Issues that have a check of their own."""
-UNDOUBLE = "editcap -d; of tcpdump -i any: editcap -I 20 -D 100"
-"""A capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ."""
 MS_NS = 1_000_000
 
 
@@ -95,8 +92,7 @@ def _directions(streams: pa.Table) -> list[Check]:
     for _, rows in arrays.sliced(streams):
         client, server = (arrays.numbers(rows, f"{side}_packets") for side in ("client", "server"))
         has += int(((client > 0) & (server > 0)).sum())
-    some = f"{alone:,} of {of:,} streams" if of > 1 else "its one stream"
-    says = f"only one direction was captured of {some}: there nothing is more than suspected"
+    says = words.say("one_direction" if of > 1 else "one_direction_all", n=alone, of=of)
     return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
 
 
@@ -123,15 +119,12 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
     of = len(time) - count
     if not count or count < LIMITS["doubled_some_share"] * of:
         return []
-    seen = f"{count:,} of {of:,} data segments are in the capture twice"
-    if count > of:
-        seen = f"of {of:,} data segments {count:,} copies are in the capture"
+    seen = words.say("copies" if count > of else "twice", n=count, of=of)
     client = data["from_client"]
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
     if not any(twice > LIMITS["doubled_most_share"] * (all_ - twice) for twice, all_ in by_side):
-        return [Check("doubles", count, of, 1.0, f"{seen}: doubled on the path, or by a mirror port")]
-    says = f"{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first ({UNDOUBLE})"
-    return [Check("doubles", count, of, SUSPECTED, says)]
+        return [Check("doubles", count, of, 1.0, words.say("doubled_on_path", seen=seen))]
+    return [Check("doubles", count, of, SUSPECTED, words.say("doubled", seen=seen))]
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
@@ -152,11 +145,7 @@ def _gaps(exchanges: pa.Table) -> list[Check]:
     for word in ("some", "most"):
         if share > LIMITS[f"gaps_{word}_share"]:
             most = LIMITS[f"gaps_{word}_confidence"]
-    some = f"{count:,} of {of:,} exchanges: these are" if of > 1 else "its one exchange: it is"
-    if count == 1 < of:
-        some = f"1 of {of:,} exchanges: it is"
-    says = f"packets, or their ends, are missing from the capture in {some} not judged by what is left"
-    return [Check("capture_gap", count, of, most, says)]
+    return [Check("capture_gap", count, of, most, words.say("gaps" if of > 1 else "gaps_in_one", n=count, of=of))]
 
 
 def _rows(issues: pa.Table) -> list[dict[str, Any]]:
@@ -174,8 +163,7 @@ def _dropped(issues: pa.Table) -> list[Check]:
     count = sum((row["number"] or 0) * row["count"] for row in _coded(issues, "dropped"))
     if not count:
         return []
-    says = f"the interface dropped {counted(count, 'packet')} while capturing: what seems not to be there may have been"
-    return [Check("dropped", count, count, LIMITS["dropped_confidence"], says)]
+    return [Check("dropped", count, count, LIMITS["dropped_confidence"], words.say("dropped", n=count))]
 
 
 def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
@@ -201,13 +189,7 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
             sent += int((skipped + packets)[told].sum())
     if not missing:
         return []
-    one = missing == 1
-    says = (
-        f"at least {missing:,} packet{' was' if one else 's were'} sent and {'is' if one else 'are'} not in the "
-        f"capture (IPv4 identifications skip {'it' if one else 'them'}): lost before this point, or missed by the "
-        "capture"
-    )
-    return [Check("unseen_frames", missing, sent, 1.0, says)]
+    return [Check("unseen_frames", missing, sent, 1.0, words.say("passed_unseen", n=missing))]
 
 
 def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
@@ -228,8 +210,7 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
     inside = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
     spent = float((end - start).sum())
-    longest = max(float(j.gap_ns) for j in jumps) / 1e9
-    says = f"the capture's clock jumped ahead (by up to {longest:.3g} s): the hosts' own time stamps did not"
+    says = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
     most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
     return [Check("clock_ahead", len(jumps), events.count, most, says)]
 
@@ -277,8 +258,7 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
         return []
     of = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
     most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * of else 1.0
-    often = "once" if count == 1 else f"{count:,} times"
-    return [Check("clock", count, of, most, f"time stamps go back {often}: short times are not to be trusted")]
+    return [Check("clock", count, of, most, words.say("clock_back", n=count))]
 
 
 def _starts(streams: pa.Table) -> list[Check]:
@@ -286,8 +266,7 @@ def _starts(streams: pa.Table) -> list[Check]:
     count = int((bits & SYN_SEEN == 0).sum())
     if not count:
         return []
-    says = f"{count:,} of {len(bits):,} streams began before the capture: their MSS and window scale are guessed"
-    return [Check("mid_stream", count, len(bits), 1.0, says)]
+    return [Check("mid_stream", count, len(bits), 1.0, words.say("mid_stream", n=count, of=len(bits)))]
 
 
 def _reading(issues: pa.Table) -> list[Check]:
@@ -296,6 +275,6 @@ def _reading(issues: pa.Table) -> list[Check]:
     for row in _rows(issues):
         if row["code"] in CODES:
             continue
-        says = f"{row['layer']}: {row['reason']}"
+        says = words.say("of_server", server=row["layer"], text=row["reason"])
         found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))
     return found

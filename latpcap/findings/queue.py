@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, longarrays, words
 from latpcap.findings import slow
 from latpcap.findings.schema import Finding
 from latpcap.findings.totals import Server, Spent
-from latpcap.format import count, ms, us
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -133,16 +132,12 @@ def finding(queue: Queue, server: Server) -> Finding:
         median_ms=queue["wait_ms"], grade="probable", confidence=LIMITS["queue_confidence"],
         worst_exchange=queue["exchange"], worst_stream=queue["stream"], worst_frames=(queue["frame"],),
         filter=f"tcp.stream eq {queue['stream']} and frame.number in {{{queue['frame']}}}",
-        rival="requests that share a processor, or a lock, instead of waiting for their turn",
-        rival_lost="not ruled out: both take longer the more others are there", says=says(queue),
+        rival=words.say("rival_sharing"), rival_lost=words.say("rival_sharing_lost"), says=says(queue),
     )  # fmt: skip
 
 
 def says(queue: Queue) -> str:
     """The queue in a sentence."""
     fewest = round(queue["fewest"])
-    return (
-        f"{count(round(queue['ahead']), 'request')} ahead at the median, answered {us(queue['each_us'])} apart: "
-        f"{ms(queue['wait_ms'])} of {ms(queue['think_ms'])} ms of the server's time are probably the wait for those; "
-        f"with {f'{fewest:,}' if fewest else 'none'} ahead it takes {ms(queue['alone_ms'])} ms"
-    )
+    values = {name: queue[name] for name in ("each_us", "wait_ms", "think_ms", "alone_ms")}
+    return words.say("queue" if fewest else "queue_empty", n=round(queue["ahead"]), fewest=fewest, **values)

@@ -14,7 +14,7 @@ from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.totals import endpoint
-from latpcap.format import count, ms
+from latpcap.words import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ def of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool
     found = next(_scan(tables["streams"]), None)
     if found is not None or not alone:
         return found
-    for search in (_icmp(tables), _told(events), _quiet(tables)):
+    for search in (_icmp(tables), _happened(events), _quiet(tables)):
         found = next(search, None)
         if found is not None:
             return found
@@ -54,13 +54,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
     total = int(pings.sum())
     if hit.get("time_exceeded", 0) >= RISING * sum(hit.values()) > 0:
         [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
-        yield (
-            "traceroute",
-            (
-                f"No TCP: a traceroute to {row['dst']} by ICMP: routers answered {hit['time_exceeded']:,} of "
-                f"{count(total, 'echo request')}"
-            ),
-        )
+        yield "traceroute", say("trace_by_icmp", target=row["dst"], n=hit["time_exceeded"], of=total)
         return
     yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answers[pings], words)
 
@@ -72,20 +66,21 @@ def _pings(rtt: Array, answers: Array, words: list[str]) -> str:
     other = {word: int((answers == code).sum()) for code, word in enumerate(words) if word != "echo_reply"}
     came = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(words) if word not in other])])
     lost = len(rtt) - len(came) - sum(other.values())
-    parts = [f"{n:,} answered by ICMP {word.replace('_', ' ')}" for word, n in other.items() if n]
-    parts += [f"{lost:,} without an answer"] if lost else []
+    one = "ping" if len(rtt) == 1 else "pings"
+    parts = [say(f"{one}_icmp", n=n, word=word.replace("_", " ")) for word, n in other.items() if n]
+    parts += [say(f"{one}_lost", n=lost)] if lost else []
     if lost == len(rtt) > 1:
-        parts = ["none answered"]
-    if len(rtt) == 1:
-        parts = [part.removeprefix("1 ") for part in parts]
-    told = (
-        f"No TCP: {count(len(rtt), 'ping')}, {', '.join(parts) or ('answered' if len(rtt) == 1 else 'each answered')}"
-    )
+        parts = [say("pings_none")]
+    values = {
+        "n": len(rtt),
+        "came": say("and_more").join(parts) or say("ping_answered" if len(rtt) == 1 else "pings_all"),
+    }
+    if not len(came):
+        return say("pings", **values)
+    low, high, mean = float(came[0]), float(came[-1]), float(came.mean())
     if len(came) == 1:
-        return f"{told}; round trip {ms(float(came[0]))} ms"
-    if len(came):
-        told += f"; round trips {ms(float(came[0]))} to {ms(float(came[-1]))} ms, {ms(float(came.mean()))} in the mean"
-    return told
+        return say("pings_one_trip", trip_ms=low, **values)
+    return say("pings_trips", low_ms=low, high_ms=high, mean_ms=mean, **values)
 
 
 def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
@@ -118,31 +113,24 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
         return
     mine = (client == who) & np.isin(port, ports) & np.isin(server, hosts)
     shut, nothing = int((mine & refused).sum()), int((mine & failed & ~refused).sum())
-    host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else f"{len(hosts):,} hosts"
-    yield (
-        "scan",
-        (
-            f"A scan: {clients[who]} tried {count(len(ports), 'port')} of {host}: {shut:,} refused, "
-            f"{nothing:,} without an answer, {int(mine.sum()) - shut - nothing:,} answered"
-        ),
-    )
-
-
-def _some(few: int, of: int) -> str:
-    return "its one connection" if of == 1 else f"{few:,} of {of:,} connections"
+    host = f"{servers[int(hosts[0])]}" if len(hosts) == 1 else say("hosts", n=len(hosts))
+    yield "scan", say(
+        "scan", client=clients[who], n=len(ports), host=host, shut=shut, nothing=nothing,
+        answered=int(mine.sum()) - shut - nothing,
+    )  # fmt: skip
 
 
 _FIRST = ("traceroute", "refused", "unreachable", "unanswered", "half_open")
 
 
-def _told(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     """What happened to the connections, the rarest kind of thing first."""
     for cause in _FIRST:
         rows = [e for e in events if e.cause == cause and e.says]
         if rows:
             more = sum(e.streams or 0 for e in rows[1:])
-            rest = f"; the same on {count(more, 'connection')} to other servers or ports" if more else ""
-            yield cause, f"{rows[0].says}{rest}"
+            text = rows[0].says or ""
+            yield cause, say("elsewhere_too", text=text, n=more) if more else text
 
 
 def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
@@ -152,33 +140,25 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         return
     alone = one_way(streams)
     if alone.any() and alone.sum() >= streams.num_rows / 2:
-        yield (
-            "one_direction",
-            (
-                f"Only one direction was captured of {_some(int(alone.sum()), streams.num_rows)}: no latency can be "
-                "seen, capture both directions"
-            ),
-        )
+        which = "its_one_connection" if streams.num_rows == 1 else "of_connections"
+        some = say(which, n=int(alone.sum()), of=streams.num_rows)
+        yield "one_direction", say("one_direction_scene", which=some)
     events = segments(tables)
     shut = events.shut() if events is not None else None
     for side in ("server", "client"):
         dead = _windows(shut, streams, side) if shut is not None else None
         if dead:
             name, frame, waited, probes = dead
-            who = name if side == "server" else f"the client of {name}"
-            again = f", {count(probes, 'probe')} asked again" if probes else ""
+            again = say("probes_again", n=probes) if probes else ""
             yield (
                 "dead_window",
-                (
-                    f"A dead window: {who} takes nothing from frame {frame} on (window 0 for {ms(waited)} ms, to the "
-                    f"capture's end{again}): its program does not read"
-                ),
+                say(f"dead_window_{side}", server=name, frame=frame, wait_ms=waited, again=again),
             )
-    said = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
-    if not said.any():
+    data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
+    if not data.any():
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
         if seconds >= show.IDLE_S:
-            yield "idle", f"Idle: {count(streams.num_rows, 'connection')} without any data in {seconds:,.0f} s"
+            yield "idle", say("idle", n=streams.num_rows, seconds=seconds)
 
 
 def _windows(events: pa.Table, streams: pa.Table, side: str) -> tuple[str, int, float, int] | None:

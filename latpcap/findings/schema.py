@@ -301,3 +301,10 @@ def graded(confidence: float) -> str:
     """A grade with what it was measured to be worth: "proven (0.99)"."""
     word = "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
     return f"{word} ({confidence:.2f})"
+
+
+def grade(cause: str, confidence: float) -> Grade:
+    """Which word stands for this confidence? "proven", "probable", "suspected", or "unknown"."""
+    if cause in ("unknown", "capture_gap"):
+        return "unknown"
+    return "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"

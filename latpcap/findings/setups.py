@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 ASKS_FIRST = ("http", "tls")
 """In these the client speaks first; elsewhere it may have waited for the server's greeting."""
-SAYS = {
-    "syn_rto": "{n} took {span} longer to be set up: a SYN or SYN-ACK was dropped, and only its timer repeated it",
-    "client_think": "the client asked {span} after the handshake on {n}: its program took that time, not the server",
-    "cork": (
-        "the client's requests left {span} after the answer before them on {n}, each with its kernel's timer: a cork "
-        "(TCP_CORK, MSG_MORE) that is not taken off, or a program that sleeps as long"
-    ),
-}
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 """Of which rows beside the requests each of them is."""
 SURE = {"syn_rto": "setup_confidence", "client_think": "setup_confidence", "cork": "corked_request_confidence"}
@@ -66,7 +58,7 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
     """The rows that are no requests and have enough of a cause's time, by cause."""
     import numpy as np
 
-    found: dict[str, list[Array]] = {cause: [] for cause in SAYS}
+    found: dict[str, list[Array]] = {cause: [] for cause in ROWS}
     for span, rows in arrays.sliced(exchanges):
         protocol, names = arrays.codes(rows, "protocol")
         if SETUP not in names:
@@ -103,9 +95,7 @@ def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, i
     seen.sort()
     times = [s[0] for s in seen]
     worst, typical = seen[-1], seen[len(seen) // 2]
-    span = f"{times[-1]:,.0f} ms" if len(seen) == 1 else f"{times[0]:,.0f}-{times[-1]:,.0f} ms"
     streams = len({s[1] for s in seen})
-    count = "1 connection" if streams == 1 else f"{streams:,} connections"
     return Finding(
         kind="setup", server=server, server_port=port, cause=cause,
         owner="network" if cause == "syn_rto" else "client",
@@ -116,5 +106,5 @@ def _row(cause: str, server: str, port: int, seen: list[tuple[float, int, int, i
         typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
         typical_frames=(typical[3],), fix=CAUSES[cause].fix,
         filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
-        says=SAYS[cause].format(n=count, span=span),
+        sentence=f"setup_{cause}", values={"n": streams, "span_ms": (times[0], times[-1])},
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, longarrays, words
 from latpcap.findings import course, hung
 from latpcap.findings.pushed import Pushed
 from latpcap.findings.schema import Finding
@@ -20,7 +20,6 @@ from latpcap.findings.slow import polls
 from latpcap.findings.slow import streams as streaming
 from latpcap.findings.totals import SETUP, endpoint, server_keys
 from latpcap.findings.traffic import called
-from latpcap.format import ms
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS
 
@@ -285,20 +284,19 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[_Case]:
 def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int) -> Finding:
     cases.sort(key=lambda c: c.waited_ms)
     worst = cases[-1]
-    name = endpoint(*key)
     if cause == "silent_peer":
-        says = _silent_words(owner, name, cases)
+        sentence = f"silent_peer_{owner}"
+    elif cause == "closed_on_request":
+        sentence = "closed_instead" + ("_some" if len(cases) > 1 else "_one" if of > 1 else "")
     else:
-        what = f"{worst.name} (frame {worst.frame})"
-        many = f"{len(cases):,} of {of:,} requests"
-        passed = f"{ms(worst.waited_ms)} ms" if worst.waited_ms < MOST_MS else "more than an hour"
-        says = f"{name} never answered {what}: {passed} passed without an answer"
-        if len(cases) > 1:
-            says = f"{name} never answered {many}; the longest wait is {passed}, for {what}"
-        if cause == "closed_on_request":
-            says = f"{name} closed the connection instead of answering "
-            more = f", 1 of {of:,} requests" if of > 1 else ""
-            says += f"{what}{more}" if len(cases) == 1 else f"{many}, one of them {what}"
+        sentence = "never_answered_some" if len(cases) > 1 else "never_answered"
+    values = {
+        "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
+        "repeats": worst.repeats, "wait_ms": worst.waited_ms,
+        "wait": words.say("wait" if worst.waited_ms < MOST_MS else "wait_hour", wait_ms=worst.waited_ms),
+    }  # fmt: skip
+    if cause == "silent_peer" and len(cases) > 1:
+        values["text"], sentence = words.say(sentence, **values), "silent_peers"
     clients, sure = {c.client for c in cases}, cause == "closed_on_request"
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
@@ -307,16 +305,5 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: i
         grade="proven" if sure else "probable", confidence=LIMITS[f"{'reset' if sure else 'unanswered'}_confidence"],
         worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
-        filter=f"tcp.stream eq {worst.stream}", says=says,
+        filter=f"tcp.stream eq {worst.stream}", sentence=sentence, values=values,
     )  # fmt: skip
-
-
-def _silent_words(owner: str, name: str, cases: list[_Case]) -> str:
-    worst = cases[-1]
-    who = f"{name} says" if owner == "server" else f"the client of {name} says"
-    other = "client" if owner == "server" else "server"
-    says = (
-        f"{who} nothing after frame {worst.frame}: the {other} repeats its data {worst.repeats:,} times in "
-        f"{ms(worst.waited_ms)} ms and gets no acknowledgement"
-    )
-    return says if len(cases) == 1 else f"{says}; the same on {len(cases):,} connections"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 from latpcap import arrays, longarrays, words
 from latpcap.findings import presentation as show
 from latpcap.findings.slow import UNREAD
-from latpcap.format import count, printable
+from latpcap.format import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
 """Where people type: the pauses are theirs."""
 PEOPLE = ("SSH", "VNC", "RDP")
 """Those whose log-in is read."""
-UNSAID = {"handshake": "a handshake", "message": "a message", "content": "a mail's text"}
+UNNAMED = ("handshake", "message", "content")
 """Requests that have no word of their own on the wire."""
 TUNNELS = ("OpenVPN", "SOCKS")
 
@@ -195,16 +195,17 @@ def sentence(t: Traffic, server: str) -> str | None:
     if t["kind"] is None:
         return None
     status, many = next(iter(t["statuses"].items()))
-    if t["kind"] == "errors" and many < show.MOST_ANSWERS * t["answers"]:
-        seen = _answers(t)
-        return f"{server} answers with errors: {seen} of {t['answers']:,}"
-    if t["kind"] == "errors" and t["answers"] == 1:
-        return words.say("one_error", {"server": server, "status": _status(t, status)})
-    said = f"{many:,} of {count(t['answers'], 'answer')} of {server} are {_status(t, status)}"
-    if t["kind"] == "redirect_loop":
-        what = f" ({printable(t['target'])[:60]} was asked {t['asked_again']:,} times)" if t["target"] else ""
-        return f"{said}: a redirect loop, or a client that does not follow{what}"
-    return f"{said}: logins are refused" if t["kind"] == "logins_refused" else said
+    kind = t["kind"]
+    if kind == "errors" and many < show.MOST_ANSWERS * t["answers"]:
+        kind = "mixed_errors"
+    elif kind == "errors" and t["answers"] == 1:
+        kind = "one_error"
+    target = printable(t["target"] or "")[: show.MOST_NAME]
+    return words.say(
+        f"{kind}_at" if kind == "redirect_loop" and target else kind,
+        server=server, status=_status(t, status), statuses=_answers(t), n=many, of=t["answers"], target=target,
+        again=t["asked_again"],
+    )  # fmt: skip
 
 
 def _status(t: Traffic, code: str) -> str:
@@ -213,28 +214,28 @@ def _status(t: Traffic, code: str) -> str:
 
 def _answers(t: Traffic) -> str:
     """How the answers ended, and how many so."""
-    return ", ".join(f"{n:,} x {_status(t, code)}" for code, n in t["statuses"].items())
+    return words.say("and_more").join(f"{n:,} x {_status(t, code)}" for code, n in t["statuses"].items())
 
 
 def called(method: str | None, target: str | None) -> str:
     """What a request is called in a sentence: its method and target; SQL begins with its verb."""
-    words = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
-    if method in UNSAID:
-        return " with ".join([UNSAID[method], *words[1:]])
-    return " ".join(words[1:] if len(words) > 1 and words[1].upper().startswith(words[0].upper()) else words)
+    parts = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
+    if method in UNNAMED:
+        name = words.say(f"unnamed_{method}")
+        return words.say("unnamed_with", name=name, target=parts[1]) if len(parts) > 1 else name
+    return " ".join(parts[1:] if len(parts) > 1 and parts[1].upper().startswith(parts[0].upper()) else parts)
 
 
 def line(t: Traffic) -> str:
     """How much of what was asked, and what was answered, in a line."""
-    parts = [f"{count(t['requests'], 'turn' if turns(t) else 'request')}, {t['protocol']}"]
-    if t["names"]:
-        others = len(t["names"]) - 1
-        parts[0] += f", for {t['names'][0]}" + (f" and {count(others, 'other name')}" if others else "")
-    if t["methods"]:
-        parts.append(", ".join(f"{n:,} {word}" for word, n in t["methods"].items()))
-    if t["statuses"]:
-        parts.append("answers " + _answers(t))
-    return "  traffic   " + "; ".join(parts)
+    many, others = words.say("turns" if turns(t) else "requests", n=t["requests"]), len(t["names"]) - 1
+    of = "traffic" if others < 0 else "traffic_for" if not others else "traffic_for_some"
+    methods = words.say("and_more").join(f"{n:,} {word}" for word, n in t["methods"].items())
+    return words.joined([
+        words.say(of, many=many, protocol=t["protocol"], name=t["names"][0] if t["names"] else "", n=others),
+        methods,
+        words.say("traffic_answers", statuses=_answers(t)) if t["statuses"] else "",
+    ])  # fmt: skip
 
 
 def turns(t: Traffic) -> bool:

@@ -53,7 +53,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
     owner = row["owner"] if sentence != "transfer_far" else sender
     values = {
         "n": len(rows),
-        "what": "a download" if to_client else "an upload",
+        "what": words.say("a_download" if to_client else "an_upload"),
         "size": _bytes(row["bytes"]),
         "rate": _rate(row["rate_mbit"]),
         "took_ms": row["duration_ms"],
@@ -66,7 +66,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "rtt_ms": row["rtt_idle_ms"] or 0.0,
         "loaded_ms": row["rtt_load_ms"] or 0.0,
         "lost": row["retransmissions"],
-        "rival": words.say(f"transfer_or_{row['rival']}", {}) if sentence == "transfer_line_or" else "",
+        "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
@@ -111,7 +111,7 @@ def _would(row: dict[str, Any]) -> str:
     burst = row["burst_mbit"] or 0.0
     if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
         return ""
-    return words.say("transfer_would", {"needed": _bytes(_needed(row)), "burst": _rate(burst)})
+    return words.say("transfer_would", needed=_bytes(_needed(row)), burst=_rate(burst))
 
 
 def _bytes(value: float) -> str:

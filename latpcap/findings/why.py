@@ -1,23 +1,87 @@
-"""Why were these requests slow? Tables in, one answer in plain words and numbers out.
+"""Why were these requests slow? The tables and findings of a capture in, one answer in plain words and numbers out.
 
-`Why` holds what making.py made of the findings of a capture or a stream; its `to_dict()` has every number of its text.
-The words of the text are in words.py.
+`Why.to_dict()` has every number of its text; what is not a finding (percentiles, counts, the frames' bytes) is computed
+here. Which lines the text has, `text.py` decides; which finding leads, `harm.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from latpcap.findings import headline, making
-from latpcap.findings.answer import OneExchange, Overall, Row
-from latpcap.findings.making import EVERYTHING, Asked, Subject
-from latpcap.findings.schema import Finding, Grade
-from latpcap.tables import HasTables
+from latpcap import arrays, findings, longarrays, words
+from latpcap.findings import (
+    evidence,
+    harm,
+    headline,
+    losses,
+    names,
+    others,
+    proxies,
+    quality,
+    scene,
+    slow,
+    sockets,
+    text,
+    totals,
+    traffic,
+)
+from latpcap.findings import presentation as show
+from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
+from latpcap.findings.connections import DATA, SYN
+from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.options import TableName
+from latpcap.tables import HasTables, of_stretches, stretches
+from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from latpcap.beside import Beside
+
+
+class Subject(HasTables, Protocol):
+    """What an answer is about: a capture, a part of one, or many captures together."""
+
+    name: str
+    frames: int
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+
+    @property
+    def display_filter(self) -> str | None:
+        """What it was limited to."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+
+    @property
+    def damage(self) -> Sequence[str]:
+        """A sentence for each place where rows were lost."""
+
+    @property
+    def unfiltered(self) -> HasTables:
+        """The whole of which this is a part."""
+
+    def rows(self, name: TableName) -> int:
+        """How many rows a table has."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an answer is to be about: a threshold of its own, one server, or a list of so many."""
+
+    slow_ms: float | None = None
+    server: str | None = None
+    top: int | None = None
+
+
+EVERYTHING = Question()
 
 WHY_VERSION = 2
 """Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
@@ -40,25 +104,25 @@ class Why:
         scope: HasTables,
         *,
         stream: int | None = None,
-        asked: Asked = EVERYTHING,
+        question: Question = EVERYTHING,
     ) -> Why:
         """Why were the exchanges of this capture slow? `scope` is the capture or, with its number, a stream of it."""
-        return cls(making.overall(capture, scope, stream, asked))
+        return cls(_overall(capture, scope, stream, question))
 
     @classmethod
     def of_exchange(cls, capture: Subject, number: int) -> Why:
         """Why was this one exchange slow? IndexError where there is no such exchange."""
-        return cls(making.of_one(capture, number))
+        return cls(_one_exchange(capture, number))
 
-    def with_beside(self, told: Sequence[Beside]) -> Why:
+    def with_beside(self, added: Sequence[Beside]) -> Why:
         """The same answer with what a trace or a log adds; itself where there is none. Where a trace of the headline's
         server contradicts it, the headline says so, and there is no fix.
         """
-        if not told or self.data["kind"] != "overall":
+        if not added or self.data["kind"] != "overall":
             return self
-        data: Overall = {**self.data, "beside": [one.to_dict() for one in told]}
+        data: Overall = {**self.data, "beside": [one.to_dict() for one in added]}
         if otherwise := headline.contradicted(data):
-            data["headline"], data["fix"] = f"{data['headline'][:-1]}; {otherwise}.", None
+            data["headline"], data["fix"] = words.say("but", headline=data["headline"][:-1], but=otherwise), None
         return Why(data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,7 +184,7 @@ class Why:
         """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
         if self.data["kind"] != "overall":
             return None
-        first = self._lead or headline.pushed(self.data) or next(iter(self.data["findings"]), None)
+        first = self._lead or harm.pushed(self.data) or next(iter(self.data["findings"]), None)
         return first.grade if first is not None else None
 
     @property
@@ -129,9 +193,7 @@ class Why:
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
 
     def __str__(self) -> str:
-        from latpcap.findings import one_exchange, words
-
-        return one_exchange.said(self.data) if self.data["kind"] == "exchange" else words.overall(self.data)
+        return text.one_exchange(self.data) if self.data["kind"] == "exchange" else text.overall(self.data)
 
     __repr__ = __str__
 
@@ -140,3 +202,378 @@ class Why:
 
         title, _, rest = str(self).partition("\n")
         return html.card(title, html.text(rest))
+
+
+def _head(capture: Subject) -> Head:
+    return {
+        "file": Path(capture.name).name,
+        "filter": capture.display_filter,
+        "frames": capture.frames,
+        "streams": capture.rows("streams"),
+        "exchanges": capture.rows("exchanges"),
+        "seconds": capture.seconds,
+        "damage": capture.damage,
+    }
+
+
+def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
+    """Of a capture, or of one stream of it."""
+    data = _judged(capture, scope, stream, question)
+    data["lead"] = harm.leading(data)
+    data["headline"] = headline.of(data)
+    other = _mostly(data, scope) if stream is None else None
+    if other is not None:
+        data["headline"] = headline.beside(data, other)
+    if (
+        data["scene"] == "scan" and "server" in data
+    ):  # then that is the headline, and not what the requests that were answered waited for
+        data["verdict"] = "scan"
+    if "fix" in data:
+        data["fix"] = _fix(data)
+    lead = data["lead"] or harm.pushed(data)
+    if lead is not None and (lead is data["lead"] or headline.says(data, lead)):
+        data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
+    return data
+
+
+def _mostly(data: Overall, scope: HasTables) -> str | None:
+    """What most frames are, where few are TCP's and no filter chose them."""
+    if not data["streams"] or data["filter"] is not None or not hasattr(scope, "records"):
+        return None
+    streams = findings.read_from(scope)["streams"]
+    segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
+    if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
+        return None
+    return others.mostly(scope.records(), segments)
+
+
+def _fix(data: Overall) -> str | None:
+    """What mends what the headline says; None where nothing is slow and nothing is held up."""
+    late, first = harm.asked_late(data), data["findings"][0]
+    if late is not None:
+        return late.fix
+    if data["closes_late"] and data["slow"]["count"]:
+        return words.fix("late_close")
+    if first.grade == "unknown" or not (data["slow"]["count"] or first.cause == STALL):
+        return None
+    changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
+    here = [e for e in changed if totals.endpoint(e.server, e.server_port) == data["server"]]
+    if first.fix is None or first.cause != STALL:
+        return first.fix
+    if not here:
+        return words.say("fix_before_first", fix=first.fix) if first.nodelay == "on" else first.fix
+    when = "fix_set_from" if here[-1].nodelay == "on" else "fix_set_before"
+    return words.say(when, fix=first.fix, frame=here[-1].worst_frames[0])
+
+
+def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
+    data = cast(Overall, {"kind": "overall", **_head(capture), "scope": stream})
+    tables = findings.read_from(scope)
+    streams = tables["streams"]
+    checks = quality.judge(tables)
+    data["quality"] = checks
+    position, positions = arrays.codes(streams, "position")
+    data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
+    data["lost"] = losses.lost(streams, tables["exchanges"])
+    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], question.slow_ms)
+    if question.server is not None:
+        ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
+    found = findings.rows(tables, checks, ledger, servers=1)
+    data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
+    data["events"] = [f for f in found if f.kind != "latency"]
+    told = scene.of(tables, data["events"], alone=not ledger.servers)
+    if told is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
+        told = others.of(scope.records())
+    data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
+    data["dns"] = names.of(tables)
+    if not ledger.servers:
+        data["verdict"] = "no_exchanges"
+        data["silent"] = _silent(streams)
+        bare = not streams.num_rows and data["filter"] is None
+        data["skipped"] = _skipped(tables["issues"]) if bare else []
+        data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
+        return data
+    server = ledger.servers[0]
+    items = ledger.spent(server)
+    data["server"], data["servers"], data["shown"] = (
+        server.name,
+        _servers(ledger, data["quality"], tables["exchanges"]),
+        question.top or 0,
+    )
+    software = evidence.software_of(server, tables)
+    asked_for = evidence.names_of(server, tables)
+    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
+    data["slow"] = _slow(server, items, tables, question.slow_ms)
+    data["families"] = _families(items, server)
+    data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
+    data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
+    data["goodbyes"] = server.goodbyes
+    data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
+    data["total_ms"] = float(server.latency.sum())
+    data["causes"] = _totals(items, tables["causes"])
+    if not data["findings"]:
+        data["verdict"] = "no_time"
+        return data
+    _main(data, items[0], tables)
+    if items[0].owner == BACKEND:
+        at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
+        says = proxies.clause(items[0].cause, at, headline.phrase(data["findings"][0]))
+        data["backend"] = {"server": at.server.name if at else proxies.elsewhere(), "says": says}
+    pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
+    data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
+    stall_frames(data, capture.unfiltered.arrow)
+    return data
+
+
+def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
+    """The servers that were asked, in their order, those behind a proxy after it: how many requests, how many slow, and
+    what takes their time.
+    """
+    rows: list[Row] = []
+    most = quality.ceiling(list(checks))
+    behind = proxies.fronts(ledger.servers, exchanges)
+    for place in proxies.in_order(len(ledger.servers), behind):
+        server, front = ledger.servers[place], behind.get(place)
+        items = ledger.spent(server) if place < show.MOST_SERVERS else []
+        families = slow.by_family(items, server.waited_for, len(server.rows)) if items else {}
+        rows.append(
+            {
+                "server": server.name,
+                "behind": None if front is None else ledger.servers[front].name,
+                "requests": len(server.rows),
+                "slow": len(server.slow),
+                "p50_ms": arrays.percentile(server.latency, 0.50),
+                "p99_ms": arrays.percentile(server.latency, 0.99),
+                "total_ms": float(server.latency.sum()),
+                "family": next(iter(families), None),
+                "grade": findings.grade(items[0].cause, min(most, items[0].confidence)) if items else None,
+            }
+        )
+    return rows
+
+
+def _families(items: list[totals.Spent], server: totals.Server) -> list[Family]:
+    spent = slow.by_family(items, server.waited_for, len(server.rows))
+    total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
+    return [
+        {"family": name, "ms": sum(causes.values()), "share": sum(causes.values()) / total, "causes": causes}
+        for name, causes in spent.items()
+    ]
+
+
+def _slow(
+    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], slow_ms: float | None
+) -> Slow:
+    """How many of these requests are slow, from where on, and which is the worst?"""
+    import numpy as np
+
+    exchanges, count = tables["exchanges"], len(server.rows)
+    mine = longarrays.marked(server.rows, exchanges.num_rows)
+    took, limits, polls, streams = longarrays.Column("float64"), longarrays.Column("float64"), 0, 0
+    for span, part in arrays.sliced(exchanges):
+        which = mine[span]
+        took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
+        limits.add(slow.limits(part, slow_ms)[which])
+        polls += int(slow.polls(part)[which].sum())
+        streams += int(slow.streams(part)[which].sum())
+    return {
+        "how": slow.how(len(server.slow), count),
+        "count": len(server.slow),
+        "of": count,
+        "limit_ms": float(longarrays.nth(limits.array(), count // 2)),
+        "path_ms": float(longarrays.nth(took.array(), count // 2)),
+        "unread": server.unread,
+        "polls": polls,
+        "streams": streams,
+        "worst": _worst(server, items, exchanges) if len(server.slow) else None,
+    }
+
+
+def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table) -> Request:
+    """The slowest request by its name: what was asked, its frames, and what took the most of it."""
+    at = int(server.slow[-1])
+    columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
+    [row] = exchanges.select(columns).slice(at, 1).to_pylist()
+    spent = [(float(ms), item.cause) for item in items for ms in item.ms[item.rows == at]]
+    most, cause = max(spent, default=(0.0, None))
+    frames = [frame for frame in (row["request_first_frame"], row["response_last_frame"]) if frame is not None]
+    return {
+        "exchange": row["exchange"],
+        "stream": row["stream"],
+        "name": traffic.called(row["method"], row["target"]) or words.say("one_turn"),
+        "latency_ms": float(server.latency[server.rows == at][0]),
+        "frames": frames,
+        "cause": cause,
+        "cause_ms": most,
+    }
+
+
+def _skipped(issues: pa.Table) -> list[Skipped]:
+    """What of a capture without TCP was not understood, the most frames first: there may be TCP in it."""
+    rows = [row for row in issues.select(["kind", "reason", "count"]).to_pylist() if row["kind"] == "skipped"]
+    rows.sort(key=lambda row: -row["count"])
+    return [{"reason": row["reason"], "frames": row["count"]} for row in rows]
+
+
+def _silent(streams: pa.Table) -> dict[str, int]:
+    """Connections without any exchange, by how far they got."""
+    code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
+    data = code & DATA != 0
+    unanswered = (code & SYN != 0) & (answers == 0) & ~data
+    counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
+    return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+
+
+def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
+    """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
+    import numpy as np
+
+    (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
+    duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
+    confidence, levels = arrays.levels(causes, "confidence")
+    rows = longarrays.joined([i.causes for i in items])
+    if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
+        number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
+    first = int(number.min()) if len(rows) else 0
+    hit = int(number.max()) + 1 - first if len(rows) else 0
+    spent: dict[int, list[float]] = {}
+    exchanges: dict[int, arrays.Array] = {}
+    for span in longarrays.parts(len(rows)):
+        mine = rows[span]
+        key, ms = cause[mine].astype(np.int64) * len(owners) + owner[mine], duration[mine]
+        sure = (levels >= PROVEN)[confidence[mine]]
+        for code in arrays.distinct(key).tolist():
+            which = key == code
+            total = spent.setdefault(code, [0.0, 0.0])
+            total[0] += float(ms[which].sum())
+            total[1] += float(ms[which & sure].sum())
+            exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
+        longarrays.rest()
+    found: list[Total] = [
+        {
+            "cause": causes_of[code // len(owners)],
+            "owner": owners[code % len(owners)],
+            "total_ms": total,
+            "exchanges": int(exchanges[code].sum()),
+            "proven_ms": proven,
+        }
+        for code, (total, proven) in spent.items()
+    ]
+    return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
+
+
+def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
+    """What the first finding, the one that took the most time, says for the whole answer."""
+    import numpy as np
+
+    first = data["findings"][0]
+    data["verdict"], data["hit"] = first.cause, first.exchanges
+    data["proven"] = first.proven if first.cause == STALL else None
+    data["share"] = {
+        "p50": {"ms": first.of_p50_ms, "of_ms": data["p50_ms"], "share": first.of_p50_share},
+        "p90": {"ms": first.of_p90_ms, "of_ms": data["p90_ms"], "share": first.of_p90_share},
+        "p99": {"ms": first.of_p99_ms, "of_ms": data["p99_ms"], "share": first.of_p99_share},
+        "all": first.share,
+    }
+    data["confidence"], data["fix"] = first.confidence, first.fix
+    data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
+    numbers = arrays.numbers(tables["exchanges"], "exchange")
+    at = int(longarrays.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
+    pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
+    data["typical"] = {
+        "exchange": first.typical_exchange,
+        "stream": first.typical_stream,
+        "latency_ms": tables["exchanges"]["latency_ms"][at].as_py(),
+        "frames": list(first.typical_frames),
+        "ms": first.typical_ms,
+        "pieces": pieces,
+        "longest_ms": longest,
+        "owner": item.owner,
+        "confidence": first.confidence,
+    }
+    data["fin_released"], data["first_fast"] = _spared(item, tables)
+    data["closes_late"] = _closes_late(item, tables["causes"])
+
+
+def _closes_late(item: totals.Spent, causes: pa.Table) -> bool:
+    """Is it mostly the time until the server closed behind its last byte?"""
+    rule, rules = arrays.codes(causes, "rule")
+    if "late_close" not in rules:
+        return False
+    mine = item.causes[rule[item.causes] == rules.index("late_close")]
+    late = float(arrays.numbers(causes, "duration_ms")[mine].sum())
+    return late > item.total_ms / 2
+
+
+def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
+    """Of a stall: exchanges whose wait the peer's FIN ended, and first exchanges of streams that had no stall yet."""
+    import numpy as np
+
+    if item.cause != STALL:
+        return 0, 0
+    exchanges, causes = tables["exchanges"], tables["causes"]
+    rule, rules = arrays.codes(causes, "rule")
+    fin = rules.index("nagle_fin_release") if "nagle_fin_release" in rules else -2
+    numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
+    ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
+    index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
+    stalled = longarrays.marked(item.rows, exchanges.num_rows)
+    later = arrays.distinct(stream[stalled & (index > 0)])
+    first = item.server.rows[index[item.server.rows] == 0]
+    first = first[~np.isin(first, item.server.slow)]
+    spared = first[~stalled[first] & np.isin(stream[first], later)]
+    return int(np.isin(ended, numbers).sum()), len(spared)
+
+
+def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
+    """Of a stall: what its three frames carry, and the times between them."""
+    frames = data["typical"]["frames"]
+    if data["findings"][0].cause != STALL or len(frames) != 3:
+        return
+    import numpy as np
+
+    events = arrow("events")
+    rows = np.flatnonzero(np.isin(arrays.numbers(events, "frame"), frames))
+    times, lengths, from_client = (arrays.numbers(events, c)[rows].tolist() for c in ("time", "len", "from_client"))
+    if len(times) == 3:
+        data["typical"]["bytes"] = [lengths[0], lengths[2]]
+        data["typical"]["sender"] = "client" if from_client[0] else "server"
+        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / 1e6
+        data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
+
+
+def _one_exchange(capture: Subject, number: int) -> OneExchange:
+    """Of one exchange. IndexError where there is no such exchange."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = stretches(capture)
+    found = (
+        table.filter(pc.equal(table["exchange"], pa.scalar(number, pa.uint64()))) if 0 <= number < 2**63 else table[:0]
+    )
+    if found.num_rows == 0:
+        have = table["exchange"]
+        if not len(have):
+            raise IndexError(f"no exchange {number}: {capture.title} has none")
+        raise IndexError(f"no exchange {number}: those of {capture.title} are {have[0]} to {have[-1]}")
+    row = found.select(
+        ["exchange", "stream", "index", "protocol", "method", "target", "status", "latency_ms", "client_latency_ms",
+         "ttfb_ms", "complete", "cut_by", "request_first_frame", "response_last_frame", "top_cause"]
+    ).to_pylist()[0]  # fmt: skip
+    causes = of_stretches(capture.arrow("causes"))
+    mine = causes.filter(pc.equal(causes["exchange"], pa.scalar(number, pa.uint64())))
+    data = cast(OneExchange, {"kind": "exchange", **_head(capture), **row})
+    data["causes"] = mine.select(
+        [
+            "cause",
+            "parent",
+            "owner",
+            "duration_ms",
+            "from_frame",
+            "to_frame",
+            "evidence",
+            "rule",
+            "confidence",
+        ]
+    ).to_pylist()
+    return data

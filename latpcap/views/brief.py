@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, longarrays
 from latpcap.findings import Lazy
-from latpcap.findings.making import Asked, stall_frames
 from latpcap.findings.pushed import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
-from latpcap.findings.why import Why
+from latpcap.findings.why import Question, Why, stall_frames
 from latpcap.reading import links, slices, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
@@ -127,7 +126,7 @@ class Brief(recording.Recording):
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """As `Capture.why`."""
-        answer = Why.of(self, self, asked=Asked(slow_ms, server, top))
+        answer = Why.of(self, self, question=Question(slow_ms, server, top))
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
             frames = overall["typical"]["frames"]

@@ -147,8 +147,7 @@ class Capture(Recording):
         a file beside it cannot be read.
         """
         from latpcap import beside
-        from latpcap.findings.making import Asked
-        from latpcap.findings.why import Why
+        from latpcap.findings.why import Question, Why
 
         told = beside.of(self, strace=strace, access_log=access_log)
         if told and (stream is not None or exchange is not None):
@@ -159,7 +158,7 @@ class Capture(Recording):
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
-        return Why.of(self, self, asked=Asked(slow_ms, server, top)).with_beside(told)
+        return Why.of(self, self, question=Question(slow_ms, server, top)).with_beside(told)
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
         """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or
@@ -315,11 +314,10 @@ class Stream(View):
         """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
         `Capture.why`, as is `slow_ms`.
         """
-        from latpcap.findings.making import Asked
-        from latpcap.findings.why import Why
+        from latpcap.findings.why import Question, Why
 
         if exchange is None:
-            return Why.of(self.capture, self, stream=self.number, asked=Asked(slow_ms))
+            return Why.of(self.capture, self, stream=self.number, question=Question(slow_ms))
         if isinstance(exchange, str):
             return Why.of_exchange(self.capture, _picked(self, exchange))
         rows = stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()

@@ -2,9 +2,11 @@
 
 A catalogue maps each id to a template. In a template `{name}` is a value. What it looks like depends on its name:
 
-- `…_ms` is a time: "5,036 ms"; a pair is a range: "1,002-7,134 ms". `{name:s}` writes seconds from one second on.
+- `…_ms` is a time: "5,036 ms"; a pair is a range: "1,002-7,134 ms". `{name:s}` writes seconds from one second on,
+  `{name:n}` the number alone. `…_us` is a time in microseconds, `…_share` a share of 1: "96 %".
 - `{name:one|many}` picks a word by a count: "{n} {n:connection|connections}".
-- integers get separators, text stands as it is.
+- `client` and `server` as the value of `owner`, `sender`, `receiver`, `holder` or `side` are the catalogue's words.
+- integers get separators, text stands as it is; other formats are Python's.
 
 The fix of a finding stands under its id and ".fix".
 """
@@ -12,52 +14,82 @@ The fix of a finding stands under its id and ".fix".
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from latpcap.format import ms
+from latpcap.format import ms, percent, us
 from latpcap.words import en
 
 CATALOGUES: dict[str, Mapping[str, str]] = {"en": en.SENTENCES}
 """By language; each has the same ids."""
+SIDES = ("owner", "sender", "receiver", "holder", "side")
+"""Values that are a side of a connection, or who else a time belongs to."""
 
 
 class _Writer(string.Formatter):
+    def __init__(self, sentences: Mapping[str, str]):
+        self.sentences = sentences
+
     def get_field(self, field_name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         value = kwargs[field_name]
-        return (_Time(value) if field_name.endswith("_ms") else value), field_name
+        if field_name == "share" or field_name.endswith(("_ms", "_us", "_share")):
+            return _Quantity(field_name.rpartition("_")[2], value), field_name
+        return (self.sentences.get(f"side_{value}", value) if field_name in SIDES else value), field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if "|" in format_spec:
             one, many = format_spec.split("|")
             return one if value == 1 else many
-        if isinstance(value, _Time):
-            return value.text(seconds=format_spec == "s")
-        return f"{value:,}" if isinstance(value, int) else str(value)
+        if isinstance(value, _Quantity):
+            return value.text(format_spec)
+        return f"{value:,}" if isinstance(value, int) and not format_spec else format(value, format_spec)
 
 
-class _Time:
-    """Milliseconds, or a range of them."""
+class _Quantity:
+    """Milliseconds, or a range of them; microseconds; a share."""
 
-    def __init__(self, value: float | tuple[float, float]):
+    def __init__(self, unit: str, value: float | tuple[float, float]):
+        self.unit = unit
         self.low, self.high = value if isinstance(value, tuple) else (value, value)
 
-    def text(self, *, seconds: bool) -> str:
-        """With its unit; in seconds only where all of it is long."""
-        unit, by = ("s", 1000.0) if seconds and self.low >= 999.5 else ("ms", 1.0)
-        low, high = (ms(value) if by == 1 else f"{value / by:,.2f}" for value in (self.low, self.high))
-        return f"{low} {unit}" if low == high else f"{low}-{high} {unit}"
+    def text(self, form: str) -> str:
+        """With its unit; `form` "s": in seconds where all of it is long, "n": without the unit."""
+        if self.unit != "ms":
+            return us(self.low) if self.unit == "us" else percent(self.low)
+        seconds = form == "s" and self.low >= 999.5
+        low, high = (f"{value / 1000:,.2f}" if seconds else ms(value) for value in (self.low, self.high))
+        span = low if low == high else f"{low}-{high}"
+        return span if form == "n" else f"{span} {'s' if seconds else 'ms'}"
 
 
-_WRITER = _Writer()
-
-
-def say(sentence: str, values: Mapping[str, Any], lang: str = "en") -> str:
+def say(sentence: str, /, **values: Any) -> str:
     """The sentence of this id with these values. KeyError where the catalogue or a value lacks it."""
-    return _WRITER.vformat(CATALOGUES[lang][sentence], (), values)
+    sentences = CATALOGUES["en"]
+    return _Writer(sentences).vformat(sentences[sentence], (), values)
 
 
-def fix(sentence: str, values: Mapping[str, Any], lang: str = "en") -> str | None:
+def fix(sentence: str, /, **values: Any) -> str | None:
     """What mends it, from the same catalogue; None where nothing does."""
     key = f"{sentence}.fix"
-    return say(key, values, lang) if key in CATALOGUES[lang] else None
+    return say(key, **values) if key in CATALOGUES["en"] else None
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Parts of one line, one behind the other; empty ones are left out."""
+    return say("between").join(part for part in parts if part)
+
+
+def sentence(text: str) -> str:
+    """A finding's words as a sentence of its own."""
+    return say("sentence", text=f"{text[:1].upper()}{text[1:]}")
+
+
+def inside(text: str) -> str:
+    """A sentence behind other words: in lower case, unless it begins with an abbreviation."""
+    first, second = text[:1], text[1:2]
+    return f"{first.lower() if second.islower() else first}{text[1:]}"
+
+
+def line(label: str, text: str) -> str:
+    """A line of an answer with its label; a cause's family has its own name."""
+    return f"  {CATALOGUES['en'].get(f'label_{label}', label):9} {text}"

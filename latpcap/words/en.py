@@ -195,8 +195,7 @@ SENTENCES = {
     "alert_other": "The log of the side that sent the alert says more.",
     # what limits a transfer
     "transfer_window": (
-        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window ({window}) "
-        "allows no more at "
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window ({window}) allows no more at "
         "{rtt_ms} of round trip{would}"
     ),
     "transfer_window.fix": (
@@ -229,8 +228,7 @@ SENTENCES = {
         "program, a rate limit or its send buffer (a capture at the {sender} tells which)"
     ),
     "transfer_buffer": (
-        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} never has more in flight than "
-        "before, with room "
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} never has more in flight than before, with room "
         "in window and path: probably its send buffer (SO_SNDBUF, net.ipv4.tcp_wmem)"
     ),
     "transfer_pacing": (
@@ -238,8 +236,7 @@ SENTENCES = {
         "SO_MAX_PACING_RATE, tc, or its own rate limit)"
     ),
     "transfer_lost": (
-        "{end}: {what} of {size} at {rate}, {took_ms:s}: {lost} {lost:segment was|segments were} lost "
-        "and sent again, "
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: {lost} {lost:segment was|segments were} lost and sent again, "
         "and the {sender} slows down for each loss"
     ),
     "transfer_lost.fix": (
@@ -254,8 +251,7 @@ SENTENCES = {
         "{sender} takes for losses"
     ),
     "transfer_start": (
-        "{end}: {what} of {size} took {took_ms} at {rate}: slow start, which begins with ten segments "
-        "and doubles them "
+        "{end}: {what} of {size} took {took_ms} at {rate}: slow start, which begins with ten segments and doubles them "
         "each round trip ({rtt_ms})"
     ),
     "transfer_start.fix": (
@@ -444,4 +440,607 @@ SENTENCES = {
         "{n} further {n:server|servers} with {requests} {requests:request|requests}, {slow} of them slow, have no rows "
         "of their own: the {most} with the most slow requests have"
     ),
+    # how words are put beside each other
+    "between": "; ",
+    "and_more": ", ",
+    "sentence": "{text}.",
+    "of_server": "{server}: {text}",
+    "but": "{headline}; {but}.",
+    "side_client": "client",
+    "side_server": "server",
+    "sure_proven": "",
+    "sure_probable": "probably ",
+    "sure_suspected": "perhaps ",
+    "sure_unknown": "perhaps ",
+    "requests": "{n} {n:request|requests}",
+    "answered_requests": "{n} answered {n:request|requests}",
+    "turns": "{n} {n:turn|turns}",
+    # what each cause takes the time of (a SYN belongs to no request; what is unknown takes none)
+    "cause_network": "the path's round trip",
+    "cause_queueing": "queues on the path",
+    "cause_bandwidth": "the line: bytes leave only as fast as it, or the pacing, lets them",
+    "cause_server_think": "the server's program",
+    "cause_client_think": "the client's program",
+    "cause_nagle": "Nagle's algorithm on the {owner}: a small segment waits for the ACK of the one before",
+    "cause_delayed_ack": "ACKs that the {owner} holds back",
+    "cause_cork": "a cork (TCP_CORK, MSG_MORE) on the {owner}",
+    "cause_nagle + delayed_ack": "acknowledgements that the {holder} holds back, and the {owner} waits for",
+    "cause_cwnd": "the {owner}'s congestion window",
+    "cause_receive_window": "the {owner}'s receive window",
+    "cause_zero_window": "a window of 0: the {owner}'s program does not read",
+    "cause_fast_retransmit": "lost segments, repaired after duplicate ACKs",
+    "cause_tlp": "lost segments, repaired by tail loss probes",
+    "cause_rto": "lost segments, repaired only by the retransmission timer",
+    "cause_reordering": "segments that others overtook",
+    "cause_both_repairs": "lost segments, repaired by tail loss probes and by the retransmission timer",
+    "cause_alone": "{cause}, and nothing held it back",
+    # the headline of a capture without an answered request
+    "capture_empty": "The capture is empty: it has no frame.",
+    "capture_no_tcp": "No TCP stream: nothing that latpcap could judge.",
+    "none_answered": "No complete request and answer, so nothing was slow or fast; connections: {parts}.",
+    "none_answered_on": (
+        "No complete request and answer on tcp.stream {stream}, so nothing was slow or fast; connections: {parts}."
+    ),
+    "silent_unanswered": "{n} without an answer to the SYN",
+    "silent_without_data": "{n} without any data",
+    "silent_without_answer": "{n} with data but no complete answer",
+    # the headline of requests
+    "no_time": "{server}: its answers took no time that the capture's clock shows.",
+    "cannot_say": "{server}: this capture cannot say where the time went: {why}.",
+    "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}.",
+    "slow_at_server": "Requests to {server} are slow: {part} {sure}goes to {cause}{second}{few}.",
+    "part_most": "most time",
+    "part_largest": "the largest part of the time",
+    "part_most_beyond": "beyond the path's round trip most time",
+    "part_largest_beyond": "beyond the path's round trip the largest part of the time",
+    "few_of_slow": ", in {n} of {of} slow {of:request|requests}",
+    "second_cause": " ({first_share}; {share} to {cause})",
+    "slow_one": (
+        "{server}: {name} took {took_ms}, {sure}because of {cause}{second}; the other {others:one is|{others} are} not "
+        "slow."
+    ),
+    "slow_few": "{server}: {n} of {of} {of:request|requests} are slow, {sure}because of {cause}{second}.",
+    "slow_few_mixed": (
+        "{server}: {n} of {of} {of:request|requests} are slow; {part} {sure}goes to {cause}{second}, in {hit} of them."
+    ),
+    "their_most": "most of their time",
+    "their_largest": "the largest part of their time",
+    "their_most_beyond": "beyond the path's round trip most of their time",
+    "their_largest_beyond": "beyond the path's round trip the largest part of their time",
+    "over": "over {limit:,.4g} ms",
+    "over_beyond": "over {limit:,.4g} ms beyond the path's round trip",
+    "log_in_quick": (
+        "{server}: an interactive session ({protocol}): {of} {of:step|steps} of its log-in took {p50_ms} at p50, none "
+        "is slow; what was typed then is not judged."
+    ),
+    "log_in_slow": (
+        "{server}: an interactive session ({protocol}): {n} of {of} {of:step|steps} of its log-in took {over}, the "
+        "slowest {most_ms}{why}; what was typed then is not judged."
+    ),
+    "log_in_because": ", {sure}because of {cause}{second}",
+    "log_in_unknown": "; this capture cannot say why: {why}",
+    "nothing_slow": "Nothing is slow at {server}: {many}.",
+    "nothing_slow_path": "Nothing is slow at {server}: {many}; what takes the time is {sure}the path's round trip.",
+    "long_path": "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}.",
+    "many_took": "{many}, p50 {p50_ms:n}, p99 {p99_ms}{polls}{streams}",
+    "with_polls": ", of which {n} {n:waits|wait} for an event on purpose",
+    "with_streams": ", of which {n} {n:streams|stream} events",
+    "one_request_took": "its one request took {p50_ms}",
+    "one_turn_took": "its one turn took {p50_ms}",
+    "one_stream_took": "its one request, a stream of events, took {p50_ms}",
+    "stall_slow": "{server} is {sure}slow because {why}.",
+    "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}.",
+    "stall_server": "its answers wait for acknowledgements that the clients hold back",
+    "stall_client": "its clients' requests wait for acknowledgements that it holds back",
+    "stall_server_and_client": "{why}, and {sure}its clients' requests for those that it holds back",
+    "stall_client_and_server": "{why}, and {sure}its answers for those that the clients hold back",
+    "behind_slow": "{server} is {sure}slow because {behind} is, which it asks: {why}.",
+    "behind_few": (
+        "{server}: {n} of {of} {of:request|requests} are slow, {sure}because {behind} is, which it asks: {why}."
+    ),
+    "behind_cause": "most time there goes to {cause}",
+    "behind_stall_server": "answers from there wait for acknowledgements that this one holds back",
+    "behind_stall_client": "requests to there wait for acknowledgements that it holds back",
+    "behind_unknown": "another server",
+    "session": (
+        "{server}: an interactive session ({protocol}): {n} of {many} took {over}, and a person may have been what "
+        "they waited for."
+    ),
+    "tunnel": "{server}: a tunnel ({protocol}): {n} of {many} took {over}, but packets inside answer nobody in turn.",
+    "sealed": (
+        "{server}: {many} took {over}, if {n:it was|they were} waited for ({reader}); {part} {sure}goes to "
+        "{cause}{second}."
+    ),
+    "sealed_many": "{n} of {of} turns",
+    "sealed_one": "its one turn",
+    "reader_tls": "inside TLS, without keys",
+    "reader_blind": "what was asked cannot be read",
+    "reader_none": "no reader knows this protocol",
+    "trace_stall": "but the trace contradicts: the program wrote the late bytes late",
+    "trace_program": "but the trace contradicts: the kernel held what the program had written",
+    # lines of an answer
+    "first_line": (
+        "{file}: {frames} {frames:frame|frames}, {streams} TCP {streams:stream|streams}, {exchanges} "
+        "{exchanges:exchange|exchanges}, {span}{place}"
+    ),
+    "first_line_filtered": (
+        "{file} [{filter}]: {frames} {frames:frame|frames}, {streams} TCP {streams:stream|streams}, {exchanges} "
+        "{exchanges:exchange|exchanges}, {span}{place}"
+    ),
+    "span": "{seconds:,.2f} s of traffic",
+    "span_days": "{days:,.1f} days from the first frame to the last",
+    "captured_at_client": ", captured at the client",
+    "captured_at_server": ", captured at the server",
+    "skipped": "{n} {n:frame|frames} of {of}: {reason}",
+    "pings_in_probes": "{n} {n:ping|pings}, in the table probes with their round trips",
+    "took_many": "p50 {p50_ms:n}, p99 {p99_ms} of {many}",
+    "took_one": "{p50_ms} of {many}",
+    "slow_over": "{n} slow ({over})",
+    "cut_all": "not answered to the end: what was seen of {n:it|them}",
+    "cut_some": "{n} of them not answered to the end: what was seen of {n:it|them}",
+    "incomplete": "{n} incomplete",
+    "incomplete_goodbyes": "{n} incomplete (last words before the client's FIN)",
+    "incomplete_some_goodbyes": "{n} incomplete ({last} of them last words before the client's FIN)",
+    "further_slow": ("{n} {n:server|servers}: {slow} slow {slow:request|requests} there (--top {top} lists them)"),
+    "further_quick": "{n} {n:server|servers}: nothing is slow there (--top {top} lists them)",
+    "server_line": ("{server}{behind}: {n} of {of} {of:request|requests} slow, p50 {p50_ms:n}, p99 {p99_ms}{family}"),
+    "server_behind": ", behind {server}",
+    "server_family": ", {family} ({grade})",
+    "slow_time": "{part_share} of the slow requests' time: {causes} ms",
+    "slow_time_waited": "{part_share} of the slow requests' time that was waited for: {causes} ms",
+    "all_time": "{part_share} of the time: {causes} ms",
+    "all_time_waited": "{part_share} of the time that was waited for: {causes} ms",
+    "segments_lost": "{n} {n:segment|segments} lost",
+    "share_of": (
+        "{p50_ms:n} of {of_p50_ms} at p50 ({p50_share}), {p99_ms:n} of {of_p99_ms} at p99 ({p99_share}); {n} of {many}"
+    ),
+    "path_of_wait": "{path_ms} of each wait are the path's",
+    "nagle_waits": (
+        "nagle: a small segment ({second} {second:byte|bytes}) waits until the one before it ({first} "
+        "{first:byte|bytes}) is acknowledged"
+    ),
+    "held": "delayed_ack: held {low} ms",
+    "held_range": "delayed_ack: held {low}-{high} ms, median {median:.1f}",
+    "timer_shorter": (
+        "they end on a {tick:.4g} ms tick: a kernel timer, shorter than Linux's own: a route with rto_min"
+    ),
+    "timer_tick": "they end on a {tick:.4g} ms tick: a kernel timer",
+    "timer_fitted": "a {timer:.0f} ms timer{tick}{whose}",
+    "on_tick": " on a {tick:.4g} ms tick",
+    "timer_of": " ({system})",
+    "see": "frames {frames}",
+    "see_stream": "frames {frames} (tcp.stream eq {stream:d})",
+    "see_stall": (
+        "frames {frames} (tcp.stream eq {stream:d}): segment, its ACK {ack:.1f} ms later, next segment {release_us} "
+        "after that"
+    ),
+    "see_cause": "frames {frames} (tcp.stream eq {stream:d}): {time} of {cause}",
+    "see_behind": "frames {frames} (to {server}): {time} of {cause}",
+    "see_push": "{seen}: a segment, its ACK, and what waited {waited_ms} for that",
+    "all_pieces": "{all_ms}",
+    "longest_piece": "{longest_ms}, the longest of {n} pieces that make {all_ms}",
+    "slowest": "{name} took {took_ms}{why}: frames {frames} (tcp.stream eq {stream:d})",
+    "slowest_of_slow": "of the slow ones {name} took {took_ms}{why}: frames {frames} (tcp.stream eq {stream:d})",
+    "slowest_cause": ", {part_ms} of it {cause}",
+    "gain": "p50 {then_ms} instead of {now_ms:n}",
+    "gain_best": "p50 at best {best_ms} instead of {now_ms:n}",
+    "gain_p99": "p99 at best {best_ms} instead of {now_ms:n}",
+    "gain_rate": "{gain}, {times} times the requests/s; then the server's capacity is the limit",
+    "gain_unseen": "the clients ask again at once: what the server can serve then is not in this capture",
+    "next": "{cause} ({owner}, {part_share} of all time)",
+    "next_there": "{cause} ({owner}, {part_share} of all time; TCP_NODELAY there, too, mends it)",
+    "first_fast": "the first exchange of {n} {n:stream|streams} was fast (quick ACKs at the start)",
+    "fin_released": "{n} {n:wait|waits} ended by the peer's FIN, not by its timer",
+    "held_harmless": "{n} held {n:ACK|ACKs} that nobody waited for: harmless",
+    "held_for_nobody": "{n} held {n:ACK|ACKs} that nobody waited for",
+    "also_unanswered": "{n} {n:connection|connections} never answered{whose}",
+    "also_unreachable": "{n} {n:connection|connections} unreachable{whose}",
+    "also_traceroute": "{n} {n:connection|connections} answered by routers{whose}",
+    "also_refused": "{n} {n:connection|connections} refused{whose}",
+    "also_reset": "{n} {n:connection|connections} closed by RST{whose}",
+    "also_half_open": "{n} {n:connection|connections} not completed{whose}",
+    "of_one_server": " ({server})",
+    "of_most_server": " (most of {server})",
+    "of_servers": " (of {n} servers)",
+    "paused": "clients paused {pause_ms} between requests, {n:once|{n} times}: no part of a latency",
+    "passed_between": (
+        "{pause_ms} passed from an answer to the next request, {n:once|{n} times}: no part of a latency"
+    ),
+    "on_stream": "{text} (tcp.stream eq {stream:d})",
+    "not_network": "the path ({part_share})",
+    "not_server_think": "server think ({part_share})",
+    "not_client_think": "client think ({part_share})",
+    "not_losses": "losses (none)",
+    "lost_repaired": "{n} {n:segment|segments}, repaired in {repair_share} of the time",
+    "lost_unnoticed": "{n} {n:segment|segments}; no request waited for their repair",
+    "options": "{sender} TCP_NODELAY {nodelay} ({seen}); {receiver} delayed ACK {delayed_ack}, TCP_NODELAY {back}",
+    "options_no_choice": (
+        "{sender} TCP_NODELAY {nodelay} ({seen}); {receiver} delayed ACK {delayed_ack}, TCP_NODELAY {back} (it never "
+        "had to choose)"
+    ),
+    "seen_off": "{off} for, {on} against",
+    "seen_on": "{on} for, {off} against",
+    "seen_mixed": "off on {n} of {of} connections",
+    "seen_unknown": "{off} seen off, {on} on",
+    "sure_rival": "{grade}; rival: {rival} ({lost})",
+    "rival": "rival: {rival} ({lost})",
+    "grade_unknown": "no",
+    "freed": "{grade}: {which} left within {left_us} of the ACK",
+    "freed_far": "{grade}: {which} left within {left_us} of the ACK (the path taken off)",
+    "freed_one": "the one freed segment",
+    "freed_most": "95 % of {n} freed segments",
+    "freed_tight": "{n} of {of} freed segments",
+    "gaps_follow": "gaps follow the ACKs (slope {slope:.2f}, a pause gives 0)",
+    "no_named_cause": "{part_share} of the time has no named cause",
+    "hidden_program": "how long the {sender}'s program took between its two writes: the wait hides it",
+    "push_options": "{sender} TCP_NODELAY {nodelay}; {holder} delayed ACK {delayed_ack}",
+    "sooner": "each leaves {sooner_ms} sooner",
+    "sooner_at_best": "each leaves at best {best_ms} sooner",
+    "push_line": "{text}, {grade}: {seen}; {fix}",
+    "exchange": "exchange {exchange} (tcp.stream eq {stream:d}, number {index} on it)",
+    "not_complete": "not complete (cut by {cut_by})",
+    "exchange_took": "{took_ms} from frame {first} to {last}",
+    "exchange_end": "the end",
+    "cause_inside": "{cause} inside {parent}",
+    "piece_frames": "frames {frames}  ({rule}, {grade})",
+    "shorter_pieces": "in {n} shorter pieces",
+    # a fix, and where or when
+    "fix_at": "At {server}: {fix}",
+    "fix_towards": "Towards {server}: {fix}",
+    "fix_before_first": "{fix}; most of what it sends has it: set it before the first byte",
+    "fix_set_from": "{fix}; from frame {frame} on it is set",
+    "fix_set_before": "{fix}; it was set before frame {frame}",
+    "gain_not_proven": "at worst nothing is won: too little of it is proven",
+    # what was requested and answered
+    "mixed_errors": "{server} answers with errors: {statuses} of {of}",
+    "errors": "{n} of {of} {of:answer|answers} of {server} are {status}",
+    "logins_refused": "{n} of {of} {of:answer|answers} of {server} are {status}: logins are refused",
+    "redirect_loop": (
+        "{n} of {of} {of:answer|answers} of {server} are {status}: a redirect loop, or a client that does not follow"
+    ),
+    "redirect_loop_at": (
+        "{n} of {of} {of:answer|answers} of {server} are {status}: a redirect loop, or a client that does not follow "
+        "({target} was asked {again} times)"
+    ),
+    "traffic": "{many}, {protocol}",
+    "traffic_for": "{many}, {protocol}, for {name}",
+    "traffic_for_some": "{many}, {protocol}, for {name} and {n} other {n:name|names}",
+    "traffic_answers": "answers {statuses}",
+    "unnamed_handshake": "a handshake",
+    "unnamed_message": "a message",
+    "unnamed_content": "a mail's text",
+    "unnamed_with": "{name} with {target}",
+    # is it DNS?
+    "dns_unanswered": "{n} of {of} {of:lookup|lookups} unanswered",
+    "dns_before_connect": "DNS took {took_ms} before the connect to {name} (frame {frame})",
+    "dns_took": "DNS took {took_ms} for {name} (frame {frame}); no connect here is known to have waited for it",
+    "dns_only_unanswered": "the only lookup got no answer",
+    "dns_none_answered": "none of {n} lookups got an answer",
+    "dns_quick": "{n} {n:lookup|lookups} took {median_ms} at the median, {most_ms} at most",
+    "dns_one_quick": "{n} {n:lookup|lookups} took {most_ms}",
+    "dns_is_not_it": "it is not DNS: {took}",
+    # what limits the capture
+    "one_direction": "only one direction was captured of {n} of {of} streams: there nothing is more than suspected",
+    "one_direction_all": "only one direction was captured of its one stream: there nothing is more than suspected",
+    "twice": "{n} of {of} data segments are in the capture twice",
+    "copies": "of {of} data segments {n} copies are in the capture",
+    "doubled_on_path": "{seen}: doubled on the path, or by a mirror port",
+    # (a capture of all interfaces has each one's number and direction before the packet: those 20 bytes differ)
+    "doubled": (
+        "{seen} (two points at once, or a mirror port): capture at one, or take the doubles out first (editcap -d; of "
+        "tcpdump -i any: editcap -I 20 -D 100)"
+    ),
+    "gaps": (
+        "packets, or their ends, are missing from the capture in {n} of {of} exchanges: {n:it is|these are} not judged "
+        "by what is left"
+    ),
+    "gaps_in_one": (
+        "packets, or their ends, are missing from the capture in its one exchange: it is not judged by what is left"
+    ),
+    "dropped": (
+        "the interface dropped {n} {n:packet|packets} while capturing: what seems not to be there may have been"
+    ),
+    "passed_unseen": (
+        "at least {n} {n:packet was|packets were} sent and {n:is|are} not in the capture (IPv4 identifications skip "
+        "{n:it|them}): lost before this point, or missed by the capture"
+    ),
+    "clock_ahead": ("the capture's clock jumped ahead (by up to {seconds:.3g} s): the hosts' own time stamps did not"),
+    "clock_back": "time stamps go back {n:once|{n} times}: short times are not to be trusted",
+    "mid_stream": "{n} of {of} streams began before the capture: their MSS and window scale are guessed",
+    # a queue at the server
+    "queue": (
+        "{n} {n:request|requests} ahead at the median, answered {each_us} apart: {wait_ms:n} of {think_ms} of the "
+        "server's time are probably the wait for those; with {fewest} ahead it takes {alone_ms}"
+    ),
+    "queue_empty": (
+        "{n} {n:request|requests} ahead at the median, answered {each_us} apart: {wait_ms:n} of {think_ms} of the "
+        "server's time are probably the wait for those; with none ahead it takes {alone_ms}"
+    ),
+    "rival_sharing": "requests that share a processor, or a lock, instead of waiting for their turn",
+    "rival_sharing_lost": "not ruled out: both take longer the more others are there",
+    # what happened to connections
+    "some_connections": "{n} of {of} connections to {server}",
+    "only_connection": "the only connection to {server}",
+    "syn_flood": (
+        "SYN flood: {n} of {of} connections from {sources} {sources:address|addresses} were never completed "
+        "({rate:,.0f} a second; the server answered {answered})"
+    ),
+    "unanswered_port": (
+        "SYNs of {connections} were never answered: the port answered others, so they were dropped on the way, or by a "
+        "full accept queue"
+    ),
+    "unanswered_host": (
+        "SYNs of {connections} were never answered: the host answered on other ports, so a firewall drops them, or the "
+        "path did"
+    ),
+    "unanswered_all": ("SYNs of {connections} were never answered: a firewall drops them, or the host is not there"),
+    "traced": ("SYNs of {connections} were answered by routers on the way (ICMP time exceeded): a traceroute{rest}"),
+    "traced_rest": "; {parts}",
+    "traced_lost": "{n} got no answer",
+    "traced_reached": "{n} reached it",
+    "unreachable": ("SYNs of {connections} were answered by ICMP unreachable: no route, no host or no such port"),
+    "half_open": (
+        "{connections} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
+    ),
+    "refused": "{connections} {n:was|were} refused with RST: nothing listens on that port",
+    "reset_by_server": "{connections} {n:was|were} closed by the server's RST: it left bytes unread, or gave them up",
+    "reset_by_client": (
+        "{connections} {n:was|were} closed by the client's RST: programs that do not wait for the end do so"
+    ),
+    "elsewhere_too": "{text}; the same on {n} {n:connection|connections} to other servers or ports",
+    # before a request
+    "setup_syn_rto": (
+        "{n} {n:connection|connections} took {span_ms} longer to be set up: a SYN or SYN-ACK was dropped, and only its "
+        "timer repeated it"
+    ),
+    "setup_client_think": (
+        "the client asked {span_ms} after the handshake on {n} {n:connection|connections}: its program took that time, "
+        "not the server"
+    ),
+    "setup_cork": (
+        "the client's requests left {span_ms} after the answer before them on {n} {n:connection|connections}, each "
+        "with its kernel's timer: a cork (TCP_CORK, MSG_MORE) that is not taken off, or a program that sleeps as long"
+    ),
+    # no answer
+    "never_answered": "{server} never answered {name} (frame {frame:d}): {wait} passed without an answer",
+    "never_answered_some": (
+        "{server} never answered {n} of {of} {of:request|requests}; the longest wait is {wait}, for {name} (frame "
+        "{frame:d})"
+    ),
+    "closed_instead": "{server} closed the connection instead of answering {name} (frame {frame:d})",
+    "closed_instead_one": (
+        "{server} closed the connection instead of answering {name} (frame {frame:d}), 1 of {of} requests"
+    ),
+    "closed_instead_some": (
+        "{server} closed the connection instead of answering {n} of {of} {of:request|requests}, one of them {name} "
+        "(frame {frame:d})"
+    ),
+    "wait": "{wait_ms}",
+    "wait_hour": "more than an hour",
+    "silent_peer_server": (
+        "{server} says nothing after frame {frame:d}: the client repeats its data {repeats} times in {wait_ms} and "
+        "gets no acknowledgement"
+    ),
+    "silent_peer_client": (
+        "the client of {server} says nothing after frame {frame:d}: the server repeats its data {repeats} times in "
+        "{wait_ms} and gets no acknowledgement"
+    ),
+    "silent_peers": "{text}; the same on {n} connections",
+    # options and held ACKs
+    "option_off": (
+        "from frame {frame} on small segments of the {side} of {server} wait for ACKs (TCP_NODELAY off): before it "
+        "{before} left at once, from it on {after} waited"
+    ),
+    "option_on": (
+        "from frame {frame} on small segments of the {side} of {server} wait for no ACKs any more (TCP_NODELAY on): "
+        "before it {before} waited, from it on {after} left at once"
+    ),
+    "held_back_harmless": (
+        "the {side} held {n} ACKs back ({low:.1f}-{high:.1f} ms) while nobody waited for them: harmless to {server}'s "
+        "exchanges"
+    ),
+    "one_way_data": (
+        "the {side} paused {n} times between two segments while it heard from its peer ({low:.1f}-{high:.1f} ms): "
+        "Nagle on the {sender} and delayed ACKs of the {receiver} are suspected; without the {other}'s packets nobody "
+        "can tell"
+    ),
+    "one_way_acks": (
+        "the {side} held {n} ACKs back ({low:.1f}-{high:.1f} ms): Nagle on the {sender} and delayed ACKs of the "
+        "{receiver} are suspected; without the {other}'s packets nobody can tell"
+    ),
+    "rival_pauses": "the {sender}'s program pauses between its writes",
+    "rival_one_way_lost": "not ruled out: the other direction is not in the capture",
+    # what kind of capture it is
+    "trace_by_icmp": (
+        "No TCP: a traceroute to {target} by ICMP: routers answered {n} of {of} echo {of:request|requests}"
+    ),
+    "trace_by_udp": "No TCP: a traceroute to {target} by UDP: routers answered {n}{of}{came}",
+    "of_datagrams": " of {n} {n:datagram|datagrams}",
+    "came_unreachable": ", {n} ended in ICMP unreachable",
+    "no_tcp": "No TCP: {kinds}",
+    "no_tcp_unreachable": "No TCP: {kinds}; {n} {n:datagram|datagrams} answered by ICMP unreachable",
+    "all_frames": "all {of} frames are {kind}",
+    "all_first_frames": "all the first {of} frames are {kind}",
+    "one_frame": "its one frame is {kind}",
+    "of_frames": "of {of} frames {n} {n:is|are} {kind}",
+    "of_first_frames": "of the first {of} frames {n} {n:is|are} {kind}",
+    "by_its_port": "UDP ({protocol} by its port)",
+    "pings": "No TCP: {n} {n:ping|pings}, {came}",
+    "pings_one_trip": "No TCP: {n} {n:ping|pings}, {came}; round trip {trip_ms}",
+    "pings_trips": "No TCP: {n} {n:ping|pings}, {came}; round trips {low_ms:n} to {high_ms}, {mean_ms:n} in the mean",
+    "pings_icmp": "{n} answered by ICMP {word}",
+    "ping_icmp": "answered by ICMP {word}",
+    "pings_lost": "{n} without an answer",
+    "ping_lost": "without an answer",
+    "pings_none": "none answered",
+    "pings_all": "each answered",
+    "ping_answered": "answered",
+    "scan": (
+        "A scan: {client} tried {n} {n:port|ports} of {host}: {shut} refused, {nothing} without an answer, {answered} "
+        "answered"
+    ),
+    "hosts": "{n} hosts",
+    "one_direction_scene": (
+        "Only one direction was captured of {which}: no latency can be seen, capture both directions"
+    ),
+    "its_one_connection": "its one connection",
+    "of_connections": "{n} of {of} connections",
+    "dead_window_server": (
+        "A dead window: {server} takes nothing from frame {frame:d} on (window 0 for {wait_ms}, to the capture's end"
+        "{again}): its program does not read"
+    ),
+    "dead_window_client": (
+        "A dead window: the client of {server} takes nothing from frame {frame:d} on (window 0 for {wait_ms}, to the "
+        "capture's end{again}): its program does not read"
+    ),
+    "probes_again": ", {n} {n:probe|probes} asked again",
+    "idle": "Idle: {n} {n:connection|connections} without any data in {seconds:,.0f} s",
+    # what else it may be, and why that lost
+    "not_ruled_out": "not ruled out: {why}",
+    "rival_left": "{name}, {meaning}",
+    "rival_other_path_timer": (
+        "delayed_ack, an ACK held on a connection of that host to another one, which is not in this capture"
+    ),
+    "rival_other_path_timer_lost": "not ruled out: the wait is as long as such a timer",
+    "rival_by_itself": "the server's host asks by itself while it is asked",
+    "rival_by_itself_lost": (
+        "those requests lie inside these, from just behind the request to just before the answer, whenever that is"
+    ),
+    "rival_too_long": "a connection on which the host waited meanwhile",
+    "rival_too_long_lost": "it is not in this capture",
+    "rival_stall": "Nagle on the {owner}, delayed ACK on the {holder}",
+    "rival_programs": "the programs are slow",
+    "rival_programs_lost": "the kernels' handshake, where no program is asked, took {took_ms}",
+    "rival_programs_kernels": "the shortest answers of the kernels alone take as long",
+    "rival_overtaken": "packets overtaken on the path",
+    "rival_overtaken_lost": "duplicate or selective ACKs made the sender repeat them",
+    "rival_repeated": "the program paused",
+    "rival_repeated_lost": "bytes went out a second time, which no program does",
+    "rival_cwnd": "the sender's congestion window",
+    "rival_cwnd_lost": "what waited would not have fitted the announced window",
+    "rival_any": "any other cause",
+    "rival_any_lost": "the packets that would tell are not in the capture",
+    "pause_on_some": "on {n} of {of} connections",
+    "pause_follows": "the gaps follow the ACKs (slope {slope:.2f}; a pause would give 0)",
+    "pause_left": "{n} of {of} segments left within {within:.3g} ms of theirs",
+    "pause_left_before": "{n} left before",
+    "pause_none_before": "none left before",
+    "pause_left_before_elsewhere": "{n} left before, on other connections",
+    "pause_none_before_elsewhere": "none left before, on other connections",
+    "left_over": ("{n} small {n:segment|segments} left over {n:an unacknowledged one|unacknowledged ones}"),
+    "stall_on_some": "not ruled out: {left}, but {n} with their ACK: TCP_NODELAY may not be set on all sockets",
+    "stall_no_nagle": "{left}: Nagle does not act there",
+    "stall_no_slope": "the gaps do not follow the ACKs that they end near (slope {slope:.2f})",
+    "stall_late": "{n} of {of} gaps with a held ACK ended as soon after it as a kernel sends",
+    "stall_all_late": "none of {of} gaps ended as soon after a held ACK as a kernel sends",
+    "stall_too": "it is there too, as a finding of its own; this time is outside of it",
+    "stall_without": "{n} of its gaps ended with a held ACK: what stands here is proven without them",
+    "stall_none": "no small segment waited behind an unacknowledged one here",
+    # what mends it
+    "nodelay": "TCP_NODELAY on the {owner}{known}, or both parts in one write (writev)",
+    "nodelay_push": "TCP_NODELAY on the {owner}{known}, or all that it sends at once in one write",
+    "host_drops": (
+        "The packets reached the {owner}'s host (they are in this capture) and were not taken: look there for a full "
+        "accept queue (nstat TcpExtListenOverflows, somaxconn), a firewall behind the capture, full socket buffers."
+    ),
+    "once_ruled_out": "{fix}, once the rival is ruled out{how}.",
+    "ruled_out_nagle": " (set TCP_NODELAY on the {owner} and measure again)",
+    "ruled_out_cork": " (strace -e trace=network on the {owner} shows TCP_CORK and MSG_MORE)",
+    "ruled_out_delayed_ack": " (capture that host's other connections, too)",
+    "ruled_out_network": " (capture at the {owner}, too)",
+    "ruled_out_queueing": " (capture at the {owner}, too)",
+    "cut_by_losses": "Find where the path drops packets: {n} lost {n:segment|segments} cut this window. {fix}",
+    "or_long_poll": "{fix} (Or was this a long poll, which is meant to wait?)",
+    "or_expected": (
+        "{fix} (Or did it wait for a 100 Continue, as curl does for a second? Then answer its Expect header, or leave "
+        "it out: curl -H 'Expect:'.)"
+    ),
+    "cost_nagle + delayed_ack": "more small packets where the program writes in small parts",
+    "cost_nagle": "more small packets where the program writes in small parts",
+    "cost_delayed_ack": "more ACK packets",
+    "cost_cork": "more, smaller packets",
+    "cost_receive_window": "memory of the receiver",
+    "cost_cwnd": "bursts into a path that may not carry them",
+    "cost_queueing": "some throughput at the bottleneck",
+    "knob_nginx": " (nginx: tcp_nodelay on;)",
+    "knob_openresty": " (OpenResty: tcp_nodelay on;)",
+    "knob_tengine": " (Tengine: tcp_nodelay on;)",
+    "knob_http.server": " (Python's http.server: disable_nagle_algorithm = True in the request handler's class)",
+    "knob_wsgiref": " (Python's wsgiref: disable_nagle_algorithm = True in the request handler's class)",
+    "knob_werkzeug": " (Werkzeug: disable_nagle_algorithm = True in the request handler's class)",
+    "knob_webrick": " (WEBrick: socket.setsockopt(:TCP, :NODELAY, 1) in a subclass's accept_client)",
+    "knob_libwww-perl": (" (Perl's HTTP::Daemon: $client->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1) behind accept)"),
+    "knob_akka-http": " (Akka HTTP: akka.http.server.socket-options.tcp-no-delay = on)",
+    "knob_pekko-http": " (Pekko HTTP: pekko.http.server.socket-options.tcp-no-delay = on)",
+    "sets_apache-coyote": ' (Tomcat sets it unless its Connector has tcpNoDelay="false": is a proxy in front?)',
+    "sets_apache": " (Apache httpd sets it by itself: is a proxy in front?)",
+    "sets_jetty": " (Jetty sets it unless its ServerConnector has acceptedTcpNoDelay = false: is a proxy in front?)",
+    "sets_kestrel": " (Kestrel sets it unless its options have NoDelay = false: is a proxy in front?)",
+    "sets_gunicorn": " (gunicorn sets it by itself: is a proxy in front?)",
+    "sets_uvicorn": " (uvicorn sets it by itself: is a proxy in front?)",
+    "sets_hypercorn": " (Hypercorn sets it by itself: is a proxy in front?)",
+    "sets_lighttpd": " (lighttpd sets it by itself: is a proxy in front?)",
+    "sets_caddy": " (Caddy sets it by itself: is a proxy in front?)",
+    "knobs_server_http": (
+        " (Java's HttpServer: -Dsun.net.httpserver.nodelay=true; Node: createServer({{noDelay: true}}); HAProxy: "
+        "option http-no-delay; Go sets it by itself)"
+    ),
+    "knobs_server_mqtt": " (mosquitto: set_tcp_nodelay true)",
+    "knobs_client_http": (
+        " (PHP's streams: 'tcp_nodelay' => true in the context's socket options; Perl's IO::Socket: "
+        "setsockopt(IPPROTO_TCP, TCP_NODELAY, 1); Python's http.client, Node and Go set it by themselves)"
+    ),
+    "knobs_client_memcached": " (pymemcache: no_delay=True; libmemcached: MEMCACHED_BEHAVIOR_TCP_NODELAY)",
+    "knobs_client_mqtt": " (libmosquitto: MOSQ_OPT_TCP_NODELAY)",
+    "knobs_client_redis": " (redis-py and hiredis set it by themselves: a client of your own?)",
+    # messages that waited unasked
+    "acks": "acknowledgements",
+    "acks_held_for_client": "acknowledgements that the server held back",
+    "acks_held_for_server": "acknowledgements that the client held back",
+    "push_waits": "{median_ms} at the median, {sum_ms} in all",
+    "push_wait": "{sum_ms}",
+    "unasked": (
+        "what clients sent to {server} unasked {sure}waited in their kernels for {until}, {n:once|{n} times}: {wait}"
+    ),
+    "unasked_mqtt": (
+        "what clients sent to {server} unasked (PUBACK and the like) {sure}waited in their kernels for {until}, "
+        "{n:once|{n} times}: {wait}"
+    ),
+    "pushed": "{n} of {kind} that {server} pushed {sure}waited in its kernel for {until}: {wait}",
+    "push_websocket": "{n} WebSocket {n:message|messages}",
+    "push_mqtt": "{n} MQTT {n:message|messages}",
+    "push_message": "{n} {protocol} {n:message|messages}",
+    "push_messages": "{n} {n:message|messages}",
+    # what a trace or a log beside the capture adds
+    "log_none": ("none of {n} {n:line|lines} is about a request of this capture (other clocks, other names?)"),
+    "log_found": (
+        "{n} {n:line|lines} of {of} {of:request|requests} found: the server counts p50 {logged_ms} where the capture "
+        "has {seen_ms:n}"
+    ),
+    "log_inside": "{share} of the time passed in the server by its own clock: the program, or what it asks",
+    "log_outside": "{share} of the time passed after the server had written its answer, or before it read",
+    "log_both": "{share} of the time passed in the server by its own clock, the rest outside it",
+    "trace_none": "none of the trace's connections is one of this capture",
+    "trace_options": "{side}'s sockets of {n} {n:connection|connections}: {options}",
+    "side_client and server": "client and server",
+    "trace_held": (
+        "of {spent_ms} of stall, the late bytes lay written in the kernel for {share}: the trace says the same"
+    ),
+    "trace_held_not": (
+        "of {spent_ms} of stall, the late bytes lay written in the kernel for {share}: the program wrote them late, it "
+        "is no stall"
+    ),
+    "trace_held_part": (
+        "of {spent_ms} of stall, the late bytes lay written in the kernel for {share}: the trace says so of a part"
+    ),
+    "trace_late": ("of {spent_ms} of the program's own time, {share} passed before it wrote: the trace says the same"),
+    "trace_late_not": (
+        "of {spent_ms} of the program's own time, {share} passed before it wrote: the kernel held what was written"
+    ),
+    "trace_late_part": (
+        "of {spent_ms} of the program's own time, {share} passed before it wrote: the trace says so of a part"
+    ),
+    "one_turn": "one turn",
+    "a_download": "a download",
+    "an_upload": "an upload",
 }

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 import latpcap as lp
-from latpcap.findings import legs
+from latpcap.findings import proxies
 from latpcap.findings.totals import Server
 
 NONE = np.zeros(0, np.int64)
@@ -36,7 +36,7 @@ ADDRESSES = [
 def test_its_host_asks(address: str, client: str, behind: bool) -> None:
     front, back = server(address, list(range(10)), "10.0.0.1"), server("10.0.0.3", list(range(10, 20)), client)
     table = exchanges(*FRONT, *((start + 5, end - 5) for start, end in FRONT))
-    assert legs.fronts([front, back], table) == ({1: 0} if behind else {})
+    assert proxies.fronts([front, back], table) == ({1: 0} if behind else {})
 
 
 @pytest.mark.parametrize(("inside", "behind"), [(8, True), (7, False)])
@@ -46,7 +46,7 @@ def test_requests_lie_inside_requests(inside: int, behind: bool) -> None:
     late = [
         (start + (5 if n < inside else 60), end - (5 if n < inside else -20)) for n, (start, end) in enumerate(FRONT)
     ]
-    assert legs.fronts([front, back], exchanges(*FRONT, *late)) == ({1: 0} if behind else {})
+    assert proxies.fronts([front, back], exchanges(*FRONT, *late)) == ({1: 0} if behind else {})
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_requests_lie_inside_requests(inside: int, behind: bool) -> None:
     ],
 )
 def test_those_behind_follow_their_front(behind: dict[int, int], order: list[int]) -> None:
-    assert legs.in_order(4, behind) == order
+    assert proxies.in_order(4, behind) == order
 
 
 def test_an_answer_names_the_server_behind() -> None:

@@ -1,6 +1,8 @@
 """Which server asks another one on behalf of its clients? Servers and their requests in, who stands behind whom out.
 
-A proxy's host is the client of the server behind it, and what it asks there lies inside what it was asked itself.
+A proxy's host is the client of the server behind it, and what it requests there lies inside what was requested of it.
+The rows of such a server name what its own requests to the other one waited for (owner "backend"); what to do about
+that is said of the other one.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap.findings import presentation as show
-from latpcap.findings.totals import Server
+from latpcap.findings.totals import Ledger, Server, Spent
+from latpcap.vocabulary import BACKEND, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,3 +84,43 @@ def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
     luck = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
     wavers = np.sqrt(luck * (1 - luck) / len(back.rows))
     return bool(inside.mean() > luck + show.NESTED_BEYOND * wavers)
+
+
+def source(server: Server, cause: str, ledger: Ledger, exchanges: pa.Table) -> Spent | None:
+    """The time that this cause took of the server behind: the one that it took the most of, and not of its own backend.
+
+    None where no server of the capture is known to stand behind this one.
+    """
+    behind = fronts(ledger.servers, exchanges)
+    place, seen = ledger.servers.index(server), set[int]()
+    while place not in seen:
+        seen.add(place)
+        backs = [ledger.servers[back] for back, front in behind.items() if front == place]
+        items = [item for leg in backs for item in ledger.spent(leg) if item.cause == cause]
+        most = max(items, key=lambda item: item.total_ms, default=None)
+        if most is None or most.owner != BACKEND:
+            return most
+        place = ledger.servers.index(most.server)
+    return None
+
+
+def elsewhere() -> str:
+    """The name of a server behind, where the capture has more than one that it may be."""
+    return words.say("behind_unknown")
+
+
+def mended(name: str, knob: str | None, owner: str) -> str | None:
+    """The fix of a server behind, with its name, or of what is sent to there."""
+    return words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=capital(knob)) if knob else None
+
+
+def capital(text: str) -> str:
+    """With a capital first letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def clause(cause: str, found: Spent | None, phrase: str) -> str:
+    """What the requests to the server behind wait for, in a sentence about that server."""
+    if cause != STALL or found is None:
+        return words.say("behind_cause", cause=phrase)
+    return words.say(f"behind_stall_{found.owner}")
