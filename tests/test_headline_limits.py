@@ -1,4 +1,4 @@
-"""The words of a headline on both sides of the shares that choose them."""
+"""The choice of a headline's words on both sides of the shares that decide it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ from latpcap.findings import presentation as show
 
 
 @pytest.mark.parametrize(
-    ("share", "says"),
-    [
-        (1.0, "most"),
-        (show.MOST_TIME, "most"),
-        (math.nextafter(show.MOST_TIME, 0), "the largest part"),
-        (0.0, "the largest part"),
-    ],
+    ("share", "most"),
+    [(1.0, True), (show.MOST_TIME, True), (math.nextafter(show.MOST_TIME, 0), False), (0.0, False)],
 )
-def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, says: str) -> None:
-    monkeypatch.setattr(headline, "_beyond", lambda _: "")
-    said: Any = {"families": [{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}]}
-    assert headline._part(said) == says
+def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: bool) -> None:
+    monkeypatch.setattr(headline, "_beyond", lambda _: False)
+    data: Any = {"families": [{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}]}
+    assert headline._part(data, "part") == ("most time" if most else "the largest part of the time")
+    assert headline._part(data, "their") == f"{'most' if most else 'the largest part'} of their time"
 
 
-def test_a_cause_of_few_slow_requests_says_of_how_many() -> None:
+def test_a_cause_of_few_slow_requests_is_called_so() -> None:
     typical = math.ceil(100 * show.TYPICAL)
-    for hit, says in ((typical, ""), (typical - 1, f", in {typical - 1} of 100 slow requests"), (100, "")):
-        said: Any = {"slow": {"count": 100}, "hit": hit}
-        assert headline._few(said) == says
+    for hit, few in ((typical, False), (typical - 1, True), (100, False)):
+        data: Any = {"slow": {"count": 100}, "hit": hit}
+        assert headline._few(data) == few
