@@ -26,6 +26,7 @@ def test_what_is_said_beside_it(name: str, tmp_path: Path) -> None:
 
 
 UNPRINTED = {
+    "servers_left",
     "mostly_other", "late_close", "late_close.fix", "buffered", "buffered.fix", "transfer_marked",
     "transfer_http2", "transfer_http2.fix", "transfer_or_receiver_window", "clients", "until_end",
     "until_server", "timer_least", "timer_10", "timer_15", "timer_60", "timer_65", "timer_75", "timer_120",
