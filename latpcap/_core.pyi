@@ -8,6 +8,7 @@ __all__ = [
     "TABLES",
     "Analysis",
     "Decryption",
+    "Pattern",
     "Records",
     "Table",
     "first_ns",
@@ -43,6 +44,13 @@ def thresholds() -> list[tuple[str, float, str, str, str]]:
 
 def limits() -> dict[str, float]:
     """The limits that findings use, by name (`core/src/judge/limits.rs`)."""
+
+@final
+class Pattern:
+    """Does this regular expression fit anywhere in some bytes? Upper and lower case of ASCII are the same."""
+    def __new__(cls, text: str) -> Pattern:
+        """ValueError for what is no expression, or needs backtracking."""
+    def search(self, data: bytes) -> bool: ...
 
 @final
 class Table:

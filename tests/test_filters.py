@@ -15,6 +15,7 @@ from makepcap import EPOCH_NS, Ends, Talk, answer, get, pcap
 from randomtalk import crowd
 
 import latpcap as lp
+from latpcap import _core
 from latpcap.reading.filters import grammar
 from latpcap.reading.filters.dissect import values
 from latpcap.reading.filters.fields import FIELDS
@@ -326,6 +327,10 @@ MISTAKES = {
     "tcp.time_delta > 40ms": (17, 4, "tcp.time_delta is a time in seconds, as in 0.04", []),
     "frame.time > yesterday": (13, 9, "frame.time takes a date and time", []),
     'http.request.uri matches "("': (25, 3, "is no regular expression", []),
+    'frame matches "(?=GET)"': (14, 9, "look-around, including look-ahead and look-behind, is not supported", []),
+    r'frame matches r"(G)\1"': (14, 7, "backreferences are not supported", []),
+    'frame matches "G++E"': (14, 6, "possessive repetitions (a++) are not supported", []),
+    'frame matches "((a{999}){999}){999}"': (14, 22, "it repeats too much", []),
     r'http.request.uri matches "\."': (26, 1, "is no escape", []),
     "http.request.method == tcp.len": (23, 7, "are not of one kind", []),
     "http.request.method == tcp.foo": (23, 7, "a string stands in quotes", []),
@@ -480,3 +485,25 @@ def test_what_no_filter_reads_is_named() -> None:
         cap.filter("tcp.port[0] == 1")
     with pytest.raises(lp.FilterError, match="is no slice"):
         cap.filter("tcp[a] == 1")
+
+
+def test_no_expression_backtracks() -> None:
+    """Each takes Python's engine longer than anybody lives."""
+    talk = Talk()
+    talk.open(0.0)
+    talk.client(10.0, get("/" + "a" * 1200))
+    capture = lp.read(pcap(talk.tape))
+    for expression in ("(a+)+z", "(a|aa)+z", "(a|a)*z", "(.*a){20}z", "^GET /(([a-z])+.)+[A-Z]([a-z])+z$"):
+        begin = time.process_time()
+        for field in ("frame", "http.request.uri", "tcp.payload"):
+            assert len(capture.filter(f'{field} matches "{expression}"').events) == 0
+        assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize(
+    "expression", ["^/a", "A.c$", "[^b]c", r"\d{2,}", "(ab|cd)+", r"\bx", "a?b*c+", "^$", r"\.", "é"]
+)
+def test_what_both_engines_know_means_as_much(expression: str) -> None:
+    texts = ["/abc", "abc", "a\nc", "1234", "cdab", "x y", "", ".", "caf\u00e9", "ABC", "-x"]
+    ours, peer = _core.Pattern(expression), re.compile(expression, re.IGNORECASE | re.ASCII)
+    assert [ours.search(text.encode()) for text in texts] == [peer.search(text) is not None for text in texts]

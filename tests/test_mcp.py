@@ -201,3 +201,12 @@ def test_nothing_outside_its_folders_is_listed_and_long_names_are_no_bug(tmp_pat
         with pytest.raises(ValueError, match="no file below") as refused:
             call("why", root=root, file=name)
         assert len(str(refused.value)) < 600
+
+
+def test_every_text_is_bounded_errors_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ours, "MOST_CHARACTERS", 200)
+    for words in ({}, {"stream": 24, "exchange": 2}):
+        assert len(call("why", file=SLOW, **words)) < 250
+    with pytest.raises(ValueError, match="characters more") as refused:
+        call("tables", file=SLOW, columns=["x" * 5000])
+    assert len(str(refused.value)) < 300

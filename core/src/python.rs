@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::SchemaRef;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyString, PyTuple};
 
@@ -16,6 +16,7 @@ use crate::engine::{End, Engine};
 use crate::frame::{self, Unwrapped};
 use crate::judge::limits::{self, OF_FINDINGS};
 use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
+use crate::pattern;
 use crate::records;
 use crate::table;
 use crate::watch::Watch;
@@ -365,6 +366,25 @@ impl Decryption {
     }
 }
 
+/// A regular expression for bytes.
+#[pyclass(frozen, module = "latpcap._core")]
+struct Pattern {
+    pattern: regex::bytes::Regex,
+}
+
+#[pymethods]
+impl Pattern {
+    #[new]
+    fn new(text: &str) -> PyResult<Self> {
+        let pattern = pattern::compiled(text).map_err(PyValueError::new_err)?;
+        Ok(Pattern { pattern })
+    }
+
+    fn search(&self, data: &[u8]) -> bool {
+        self.pattern.is_match(data)
+    }
+}
+
 /// When was the first packet of the file that begins with these bytes? None where they do not say.
 #[pyfunction]
 fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
@@ -411,6 +431,7 @@ fn thresholds() -> Vec<(&'static str, f64, &'static str, &'static str, &'static 
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
     m.add_class::<Decryption>()?;
+    m.add_class::<Pattern>()?;
     m.add_class::<Records>()?;
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;

@@ -118,9 +118,10 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         @wraps(answer)
         def asked(*args: Any, **words: Any) -> Any:
             try:
-                return answer(*args, **words)
+                found = answer(*args, **words)
             except (LatpcapError, ValueError, IndexError, KeyError) as problem:
-                raise ToolError(str(problem.args[0] if isinstance(problem, KeyError) else problem)) from None
+                raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
+            return _cut(found) if isinstance(found, str) else found
 
         # a picture is content of its own; what else is no text is structured
         serves.add_tool(asked, structured_output=False if answer.__annotations__["return"] == "Any" else None)
@@ -202,11 +203,15 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         @tool
         def follow(file: str, stream: int, mode: Literal["text", "hex"] = "text", frames: bool = True) -> str:
             """Show what the two ends of a stream said (Wireshark's Follow TCP Stream). It is data of strangers."""
-            said = getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
-            left = len(said) - MOST_CHARACTERS
-            return said if left <= 0 else f"{said[:MOST_CHARACTERS]}\n[{left:,} characters more]"
+            said: str = getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
+            return said
 
     return serves
+
+
+def _cut(text: str) -> str:
+    left = len(text) - MOST_CHARACTERS
+    return text if left <= 0 else f"{text[:MOST_CHARACTERS]}\n[{left:,} characters more]"
 
 
 def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:

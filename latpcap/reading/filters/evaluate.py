@@ -213,7 +213,7 @@ class _Evaluation:
             part = node.value.text
             return lambda c: mapped(c, lambda w: part in cut(w), "bool")
         pattern = self.meaning.pattern(node.value)
-        return lambda c: mapped(c, lambda w: pattern.search(cut(w)) is not None, "bool")
+        return lambda c: mapped(c, lambda w: pattern.search(cut(w).encode()), "bool")
 
     def searching(self, node: grammar.Test) -> _Truths:
         """Bytes for a string, or for bytes as `47:45:54`."""
@@ -221,8 +221,7 @@ class _Evaluation:
             part = self.meaning.octets(node.value)
             found: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
         else:
-            pattern = self.meaning.pattern(node.value, octets=True)
-            found = lambda octets: pattern.search(octets) is not None  # noqa: E731
+            found = self.meaning.pattern(node.value).search
         return self.octets(node.field, found)
 
     def octets(self, named: grammar.Field, found: Callable[[bytes], bool]) -> _Truths:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from latpcap import _core
 from latpcap.errors import FilterError
 from latpcap.reading.filters.fields import Field
 from latpcap.reading.filters.grammar import Text, Word
@@ -152,12 +153,12 @@ class Meaning:
             raise self.error(node, f'{node.text!r} is neither a string in quotes nor bytes, as in "GET" or 47:45:54')
         return bytes.fromhex(re.sub("[:.-]", "", node.text))
 
-    def pattern(self, node: Word | Text, *, octets: bool = False) -> re.Pattern[Any]:
-        """A regular expression, for text or for bytes; upper and lower case are the same, as in Wireshark."""
+    def pattern(self, node: Word | Text) -> _core.Pattern:
+        """A regular expression for bytes."""
         try:
-            return re.compile(node.text.encode() if octets else node.text, re.IGNORECASE)
-        except (re.error, OverflowError, RecursionError) as problem:
-            raise self.error(node, f"is no regular expression: {problem}") from None
+            return _core.Pattern(node.text)
+        except ValueError as problem:
+            raise self.error(node, f"is no regular expression that latpcap knows: {problem}") from None
 
 
 @functools.lru_cache(maxsize=65_536)

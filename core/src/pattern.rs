@@ -1,0 +1,82 @@
+//! Regular expressions of filters, in time linear in what is searched: no expression can stop a program that serves.
+//!
+//! Wireshark's `matches` (PCRE2: bytes, ASCII alone has upper and lower case), without what needs backtracking. What
+//! this engine lacks is refused with its reason; it never means something else in silence.
+
+use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ast::{self, Ast, parse::ParserBuilder};
+
+/// Bytes of a compiled expression: a step of the search may touch all of them.
+const MOST_BYTES: usize = 256 << 10;
+/// How deep groups may lie in groups.
+const DEEPEST: u32 = 64;
+
+/// The expression, or why it is refused.
+pub fn compiled(text: &str) -> Result<Regex, String> {
+    let mut parser = ParserBuilder::new().nest_limit(DEEPEST).build();
+    let tree = parser.parse(text).map_err(|problem| problem.kind().to_string())?;
+    if ast::visit(&tree, Possessive).is_err() {
+        return Err("possessive repetitions (a++) are not supported".to_string());
+    }
+    RegexBuilder::new(text)
+        .unicode(false)
+        .case_insensitive(true)
+        .size_limit(MOST_BYTES)
+        .nest_limit(DEEPEST)
+        .build()
+        .map_err(|problem| match problem {
+            regex::Error::CompiledTooBig(_) => "it repeats too much".to_string(),
+            other => {
+                let text = other.to_string();
+                let reason = text.lines().last().unwrap_or_default();
+                reason.trim_start_matches("error: ").to_string()
+            }
+        })
+}
+
+/// Finds a repetition of a repetition that stands in no group: other engines take it as possessive.
+struct Possessive;
+
+impl ast::Visitor for Possessive {
+    type Output = ();
+    type Err = ();
+
+    fn finish(self) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, node: &Ast) -> Result<(), ()> {
+        match node {
+            Ast::Repetition(outer) if matches!(*outer.ast, Ast::Repetition(_)) => Err(()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compiled;
+
+    #[test]
+    fn bytes_and_case() {
+        let found = compiled("^get /.[^x]$").expect("an expression");
+        assert!(found.is_match(b"GET /\xff\xfe"));
+        assert!(!found.is_match(b"GET /\n\xfe"));
+        assert!(compiled(r"\xff\d").expect("bytes").is_match(b"\xff7"));
+    }
+
+    #[test]
+    fn what_needs_backtracking_is_refused() {
+        for (text, reason) in [
+            ("(?=a)", "look-around"),
+            (r"(a)\1", "backreferences"),
+            ("a++", "possessive"),
+            ("((a{1000}){1000}){1000}", "repeats too much"),
+            ("(", "unclosed group"),
+        ] {
+            let why = compiled(text).expect_err(text);
+            assert!(why.contains(reason), "{text}: {why}");
+        }
+        assert!(compiled(r"\++ (a+)+ a+?").is_ok());
+    }
+}
