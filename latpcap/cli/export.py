@@ -69,6 +69,14 @@ def show(tables: Iterable[pa.Table], form: str, *, fit: bool = True) -> None:
         typer.echo(part, nl=False)
 
 
+def give(table: pa.Table, output: Path | None, form: str, *, fit: bool = True) -> None:
+    """Writes a table to a file, or prints it where none is named."""
+    if output is not None and str(output) != "-":
+        write(table, output)
+    else:
+        show(iter([table]), form, fit=fit)
+
+
 def _on_terminal(tables: Iterable[pa.Table], *, fit: bool) -> None:
     import pyarrow as pa
 

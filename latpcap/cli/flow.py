@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time
-from latpcap.cli.plots import frames_range
-from latpcap.errors import OutputError
+from latpcap.cli import joining
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, frames_range, over_time, save, span
 from latpcap.options import Flows
 
 if TYPE_CHECKING:
@@ -35,6 +34,7 @@ def register(
     @over_time
     def flow(
         file: File,
+        server: Annotated[str | None, typer.Argument(help="With --join: the capture at the server's side.")] = None,
         output: Annotated[
             Path | None,
             typer.Option(
@@ -76,6 +76,9 @@ def register(
         dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 200,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
+        join: Annotated[
+            bool, typer.Option("--join", help="FILE and SERVER, the other side's capture: both points on one clock.")
+        ] = False,
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
         from latpcap.views import capture as views
@@ -83,6 +86,21 @@ def register(
 
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
         chosen = frames_range(frames)
+        if join != (server is not None):
+            raise typer.BadParameter("takes two captures, the client's side first", param_hint="--join")
+        if server is not None:
+            if display_filter is not None or beside is not None or beside_stream is not None or span():
+                raise typer.BadParameter("takes no filter, no time and nothing beside", param_hint="--join")
+            pair = joining.joined(file, server, keylog)
+            try:
+                points = pair.flow_graph(exchange=which, stream=stream, frames=chosen)
+            except ValueError as problem:
+                raise typer.BadParameter(str(problem)) from None
+            if output is None or str(output) == "-":
+                typer.echo("\n".join(points.lines()))
+            else:
+                save(lambda: points, output, dpi=dpi)
+            return
         beside_it = beside is not None or beside_stream is not None
         if output is None and beside_it:
             raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
@@ -116,12 +134,8 @@ def register(
             for line in left.lines():  # the text of a long capture is longer than the capture
                 sys.stdout.write(f"{line}\n")
             return
-        try:
-            if not beside_it:
-                left.save(output, dpi=dpi, pages=pages or None)
-            else:
-                other = capture if beside is None else read(beside, display_filter, keylog=keylog)
-                left.beside(graph(other, beside_stream)).save(output, dpi=dpi)
-        except (OSError, ValueError) as problem:
-            reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output.name}: ")
-            raise OutputError(f"{output}: {reason}") from None
+        if not beside_it:
+            save(lambda: left, output, dpi=dpi, pages=pages or None)
+            return
+        other = capture if beside is None else read(beside, display_filter, keylog=keylog)
+        save(lambda: left.beside(graph(other, beside_stream)), output, dpi=dpi)

@@ -13,6 +13,9 @@ from latpcap.cli.options import KeylogOption
 if TYPE_CHECKING:
     from latpcap.joined import Joined
 
+Client = Annotated[str, typer.Argument(metavar="CLIENT", help="The capture at the client's side: A.")]
+Server = Annotated[str, typer.Argument(metavar="SERVER", help="The capture at the server's side: B.")]
+
 
 def joined(client: str, server: str, keylog: str | None) -> Joined:
     """Both captures on one clock; files that are damaged give what they have, and a warning."""
@@ -29,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def join(
-        client: Annotated[str, typer.Argument(metavar="CLIENT", help="The capture at the client's side: A.")],
-        server: Annotated[str, typer.Argument(metavar="SERVER", help="The capture at the server's side: B.")],
+        client: Client,
+        server: Server,
         table: Annotated[
             str, typer.Option("--table", help="packets, exchanges, or parts: whose each part of an exchange was.")
         ] = "exchanges",
@@ -46,8 +49,4 @@ def register(app: typer.Typer) -> None:
         if table not in TABLES:
             raise typer.BadParameter(f"{table!r} is no table; there are {', '.join(TABLES)}", param_hint="--table")
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-        rows = joined(client, server, keylog).arrow(table)
-        if output is not None and str(output) != "-":
-            export.write(rows, output)
-        else:
-            export.show(iter([rows]), form, fit=True)
+        export.give(joined(client, server, keylog).arrow(table), output, form, fit=True)

@@ -7,9 +7,12 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from latpcap.errors import OutputError
 
 if TYPE_CHECKING:
     from latpcap.views.recording import Recording
@@ -83,3 +86,24 @@ def warn(capture: Recording) -> None:
     """Says on standard error where a capture is damaged."""
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
+
+
+def frames_range(text: str | None) -> tuple[int, int] | None:
+    """Which frames does --frames name? Both ends included; None for no option."""
+    if text is None:
+        return None
+    first, dash, last = text.partition("-")
+    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
+    return int(first), int(last)
+
+
+def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
+    """Draws and writes; what cannot be drawn or written is one sentence."""
+    try:
+        picture().save(output, **how)
+    except (OSError, ValueError) as problem:
+        reason = str(getattr(problem, "strerror", None) or problem)
+        for name in (str(output), output.name):
+            reason = reason.removeprefix(f"{name}: ")
+        raise OutputError(f"{output}: {reason}") from None

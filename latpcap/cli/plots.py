@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from latpcap import options
+from latpcap.cli import joining
 from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
-from latpcap.errors import OutputError
+from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, frames_range, over_time, save, span
 from latpcap.format import shortest
 from latpcap.tables import Kept, Needed
 
 if TYPE_CHECKING:
-    from latpcap.plot.display import Display
     from latpcap.views.capture import Capture, Stream
     from latpcap.views.latency import Latency
     from latpcap.views.narrow import Narrow
@@ -97,17 +96,13 @@ def register(
 
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
         answer = timed(file, by, which, percentiles, stream, display_filter, keylog)
-        to_file = output is not None and str(output) != "-"
-        if not to_file and form == "text":
+        if form == "text" and (output is None or str(output) == "-"):
             typer.echo(str(answer))
             return
         import pyarrow as pa
 
         table = pa.Table.from_pandas(answer.table, preserve_index=False).replace_schema_metadata()
-        if output is not None and to_file:
-            export.write(table, output)
-        else:
-            export.show([table], form)
+        export.give(table, output, form)
 
     @plots.command(name="latency")
     @over_time
@@ -127,7 +122,7 @@ def register(
         first, *others = [timed(file, by, which, percentiles, stream, display_filter, keylog) for file in files]
         titles = [one.title for one in (first, *others)]
         labels = shortest(files) if len(set(titles)) < len(titles) else None
-        _save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi)
+        save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi=dpi)
 
     @plots.command()
     @over_time
@@ -158,7 +153,9 @@ def register(
         except ValueError as problem:
             raise typer.BadParameter(str(problem)) from None
         scope = opened(file, columns, stream, display_filter, stored=True, keylog=keylog)
-        _save(lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi)
+        save(
+            lambda: scope.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows), output, dpi=dpi
+        )
 
     @plots.command()
     @over_time
@@ -175,7 +172,7 @@ def register(
         from latpcap.plot.timeline import needed
 
         scope = opened(file, needed(), stream, display_filter, keylog=keylog)
-        _save(lambda: scope.timeline(scale=scale), output, dpi)
+        save(lambda: scope.timeline(scale=scale), output, dpi=dpi)
 
     @plots.command(name="time-sequence")
     @over_time
@@ -200,11 +197,24 @@ def register(
         else:
             scope = read(file, display_filter, keylog=keylog).stream(stream)
         more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
-        _save(
+        save(
             lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more),
             output,
-            dpi,
+            dpi=dpi,
         )
+
+    @plots.command()
+    def delay(
+        client: joining.Client,
+        server: joining.Server,
+        output: Picture,
+        join: Annotated[bool, typer.Option("--join", hidden=True, help="As of why; this picture always joins.")] = True,
+        keylog: KeylogOption = None,
+        dpi: Dpi = 200,
+    ) -> None:
+        """How long were packets on the way between two points, and which were lost? Two captures on one clock."""
+        pair = joining.joined(client, server, keylog)
+        save(pair.delays, output, dpi=dpi)
 
     app.add_typer(plots, name="plot")
 
@@ -221,16 +231,6 @@ def _latency(scope: Any, by: list[str] | None, which: str, percentiles: str) -> 
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
     return answer
-
-
-def frames_range(text: str | None) -> tuple[int, int] | None:
-    """Which frames does --frames name? Both ends included; None for no option."""
-    if text is None:
-        return None
-    first, dash, last = text.partition("-")
-    if not (dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-        raise typer.BadParameter(f"expected FIRST-LAST, as in 690-1180, got {text!r}", param_hint="--frames")
-    return int(first), int(last)
 
 
 def _scope(
@@ -253,13 +253,3 @@ def _scope(
         return open_results(file)
     capture = read(file, display_filter, keylog=keylog)
     return capture if stream is None else capture.stream(stream)
-
-
-def _save(draw: Callable[[], Any], output: Path, dpi: float) -> None:
-    """Draws and writes; what cannot be drawn or written is one sentence."""
-    try:
-        picture: Display = draw()
-        picture.save(output, dpi=dpi)
-    except (OSError, ValueError) as problem:
-        reason = str(getattr(problem, "strerror", None) or problem).removeprefix(f"{output}: ")
-        raise OutputError(f"{output}: {reason}") from None

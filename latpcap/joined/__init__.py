@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap.errors import LatpcapError
-from latpcap.format import escaped
+from latpcap.format import escaped, shortest
 from latpcap.reading import sources
 from latpcap.reading.keylog import Keylog
 from latpcap.tables import to_pandas
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from latpcap.joined.clock import Clock
     from latpcap.joined.point import Point
     from latpcap.joined.words import JoinedWhy
+    from latpcap.plot.delays import DelayPlot
+    from latpcap.plot.points import PointsGraph
 
 TABLES = ("packets", "exchanges", "parts")
 
@@ -155,6 +157,37 @@ class Joined:
         packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
         found = words.numbers(packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied)
         return words.JoinedWhy(self.names, found)
+
+    @property
+    def points(self) -> tuple[Point, Point]:
+        """Both captures as points on the way: A, B."""
+        return self._a, self._b
+
+    def delays(self) -> DelayPlot:
+        """How long were packets on the way, and which were lost? Delay over time with the clock's bound.
+
+        ValueError where no packet is at both points, as behind a proxy.
+        """
+        from latpcap.plot.delays import DelayPlot
+
+        return DelayPlot.from_table(self._packets, title=" and ".join(map(escaped, shortest(self.names))))
+
+    def flow_graph(
+        self,
+        *,
+        exchange: str | int | None = None,
+        stream: int | None = None,
+        frames: tuple[int, int] | None = None,
+    ) -> PointsGraph:
+        """What passed between the points, and where was the time? Both points as lifelines on A's clock.
+
+        `exchange` is typical (the default), worst, first, or a number of A's; `stream` and `frames` are A's too, and
+        without `exchange` show what they name. Arrows slant by their delay; a cross ends what was lost. ValueError for
+        what is not there.
+        """
+        from latpcap.joined import drawn
+
+        return drawn.graph(self, exchange=exchange, stream=stream, frames=frames)
 
     def __repr__(self) -> str:
         both = "a proxy between" if self._found is None else f"{len(self._found.a):,} packets at both"

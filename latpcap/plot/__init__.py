@@ -4,10 +4,12 @@ drawn.
 
 from __future__ import annotations
 
+from latpcap.plot.delays import DelayPlot
 from latpcap.plot.flow import FlowGraph
 from latpcap.plot.latency import LatencyPlot
+from latpcap.plot.points import PointsGraph
 from latpcap.plot.timeline import Timeline
 from latpcap.plot.timeseq import TimeSequence
 from latpcap.plot.waterfall import Waterfall
 
-__all__ = ["FlowGraph", "LatencyPlot", "TimeSequence", "Timeline", "Waterfall"]
+__all__ = ["DelayPlot", "FlowGraph", "LatencyPlot", "PointsGraph", "TimeSequence", "Timeline", "Waterfall"]

@@ -1,0 +1,175 @@
+"""How long were packets on the way between two points, and which were lost?
+
+Reads the table `packets` of two joined captures; gives a panel for each direction, with the bound of the clock, and
+lanes of what did not pass. Knows nothing of captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from latpcap import arrays
+from latpcap.format import count
+from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
+from latpcap.plot.text import ms
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+    from latpcap.arrays import Array
+
+WORDS = {"a_to_b": "A to B", "b_to_a": "B to A"}
+COLOURS = {"a_to_b": "#0072B2", "b_to_a": "#117733"}
+BOUND = "#B8860B"
+LANES = {"lost": "#D0021B", "doubled": "#882255", "made": "#D55E00", "unseen": "#6E6E6E", "unknown": "#A0A0A0"}
+"""The fates that have a lane; packets of a time in which the other capture did not run have none."""
+BINS, OF_EACH = 200, 20
+"""Parts of the time, of each of which the least delay is drawn with the clock's bound: at most so many, and fewer
+where they would have less than so many packets."""
+LANE = 1.7
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """The packets of one direction that both points have: when each left, in s, its delay and the clock's bound."""
+
+    seconds: Array
+    delay_ms: Array
+    error_ms: Array
+    """NaN where only one direction was seen, which bounds nothing."""
+
+
+class DelayPlot(Display):
+    """How long were packets on the way between two points, and which were lost?
+
+    A dot is a packet: when it left, and its delay on A's clock. The band is the least delay at the time, give or
+    take the clock's bound: all dots of both directions may be off by that, with opposite signs. The lanes are
+    packets that did not pass.
+
+    Attributes: `delays` (by "a_to_b" and "b_to_a"), `lanes` (fate and direction to seconds); after `plot`: `ax_` and
+    `figure_`.
+    """
+
+    def __init__(
+        self, delays: Mapping[str, Delays], lanes: Mapping[tuple[str, str], Array], *, title: str = "", note: str = ""
+    ):
+        self.delays = {name: delays[name] for name in WORDS if name in delays and len(delays[name].seconds)}
+        self.lanes = {key: lanes[key] for key in ((f, d) for f in LANES for d in WORDS) if len(lanes.get(key, ()))}
+        if not self.delays:
+            raise ValueError("no packet is at both points: there is no delay to draw")
+        self.title = f"Delays between {title}" if title else "Delays"
+        self.note = note
+        parts = [
+            f"{WORDS[name]}: least {ms(one.delay_ms.min())}, median {ms(_median(one.delay_ms))} ms"
+            for name, one in self.delays.items()
+        ]
+        self.subtitle = "; ".join(parts)
+
+    @classmethod
+    def from_table(cls, packets: pa.Table, *, title: str = "") -> Self:
+        """Draw the table `packets` of two joined captures. ValueError where no packet is at both points."""
+        import numpy as np
+
+        up = arrays.codes(packets, "direction")
+        fate = arrays.codes(packets, "fate")
+        instants = [arrays.filled(packets, name, -1).astype(np.int64) for name in ("a_time", "b_time")]
+        goes_up = up[0] == (up[1].index("a_to_b") if "a_to_b" in up[1] else -2)
+        left = np.where(goes_up, instants[0], instants[1])
+        left = np.where(left < 0, np.maximum(*instants), left)  # a packet that its sender's capture lacks
+        seconds = (left - (left.min() if len(left) else 0)) / 1e9
+        delay, error = (arrays.numbers(packets, name).astype(float) for name in ("delay_ms", "clock_error_ms"))
+        both = ~np.isnan(delay)
+        delays, lanes = {}, {}
+        for name, mine in (("a_to_b", goes_up), ("b_to_a", ~goes_up)):
+            rows = both & mine
+            delays[name] = Delays(seconds[rows], delay[rows], error[rows])
+            for word in LANES:
+                code = fate[1].index(word) if word in fate[1] else -2
+                lanes[word, name] = seconds[mine & (fate[0] == code)]
+        least, most = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
+        note = f"Both directions may be off by up to {ms(most)} ms, one up and the other down."
+        return cls(delays, lanes, title=title, note=note if np.isfinite(least) else NO_BOUND)
+
+    def panels(self) -> Sequence[Panel]:
+        """A panel for each direction, and the lanes."""
+        wide: dict[str, Any] = {"left": 10.5, "right": 2.0}
+        found = [Panel(name, 13.0, shares_x=number > 0, **wide) for number, name in enumerate(self.delays)]
+        return [*found, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else found
+
+    def keys(self) -> Sequence[Key]:
+        """What dots, band and lanes mean."""
+        found = [Key(COLOURS[name], WORDS[name], count(len(one.seconds), "packet"), "dot")
+                 for name, one in self.delays.items()]  # fmt: skip
+        if any(len(_floors(one)[0]) for one in self.delays.values()):
+            found.append(Key(BOUND, "bound", "of the clock, around the least delay"))
+        return found
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        every = [one.seconds for one in self.delays.values()] + list(self.lanes.values())
+        first, last = min(float(s.min()) for s in every), max(float(s.max()) for s in every)
+        room = (last - first) * 0.012 or 1e-3
+        for name, ax in axes.items():
+            if name == "fates":
+                self._fates(ax)
+            else:
+                self._direction(ax, name)
+            ax.set_xlim(first - room, last + room)
+        label(list(axes.values())[-1], x="time since the first packet [s]")
+
+    def _direction(self, ax: Axes, name: str) -> None:
+        one = self.delays[name]
+        edges, least, error = _floors(one)
+        if len(edges):
+            ax.fill_between(edges, least - error, least + error, step="post", color=BOUND, alpha=0.28, linewidth=0)
+        ax.plot(
+            one.seconds,
+            one.delay_ms,
+            ".",
+            color=COLOURS[name],
+            markersize=4,
+            rasterized=len(one.seconds) > RASTER,
+            gid=f"delay-{name}",
+        )
+        label(ax, y=f"{WORDS[name]} [ms]")
+
+    def _fates(self, ax: Axes) -> None:
+        import numpy as np
+
+        for number, ((fate, _), seconds) in enumerate(self.lanes.items()):
+            ax.vlines(seconds, number + 0.14, number + 0.86, color=LANES[fate], linewidth=1.2, gid=f"fate-{fate}")
+        ax.set_ylim(len(self.lanes), 0)
+        ax.grid(False, axis="y")
+        names = [f"{fate} {WORDS[name]} {len(s):,}" for (fate, name), s in self.lanes.items()]
+        ax.set_yticks(np.arange(len(names)) + 0.5, names)
+        ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
+
+
+NO_BOUND = "Only one direction was seen: how much of a delay is the clocks' difference is not known."
+
+
+def _median(values: Array) -> float:
+    import numpy as np
+
+    return float(np.median(values))
+
+
+def _floors(one: Delays) -> tuple[Array, Array, Array]:
+    """Edges of the bins that have packets of a known bound, their least delay, and the largest bound of each."""
+    import numpy as np
+
+    known = ~np.isnan(one.error_ms)
+    seconds, delay, error = one.seconds[known], one.delay_ms[known], one.error_ms[known]
+    if not len(seconds):
+        return seconds, delay, error
+    first, bins = seconds.min(), min(max(len(seconds) // OF_EACH, 1), BINS)
+    width = (seconds.max() - first) / bins or 1e-3
+    place = np.minimum(((seconds - first) / width).astype(int), bins - 1)
+    least, most = np.full(bins, np.inf), np.zeros(bins)
+    np.minimum.at(least, place, delay)
+    np.maximum.at(most, place, error)
+    filled = np.flatnonzero(np.isfinite(least))
+    edges = np.append(first + filled * width, first + (filled[-1] + 1) * width)
+    return edges, np.append(least[filled], least[filled[-1]]), np.append(most[filled], most[filled[-1]])
