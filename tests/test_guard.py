@@ -385,3 +385,26 @@ def test_numbers_without_end_are_no_bug() -> None:
                   ["why", file, "--exchange", "9" * 30], ["events", file, "--stream", "9" * 5000]):  # fmt: skip
         code, _, said = run(*words)
         assert code == 2 and "bug" not in said and said.count("\n") == 1 and len(said) < 12_000, (words[:3], said[:200])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_a_program_that_waits_in_c(number: int) -> None:
+    """As for a store that does not answer: no Python runs meanwhile."""
+    script = """
+import ctypes, signal
+from latpcap.cli import guard
+signal.signal(signal.SIGINT, signal.default_int_handler)
+guard._DEAF_S = 0.3
+lock, mutex = ctypes.CDLL(None), (ctypes.c_long * 8)()
+def stuck():
+    print(1, flush=True)
+    lock.pthread_mutex_lock(mutex)
+    lock.pthread_mutex_lock(mutex)
+guard.run(stuck)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None and child.stdout.readline() == b"1\n"
+    time.sleep(0.2)
+    child.send_signal(number)
+    _, err = child.communicate(timeout=10)
+    assert (child.returncode, err) == (128 + number, b"latpcap: interrupted\n")

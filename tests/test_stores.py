@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,19 @@ def test_a_folder_by_file_url_is_that_folder(tmp_path: Path) -> None:
     lp.batch(SMALL, f"file://{tmp_path}/out", quiet=True)
     assert lp.open_results(tmp_path / "out").captures.count() == 1
     assert [e.kind for e in places.listing(f"file://{tmp_path}/out/_tasks")] == ["file"]
+
+
+def test_a_store_that_says_nothing_is_given_up(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lp.batch("memory://archive/in", "memory://archive/out", quiet=True)
+    results = lp.open_results("memory://archive/out")
+    monkeypatch.setattr(spec, "SILENT_S", 0.2)
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", lambda *_: threading.Event().wait(20))
+    begin = time.monotonic()
+    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+        results.why()
+    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+        lp.read("memory://archive/in/quickack.pcap")
+    monkeypatch.setattr(type(store), "info", lambda *_, **__: threading.Event().wait(20))
+    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+        lp.read("memory://archive/in/quickack.pcap")
+    assert time.monotonic() - begin < 10

@@ -26,6 +26,8 @@ _TOO_LONG = "integer string conversion"
 """What Python says of numbers of thousands of digits."""
 _ENDING = ("SIGTERM", "SIGHUP")
 """Signals that end the work as Ctrl-C does."""
+_DEAF_S = 5.0
+"""Python's handlers run between two of its own steps. A call into C that takes longer ends with the program."""
 
 
 def run(work: Callable[[], int | None]) -> None:
@@ -125,20 +127,55 @@ class _Signals:
     def __init__(self) -> None:
         self.caught: int | None = None
         self._before: dict[int, Any] = {}
+        self._handled = threading.Event()
+        self._ends: tuple[int, int] | None = None
         if threading.current_thread() is threading.main_thread():
             for name in _ENDING:
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                     self._before[number] = signal.signal(number, self._heard)
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupted)
+            if os.name == "posix" and self._before:
+                self._watch()
 
     def _heard(self, number: int, frame: object) -> None:
         self.caught = number
+        self._interrupted(number, frame)
+
+    def _interrupted(self, number: int, frame: object) -> None:
+        self._handled.set()
         raise KeyboardInterrupt
+
+    def _watch(self) -> None:
+        """Ends the program where the main thread waits in C (for a store that is silent) and handles no signal."""
+        read, write = self._ends = os.pipe()
+        os.set_blocking(write, False)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=self._forgotten)
+
+        def watched() -> None:
+            while number := int.from_bytes(os.read(read, 1), "big"):
+                if signal.getsignal(number) in (self._heard, self._interrupted) and not self._handled.wait(_DEAF_S):
+                    _say("interrupted")
+                    os._exit(128 + number)
+            os.close(read)
+
+        threading.Thread(target=watched, daemon=True).start()
+
+    def _forgotten(self) -> None:
+        """A child of a fork has its parent's pipe, and no thread that reads it."""
+        if self._ends is not None:
+            signal.set_wakeup_fd(-1)
 
     def restored(self) -> None:
         """What they meant before."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._ends is not None:
+            signal.set_wakeup_fd(-1)
+            os.close(self._ends[1])
+            self._ends = None
 
 
 def _occupied() -> None:

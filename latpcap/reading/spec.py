@@ -1,6 +1,7 @@
 """File systems of fsspec (memory, sftp, github, ...) as pyarrow knows file systems.
 
-What they raise is an OSError here, whatever it was there. Their listings are never taken from a cache, and a file that
+What they raise is an OSError here, whatever it was there, and so is their silence: none of them need have a time-out
+of its own. Their listings are never taken from a cache, and a file that
 was replaced by another of its size has another time of change, also where only a version is known.
 """
 
@@ -8,14 +9,21 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Iterator
+import queue
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.fs as fs
+
+SILENT_S = 60.0
+"""A store that has not answered by then is given up; each answer begins anew."""
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 _VERSION = ("ETag", "etag", "md5", "checksum", "sha")
+_T = TypeVar("_T")
 
 
 def opened(url: str) -> tuple[fs.FileSystem, str]:
@@ -38,6 +46,40 @@ def _told() -> Iterator[None]:
         raise OSError(f"{type(problem).__name__}: {words}" if words else type(problem).__name__) from problem
 
 
+def _answered(call: Callable[[], _T]) -> _T:
+    """What the call gives. TimeoutError where that takes too long: the thread that waits then is left to itself."""
+    answers: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def waits() -> None:
+        try:
+            answers.put((call(), None))
+        except BaseException as problem:
+            answers.put((None, problem))
+
+    threading.Thread(target=waits, daemon=True).start()
+    try:
+        found, problem = answers.get(timeout=SILENT_S)
+    except queue.Empty:
+        raise TimeoutError(f"the store said nothing for {SILENT_S:.0f} s") from None
+    if problem is not None:
+        raise problem
+    return found  # type: ignore[return-value]
+
+
+class _Patient:
+    """A file that is open for reading, whose store has so much time for each answer."""
+
+    def __init__(self, file: Any):
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """As the file's own."""
+        return _answered(lambda: bytes(self._file.read(size)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class Handler(fs.FSSpecHandler):  # type: ignore[misc]
     """One of fsspec's file systems, with the manners of pyarrow's own."""
 
@@ -51,23 +93,24 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]
         """What lies at these paths?"""
         with _told():
             self.fs.invalidate_cache()
-            return list(super().get_file_info(paths))
+            return list(_answered(lambda: super(Handler, self).get_file_info(paths)))
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         """What lies below a folder?"""
         with _told():
             self.fs.invalidate_cache()
-            return list(super().get_file_info_selector(selector))
+            return list(_answered(lambda: super(Handler, self).get_file_info_selector(selector)))
 
     def open_input_stream(self, path: str) -> Any:
         """The bytes of a file."""
-        with _told():
-            return super().open_input_stream(path)
+        return self.open_input_file(path)
 
     def open_input_file(self, path: str) -> Any:
         """The bytes of a file, at any place."""
         with _told():
-            return super().open_input_file(path)
+            if not _answered(lambda: self.fs.isfile(path)):
+                raise FileNotFoundError(path)
+            return pa.PythonFile(_Patient(_answered(lambda: self.fs.open(path, mode="rb"))), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         """A new file, in a folder that may be new, too."""
@@ -78,7 +121,7 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]
     def delete_file(self, path: str) -> None:
         """Takes a file away."""
         with _told():
-            super().delete_file(path)
+            _answered(lambda: super(Handler, self).delete_file(path))
 
 
 def changed_ns(info: dict[str, Any]) -> int | None:
