@@ -1,7 +1,7 @@
 """Is what findings/ and archive/ compute held by a test? Mutants of Python files, each in a process of its own.
 
     mutants_python.py [--minutes 20] [--seed 1] [FILE ...]     in random order; without files those of FOLDERS
-    mutants_python.py --lines latpcap/findings/gain.py:40-80   of these lines alone
+    mutants_python.py --lines latpcap/findings/fixes.py:140-180   of these lines alone
 
 A first run of TESTS says which test runs which line (coverage). A mutant turns a comparison, an `and`, a sign or a
 condition, or changes a number by one; it is caught when one of the tests that run its line fails under it, or does not

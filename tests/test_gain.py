@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from latpcap import longarrays
-from latpcap.findings import gain
+from latpcap.findings import fixes
 from latpcap.limits import LIMITS
 
 
@@ -56,13 +56,13 @@ def test_capacity_is_that_of_the_events_one_by_one(seed: int) -> None:
     answered = asked + random.integers(0, 1 + int(random.choice([5, 300, 20_000])), count)
     exchanges = seen(asked, answered, 0.0)
     rows = np.arange(count, dtype="uint32")
-    assert gain._capacity(rows, exchanges) == capacity_of_events(asked, answered)
+    assert fixes._capacity(rows, exchanges) == capacity_of_events(asked, answered)
 
 
 def test_some_of_these_have_a_capacity() -> None:
     asked = np.arange(400) // 8 * 1000
     exchanges = seen(asked, asked + np.arange(400) % 8 * 100 + 100, 0.0)
-    found = gain._capacity(np.arange(400, dtype="uint32"), exchanges)
+    found = fixes._capacity(np.arange(400, dtype="uint32"), exchanges)
     assert found is not None and found == capacity_of_events(asked, exchanges["response_start"].to_numpy())
 
 
@@ -74,10 +74,10 @@ def test_pauses_are_those_between_a_streams_exchanges_in_order_of_time() -> None
     for one in range(9):
         mine = sorted((start[i], end[i]) for i in np.flatnonzero(stream == one))
         wanted += [(b[0] - a[1]) / 1e6 for a, b in pairwise(mine)]
-    pauses = gain._pauses(stream, start, end)
+    pauses = fixes._pauses(stream, start, end)
     assert pauses.tolist() == wanted
-    assert gain._median(pauses) == np.median(wanted) and gain._median(pauses[1:]) == np.median(wanted[1:])
-    assert gain._percentile(pauses, 0.1) == sorted(wanted)[49]
+    assert fixes._median(pauses) == np.median(wanted) and fixes._median(pauses[1:]) == np.median(wanted[1:])
+    assert fixes._percentile(pauses, 0.1) == sorted(wanted)[49]
 
 
 def test_what_is_on_its_way_waits_for_nobody() -> None:
@@ -85,12 +85,12 @@ def test_what_is_on_its_way_waits_for_nobody() -> None:
     asked = np.arange(400) * 1_000_000
     rows = np.arange(400, dtype="uint32")
     answered = asked + 5_400_000
-    assert gain._capacity(rows, seen(asked, answered, 0.0)) is not None
-    assert gain._capacity(rows, seen(asked, answered, 5.0)) is None
+    assert fixes._capacity(rows, seen(asked, answered, 0.0)) is not None
+    assert fixes._capacity(rows, seen(asked, answered, 5.0)) is None
     # no path is longer than its answer took, and unknown ones are none
-    assert gain._capacity(rows, seen(asked, answered, 99.0)) is None
+    assert fixes._capacity(rows, seen(asked, answered, 99.0)) is None
     unknown = seen(asked, answered, 5.0).set_column(2, "network_ms", pa.array([None] * 400, "float64"))
-    assert gain._capacity(rows, unknown) == gain._capacity(rows, seen(asked, answered, 0.0))
+    assert fixes._capacity(rows, unknown) == fixes._capacity(rows, seen(asked, answered, 0.0))
 
 
 def test_the_server_is_as_quick_as_without_the_path() -> None:
@@ -98,9 +98,9 @@ def test_the_server_is_as_quick_as_without_the_path() -> None:
     asked = np.arange(400) // 8 * 20_000_000
     answered = asked + (np.arange(400) % 8 + 1) * 90_000
     rows = np.arange(400, dtype="uint32")
-    near = gain._capacity(rows, seen(asked, answered, 0.0))
+    near = fixes._capacity(rows, seen(asked, answered, 0.0))
     assert near is not None
-    assert gain._capacity(rows, seen(asked - 2_500_000, answered + 2_500_000, 5.0)) == near
+    assert fixes._capacity(rows, seen(asked - 2_500_000, answered + 2_500_000, 5.0)) == near
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_server_is_as_quick_as_without_the_path() -> None:
 )
 def test_streams_that_follow_each_other_are_not_in_use_at_once(spans: list[tuple[int, int, int]], most: int) -> None:
     stream, start, end = (np.array(column) for column in zip(*spans, strict=True))
-    assert gain._at_once(stream.astype("uint32"), start, end) == most
+    assert fixes._at_once(stream.astype("uint32"), start, end) == most
 
 
 def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
@@ -133,7 +133,7 @@ def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
         }
     )
     item: Any = SimpleNamespace(server=SimpleNamespace(rows=np.arange(40, dtype="uint32")))
-    loop = gain._Loop.of(item, exchanges)
+    loop = fixes._Loop.of(item, exchanges)
     assert loop is not None and loop.closed and loop.clients == 2
     assert (loop.pause_ms, loop.late_ms) == pytest.approx(((1.0 + 13.0) / 2, 6.0))
 
@@ -143,21 +143,21 @@ def promised(
     capacity: tuple[float, float] | None,
     hidden_ms: float = 0.0,
     turns: tuple[float, bool] = (0.5, True),
-) -> gain.Gain:
+) -> fixes.Gain:
     """Ten clients that wait 50 ms now, 1 ms at best and 2 ms at worst."""
     left, worst = np.full(40, 1.0), np.full(40, 2.0)
-    loop = gain._Loop(10, 0.0, 0.0, 200.0, closed=True, capacity=capacity)
-    monkeypatch.setattr(gain, "_of_stall", lambda *_: (left, worst, left, hidden_ms))
-    monkeypatch.setattr(gain, "_turns", lambda *_: turns)
-    monkeypatch.setattr(gain._Loop, "of", lambda *_: loop)
+    loop = fixes._Loop(10, 0.0, 0.0, 200.0, closed=True, capacity=capacity)
+    monkeypatch.setattr(fixes, "_of_stall", lambda *_: (left, worst, left, hidden_ms))
+    monkeypatch.setattr(fixes, "_turns", lambda *_: turns)
+    monkeypatch.setattr(fixes._Loop, "of", lambda *_: loop)
     server = SimpleNamespace(cut=False, rows=np.arange(40, dtype="uint32"), latency=np.full(40, 50.0))
     item: Any = SimpleNamespace(server=server, cause="nagle", owner="server")
-    found = gain.gain(item, [item], pa.table({}), pa.table({}))
+    found = fixes.gain(item, [item], pa.table({}), pa.table({}))
     assert found is not None
     return found
 
 
-@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, gain.AS_IT_IS)])
+@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, fixes.AS_IT_IS)])
 def test_the_capacity_says_nothing_of_work_that_the_wait_hides(
     monkeypatch: pytest.MonkeyPatch, hidden_ms: float, high: float, limit: str
 ) -> None:
@@ -188,9 +188,9 @@ def test_answers_out_of_turn_and_how_far_apart_they_are(order: tuple[int, ...], 
     asked = np.array([n * 100_000_000 + k * 1000 for n in range(10) for k in range(4)])
     answered = np.array([n * 100_000_000 + (order[k] + 1) * 2_000_000 for n in range(10) for k in range(4)])
     rows = np.arange(40, dtype="uint32")
-    assert gain._turns(rows, seen(asked, answered, 0.0)) == (pytest.approx(2.0), in_turn)
+    assert fixes._turns(rows, seen(asked, answered, 0.0)) == (pytest.approx(2.0), in_turn)
     few = rows[:8]
-    assert gain._turns(few, seen(asked[:8], answered[:8], 0.0))[0] == 0.0
+    assert fixes._turns(few, seen(asked[:8], answered[:8], 0.0))[0] == 0.0
 
 
 @pytest.mark.parametrize(("swapped", "in_turn"), [(3, True), (4, False)])
@@ -199,4 +199,4 @@ def test_one_in_ten_that_wait_together_may_be_overtaken(swapped: int, in_turn: b
     orders = [(0, 1, 3, 2) if n < swapped else (0, 1, 2, 3) for n in range(10)]
     asked = np.array([n * 100_000_000 + k * 1000 for n in range(10) for k in range(4)])
     answered = np.array([n * 100_000_000 + (k + 1) * 2_000_000 for n, order in enumerate(orders) for k in order])
-    assert gain._turns(np.arange(40, dtype="uint32"), seen(asked, answered, 0.0))[1] is in_turn
+    assert fixes._turns(np.arange(40, dtype="uint32"), seen(asked, answered, 0.0))[1] is in_turn

@@ -16,7 +16,7 @@ from rawip import file, icmp, packet
 import latpcap as lp
 from latpcap import words
 from latpcap.cli import colour
-from latpcap.findings import fixes, losses, totals
+from latpcap.findings import fixes, quality, totals
 from latpcap.findings.slow import by_family
 from latpcap.vocabulary import CAUSES, STALL
 
@@ -314,11 +314,11 @@ def test_a_loss_is_counted_by_who_sees_it() -> None:
     do, and late packets whose numbers are all there were overtaken."""
     waited = pa.table({"stream": [0], "fast_retransmit_ms": [20.0], "tlp_ms": [0.0], "rto_ms": [0.0]})
     repeats = {"server_retransmissions": 7.0, "server_out_of_order": 3.0}
-    assert losses.lost(streams("at_server", **repeats, client_dsacks=2.0, server_unseen_frames=0.0), waited) == 8
-    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=4.0), waited) == 7
-    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=0.0), waited) == 0
-    assert losses.lost(streams("at_client", **repeats, server_unseen_frames=None), waited) == 7
-    assert losses.lost(streams("", **repeats, server_unseen_frames=0.0), waited) == 7
+    assert quality.lost(streams("at_server", **repeats, client_dsacks=2.0, server_unseen_frames=0.0), waited) == 8
+    assert quality.lost(streams("at_client", **repeats, server_unseen_frames=4.0), waited) == 7
+    assert quality.lost(streams("at_client", **repeats, server_unseen_frames=0.0), waited) == 0
+    assert quality.lost(streams("at_client", **repeats, server_unseen_frames=None), waited) == 7
+    assert quality.lost(streams("", **repeats, server_unseen_frames=0.0), waited) == 7
 
 
 def test_a_fix_where_there_is_something_to_mend() -> None:

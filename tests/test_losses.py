@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from latpcap.findings import losses
+from latpcap.findings import quality
 from latpcap.limits import LIMITS
 
 COUNTS = ("retransmissions", "out_of_order", "spurious_retransmissions", "dsacks", "packets")
@@ -19,28 +19,28 @@ def table(position: str | None, *, waited_ms: float = 0.0, **told: int | None) -
     row |= {"stream": 7, "client_unseen_frames": None, "server_unseen_frames": None} | told
     columns = {name: pa.array([value], pa.uint64()) for name, value in row.items()}
     columns["position"] = pa.array([position], pa.string()).dictionary_encode()
-    spent = {f"{cause}_ms": pa.array([waited_ms]) for cause in losses.LOSS}
+    spent = {f"{cause}_ms": pa.array([waited_ms]) for cause in quality.LOSS}
     return pa.table(columns), pa.table({"stream": pa.array([7], pa.uint64()), **spent})
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
 def test_what_comes_late_was_lost_only_where_its_sender_is(side: str) -> None:
-    peer = losses.SIDES[side]
+    peer = quality.SIDES[side]
     told = {f"{side}_retransmissions": 2, f"{side}_out_of_order": 3, f"{peer}_dsacks": 1}
-    assert losses.lost(*table(f"at_{side}", **told)) == 2 + 3 - 1
+    assert quality.lost(*table(f"at_{side}", **told)) == 2 + 3 - 1
     for position in (f"at_{peer}", "between", None):
-        assert losses.lost(*table(position, **told)) == 2 - 1, position
+        assert quality.lost(*table(position, **told)) == 2 - 1, position
     needless = {f"{side}_retransmissions": 2, f"{peer}_dsacks": 3}
-    assert losses.lost(*table(f"at_{side}", **needless)) == 0
+    assert quality.lost(*table(f"at_{side}", **needless)) == 0
 
 
 @pytest.mark.parametrize("side", ["client", "server"])
 def test_numbers_that_all_came_by_were_not_lost(side: str) -> None:
-    peer = losses.SIDES[side]
+    peer = quality.SIDES[side]
     told = {f"{side}_retransmissions": 5, f"{side}_packets": 100}
-    assert losses.lost(*table(f"at_{peer}", **told, **{f"{side}_unseen_frames": 0})) == 0
+    assert quality.lost(*table(f"at_{peer}", **told, **{f"{side}_unseen_frames": 0})) == 0
     for position, unseen in ((f"at_{peer}", None), (f"at_{side}", 0), ("between", 0), (None, 0)):
-        assert losses.lost(*table(position, **told, **{f"{side}_unseen_frames": unseen})) == 5, position
+        assert quality.lost(*table(position, **told, **{f"{side}_unseen_frames": unseen})) == 5, position
 
 
 def test_numbers_that_never_came_by_were_lost_where_something_waited_for_them() -> None:
@@ -48,6 +48,6 @@ def test_numbers_that_never_came_by_were_lost_where_something_waited_for_them() 
     unseen = 3
     least = round(unseen / most) - unseen
     told = {"client_unseen_frames": unseen, "client_retransmissions": 1}
-    assert losses.lost(*table("between", waited_ms=1.0, client_packets=least, **told)) == unseen
-    assert losses.lost(*table("between", waited_ms=1.0, client_packets=least - 1, **told)) == 1
-    assert losses.lost(*table("between", waited_ms=0.0, client_packets=least, **told)) == 1
+    assert quality.lost(*table("between", waited_ms=1.0, client_packets=least, **told)) == unseen
+    assert quality.lost(*table("between", waited_ms=1.0, client_packets=least - 1, **told)) == 1
+    assert quality.lost(*table("between", waited_ms=0.0, client_packets=least, **told)) == 1

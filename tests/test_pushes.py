@@ -11,7 +11,7 @@ import pytest
 import latpcap as lp
 from latpcap import findings
 from latpcap.findings import harm
-from latpcap.findings.pushed import COLUMNS, Pushed
+from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.options import TableName
 
 CASES = Path(__file__).with_name("cases")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from latpcap.findings import queue
+from latpcap.findings import queues
 from latpcap.findings.totals import Server, Spent
 from latpcap.limits import LIMITS
 
@@ -17,7 +17,7 @@ US = 1_000
 
 def told(
     number: int = 128, each_us: float = 100.0, takes: Callable[[int], float] | None = None, other_ms: float = 0.0
-) -> queue.Queue | None:
+) -> queues.Queue | None:
     """So many requests that come 1 us apart; the n-th is answered `takes(n)` us after it came, else in its turn."""
     came = np.arange(number) * US
     took = np.array([takes(n) if takes else each_us * (n + 1) - n for n in range(number)])
@@ -36,7 +36,7 @@ def told(
     rows, none = np.arange(number), np.zeros(0, np.int64)
     server = Server("10.0.0.2", 80, rows, np.sort(took / 1e3 + other_ms), none, 0, rows, 0, 0, 0, ["10.0.0.1"])
     spent = Spent(server, "server_think", "server", None, rows, took / 1e3, rows, 0.9, number)
-    return queue.of(server, [spent], {"exchanges": exchanges})
+    return queues.of(server, [spent], {"exchanges": exchanges})
 
 
 def test_who_is_ahead_and_for_how_long() -> None:
@@ -45,8 +45,8 @@ def test_who_is_ahead_and_for_how_long() -> None:
     assert (found["requests"], found["ahead"], found["frame"]) == (128, 63.5, 128)
     assert found["each_us"] == pytest.approx(100, rel=0.02) and found["alone_ms"] == pytest.approx(0.55, rel=0.02)
     assert found["wait_ms"] == pytest.approx(found["think_ms"] - found["alone_ms"])
-    assert queue.says(found).startswith("64 requests ahead at the median, answered 99 us apart: ")
-    assert queue.says(found).endswith(" with 4 ahead it takes 0.55 ms") and queue.says(
+    assert queues.says(found).startswith("64 requests ahead at the median, answered 99 us apart: ")
+    assert queues.says(found).endswith(" with 4 ahead it takes 0.55 ms") and queues.says(
         {**found, "fewest": 0.0}
     ).endswith(" with none ahead it takes 0.55 ms")
 

@@ -16,7 +16,7 @@ from latpcap import arrays, longarrays
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
-from latpcap.findings.pushed import COLUMNS, Pushed
+from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName

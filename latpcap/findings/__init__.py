@@ -14,33 +14,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap.findings import (
-    changes,
     connections,
     errors,
     evidence,
     fixes,
-    gain,
     harm,
-    harmless,
     lookups,
-    losses,
-    one_way,
     openings,
     proxies,
     pushes,
     quality,
-    queue,
-    rivals,
-    setups,
+    queues,
     silence,
     sockets,
     totals,
     transfers,
     trips,
-    turns,
 )
 from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
-from latpcap.findings.pushed import Pushed
+from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
@@ -152,10 +144,10 @@ def rows(
     for server in ledger.servers[: MOST_SERVERS if servers is None else servers]:
         spent = ledger.spent(server)
         found += _of_server(server, ledger, tables, pooled.get((server.address, server.port), []), checks)
-        waited = queue.of(server, spent, tables)
+        waited = queues.of(server, spent, tables)
         if waited is not None:
-            found.append(queue.finding(waited, server))
-        found += [one for one in (turns.pool(server, tables), turns.buffered(server, tables)) if one is not None]
+            found.append(queues.finding(waited, server))
+        found += [one for one in (queues.pool(server, tables), queues.buffered(server, tables)) if one is not None]
     before, known = openings.found(tables)
     found += before
     events = connections.of(tables["streams"], tables.get("probes"))
@@ -166,15 +158,15 @@ def rows(
     mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
     found = floods + found + mute + [e for e in events if e not in floods]
     found += trips.found(tables)
-    found += setups.before_asking(tables, known)
+    found += openings.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.found(tables)
     found += errors.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         found += transfers.found(tables)
-    found += one_way.suspects(tables)
-    found += changes.of_options(tables["evidence"])
-    found += harmless.held_for_nobody(tables)
+    found += sockets.suspects(tables)
+    found += sockets.of_options(tables["evidence"])
+    found += sockets.held_for_nobody(tables)
     if servers is None and len(ledger.servers) > MOST_SERVERS:
         found.append(_rest(ledger.servers[MOST_SERVERS:]))
     return [replace(harm.made(finding), finding=number) for number, finding in enumerate(found)]
@@ -233,8 +225,8 @@ def _of_server(
         if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
             continue
         sure = _how_sure(item, pools, checks)
-        left = evidence.rival(item, tables["causes"])
-        rival, lost = rivals.rival(item, pools, handshake_ms, left)
+        left = evidence.rival_left(item, tables["causes"])
+        rival, lost = evidence.rival(item, pools, handshake_ms, left)
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
@@ -294,7 +286,7 @@ def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Seq
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, LIMITS["cut_confidence"])
-    if item.cause in ("server_think", "client_think") and item.owner in pools and rivals.mixed(pools[item.owner]):
+    if item.cause in ("server_think", "client_think") and item.owner in pools and evidence.mixed(pools[item.owner]):
         sure = min(sure, LIMITS["mixed_confidence"])
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return _Sure(sure, word, tuple(c.check for c in limits))
@@ -331,12 +323,12 @@ def _mend(
     typical_ms: float,
     sure: Grade,
     rival: str,
-) -> tuple[fixes.Fix, gain.Gain | None]:
+) -> tuple[fixes.Fix, fixes.Gain | None]:
     at = proxies.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
     at = at or item
     software = evidence.software_of(at.server, tables) if at.cause in fixes.IN_ITS_WORDS else None
     spoken = evidence.protocol_of(at, tables) if at.cause in fixes.IN_ITS_WORDS else None
-    lost = losses.of_exchanges(item.rows, tables) if at.cause == "cwnd" else 0
+    lost = quality.of_exchanges(item.rows, tables) if at.cause == "cwnd" else 0
     mend = fixes.fix(
         at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken, rival=rival, lost=lost
     )
@@ -344,7 +336,7 @@ def _mend(
         name = at.server.name if at is not item else proxies.elsewhere()
         mend = fixes.Fix(proxies.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
     items = ledger.spent(item.server)
-    return mend, gain.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
+    return mend, fixes.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 
 
 __all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from latpcap.findings.names import Lookups
+from latpcap.findings.lookups import Lookups
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.slow import How

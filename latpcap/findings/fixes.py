@@ -1,12 +1,30 @@
-"""Which knob on which side mends it, and at what cost? A finding's cause, side and server software in, words out."""
+"""Which knob on which side mends it, at what cost, and what would it be worth? A finding's cause, side and time in; a
+fix, and a predicted range with what limits it, out.
+
+Taking the cause's time away is the most that can be won, and only for clients that do not ask sooner because of it.
+A fixed number of connections that ask again at once (a closed loop, as load generators make) will load the server
+more until something else is the limit: the interactive response time law N = X (R + Z) gives the rate then, and the
+capacity is read off the moments in which requests queued at the server.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from latpcap import words
+from latpcap import arrays, longarrays, words
+from latpcap.findings.presentation import SAME
+from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import CAUSES, STALL
+from latpcap.vocabulary import CAUSES, PROVEN, STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+    from latpcap.findings.totals import Spent
 
 KNOBS = {
     "nginx": "nginx", "openresty": "openresty", "tengine": "tengine", "basehttp": "http.server",
@@ -107,3 +125,366 @@ def _known(owner: str, software: str | None, protocol: str | None) -> str:
         return next((words.say(f"sets_{start}") for start in SETS_IT if name.startswith(start)), "")
     side = "client" if owner == "client" else "server"
     return words.say(f"knobs_{side}_{protocol}") if protocol in (CLIENTS if side == "client" else SERVERS) else ""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """The median latency without the cause lies between `low_ms` and `high_ms`.
+
+    `open`: why that may be no less than it is now; None where something is won at worst. `factor_low` and
+    `factor_high`: requests per second against now, only for closed loops. `limit` says what will be the limit then:
+    "server" (its capacity), "path and programs", or "unknown".
+    """
+
+    low_ms: float
+    high_ms: float
+    p99_low_ms: float
+    limit: str
+    factor_low: float | None = None
+    factor_high: float | None = None
+    open: str | None = None
+
+
+AS_IT_IS = "path and programs"
+"""The limit where no server's capacity is."""
+STALLS = (STALL, "nagle", "delayed_ack")
+WARMER_SHARE, WARMER_MS = 0.5, 1.0
+"""A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
+
+At best this share of their time less, and so many ms: recordings before and after the fix had 0.3 to 1.0 of it left.
+Or an answer is made as soon as the quickest tenth was: a program that is cold at first gets quicker."""
+TURN = "turn"
+"""The rule of the time that a program took before its answer began."""
+NO_CONTROL = "follows_acks"
+"""Why it is proven that the ACKs ended waits of which no control group says how long they are."""
+AT_WORK, LATE = "within_control", "late_after_ack"
+"""Why a program's time beside a stall is not proven to be the program's."""
+
+
+def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
+    """What would the median latency be without this cause? None where too few exchanges would tell, or for a program.
+
+    `items`: all that took this server's time. The waits that one sender's TCP_NODELAY takes away go together.
+    """
+
+    server = item.server
+    if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
+        return None
+    left, worst, warm, hidden_ms = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
+    high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
+    middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
+    loop = _Loop.of(item, exchanges)
+    # what is left holds the queue of requests that one tick of the clients' timers let go together
+    low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
+    if loop is not None and loop.clients == 1:
+        low = _percentile(warm, 0.5)
+    doubt = words.say("gain_not_proven") if middle < SAME * now <= high else None
+    if loop is None or not loop.closed:
+        return Gain(low, high, p99, AS_IT_IS, open=doubt)
+    alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
+    if loop.clients == 1:
+        # who asks one request at a time never queues
+        return Gain(low, high, p99, AS_IT_IS, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+    apart_ms, in_turn = _turns(item.server.rows, exchanges)
+    if apart_ms and not in_turn:
+        # threads that serve one connection again and again leave the others waiting: the median is theirs
+        low = min(low, apart_ms)
+    # what waits for the clients' hosts now, before they ask again, may wait for the server then
+    high += loop.late_ms
+    if loop.capacity is None:
+        # at most all of them wait for one another, and each for what the server takes for one
+        high = max(high, min(now, LIMITS["saturated_most"] * (loop.clients * apart_ms - loop.pause_ms)))
+        if item.cause not in STALLS or doubt:
+            # it has served them at the rate of now: on average they will not wait longer (the law above)
+            high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
+            doubt = doubt or (words.say("gain_unseen") if middle < SAME * now else None)
+        return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
+    slow, fast = (min(alone, c) for c in loop.capacity)
+    if slow >= alone:
+        return Gain(low, high, p99, AS_IT_IS, slow / loop.rate, fast / loop.rate, doubt)
+    # what the server can serve bounds the range from above; it makes no range narrower than what was measured
+    quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
+    least = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
+    # it is read at the answers' first bytes: what the program does behind them comes on top
+    high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
+    slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
+    limit = AS_IT_IS if hidden_ms else "server"
+    return Gain(least, high, max(p99, least), limit, slow / loop.rate, fast / loop.rate, doubt)
+
+
+def _percentile(values: Array, share: float) -> float:
+    """Nearest rank, of values in any order, at least one."""
+    return float(longarrays.nth(values, max(0, math.ceil(share * len(values)) - 1)))
+
+
+_Left = tuple["Array", "Array", "Array", float]
+"""What is left of each exchange at best, at worst, and with faster programs; what the wait hides of a program."""
+
+
+def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
+    """What each exchange would take at best (without this), at worst (without what is proven of it), and at best."""
+    sure = _sure(causes)
+    where = _Places(exchanges, causes)
+    left = _less(item, exchanges, where.sums([item.causes]))
+    worst = _less(item, exchanges, where.sums([longarrays.chosen(item.causes, sure)]))
+    return left, worst, left, 0.0
+
+
+def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
+    """What is left of the latencies of the server's exchanges when each takes so much less."""
+    import numpy as np
+
+    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    spans = longarrays.parts(len(rows))
+    return longarrays.made("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
+
+
+def _sure(causes: pa.Table) -> Array:
+    """Which rows of causes are proven."""
+    confidence, levels = arrays.levels(causes, "confidence")
+    found: Array = (levels >= PROVEN)[confidence]
+    return found
+
+
+def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
+    """What each exchange would take at best, at worst, and at best where the programs get faster by it, too.
+
+    At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
+    what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
+    where all may be its work, nothing goes. So the wait hides twice that of the program.
+    """
+    import numpy as np
+
+    sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
+    kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
+    stalls = longarrays.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
+    programs = [i.causes for i in items if i.cause in ("server_think", "client_think")]
+    doubt = longarrays.joined([i.causes for i in items if i.cause == f"{sender}_think"])
+    sure = _sure(causes)
+    why, words = arrays.codes(causes, "because")
+    at_work, late = (longarrays.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
+    where = _Places(exchanges, causes)
+    sure_work = np.zeros(causes.num_rows, bool)
+    for several, truth in ((programs, True), ((at_work, late), False)):
+        for rows in several:
+            for span in longarrays.parts(len(rows)):
+                sure_work[rows[span]] = truth
+    best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
+    rule, rules = arrays.codes(causes, "rule")
+    made = where.sums_of(sure_work & (rule == _code(rules, TURN)))
+    # where there is no control group only the end of a wait is proven, not its length
+    least = where.sums([longarrays.chosen(stalls, sure & (why != _code(words, NO_CONTROL)))])
+    more = where.sums([at_work])
+    latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
+    quickest = _percentile(longarrays.taken(made, rows), 0.1)
+    left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))
+    for span in longarrays.parts(len(rows)):
+        mine = rows[span]
+        took = latency[mine]
+        left[span] = np.maximum(took - best[mine], 0.0)
+        warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
+        warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
+        worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
+    longarrays.rest()
+    return left, worst, warm, 2 * _percentile(longarrays.taken(more, rows), 0.5)
+
+
+def _code(words: list[str], word: str) -> int:
+    return words.index(word) if word in words else -2
+
+
+class _Places:
+    """Which exchange, by its position in the table, each row of causes is of."""
+
+    def __init__(self, exchanges: pa.Table, causes: pa.Table):
+        self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
+        self._place = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+
+    def sums(self, several: Sequence[Array]) -> Array:
+        """Of each exchange, how long these rows of causes took."""
+        import numpy as np
+
+        found = longarrays.zeros(self._size, "float64")
+        for rows in several:
+            for span in longarrays.parts(len(rows)):
+                mine = rows[span]
+                np.add.at(found, self._place[mine], self._ms[mine])
+        longarrays.rest()
+        return found
+
+    def sums_of(self, which: Array) -> Array:
+        """The same of the rows that are marked."""
+        import numpy as np
+
+        found = longarrays.zeros(self._size, "float64")
+        for span in longarrays.parts(len(which)):
+            mine = which[span]
+            np.add.at(found, self._place[span][mine], self._ms[span][mine])
+        longarrays.rest()
+        return found
+
+
+@dataclass(frozen=True)
+class _Loop:
+    clients: int
+    pause_ms: float
+    late_ms: float
+    """How much longer the clients pause than the soonest of them."""
+    rate: float
+    closed: bool
+    capacity: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, item: Spent, exchanges: pa.Table) -> _Loop | None:
+        import numpy as np
+
+        mine = longarrays.marked(item.server.rows, exchanges.num_rows)
+        spans = longarrays.parts(len(mine))
+        rows = longarrays.joined([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
+        stream, start, end = (longarrays.taken(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
+        seconds = (end.max() - start.min()) / 1e9
+        answers, pauses = longarrays.zeros(len(rows), "float64"), _pauses(stream, start, end)
+        if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
+            return None
+        for span in longarrays.parts(len(rows)):
+            answers[span] = (end[span] - start[span]) / 1e6
+        # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
+        asked_early = sum(int((pauses[span] < 0).sum()) for span in longarrays.parts(len(pauses))) / len(pauses)
+        longest = LIMITS["loop_pause_share"] * _median(answers)
+        closed = asked_early < LIMITS["loop_early_share"] and _median(pauses) < longest
+        np.maximum(pauses, 0.0, out=pauses)
+        return cls(
+            clients=_at_once(stream, start, end),
+            pause_ms=float(pauses.mean()),
+            late_ms=float(pauses.mean() - pauses.min()),
+            rate=len(rows) / seconds,
+            closed=closed,
+            capacity=_capacity(rows, exchanges),
+        )
+
+
+def _at_once(stream: Array, start: Array, end: Array) -> int:
+    """So many of the streams are in use at once, at most."""
+    import numpy as np
+
+    numbers, size = arrays.distinct(stream), int(stream.max()) + 1
+    first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
+    for span in longarrays.parts(len(stream)):
+        np.minimum.at(first, stream[span], start[span].astype(np.int64))
+        np.maximum.at(last, stream[span], end[span].astype(np.int64))
+    longarrays.rest()
+    begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
+    # one that begins when another ends follows it
+    return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
+
+
+def _pauses(stream: Array, start: Array, end: Array) -> Array:
+    """The times in ms between an exchange's end and the next one's start, by stream and in order of time."""
+
+    order = longarrays.order(start)
+    order = longarrays.taken(order, longarrays.ranked(longarrays.taken(stream, order)))
+    stream, start, end = (longarrays.taken(column, order) for column in (stream, start, end))
+    found, done = longarrays.zeros(len(stream), "float64"), 0
+    for span in longarrays.parts(len(stream) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        same = stream[behind] == stream[span]
+        pauses = ((start[behind] - end[span]) / 1e6)[same]
+        found[done : done + len(pauses)] = pauses
+        done += len(pauses)
+    longarrays.rest()
+    return found[:done]
+
+
+def _median(values: Array) -> float:
+    """As numpy's, of at least one."""
+    middle = len(values) // 2
+    upper = float(longarrays.nth(values, middle))
+    return upper if len(values) % 2 else (float(longarrays.nth(values, middle - 1)) + upper) / 2
+
+
+def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
+    """Answers per second while requests queue: over all that time, and between answers that leave others waiting.
+
+    A request that is on its way to the server, and an answer on its way here, do not wait.
+    """
+    import numpy as np
+
+    asked, answered = _instants(rows, exchanges)
+    asked.sort()
+    answered.sort()
+    least = LIMITS["busy_requests"]
+    busy_ns = done = between = leaving = 0
+    # requests come before answers of the same instant
+    for own, other, answers in ((answered, asked, True), (asked, answered, False)):
+        for span in longarrays.parts(len(own)):
+            times = own[span]
+            ahead = np.searchsorted(other, times, side="right" if answers else "left")
+            place = np.arange(span.start, span.stop)
+            waiting = ahead - place if answers else place - ahead
+            busy = waiting >= least
+            before = np.maximum(own[np.maximum(place - 1, 0)], other[np.maximum(ahead - 1, 0)])
+            before = np.where(place == 0, other[np.maximum(ahead - 1, 0)], np.where(ahead == 0, own[place - 1], before))
+            busy_ns += int((times - before)[busy].sum())
+            if answers:
+                done += int(busy.sum())
+                gap = own[np.minimum(place + 1, len(own) - 1)] - times
+                left = (waiting - 1 >= least) & (place + 1 < len(own))
+                between, leaving = between + int(gap[left].sum()), leaving + int(left.sum())
+    first, last = min(asked[0], answered[0]), max(asked[-1], answered[-1])
+    if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):
+        return None
+    rates = [1e9 * done / busy_ns]
+    if leaving >= LIMITS["busy_answers"] and between > 0:
+        rates.append(1e9 / (between / leaving))
+    return min(rates), max(rates)
+
+
+def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
+    """The mean time in ms between answers that leave others waiting, 0.0 where too few do; and whether requests that
+    wait together are answered in turn.
+    """
+    import numpy as np
+
+    asked, answered = _instants(rows, exchanges)
+    order = longarrays.order(asked)
+    asked, answered = longarrays.taken(asked, order), longarrays.taken(answered, order)
+    together = overtaken = between = leaving = 0
+    for span in longarrays.parts(len(asked) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        both = asked[behind] < answered[span]
+        together += int(both.sum())
+        overtaken += int((both & (answered[behind] < answered[span])).sum())
+    answered.sort()
+    for span in longarrays.parts(len(answered) - 1):
+        behind = slice(span.start + 1, span.stop + 1)
+        ahead = np.searchsorted(asked, answered[span], side="right")
+        left = ahead - np.arange(span.start, span.stop) - 1 >= 1
+        between += int((answered[behind] - answered[span])[left].sum())
+        leaving += int(left.sum())
+    longarrays.rest()
+    enough = leaving >= LIMITS["gain_exchanges"]
+    return between / leaving / 1e6 if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
+
+
+def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
+    """When each request reached the server, and when its answer began."""
+    import numpy as np
+
+    asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    _arrive(asked, answered, rows, exchanges)
+    return asked, answered
+
+
+def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
+    """Puts each request off by what the path takes, there and back; at most until it is answered."""
+    import numpy as np
+
+    path = longarrays.taken(arrays.numbers(exchanges, "network_ms"), rows)
+    for span in longarrays.parts(len(path)):
+        np.nan_to_num(path[span], copy=False)
+    usual = _percentile(path, 0.5)
+    for span in longarrays.parts(len(asked)):
+        late = np.minimum(path[span], usual) * 1e6
+        asked[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - asked[span], 0))
+    longarrays.rest()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays, words
 from latpcap.findings import course, hung
-from latpcap.findings.pushed import Pushed
+from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.segments import segments
 from latpcap.findings.slow import polls

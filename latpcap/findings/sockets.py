@@ -1,16 +1,30 @@
-"""How are the sockets set? The pooled evidence in; options with their counts, the receiver's timer, a rival out.
+"""How are the sockets set? The table of evidence in; options with their counts, the receiver's timer, and findings out.
 
-An option is told only where on and off would have behaved differently, and the counts of both are given: a program
+An option is known only where on and off would have behaved differently, and the counts of both are given: a program
 that writes each message at once never shows whether Nagle would have held anything back.
+
+Findings: options that changed on the way; held ACKs that nobody waited for; and, where one direction alone was
+captured, gaps that may be stalls. There a gap between two small segments in which the sender heard from its peer (its
+echoed time stamp moved) may be Nagle's wait for a held ACK, or a pause of the program in which an ACK happened to come:
+never more than suspected.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from latpcap.findings.schema import State
+from latpcap import arrays, words
+from latpcap.findings.schema import Finding, Grade, State
+from latpcap.findings.segments import segments
+from latpcap.findings.totals import SIDES, endpoint
 from latpcap.limits import LIMITS
+from latpcap.vocabulary import STALL
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TIMERS = {
     10: "Windows Server (its template for short paths)",
@@ -171,3 +185,115 @@ def _os(value: float | None, tick: float | None) -> str | None:
     if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:
         return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
     return TIMERS[int(value)]
+
+
+def of_options(evidence: pa.Table) -> list[Finding]:
+    """Options that were set or taken back while the capture ran: a deploy, a reload, a log-in that ended."""
+    found = []
+    for row in evidence.to_pylist():
+        frame, side = row["changed_frame"], row["sender"]
+        if frame is None:
+            continue
+        off = row["changed_to"] == "nagle"
+        before, after = row["changed_before"], row["changed_after"]
+        waited, left = (after, before) if off else (before, after)
+        grade: Grade = "proven" if row["changed_grade"] == "proven" else "probable"
+        end = endpoint(row["server"], row["server_port"])
+        found.append(
+            Finding(
+                kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
+                client=row["client"], grade=grade, confidence=LIMITS[f"change_{grade}_confidence"], sender=side,
+                nodelay="off" if off else "on", nodelay_seen_off=waited, nodelay_seen_on=left, worst_frames=(frame,),
+                filter=f"frame.number == {frame}", sentence="option_off" if off else "option_on",
+                values={"frame": frame, "side": side, "server": end, "before": before, "after": after},
+            )
+        )  # fmt: skip
+    return found
+
+
+def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Held ACKs that freed no segment, by server and by the side that held them."""
+    import numpy as np
+
+    streams, events = tables["streams"], segments(tables)
+    held = events.held() if events is not None else ()
+    if not held or not len(held[0]):
+        return []
+    ends = arrays.looked_up(streams, "stream", held[2], ("server", "server_port"))
+    groups: dict[tuple[str, int, str], list[tuple[float, int, int]]] = {}
+    for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
+        groups.setdefault((name, port, "client" if by_client else "server"), []).append((ms, frame, stream))
+    found = []
+    for (server, port, side), seen in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+        if len(seen) < LIMITS["held_few"]:
+            continue
+        ms = np.sort([s[0] for s in seen])
+        typical = sorted(seen)[len(seen) // 2]
+        values = {"side": side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1])}
+        found.append(
+            Finding(
+                kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
+                grade="harmless", confidence=LIMITS["held_confidence"], sender=SIDES[side], delayed_ack="on",
+                delayed_ack_seen_on=len(seen), exchanges=0, streams=len({s[2] for s in seen}),
+                median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
+                p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
+                typical_ms=typical[0], typical_frames=(typical[1],),
+                filter=f"tcp.stream eq {typical[2]} and frame.number == {typical[1]}",
+                sentence="held_back_harmless", values={"server": endpoint(server, port), **values},
+            )
+        )  # fmt: skip
+    return found
+
+
+METHOD = "one_way"
+"""The `method` of their rows among the exchanges."""
+
+
+def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Servers at which a stall is suspected from one direction alone, and the side whose packets were captured."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    method, methods = arrays.codes(exchanges, "method")
+    rows = np.flatnonzero(method == methods.index(METHOD)) if METHOD in methods else np.zeros(0, np.int64)
+    if not len(rows):
+        return []
+    column = {c: arrays.numbers(exchanges, c) for c in ("stream", "request_first_frame", "request_last_frame")}
+    held, nagle = arrays.numbers(exchanges, "delayed_ack_ms"), arrays.numbers(exchanges, "nagle_ms")
+    groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
+    ends = arrays.looked_up(streams, "stream", column["stream"][rows], ("server", "server_port", "client_packets"))
+    for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):
+        number, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
+        # what was freed is seen as an ACK's round trip only where the ACKs were captured
+        how = "acks" if nagle[row] else "data"
+        seen = "client" if client_packets else "server"
+        groups[server, port, seen, how].append((float(held[row]), number, frames[0], frames[1]))
+    order = sorted(groups.items(), key=lambda g: -len(g[1]))
+    return [_row(*key, seen) for key, seen in order if len(seen) >= LIMITS["one_way_gaps"]]
+
+
+def _row(
+    server: str, port: int, seen_side: str, how: str, seen: list[tuple[float, int, int, int]]
+) -> Finding:  # fmt: skip
+    import numpy as np
+
+    seen.sort()
+    ms = np.array([s[0] for s in seen])
+    typical = seen[len(seen) // 2]
+    sender = seen_side if how == "data" else SIDES[seen_side]
+    values = {
+        "side": seen_side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1]), "sender": sender,
+        "receiver": SIDES[sender], "other": SIDES[seen_side],
+    }  # fmt: skip
+    return Finding(
+        kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
+        held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
+        median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
+        p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), grade="suspected",
+        confidence=LIMITS[f"one_way_{how}_confidence"], limited_by=("one_direction",), sender=sender, nodelay="unknown",
+        delayed_ack="unknown", rival=words.say("rival_pauses", sender=sender),
+        rival_lost=words.say("rival_one_way_lost"), typical_stream=typical[1],
+        typical_ms=typical[0], typical_frames=(typical[2], typical[3]),
+        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}",
+        sentence=f"one_way_{how}", values=values,
+    )  # fmt: skip

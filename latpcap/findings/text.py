@@ -7,7 +7,7 @@ the catalogue (`latpcap/words`).
 from __future__ import annotations
 
 from latpcap import words
-from latpcap.findings import harm, headline, names, traffic
+from latpcap.findings import harm, headline, lookups, traffic
 from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
@@ -25,7 +25,7 @@ def overall(d: Overall) -> str:
     """The answer for a capture or a stream."""
     lines: Lines = [(0, d["headline"]), *(_no_exchanges(d) if "server" not in d else _judged(d))]
     if d["dns"] is not None:
-        lines.append((1 if names.matters(d["dns"]) else 2, line("dns", names.line(d["dns"]))))
+        lines.append((1 if lookups.matters(d["dns"]) else 2, line("dns", lookups.line(d["dns"]))))
     limits = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
     lines += [(0, line("capture", says)) for says in limits[:2] if says not in d["headline"]]
     lines += [(1, line("damaged", sentence)) for sentence in d["damage"][:2]]

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, longarrays
-from latpcap.findings.harm import made
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.vocabulary import PROVEN
@@ -171,12 +170,10 @@ def _row(
         "n": len(here), "of": many, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
         "sum_ms": float(waited.sum()), "trip_ms": float(of.rtt[of.place[row]]), **(extra or {}),
     }  # fmt: skip
-    return made(
-        Finding(
-            kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(here),
-            of_exchanges=many, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
-            harm=harm, grade="proven" if SURE >= PROVEN else "probable", confidence=SURE,
-            worst_stream=int(of.number[of.place[row]]), worst_exchange=int(arrays.numbers(rows, "exchange")[row]),
-            worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
-        )
+    return Finding(
+        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(here),
+        of_exchanges=many, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
+        harm=harm, grade="proven" if SURE >= PROVEN else "probable", confidence=SURE,
+        worst_stream=int(of.number[of.place[row]]), worst_exchange=int(arrays.numbers(rows, "exchange")[row]),
+        worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
     )  # fmt: skip

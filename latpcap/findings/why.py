@@ -16,12 +16,10 @@ from latpcap.findings import (
     evidence,
     harm,
     headline,
-    losses,
-    names,
-    others,
+    kinds,
+    lookups,
     proxies,
     quality,
-    scene,
     slow,
     sockets,
     text,
@@ -244,7 +242,7 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
     if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
         return None
-    return others.mostly(scope.records(), segments)
+    return kinds.mostly(scope.records(), segments)
 
 
 def _fix(data: Overall) -> str | None:
@@ -274,18 +272,18 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     data["quality"] = checks
     position, positions = arrays.codes(streams, "position")
     data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
-    data["lost"] = losses.lost(streams, tables["exchanges"])
+    data["lost"] = quality.lost(streams, tables["exchanges"])
     ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], question.slow_ms)
     if question.server is not None:
         ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
-    told = scene.of(tables, data["events"], alone=not ledger.servers)
+    told = kinds.of(tables, data["events"], alone=not ledger.servers)
     if told is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        told = others.of(scope.records())
+        told = kinds.without_tcp(scope.records())
     data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
-    data["dns"] = names.of(tables)
+    data["dns"] = lookups.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"] = _silent(streams)
@@ -305,7 +303,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
     data["slow"] = _slow(server, items, tables, question.slow_ms)
     data["families"] = _families(items, server)
-    data["pauses"] = findings.setups.pauses(tables, server.address, server.port)
+    data["pauses"] = findings.openings.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
     data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, longarrays
 from latpcap.findings import Lazy
-from latpcap.findings.pushed import Pushed
+from latpcap.findings.pushes import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Question, Why, stall_frames

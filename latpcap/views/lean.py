@@ -264,7 +264,7 @@ class Streams:
 def of(capture: Recording) -> Lazy:
     """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
     from latpcap.findings import Lazy
-    from latpcap.findings.pushed import Pushed
+    from latpcap.findings.pushes import Pushed
 
     exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
     schema = None
