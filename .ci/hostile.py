@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import hostile
 
-from latpcap import longarrays
+from latpcap import spill
 
 MOST_S = 60
 """No round takes a second on an idle machine."""
@@ -38,7 +38,7 @@ STATE = struct.Struct("QQ")
 def held_mb() -> float:
     """The memory of this process, without garbage and without what the C library keeps of what was freed."""
     gc.collect()
-    longarrays.give_back()
+    spill.give_back()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * mmap.PAGESIZE / 1e6
 

@@ -50,7 +50,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 from latpcap import _core
-from latpcap.archive.tablefile import TableFile
+from latpcap.archive.packfile import TableFile
 analysis = _core.Analysis()
 with open(sys.argv[1], "rb", buffering=0) as file:
     while block := file.read(1 << 17):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from latpcap import longarrays
+from latpcap import spill
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ def numbers(table: pa.Table, column: str) -> Array:
 
 def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
     """The rows of a table, a part at a time, each with its place."""
-    for span in longarrays.parts(table.num_rows):
+    for span in spill.parts(table.num_rows):
         yield span, table.slice(span.start, span.stop - span.start)
 
 
@@ -53,7 +53,7 @@ def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
 
 def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """These columns of the rows that have the wanted keys, all of which are there and distinct, as Python's values."""
-    rows = longarrays.places(numbers(table, key), wanted)
+    rows = spill.places(numbers(table, key), wanted)
     return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
 
 
@@ -141,15 +141,15 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
-    if count > longarrays.PART:
-        longarrays.rest()  # whoever asks for the next column is through with the last
+    if count > spill.PART:
+        spill.rest()  # whoever asks for the next column is through with the last
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)
-    if count > longarrays.PART and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
-        pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in longarrays.parts(count))
+    if count > spill.PART and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
+        pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
-        return longarrays.made(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
+        return spill.made(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
     values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
     if not chunk.null_count:
         return values
@@ -176,7 +176,7 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
         return _joined([c.indices for c in chunks], None), known
     plain = numbers(table, column)
     known = distinct(plain)
-    return longarrays.places(known, plain), known
+    return spill.places(known, plain), known
 
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
@@ -185,12 +185,12 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
     if not len(keys):
         return keys, values
-    if not longarrays.rise(keys):
-        order = longarrays.order(keys)
-        keys, values = longarrays.taken(keys, order), longarrays.taken(values, order)
-    found, total, begin = longarrays.Column(keys.dtype), longarrays.Column(values.dtype), 0
+    if not spill.rise(keys):
+        order = spill.order(keys)
+        keys, values = spill.taken(keys, order), spill.taken(values, order)
+    found, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
-        end = min(begin + longarrays.PART, len(keys))
+        end = min(begin + spill.PART, len(keys))
         end = begin + int(
             np.searchsorted(keys[begin:], keys[end - 1], side="right")
         )  # the last key's rows are together
@@ -199,7 +199,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
         found.add(mine[starts])
         total.add(np.add.reduceat(values[begin:end], starts))
         begin = end
-        longarrays.rest()
+        spill.rest()
     return found.array(), total.array()
 
 
@@ -209,14 +209,14 @@ def grouped(keys: Array) -> tuple[Array, Array, Array]:
 
     known = distinct(keys)
     first, many = np.full(len(known), len(keys)), np.zeros(len(known), np.int64)
-    which = longarrays.Column("int32")
-    for span in longarrays.parts(len(keys)):
+    which = spill.Column("int32")
+    for span in spill.parts(len(keys)):
         mine = np.searchsorted(known, keys[span])
         which.add(mine)
         here, at, count = np.unique(mine, return_index=True, return_counts=True)
         first[here] = np.minimum(first[here], at + span.start)
         many[here] += count
-    longarrays.rest()
+    spill.rest()
     return first, which.array(), many
 
 
@@ -226,7 +226,7 @@ def distinct(values: Array) -> Array:
 
     if len(values) < 2:
         return values
-    found = [_distinct(values[span]) for span in longarrays.parts(len(values))]
+    found = [_distinct(values[span]) for span in spill.parts(len(values))]
     return _distinct(np.concatenate(found)) if len(found) > 1 else found[0]
 
 

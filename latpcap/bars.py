@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 AFTER_S = 1.0
-"""A bar that comes and goes within a second tells nobody anything."""
+"""A bar that comes and goes within a second helps nobody."""
 _EVERY_S = 0.1
 
 

@@ -41,7 +41,7 @@ def printable(text: str) -> str:
 
 
 def asked(method: str | None, target: str | None) -> str:
-    """What was asked, in words: method and target; SQL begins with its own verb, which is said once."""
+    """A request in words: method and target; SQL begins with its own verb, which stands once."""
     words = [word for word in (method, target) if word]
     doubled = len(words) == 2 and words[1].upper().startswith(words[0].upper() + " ")
     return words[1] if doubled else " ".join(words)

@@ -54,7 +54,7 @@ def more(summary: str, *bodies: str) -> str:
 
 
 def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False) -> str:
-    """A data frame's first rows; a line says how many there are more. With `sortable` a click on a head sorts."""
+    """A data frame's first rows; a line has the number of the rest. With `sortable` a click on a head sorts."""
     shown = frame.head(rows)
     hint = ' title="sort these rows" ' if sortable else " "
     pointer = "cursor:pointer;" if sortable else ""

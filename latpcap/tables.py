@@ -150,7 +150,7 @@ def in_order(causes: pa.Table) -> pa.Table:
 
 
 def signed(table: pa.Table) -> pa.Table:
-    """The same rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
+    """The rows with every integer as int64: a difference of two unsigned columns would wrap around or raise."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -19,7 +19,7 @@ SUSPECTED = 0.5
 STALL = "nagle + delayed_ack"
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
 BACKEND = "backend"
-"""The owner of time that another server took, which this one had asked meanwhile."""
+"""The owner of time that another server took, which this one had called meanwhile."""
 
 _WORDS = _core.vocabulary()
 
@@ -44,7 +44,7 @@ class Cause(NamedTuple):
     """What is this cause of latency?
 
     `owner` is a key of `OWNERS`, or "sender" / "receiver" (of the bytes that had to wait) where only the
-    stream tells which side that is: the `owner` column of the `causes` table holds the answer. `family` is a key
+    stream shows which side that is: the `owner` column of the `causes` table holds the answer. `family` is a key
     of `FAMILIES`. `fix` is None where no setting of either side would help. `colour` is "#rrggbb".
     """
 

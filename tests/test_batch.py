@@ -18,7 +18,7 @@ from archives import CLIPS, PACKERS, SMALL, TABLES, as_nobody, captures, rotated
 import latpcap as lp
 from latpcap.archive import layout, packs
 from latpcap.archive.model import Part, Task, identity
-from latpcap.archive.tablefile import ROW_GROUP
+from latpcap.archive.packfile import ROW_GROUP
 
 
 def archive(folder: Path) -> dict[str, Path]:
@@ -112,7 +112,7 @@ def test_events_are_left_out_when_asked(tmp_path: Path) -> None:
 
 def test_row_groups_are_found_by_time(tmp_path: Path) -> None:
     """A long table has row groups of one size that follow each other in time, however the rows came."""
-    from latpcap.archive.tablefile import TableFile
+    from latpcap.archive.packfile import TableFile
 
     events = lp.read(SMALL).arrow("events")
     rows = ds.dataset([events] * (1 + 2 * ROW_GROUP // events.num_rows)).to_table()

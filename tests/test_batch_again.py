@@ -98,7 +98,7 @@ def test_a_capture_of_a_pack_is_replaced(tmp_path: Path) -> None:
 
 def test_what_a_pack_replaces_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Broken off between the new pack and the end of the old one, each capture is there once."""
-    from latpcap.archive import clear
+    from latpcap.archive import run
 
     source, results = tmp_path / "archive", tmp_path / "results"
     source.mkdir()
@@ -107,7 +107,7 @@ def test_what_a_pack_replaces_is_not_seen(tmp_path: Path, monkeypatch: pytest.Mo
     lp.batch(source, results, quiet=True)
     shutil.copy(CLIPS / "think40.pcap", source / "b.pcap")
     with monkeypatch.context() as patch:
-        patch.setattr(clear, "_remove", lambda *of: None)
+        patch.setattr(run, "_remove", lambda *of: None)
         patch.setattr(worker, "analyse", lambda *of: (_ for _ in ()).throw(lp.OutputError("full")))
         with pytest.raises(lp.OutputError, match=r"^full; 2 captures done and kept, 1 left: run the same again"):
             lp.batch(source, results, jobs=1, quiet=True)
@@ -118,9 +118,9 @@ def test_what_a_pack_replaces_is_not_seen(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_many_small_packs_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from latpcap.archive import clear
+    from latpcap.archive import run
 
-    monkeypatch.setattr(clear, "MOST_SMALL", 3)
+    monkeypatch.setattr(run, "MOST_SMALL", 3)
     for number in range(5):
         shutil.copy(SMALL, tmp_path / f"{number}.pcap")
         lp.batch(tmp_path / f"{number}.pcap", tmp_path / "results", quiet=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from latpcap import longarrays
+from latpcap import spill
 from latpcap.findings import fixes
 from latpcap.limits import LIMITS
 
@@ -18,8 +18,8 @@ from latpcap.limits import LIMITS
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
-    monkeypatch.setattr(longarrays, "LEAST_BYTES", 64)
-    monkeypatch.setattr(longarrays, "PART", 16)
+    monkeypatch.setattr(spill, "LEAST_BYTES", 64)
+    monkeypatch.setattr(spill, "PART", 16)
 
 
 def capacity_of_events(asked: Any, answered: Any) -> tuple[float, float] | None:

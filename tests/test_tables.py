@@ -15,7 +15,7 @@ import pytest
 from makepcap import Ends, Segment, Talk, address, answer, get, mss, pcap, pcapng, timestamps, wscale
 
 import latpcap as lp
-from latpcap import _core, longarrays
+from latpcap import _core, spill
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
@@ -303,7 +303,7 @@ def test_two_threads_may_ask_for_a_table_at_once(name: Any) -> None:
 def test_what_a_table_was_made_of_is_let_go_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     capture, held = lp.read(SAMPLES / "nginx-good.pcap"), []
     raw = capture._raw["exchanges"]
-    monkeypatch.setattr(longarrays, "PART", 1)
-    monkeypatch.setattr(longarrays, "give_back", lambda: held.append(sys.getrefcount(raw)))
+    monkeypatch.setattr(spill, "PART", 1)
+    monkeypatch.setattr(spill, "give_back", lambda: held.append(sys.getrefcount(raw)))
     capture.arrow("exchanges")
     assert held == [sys.getrefcount(raw)]

@@ -54,9 +54,9 @@ class OutageError(CaptureError):
 class CheckedFile(io.RawIOBase):
     """A stored file; what is read of it is compared with its checksums first. DamagedError where it differs."""
 
-    def __init__(self, file: Any, told: dict[str, Any], name: str, pack: str):
-        self._file, self._told, self._name, self._pack = file, told, name, pack
-        self._size, self._block = int(told["size"]), int(told["block"])
+    def __init__(self, file: Any, checksums: dict[str, Any], name: str, pack: str):
+        self._file, self._checksums, self._name, self._pack = file, checksums, name, pack
+        self._size, self._block = int(checksums["size"]), int(checksums["block"])
         self._at = 0
         self._held: tuple[int, bytes] = (-1, b"")
         """The last block: small reads follow each other."""
@@ -118,7 +118,7 @@ class CheckedFile(io.RawIOBase):
         for number in range(first, last + 1):
             at = (number - first) * self._block
             block = view[at : at + self._block]
-            wanted = self._told["crc32"][8 * number : 8 * number + 8]
+            wanted = self._checksums["crc32"][8 * number : 8 * number + 8]
             if f"{zlib.crc32(block):08x}" != wanted:
                 raise DamagedError(self._name, "damaged: its checksum does not fit", self._pack, offset=begin + at)
         return data
@@ -131,16 +131,16 @@ class CheckedFile(io.RawIOBase):
 
 
 class Checking(fs.FileSystemHandler):  # type: ignore[misc]
-    """Opens files of another pyarrow file system as checked ones; nothing else is asked of it.
+    """Opens files of another pyarrow file system as checked ones; nothing else is changed.
 
-    `told` gives a path's checksums, its name in messages and its pack.
+    `checksums` gives a path's checksums, its name in messages and its pack.
     """
 
-    def __init__(self, inner: Any, told: dict[str, tuple[dict[str, Any], str, str]]):
-        self.inner, self.told = inner, told
+    def __init__(self, inner: Any, checksums: dict[str, tuple[dict[str, Any], str, str]]):
+        self.inner, self.checksums = inner, checksums
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Checking) and (self.inner, self.told) == (other.inner, other.told)
+        return isinstance(other, Checking) and (self.inner, self.checksums) == (other.inner, other.checksums)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -161,7 +161,7 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """The file, checked as it is read; DamagedError where it cannot be opened."""
-        digest, name, pack = self.told[path]
+        digest, name, pack = self.checksums[path]
         try:
             file = self.inner.open_input_file(path)
         except OSError as problem:

@@ -12,7 +12,7 @@ exchanges of a stream.
   (Bonferroni): where nothing changed, one comparison in twenty names some cause, and not more.
 
 With fewer than `ENOUGH` units there is no interval: unknown. What differs between the recordings besides the fix
-(load, hour, mix of requests) is a change like any other: this says that it moved, not why.
+(load, hour, mix of requests) is a change like any other: this shows that it moved, not why.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 
 ENOUGH = 20
-"""Units of each side below which nothing is said of noise."""
+"""Units of each side below which noise is unknown."""
 LEVEL = 0.95
 PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
 _LEAST_SHARE = 0.001
@@ -52,7 +52,7 @@ _LEAST_SHARE = 0.001
 class Change:
     """How did one number change? `low` and `high` bound the change; None where there are too few units.
 
-    `moved` says whether that is more than noise: True, False, or None for unknown.
+    `moved`: whether that is more than noise: True, False, or None for unknown.
     """
 
     name: str
@@ -98,7 +98,7 @@ def needed() -> Needed:
     return {"exchanges": Kept((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
 
 
-def sample_of(source: Capture | Narrow | Results) -> Sample:
+def sample_of(source: Capture | Projection | Results) -> Sample:
     """What does this capture, or do these results, say of each complete exchange?"""
     import numpy as np
 
@@ -185,12 +185,12 @@ class Comparison:
         self.unit, self._of = _units(self._sides)
         self._counts = [int(u.max()) + 1 for u in self._of]
         self._metrics = [*self._percentiles(), self._mean("mean_ms", [s.latency for s in self._sides], 1)]
-        told = [
+        spent = [
             (cause, [s.spent[:, i] for s in self._sides])
             for i, cause in enumerate(CAUSES)
             if any(s.spent[:, i].sum() > _LEAST_SHARE * s.latency.sum() for s in self._sides)
         ]
-        found = [self._mean(cause, values, len(told)) for cause, values in told]
+        found = [self._mean(cause, values, len(spent)) for cause, values in spent]
         self._causes = sorted(found, key=lambda c: -abs(c.change))
 
     def _quantiles(self, tests: int) -> list[float]:
@@ -264,7 +264,7 @@ class Comparison:
         }
 
     def failing(self, rule: str) -> str | None:
-        """Does this rule fail? A sentence that says so, or None.
+        """Does this rule fail? The sentence about it, or None.
 
         `p99_ms>20` fails when that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` when it rose by more, and by more
         than noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.

@@ -136,12 +136,12 @@ class Stored:
         """The file system of the results, whose files are checked as they are read."""
         import pyarrow.fs as fs
 
-        told = {
+        checksums = {
             self._path(name): (digest, places.bare(places.join(self.place, name)), manifest.pack)
             for manifest in self._packs.values()
             for name, digest in manifest.files.items()
         }
-        return fs.PyFileSystem(checked.Checking(self._root[0], told))
+        return fs.PyFileSystem(checked.Checking(self._root[0], checksums))
 
     def read(self, table: str, captures: Iterable[str]) -> pa.Table:
         """This table's rows of these captures, all at once. (A data set would import pandas.)"""

@@ -61,7 +61,7 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
     for given in [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs:
         if not isinstance(given, (str, os.PathLike)):
             raise TypeError(f"expected paths, got {type(given).__name__}")
-        for place in _told(os.fspath(given), found):
+        for place in _places(os.fspath(given), found):
             try:
                 _search(place, found, leave_out)
             except OSError as problem:
@@ -70,7 +70,7 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
     return found
 
 
-def _told(given: str, found: Found) -> Iterator[str]:
+def _places(given: str, found: Found) -> Iterator[str]:
     """The places that are meant; a manifest's lines, relative to its folder."""
     if not given.startswith("@") or os.path.lexists(given):
         yield given

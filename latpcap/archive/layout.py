@@ -1,7 +1,7 @@
 """How do results lie there? Names of folders and files, and the schemas that are not the engine's.
 
 events/PACK.parquet       one file a table and pack (a long capture, or many short ones); so for streams, exchanges,
-                          causes, evidence, probes and issues; column `capture` says whose row it is
+                          causes, evidence, probes and issues; column `capture` has the row's capture
 captures/PACK.parquet     a row a capture: files, sizes, sha256, frames, first and last instant
 _tasks/PACK.json          the pack's manifest, written last: its tasks, with which input, what failed, and the
                           checksums of its files. A pack without one is not whole, and is not seen.
@@ -28,7 +28,7 @@ def file_of(table: str, pack: str) -> str:
 
 
 def manifest_of(pack: str) -> str:
-    """Which file says that this pack is whole?"""
+    """The file that marks this pack as whole."""
     return f"{TASKS}/{pack}.json"
 
 
@@ -38,7 +38,7 @@ def pack_of(relative: str) -> str:
 
 
 def with_capture(schema: pa.Schema) -> pa.Schema:
-    """A table's columns as they are stored: with the one that says whose row it is."""
+    """A table's columns as they are stored: with the one that names the row's capture."""
     import pyarrow as pa
 
     return schema.append(pa.field("capture", pa.dictionary(pa.int32(), pa.string()), False))
@@ -75,7 +75,7 @@ def issues_schema(engine: pa.Schema) -> pa.Schema:
     return pa.schema(fields, metadata=engine.metadata)
 
 
-def told(capture: str, row: dict[str, Any]) -> dict[str, Any]:
+def record(capture: str, row: dict[str, Any]) -> dict[str, Any]:
     """What a task's record says of a capture."""
     columns = ("files", "frames", "streams", "exchanges", "damaged")
     return {"capture": capture, "bytes": sum(row["sizes"]), **{c: row[c] for c in columns}}

@@ -26,7 +26,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The place as it is told to people."""
+        """The place in messages."""
         return places.bare(self.place)
 
 
@@ -40,9 +40,9 @@ class Options:
     schema: str = ""
     keylog: str | None = None
     keys: str | None = None
-    """What tells this key log from another one; none of its content."""
+    """Identifies this key log; none of its content."""
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What stands in the metadata of every file."""
         return {"events": self.events} | ({} if self.keylog is None else {"keylog": True})
 
@@ -56,11 +56,11 @@ class Task:
     rotation: str | None = None
 
     def fingerprint(self, options: Options) -> str:
-        """The same as long as neither the input nor what is made of it has changed."""
+        """Fingerprint: unchanged as long as neither the input nor what is made of it has changed."""
         state = [[p.name, p.size, p.mtime_ns] for p in self.parts]
         keys = {} if options.keys is None else {"keys": options.keys}
-        told = json.dumps([state, options.told() | keys, options.version, options.schema, self.rotation])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        state_json = json.dumps([state, options.to_dict() | keys, options.version, options.schema, self.rotation])
+        return hashlib.sha256(state_json.encode()).hexdigest()[:16]
 
     @property
     def size(self) -> int:
@@ -81,7 +81,7 @@ class Pack:
         return sum(task.size for task in self.tasks)
 
     def fingerprint(self, options: Options) -> str:
-        """The same as long as those of its tasks are."""
+        """Fingerprint: unchanged as long as those of its tasks are."""
         return hashlib.sha256("".join(t.fingerprint(options) for t in self.tasks).encode()).hexdigest()[:16]
 
 
@@ -89,7 +89,7 @@ class Pack:
 class Failure:
     """Why is this file not in the results? `offset` is the byte where reading stopped, or None.
 
-    `lasting` says that the file's own content is the reason: as long as it does not change, it is not tried again.
+    `lasting`: the file's own content is the reason: as long as it does not change, it is not tried again.
     """
 
     file: str
@@ -121,7 +121,7 @@ class Marker:
     parts: tuple[str, ...]
     outcome: Outcome
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As a manifest has it."""
         return {
             "task": self.outcome.task,
@@ -133,11 +133,11 @@ class Marker:
         }
 
     @classmethod
-    def of(cls, pack: str, told: dict[str, Any]) -> Marker:
-        """Reads what `told` gave; ValueError, KeyError or TypeError for anything else."""
-        failures = [Failure(**f) for f in told["failures"]]
-        outcome = Outcome(told["task"], told["captures"], failures, told["changed"])
-        return cls(pack, told["fingerprint"], tuple(told["parts"]), outcome)
+    def of(cls, pack: str, record: dict[str, Any]) -> Marker:
+        """Reads what `to_dict` gave; ValueError, KeyError or TypeError for anything else."""
+        failures = [Failure(**f) for f in record["failures"]]
+        outcome = Outcome(record["task"], record["captures"], failures, record["changed"])
+        return cls(pack, record["fingerprint"], tuple(record["parts"]), outcome)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Manifest:
             "schema": self.schema,
             "replaces": self.replaces,
             "files": self.files,
-            "tasks": [marker.told() for marker in self.markers],
+            "tasks": [marker.to_dict() for marker in self.markers],
         }
         return (json.dumps({"sha256": _digest(body), "manifest": body}) + "\n").encode()
 
@@ -171,11 +171,11 @@ class Manifest:
     def of(cls, data: bytes, layout: int) -> Manifest:
         """Reads what `to_bytes` wrote; ValueError, with the reason, for anything else."""
         try:
-            told = json.loads(data)
-            if "manifest" not in told and "fingerprint" in told:
+            content = json.loads(data)
+            if "manifest" not in content and "fingerprint" in content:
                 raise OldLayoutError
-            body = told["manifest"]
-            if told["sha256"] != _digest(body):
+            body = content["manifest"]
+            if content["sha256"] != _digest(body):
                 raise ValueError("damaged: its checksum does not fit")
             if body["layout"] != layout:
                 raise OldLayoutError

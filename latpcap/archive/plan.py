@@ -81,11 +81,11 @@ def held(output: Output) -> Held:
 
 def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
     """Why can this pack not be read? By the sizes of its files."""
-    for name, told in manifest.files.items():
+    for name, file in manifest.files.items():
         if name not in sizes:
             return f"{name} is missing"
-        if sizes[name] != told["size"]:
-            return f"{name} has {sizes[name]:,} bytes, {told['size']:,} were written"
+        if sizes[name] != file["size"]:
+            return f"{name} has {sizes[name]:,} bytes, {file['size']:,} were written"
     return None
 
 
@@ -135,9 +135,11 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
 
 
 def _holds(marker: Marker, fingerprint: str, found: Held) -> bool:
-    told = marker.outcome
+    outcome = marker.outcome
     whole = marker.pack in found.whole
-    return marker.fingerprint == fingerprint and whole and not told.changed and all(f.lasting for f in told.failures)
+    return (
+        marker.fingerprint == fingerprint and whole and not outcome.changed and all(f.lasting for f in outcome.failures)
+    )
 
 
 def failures(plan: Plan) -> list[Failure]:

@@ -1,7 +1,7 @@
 """How far is it? A bar where somebody watches (tqdm: terminal or notebook), else a plain line now and then, else
 nothing.
 
-Counts files, packets, bytes and failures; is told by several workers at once.
+Counts files, packets, bytes and failures; several workers report at once.
 """
 
 from __future__ import annotations

@@ -78,14 +78,14 @@ def _side(
     """What is compared of a side, and the way to the whole of it, which a page needs: a file is read again for that."""
     from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
-    from latpcap.views import capture, narrow
+    from latpcap.views import capture, projection
 
     whole: Any = side
     if isinstance(side, (str, os.PathLike)):
         if is_results(side):
             whole = open_results(side)
         elif os.path.isfile(side):
-            return sample_of(narrow.read(side, needed(), keylog=keylog)), lambda: capture.read(side, keylog=keylog)
+            return sample_of(projection.read(side, needed(), keylog=keylog)), lambda: capture.read(side, keylog=keylog)
         else:
             whole = capture.read(side, keylog=keylog)
     return sample_of(whole), lambda: whole

@@ -52,11 +52,11 @@ class Batch:
     @property
     def summary(self) -> dict[str, Any]:
         """How much was it? Counts over all captures of these inputs, whether analysed now or before."""
-        told = {name: sum(c[name] for c in self._captures) for name in ("bytes", "frames", "streams", "exchanges")}
+        totals = {name: sum(c[name] for c in self._captures) for name in ("bytes", "frames", "streams", "exchanges")}
         return {
             "captures": len(self._captures),
             "files": sum(len(c["files"]) for c in self._captures),
-            **told,
+            **totals,
             "damaged": len(self.damaged),
             "changed": len(self.changed),
             "failed": len(self.failed),
@@ -71,11 +71,11 @@ class Batch:
         return open_results(self.output)
 
     def __str__(self) -> str:
-        told = self.summary
-        files = f" of {count(told['files'], 'file')}" if told["files"] != told["captures"] else ""
+        totals = self.summary
+        files = f" of {count(totals['files'], 'file')}" if totals["files"] != totals["captures"] else ""
         lines = [
-            f"{self.output}: {count(told['captures'], 'capture')}{files}, {count(told['frames'], 'frame')}, "
-            f"{count(told['streams'], 'TCP stream')}, {count(told['exchanges'], 'exchange')}"
+            f"{self.output}: {count(totals['captures'], 'capture')}{files}, {count(totals['frames'], 'frame')}, "
+            f"{count(totals['streams'], 'TCP stream')}, {count(totals['exchanges'], 'exchange')}"
         ]
         if self.skipped:
             lines.append(f"  done before: {count(len(self.skipped), 'file')}")

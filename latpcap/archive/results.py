@@ -53,7 +53,7 @@ def is_results(place: object) -> bool:
 
 
 class ResultTable:
-    """Which rows does this table hold, over all captures of the results? Nothing is read before rows are asked for."""
+    """Which rows does this table hold, over all captures of the results? Nothing is read before rows are taken."""
 
     def __init__(self, results: Results, name: str):
         self.name = name
@@ -190,7 +190,7 @@ class Results:
 
     @property
     def failed(self) -> list[Failure]:
-        """Which files are not in the results, and why? Captures that could not be read, as the last run said, and files
+        """Which files are not in the results, and why? Captures that could not be read, by the last run, and files
         of the results that are damaged, missing or of another version."""
         return list(self._stored.failed)
 
@@ -259,10 +259,10 @@ class Results:
         return self.title
 
     def __repr__(self) -> str:
-        told = {name: sum(row[name] for row in self._rows) for name in ("frames", "streams", "exchanges")}
+        totals = {name: sum(row[name] for row in self._rows) for name in ("frames", "streams", "exchanges")}
         damaged = sum(row["damaged"] for row in self._rows)
-        text = f"{self}, {count(told['frames'], 'frame')}, {count(told['streams'], 'TCP stream')}, "
-        text += count(told["exchanges"], "exchange")
+        text = f"{self}, {count(totals['frames'], 'frame')}, {count(totals['streams'], 'TCP stream')}, "
+        text += count(totals["exchanges"], "exchange")
         if damaged:
             text += f"; {damaged:,} damaged"
         return text + (f"; {count(len(self.failed), 'file')} failed" if self.failed else "")

@@ -43,7 +43,7 @@ class Head:
 
 
 def peek(part: Part) -> Head | Failure:
-    """How does this file begin? A Failure where that cannot be told."""
+    """How does this file begin? A Failure where that is unknown."""
     analysis = _core.Analysis(links.read)
     begin = b""
     try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
@@ -21,7 +21,7 @@ from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
-from latpcap.views.lean import Causes, Exchanges, requests
+from latpcap.views.compact import Causes, Exchanges, requests
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Union(View):
             table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
         key = {"exchanges": "exchange", "streams": "stream"}.get(name)
         table = table.unify_dictionaries()
-        if key is not None and not longarrays.rise(arrays.numbers(table, key)):
+        if key is not None and not spill.rise(arrays.numbers(table, key)):
             table = table.sort_by(key)
         elif name == "causes":
             table = in_order(table)
@@ -236,7 +236,7 @@ class Summed:
         self._requests = requests(made["exchanges"]) if exchanges.count else None
         self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence, pushed=pushed)
         """What findings read: `stretches` and their causes, with few columns."""
-        longarrays.give_back()
+        spill.give_back()
 
     @property
     def unfiltered(self) -> Summed:
@@ -272,7 +272,7 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
     for table in union.pieces("causes", (*LINKS, *Causes.COLUMNS)):
         pushed.add("causes", table)
         causes.add(of_stretches(table))
-        longarrays.rest()
+        spill.rest()
     return exchanges, causes, pushed
 
 

@@ -37,11 +37,11 @@ _LEFT: tuple[TableName, ...] = ("evidence", "issues")
 
 
 class Stopped(LatpcapError):  # noqa: N818
-    """Was the work broken off because somebody asked for it?"""
+    """Was the work broken off on request?"""
 
 
 class Watch(Protocol):
-    """Who is told how far the work is, and may end it?"""
+    """Receives the progress of the work, and may end it."""
 
     @property
     def stopped(self) -> bool:
@@ -132,7 +132,7 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
             except Exception as problem:
                 raise _BreakdownError(task.name, problem) from problem
             markers.append(work.marker(outcome))
-        files.put(packs.name([m.outcome.task for m in markers]), markers, packfile.told(options))
+        files.put(packs.name([m.outcome.task for m in markers]), markers, packfile.file_metadata(options))
     return [marker.outcome for marker in markers]
 
 
@@ -183,7 +183,7 @@ class _Capture:
         self._parts: list[Part] = []
         self._sizes: list[int] = []
         self._hashes: list[str] = []
-        self._pushed = self._handed_on = self._told = 0
+        self._pushed = self._handed_on = self._reported = 0
         self._rows: list[dict[str, Any]] = []
         """Issues that the engine cannot know of."""
         self._waiting: deque[Future[None]] = deque()
@@ -246,7 +246,7 @@ class _Capture:
             try:
                 digest = metered.drain()
             except OSError:
-                digest = ""  # that it could not be read to its end has been said
+                digest = ""  # its cut end has its issue
         self._parts.append(part)
         self._sizes.append(metered.size)
         self._hashes.append(digest)
@@ -256,7 +256,7 @@ class _Capture:
     def _compare(self, part: Part, size: int, outcome: Outcome) -> None:
         """Is the file still what it was when the work was planned? (Some servers tell no size before.)"""
         if printable(part.name) in outcome.changed:
-            return  # that it could not be read to its end has been said
+            return  # its cut end has its issue
         try:
             now = places.look(part.place)
         except OSError:
@@ -270,15 +270,15 @@ class _Capture:
         outcome.changed.append(printable(part.name))
 
     def _issue(self, part: Part, kind: str, offset: int, layer: str, reason: str) -> None:
-        told = {"file": printable(part.name), "kind": kind, "offset": offset, "layer": layer}
-        self._rows.append({**told, "reason": reason, "count": 1})
+        place = {"file": printable(part.name), "kind": kind, "offset": offset, "layer": layer}
+        self._rows.append({**place, "reason": reason, "count": 1})
 
     def _hand_on(self) -> None:
         """Takes the finished rows out of the engine; they are written while it goes on."""
         rows = taken(self._engine, left=_LEFT)
         self._handed_on = self._pushed
-        self._watch.seen(self._engine.frames - self._told)
-        self._told = self._engine.frames
+        self._watch.seen(self._engine.frames - self._reported)
+        self._reported = self._engine.frames
         while len(self._waiting) >= _AHEAD:
             self._waiting.popleft().result()
         self._waiting.append(self._work.beside.submit(self._add, rows))
@@ -310,14 +310,14 @@ class _Capture:
                 self._hand_on()
         while self._waiting:
             self._waiting.popleft().result()
-        self._watch.seen(self._engine.frames - self._told)
+        self._watch.seen(self._engine.frames - self._reported)
         rows = taken(self._engine)
         issues = self._issues(pa.table(rows["issues"]))
         for name in self._stored:
             self._store(name, issues if name == "issues" else pa.table(rows[name]))
         row = self._row(issues)
         self._work.files.rows.append(row)
-        outcome.captures.append(layout.told(self._id, row))
+        outcome.captures.append(layout.record(self._id, row))
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:

@@ -1,6 +1,6 @@
 """What do a trace of system calls or a server's log, taken beside the capture, add to its answer?
 
-Each source gives a `Beside`: sentences and their numbers. They are said as that source's, next to the verdict; the
+Each source gives a `Beside`: sentences and their numbers. They stand as that source's, next to the verdict; the
 grades of the answer stay what the capture alone is worth.
 """
 
@@ -16,12 +16,12 @@ from latpcap.tables import HasTables
 
 def of(capture: HasTables, *, strace: str | Path | None, access_log: str | Path | None) -> list[Beside]:
     """What the given sources say of this capture; LatpcapError where one cannot be read."""
-    told = []
+    results = []
     if strace is not None:
-        told.append(calls.compare(capture, strace))
+        results.append(calls.compare(capture, strace))
     if access_log is not None:
-        told.append(log.compare(capture, access_log))
-    return told
+        results.append(log.compare(capture, access_log))
+    return results
 
 
 __all__ = ["Beside", "of"]

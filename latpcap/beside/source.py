@@ -13,12 +13,12 @@ from latpcap.format import phrase
 MOST_BYTES = 1 << 30
 """Traces and logs beyond this are refused: they are held in memory."""
 CONFIRMS, CONTRADICTS = 0.8, 0.2
-"""From this share of a time on a source says the same as the capture, up to the second it says otherwise: in words."""
+"""From this share of a time on a source confirms the capture, up to the second it contradicts it: in words."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What one source says: `source` (strace, access_log), `says` (sentences), `numbers` behind them, times in ms."""
+    """Findings of one source: `source` (strace, access_log), `says` (sentences), `numbers` behind them, times in ms."""
 
     source: str
     says: tuple[str, ...]

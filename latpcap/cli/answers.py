@@ -19,7 +19,7 @@ from latpcap.format import count, ms, shortest
 
 if TYPE_CHECKING:
     from latpcap.findings.why import Why
-    from latpcap.views.brief import Brief
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
 
 EXIT_UNREADABLE = 3
@@ -36,8 +36,8 @@ Files = Annotated[
 ]
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[..., Capture | Brief]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `brief` one for its answer alone."""
+def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callable[..., Capture | AnswerView]) -> None:
+    """Adds the command to the program; `read` opens a capture and warns of damage, `answer_view` for its answer."""
 
     @app.command()
     @over_time
@@ -89,15 +89,15 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
             if len(files) > 1 or stream is not None or exchange is not None:
                 raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
             capture = read(files[0], display_filter, keylog=keylog)
-            told = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
-            typer.echo(json.dumps(told.to_dict(), indent=2) if as_json else colour.answer(str(told)))
+            report = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
+            typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else colour.answer(str(report)))
             return
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
                 raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
             answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
             if answer is None and whole:
-                answer = _about(wanted, brief(files[0], keylog=keylog).why)
+                answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
             answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
             typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
             return
@@ -105,7 +105,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], brief: Callable[...
             raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
 
         def one(file: str) -> Why:
-            capture = brief(file, keylog=keylog) if whole else read(file, display_filter, keylog=keylog)
+            capture = answer_view(file, keylog=keylog) if whole else read(file, display_filter, keylog=keylog)
             return capture.why(slow_ms=slow_ms, top=top)
 
         _each(files, lambda file: _stored(file, whole, wanted) or one(file), as_json=as_json)
@@ -164,17 +164,17 @@ def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None
 
 def _line(answer: Why) -> str:
     """An answer in a line: how many requests, how slow, and the headline."""
-    told, headline = answer.to_dict(), answer.headline
-    if "p50_ms" not in told:
+    row, headline = answer.to_dict(), answer.headline
+    if "p50_ms" not in row:
         return headline
     return (
-        f"{count(told['exchanges'], 'request'):>16}  p50 {ms(told['p50_ms']):>6}  p99 {ms(told['p99_ms']):>6} ms  "
+        f"{count(row['exchanges'], 'request'):>16}  p50 {ms(row['p50_ms']):>6}  p99 {ms(row['p99_ms']):>6} ms  "
         f"{headline}"
     )
 
 
 def _origins(file: str, sources: Any) -> list[Any]:
-    """What a word names, as far as it can be opened: the batch says what cannot."""
+    """What a word names, as far as it can be opened: the batch reports what cannot."""
     try:
         return list(sources.origins(file))
     except CaptureError:

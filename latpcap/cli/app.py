@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.main
 
-from latpcap import longarrays
+from latpcap import spill
 from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, tables
 from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from latpcap.tables import Needed
-    from latpcap.views.brief import Brief
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture, Stream
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
 """A word that ends so is meant as a file, also where there is none of that name."""
@@ -61,57 +61,57 @@ def _completed(words: list[str], known: Container[str]) -> list[str]:
     return ["why", *words] if files or Path(words[0]).suffix.lower() in _SUFFIXES else words
 
 
-def _brief(file: str, *, keylog: str | None = None) -> Brief | Capture:
+def _answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture:
     """Opens a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
     from latpcap.archive.results import is_results
-    from latpcap.views import brief
+    from latpcap.views import answer_view
 
     if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return _read(file, keylog=keylog)
-    longarrays.trim()
-    capture = brief.read(file, keylog=keylog, progress=True)
+    spill.trim()
+    capture = answer_view.read(file, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
 
-def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, again: bool = False) -> Capture:
-    """Opens a capture and warns of damage; `again`: its bytes are wanted twice, so that standard input is kept."""
+def _read(file: str, display_filter: str | None = None, *, keylog: str | None = None, reread: bool = False) -> Capture:
+    """Opens a capture and warns of damage; `reread`: its bytes are wanted twice, so that standard input is kept."""
     from latpcap.views.capture import read
 
     if display_filter is not None:
         from latpcap.reading.filters.grammar import parse
 
-        parse(display_filter)  # a slip of the pen is said before a long file is read
+        parse(display_filter)  # a mistake is reported before a long file is read
     limited = span()
-    capture = read(_source(file, again=again or display_filter is not None), **limited, keylog=keylog, progress=True)
+    capture = read(_source(file, reread=reread or display_filter is not None), **limited, keylog=keylog, progress=True)
     warn(capture)
     return capture if display_filter is None else capture.filter(display_filter)
 
 
-def _narrow(file: str, needed: Needed, *, keylog: str | None = None, again: bool = False) -> Narrow:
-    """Opens a capture for what is needed of its tables and warns of damage; `again` as in `_read`."""
-    from latpcap.views import narrow
+def _projection(file: str, needed: Needed, *, keylog: str | None = None, reread: bool = False) -> Projection:
+    """Opens a capture for what is needed of its tables and warns of damage; `reread` as in `_read`."""
+    from latpcap.views import projection
 
-    longarrays.trim()
-    capture = narrow.read(_source(file, again=again), needed, keylog=keylog, progress=True)
+    spill.trim()
+    capture = projection.read(_source(file, reread=reread), needed, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
 
-def _again(file: str, *, keylog: str | None = None, told: bool = False) -> Callable[[Needed], Narrow] | None:
+def _reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Callable[[Needed], Projection] | None:
     """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once, if it
-    was not `told`; None where that cannot be done.
+    was not `warned` of; None where that cannot be done.
     """
-    from latpcap.views import narrow
+    from latpcap.views import projection
 
     if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
-    source, warned = _source(file), told
-    longarrays.trim()
+    source = _source(file)
+    spill.trim()
 
-    def read(needed: Needed) -> Narrow:
+    def read(needed: Needed) -> Projection:
         nonlocal warned
-        capture = narrow.read(source, needed, keylog=keylog, progress=True)
+        capture = projection.read(source, needed, keylog=keylog, progress=True)
         if not warned:
             warn(capture)
         warned = True
@@ -120,19 +120,19 @@ def _again(file: str, *, keylog: str | None = None, told: bool = False) -> Calla
     return read
 
 
-def _stream(file: str, number: int, *, keylog: str | None = None, again: bool = False) -> Stream:
-    """Opens one stream of a capture alone and warns of damage; `again` as in `_read`."""
+def _stream(file: str, number: int, *, keylog: str | None = None, reread: bool = False) -> Stream:
+    """Opens one stream of a capture alone and warns of damage; `reread` as in `_read`."""
     from latpcap.views.capture import read_stream
 
     if span():
-        return _read(file, keylog=keylog, again=again).stream(number)
-    longarrays.trim()
-    found = read_stream(_source(file, again=again), number, keylog=keylog, progress=True)
+        return _read(file, keylog=keylog, reread=reread).stream(number)
+    spill.trim()
+    found = read_stream(_source(file, reread=reread), number, keylog=keylog, progress=True)
     warn(found.capture)
     return found
 
 
-def _source(file: str, *, again: bool = False) -> Any:
+def _source(file: str, *, reread: bool = False) -> Any:
     """What `read` is given for this word: a pipe ends with Ctrl-C, and is kept where its bytes are wanted twice."""
     from latpcap.archive.results import is_results
 
@@ -140,7 +140,7 @@ def _source(file: str, *, again: bool = False) -> Any:
         reads = "why, compare, latency, plot latency and plot waterfall read them, in Python latpcap.open_results"
         raise CaptureError(file, f"holds the results of a batch, expected a capture file; {reads}")
     found = live.pipe(file)
-    if file != "-" or not again:
+    if file != "-" or not reread:
         return file if found is None else found
     blocks = iter(lambda: sys.stdin.buffer.read(1 << 20) if found is None else found.read(1 << 20), b"")
     held = io.BytesIO(b"".join(blocks))
@@ -148,8 +148,8 @@ def _source(file: str, *, again: bool = False) -> Any:
     return held
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         import latpcap
 
         typer.echo(f"latpcap {latpcap.__version__}")
@@ -165,15 +165,15 @@ def _options(
     pass
 
 
-answers.register(app, _read, _brief)
-tables.register(app, _read, _narrow, _brief, _source)
+answers.register(app, _read, _answer_view)
+tables.register(app, _read, _projection, _answer_view, _source)
 app.command()(archive.batch)
 app.command()(archive.compare)
-flow.register(app, _read, _stream, _again)
+flow.register(app, _read, _stream, _reopen)
 packets.register(app, _read, _stream)
-plots.register(app, _read, _narrow, _stream)
+plots.register(app, _read, _projection, _stream)
 joining.register(app)
-report.register(app, _read, _narrow, _brief, _again)
+report.register(app, _read, _projection, _answer_view, _reopen)
 mcp.register(app)
 
 

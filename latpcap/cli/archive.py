@@ -76,7 +76,7 @@ def _client(address: str) -> object:
 def why(
     place: str, *, whole: bool, slow_ms: float | None = None, server: str | None = None, top: int | None = None
 ) -> Why | None:
-    """The answer of stored results; None where `place` is none. `whole`: nothing smaller was asked for."""
+    """The answer of stored results; None where `place` is none. `whole`: no limit was given."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 

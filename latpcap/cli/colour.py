@@ -31,8 +31,8 @@ def answer(text: str) -> str:
         word = found[2]
         return f"{found[1]}{typer.style(word, fg=_STYLES.get(word, 'cyan'))}{found[3]}"
 
-    told = [typer.style(title, dim=True), typer.style(headline, bold=True), _LABEL.sub(label, rest)]
-    return "\n".join(told if rest else told[:2])
+    lines = [typer.style(title, dim=True), typer.style(headline, bold=True), _LABEL.sub(label, rest)]
+    return "\n".join(lines if rest else lines[:2])
 
 
 def wrapped(text: str, width: int | None = None) -> str:

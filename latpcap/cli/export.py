@@ -34,10 +34,10 @@ Out = Annotated[
 
 def form(*, json: bool, jsonl: bool, csv: bool) -> str:
     """In which form does standard output get the table? One of "text", "json", "jsonl" and "csv"."""
-    asked = [name for name, wanted in (("json", json), ("jsonl", jsonl), ("csv", csv)) if wanted]
-    if len(asked) > 1:
-        raise typer.BadParameter("takes one of them", param_hint="--" + ", --".join(asked))
-    return asked[0] if asked else "text"
+    chosen = [name for name, wanted in (("json", json), ("jsonl", jsonl), ("csv", csv)) if wanted]
+    if len(chosen) > 1:
+        raise typer.BadParameter("takes one of them", param_hint="--" + ", --".join(chosen))
+    return chosen[0] if chosen else "text"
 
 
 def write(table: pa.Table, path: Path) -> None:

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from latpcap.plot.flow import FlowGraph
     from latpcap.tables import Needed
     from latpcap.views.capture import Capture, Stream
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 
 def register(
     app: typer.Typer,
     read: Callable[..., Capture],
     one: Callable[..., Stream],
-    again: Callable[..., Callable[[Needed], Narrow] | None],
+    reopen: Callable[..., Callable[[Needed], Projection] | None],
 ) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it, and `again`
+    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it, and `reopen`
     what is needed of it, more than once.
     """
 
@@ -122,7 +122,7 @@ def register(
         capture: Any
         twice = None
         if stream is None and which is not None and chosen is None and flows == "tcp" and display_filter is None:
-            twice = None if beside_it else again(file, keylog=keylog)
+            twice = None if beside_it else reopen(file, keylog=keylog)
         if twice is not None:
             capture = Around(twice)
         elif stream is None or flows != "tcp" or display_filter is not None or beside_it:

@@ -23,7 +23,7 @@ from latpcap.format import escaped, phrase
 EXIT_USAGE = 2
 EXIT_UNREADABLE = 3
 _TOO_LONG = "integer string conversion"
-"""What Python says of numbers of thousands of digits."""
+"""Python's message for numbers of thousands of digits."""
 _ENDING = ("SIGTERM", "SIGHUP")
 """Signals that end the work as Ctrl-C does."""
 _DEAF_S = 5.0
@@ -34,7 +34,7 @@ def run(work: Callable[[], int | None]) -> None:
     """Does the work; SystemExit where the exit code is not 0. `work` raises what it likes."""
     before = _Signals()
     _occupied()
-    _told_apart()
+    _escape_unprintable()
     try:
         with files.kept_inputs():
             code, sentence = _ending(work)
@@ -62,7 +62,7 @@ def run(work: Callable[[], int | None]) -> None:
 
 
 def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
-    """The exit code, and what is to be said."""
+    """The exit code, and the message."""
     try:
         code = work()  # of a typer that turns Ctrl-C into one
         return (code, "interrupted") if code else (0, None)
@@ -206,7 +206,7 @@ class _Closed:
         return False
 
 
-def _told_apart() -> None:
+def _escape_unprintable() -> None:
     """What the terminal's letters cannot say is written as an escape."""
     if sys.stdout is None:
         sys.stdout = _Closed()

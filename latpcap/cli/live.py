@@ -66,7 +66,7 @@ def is_pipe(file: str) -> bool:
 
 
 def pipe(file: str) -> Live | None:
-    """The pipe that this word names ("-", or a named pipe), where it is one and Ctrl-C can be heard; else None."""
+    """The pipe that this word names ("-", or a named pipe), where it is one and Ctrl-C arrives; else None."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         return None  # select is for sockets there, and only the main thread hears signals
     try:

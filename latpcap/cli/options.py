@@ -45,7 +45,7 @@ _span: ContextVar[dict[str, Any] | None] = ContextVar("_span", default=None)
 
 
 def over_time(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that reads captures, with `--start` and `--end`: `span` tells what they say."""
+    """A command that reads captures, with `--start` and `--end`; `span` reads them."""
     signature = inspect.signature(command, eval_str=True)
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_TIMES[n]) for n in _TIMES]
 
@@ -64,7 +64,7 @@ def over_time(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _instant(name: str, text: str) -> str | float:
-    """What `latpcap.read` takes; a mistake is said before a file is read."""
+    """What `latpcap.read` takes; a mistake is reported before a file is read."""
     from latpcap.reading import instants
 
     value: str | float = text

@@ -1,4 +1,4 @@
-"""The `follow`, `slice` and `har` commands: what was said, the packets themselves, and requests for browsers' tools."""
+"""The `follow`, `slice` and `har` commands: what was text, the packets themselves, and requests for browsers' tools."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
 
         if mode not in MODES:
             raise typer.BadParameter(f"expected {', '.join(MODES)}, got {mode!r}", param_hint="--as")
-        said = one(file, stream, again=True, keylog=keylog).follow()
-        typer.echo(getattr(said, mode)(frames=frames), nl=False)
+        text = one(file, stream, reread=True, keylog=keylog).follow()
+        typer.echo(getattr(text, mode)(frames=frames), nl=False)
 
     @app.command()
     @over_time
@@ -71,7 +71,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
         """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
         if key is not None and not anonymise:
             raise typer.BadParameter("is for --anonymise", param_hint="--key")
-        capture = read(file, display_filter, again=True, keylog=keylog)
+        capture = read(file, display_filter, reread=True, keylog=keylog)
         scope = capture if stream is None else capture.stream(stream)
         written = scope.to_pcap(output, anonymise=key or anonymise)
         whole = stream is None and display_filter is None and not span()

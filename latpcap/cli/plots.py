@@ -18,7 +18,7 @@ from latpcap.tables import Kept, Needed
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture, Stream
     from latpcap.views.latency import Latency
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[
@@ -35,9 +35,12 @@ plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a p
 
 
 def register(
-    app: typer.Typer, read: Callable[..., Capture], narrow: Callable[..., Capture | Narrow], one: Callable[..., Stream]
+    app: typer.Typer,
+    read: Callable[..., Capture],
+    projection: Callable[..., Capture | Projection],
+    one: Callable[..., Stream],
 ) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone,
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `projection` for some columns,
     `one` for a stream alone.
     """
 
@@ -55,7 +58,7 @@ def register(
 
         whole = stream is None and display_filter is None and not span()
         if whole and not (stored and file != "-" and is_results(file)):
-            return narrow(file, needed, keylog=keylog)
+            return projection(file, needed, keylog=keylog)
         return _scope(read, file, stream, display_filter, stored=stored, keylog=keylog)
 
     def timed(

@@ -14,9 +14,9 @@ from latpcap.options import Tool
 
 if TYPE_CHECKING:
     from latpcap.tables import Needed
-    from latpcap.views.brief import Brief
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
@@ -24,12 +24,12 @@ Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML f
 def register(
     app: typer.Typer,
     read: Callable[..., Capture],
-    narrow: Callable[..., Narrow],
-    brief: Callable[..., Brief | Capture],
-    again: Callable[..., Callable[[Needed], Narrow] | None],
+    projection: Callable[..., Projection],
+    answer_view: Callable[..., AnswerView | Capture],
+    reopen: Callable[..., Callable[[Needed], Projection] | None],
 ) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `narrow` for some columns alone,
-    `brief` for its answer, and `again` for what is needed of it, more than once.
+    """Adds the command to the program; `read` opens a capture and warns of damage, `projection` for some columns,
+    `answer_view` for its answer, and `reopen` for what is needed of it, more than once.
     """
 
     @app.command()
@@ -54,7 +54,7 @@ def register(
         from latpcap import page, reports
         from latpcap.archive.public import open_results
         from latpcap.archive.results import is_results
-        from latpcap.views.paged import Paged
+        from latpcap.views.page_source import PageSource
 
         stored = file != "-" and is_results(file)
         if stored and (display_filter is not None or tool is not None or span()):
@@ -63,21 +63,21 @@ def register(
         if tool is not None:
             known = _known(tool)
             if display_filter is None and not span():
-                capture: Capture | Narrow = narrow(file, reports.needed(known), keylog=keylog, again=True)
+                capture: Capture | Projection = projection(file, reports.needed(known), keylog=keylog, reread=True)
             else:
-                capture = read(file, display_filter, keylog=keylog, again=True)
+                capture = read(file, display_filter, keylog=keylog, reread=True)
             _print(capture, known, server, as_json=as_json)
         elif server is not None or as_json:
             raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
         elif stored:
             open_results(file).to_html(output)
         else:
-            parts = again(file, keylog=keylog, told=True) if display_filter is None else None
+            parts = reopen(file, keylog=keylog, warned=True) if display_filter is None else None
             if parts is None:
-                read(file, display_filter, keylog=keylog, again=True).to_html(output)
+                read(file, display_filter, keylog=keylog, reread=True).to_html(output)
             else:
-                paged = Paged(lambda: brief(file, keylog=keylog), parts)
-                page.write(output, page.of_parts(paged, paged.around))
+                page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
+                page.write(output, page.of_parts(page_source, page_source.around))
 
 
 def _known(tool: str) -> Tool:
@@ -87,12 +87,12 @@ def _known(tool: str) -> Tool:
     return known[tool]
 
 
-def _print(capture: Capture | Narrow, tool: Tool, server: str | None, *, as_json: bool) -> None:
-    """What the tool would have printed, by its own formulas; "#" says what cannot be known."""
+def _print(capture: Capture | Projection, tool: Tool, server: str | None, *, as_json: bool) -> None:
+    """What the tool would have printed, by its own formulas; "#" marks what cannot be known."""
     from latpcap import reports
 
     try:
-        told = reports.of(capture, tool, server)
+        report = reports.of(capture, tool, server)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--as") from None
-    typer.echo(json.dumps(told.to_dict(), indent=2) if as_json else str(told))
+    typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))

@@ -18,9 +18,9 @@ from latpcap.tables import Kept
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.brief import Brief
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
 
 SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
 ColumnsOption = Annotated[
@@ -57,16 +57,20 @@ MOST_HELD = 8192
 def register(
     app: typer.Typer,
     read: Callable[..., Capture],
-    narrow: Callable[..., Narrow],
-    brief: Callable[..., Capture | Brief],
+    projection: Callable[..., Projection],
+    answer_view: Callable[..., Capture | AnswerView],
     source: Callable[..., Any],
 ) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage, `narrow` for one table alone,
-    `brief` for its findings; `source` is what they read.
+    """Adds the commands to the program; `read` opens a capture and warns of damage, `projection` for one table alone,
+    `answer_view` for its findings; `source` is what they read.
     """
 
-    def few(file: str, name: TableName, keylog: str | None) -> Capture | Brief | Narrow:
-        return brief(file, keylog=keylog) if name == "findings" else narrow(file, {name: Kept(None)}, keylog=keylog)
+    def few(file: str, name: TableName, keylog: str | None) -> Capture | AnswerView | Projection:
+        return (
+            answer_view(file, keylog=keylog)
+            if name == "findings"
+            else projection(file, {name: Kept(None)}, keylog=keylog)
+        )
 
     for name, question in _TABLES.items():
         _command(app, name, question, read, few, source)
@@ -77,7 +81,7 @@ def _command(
     name: TableName,
     question: str,
     read: Callable[..., Capture],
-    few: Callable[[str, TableName, str | None], Capture | Brief | Narrow],
+    few: Callable[[str, TableName, str | None], Capture | AnswerView | Projection],
     source: Callable[..., Any],
 ) -> None:
     def command(
@@ -98,7 +102,7 @@ def _command(
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
         parted = stream is not None or display_filter is not None or span()
 
-        def opened() -> Capture | Brief | Narrow:
+        def opened() -> Capture | AnswerView | Projection:
             if parted or _of_headers(name, columns) or name in _ACCOUNT:
                 return read(file, display_filter, keylog=keylog)
             return few(file, name, keylog)
@@ -129,7 +133,7 @@ def _on_terminal() -> bool:
 
 
 def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
-    """The rows that are asked for; columns of headers, which take a second reading, only where they are named."""
+    """The wanted rows; columns of headers, which take a second reading, only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
     if wanted := _of_headers(name, columns):
         from latpcap.reading import headers

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, grade
 from latpcap.findings.totals import endpoint, server_keys
 from latpcap.limits import LIMITS
@@ -76,9 +76,9 @@ class _Seen:
         self.end = arrays.numbers(streams, "end")
         self.start, self.frame = arrays.numbers(streams, "start"), arrays.numbers(streams, "first_frame")
         self.code = arrays.numbers(streams, "completeness")
-        spans = longarrays.parts(streams.num_rows)
+        spans = spill.parts(streams.num_rows)
         answers = arrays.numbers(streams, "server_packets")
-        self.answered = longarrays.made("bool", (answers[span] > 0 for span in spans))
+        self.answered = spill.made("bool", (answers[span] > 0 for span in spans))
         self._closed_by, self._words = arrays.codes(streams, "closed_by")
         self._client, self._clients = arrays.codes(streams, "client")
         # a SYN that was never followed by the rest of its handshake, nor refused
@@ -105,9 +105,9 @@ class _Seen:
     def cut_off(self) -> Array:
         """Which streams are one SYN, the last TCP packet of all? Its answer may have come behind the capture's end."""
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
-        most = max((last[span].max() for span in longarrays.parts(len(last))), default=0)
-        spans = longarrays.parts(len(last))
-        return longarrays.made("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
+        most = max((last[span].max() for span in spill.parts(len(last))), default=0)
+        spans = spill.parts(len(last))
+        return spill.made("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
 
     def there(self) -> Array:
         """Which streams are to a port that answered another connection?"""
@@ -123,7 +123,7 @@ class _Seen:
         import numpy as np
 
         heard, alone = (np.zeros(len(self._clients), np.int64) for _ in range(2))
-        for span in longarrays.parts(len(self._client)):
+        for span in spill.parts(len(self._client)):
             client, answered = self._client[span], self.answered[span]
             np.add.at(heard, client[answered | self.half_open[span]], 1)
             np.add.at(alone, client[(self.code[span] & DATA != 0) & ~answered], 1)
@@ -133,9 +133,9 @@ class _Seen:
         """The rows of these streams, server by server, rising."""
         import numpy as np
 
-        spans = longarrays.parts(len(which))
-        yield from longarrays.split(
-            longarrays.made("int32", (np.where(which[span], self.server[span], -1) for span in spans))
+        spans = spill.parts(len(which))
+        yield from spill.split(
+            spill.made("int32", (np.where(which[span], self.server[span], -1) for span in spans))
         ).items()
 
     def name(self, server: int) -> tuple[str, int]:
@@ -150,19 +150,19 @@ class _Seen:
 
     def first(self, rows: Array) -> dict[str, Any]:
         """What of these came first: its number, client and frame."""
-        firsts = [rows[span][self.frame[rows[span]].argmin()] for span in longarrays.parts(len(rows))]
+        firsts = [rows[span][self.frame[rows[span]].argmin()] for span in spill.parts(len(rows))]
         first = int(min(firsts, key=lambda row: self.frame[row]))
         [row] = self._streams.select(["stream", "client", "first_frame"]).slice(first, 1).to_pylist()
         return dict(row)
 
     def clients(self, rows: Array) -> int:
         """How many addresses do these streams come from?"""
-        return 1 if len(rows) == 1 else len(arrays.distinct(longarrays.taken(self._client, rows)))
+        return 1 if len(rows) == 1 else len(arrays.distinct(spill.taken(self._client, rows)))
 
 
 def _each(known: Array, codes: Array) -> Array:
     """For each row the truth of its code."""
-    return longarrays.made("bool", (known[codes[span]] for span in longarrays.parts(len(codes))))
+    return spill.made("bool", (known[codes[span]] for span in spill.parts(len(codes))))
 
 
 def _shared(codes: Array, which: Array) -> Array:
@@ -170,7 +170,7 @@ def _shared(codes: Array, which: Array) -> Array:
     import numpy as np
 
     known = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
-    for span in longarrays.parts(len(codes)):
+    for span in spill.parts(len(codes)):
         known[codes[span][which[span]]] = True
     return _each(known, codes)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings.segments import HasSegments
 from latpcap.findings.sockets import Pool
 from latpcap.findings.totals import SIDES, Server, Spent
@@ -63,7 +63,7 @@ def _alike(values: Array, value: float, before: int) -> int:
     """The place of the value that has so many equal ones before it."""
     import numpy as np
 
-    for span in longarrays.parts(len(values)):
+    for span in spill.parts(len(values)):
         alike = np.flatnonzero(values[span] == value)
         if before < len(alike):
             return int(span.start + alike[before])
@@ -77,7 +77,7 @@ def _half(values: Array) -> int:
 
     def sums() -> Iterator[tuple[int, Array]]:
         before = 0.0
-        for span in longarrays.parts(len(values)):
+        for span in spill.parts(len(values)):
             total = np.cumsum(np.concatenate([[before], values[span]]))[1:]
             yield span.start, total
             before = float(total[-1])
@@ -116,7 +116,7 @@ def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
     import numpy as np
 
     numbers = arrays.numbers(causes, "exchange")
-    here = [np.flatnonzero(numbers[span] == exchange) + span.start for span in longarrays.parts(len(numbers))]
+    here = [np.flatnonzero(numbers[span] == exchange) + span.start for span in spill.parts(len(numbers))]
     rows = np.concatenate(here).astype(item.causes.dtype)
     at = np.minimum(np.searchsorted(item.causes, rows), len(item.causes) - 1)
     mine: Array = rows[item.causes[at] == rows]
@@ -136,15 +136,15 @@ def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
 def rival_left(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
-    mine = longarrays.kept(item.causes[longarrays.taken(left, item.causes) >= 0])
+    mine = spill.kept(item.causes[spill.taken(left, item.causes) >= 0])
     if not len(mine):
         return None
     ms = arrays.numbers(causes, "duration_ms")
-    first = int(longarrays.weighed(left, ms, len(rivals), mine).argmax())
-    mine = longarrays.kept(mine[(left[mine] == first) & (missing[mine] >= 0)])
+    first = int(spill.weighed(left, ms, len(rivals), mine).argmax())
+    mine = spill.kept(mine[(left[mine] == first) & (missing[mine] >= 0)])
     if not len(mine):
         return None
-    return rivals[first], becauses[int(longarrays.weighed(missing, ms, len(becauses), mine).argmax())]
+    return rivals[first], becauses[int(spill.weighed(missing, ms, len(becauses), mine).argmax())]
 
 
 def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
@@ -153,10 +153,10 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
 
     streams, exchanges = tables["streams"], tables["exchanges"]
     client, names = arrays.codes(streams, "client")
-    wanted = longarrays.taken(arrays.numbers(exchanges, "stream"), item.rows)
-    rows = longarrays.places(arrays.numbers(streams, "stream"), wanted)
+    wanted = spill.taken(arrays.numbers(exchanges, "stream"), item.rows)
+    rows = spill.places(arrays.numbers(streams, "stream"), wanted)
     spent: dict[int, float] = {}
-    for span in longarrays.parts(len(rows)):
+    for span in spill.parts(len(rows)):
         for key, part in zip(*(a.tolist() for a in arrays.sums(client[rows[span]], item.ms[span])), strict=True):
             spent[key] = spent.get(key, 0.0) + part
     keys, ms = np.array(sorted(spent), np.int64), np.array([spent[key] for key in sorted(spent)])
@@ -169,7 +169,7 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
 def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
     """On how many streams?"""
 
-    return len(arrays.distinct(longarrays.taken(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
+    return len(arrays.distinct(spill.taken(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings.presentation import SAME
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
@@ -214,7 +214,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
 
 def _percentile(values: Array, share: float) -> float:
     """Nearest rank, of values in any order, at least one."""
-    return float(longarrays.nth(values, max(0, math.ceil(share * len(values)) - 1)))
+    return float(spill.nth(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
 _Left = tuple["Array", "Array", "Array", float]
@@ -226,7 +226,7 @@ def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
     sure = _sure(causes)
     where = _Places(exchanges, causes)
     left = _less(item, exchanges, where.sums([item.causes]))
-    worst = _less(item, exchanges, where.sums([longarrays.chosen(item.causes, sure)]))
+    worst = _less(item, exchanges, where.sums([spill.chosen(item.causes, sure)]))
     return left, worst, left, 0.0
 
 
@@ -235,8 +235,8 @@ def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
     import numpy as np
 
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    spans = longarrays.parts(len(rows))
-    return longarrays.made("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
+    spans = spill.parts(len(rows))
+    return spill.made("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
 
 def _sure(causes: pa.Table) -> Array:
@@ -257,36 +257,36 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
 
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
-    stalls = longarrays.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
+    stalls = spill.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
     programs = [i.causes for i in items if i.cause in ("server_think", "client_think")]
-    doubt = longarrays.joined([i.causes for i in items if i.cause == f"{sender}_think"])
+    doubt = spill.joined([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
     why, words = arrays.codes(causes, "because")
-    at_work, late = (longarrays.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
+    at_work, late = (spill.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
         for rows in several:
-            for span in longarrays.parts(len(rows)):
+            for span in spill.parts(len(rows)):
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     rule, rules = arrays.codes(causes, "rule")
     made = where.sums_of(sure_work & (rule == _code(rules, TURN)))
     # where there is no control group only the end of a wait is proven, not its length
-    least = where.sums([longarrays.chosen(stalls, sure & (why != _code(words, NO_CONTROL)))])
+    least = where.sums([spill.chosen(stalls, sure & (why != _code(words, NO_CONTROL)))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    quickest = _percentile(longarrays.taken(made, rows), 0.1)
-    left, warm, worst = (longarrays.zeros(len(rows), "float64") for _ in range(3))
-    for span in longarrays.parts(len(rows)):
+    quickest = _percentile(spill.taken(made, rows), 0.1)
+    left, warm, worst = (spill.zeros(len(rows), "float64") for _ in range(3))
+    for span in spill.parts(len(rows)):
         mine = rows[span]
         took = latency[mine]
         left[span] = np.maximum(took - best[mine], 0.0)
         warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
         warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
-    longarrays.rest()
-    return left, worst, warm, 2 * _percentile(longarrays.taken(more, rows), 0.5)
+    spill.rest()
+    return left, worst, warm, 2 * _percentile(spill.taken(more, rows), 0.5)
 
 
 def _code(words: list[str], word: str) -> int:
@@ -298,29 +298,29 @@ class _Places:
 
     def __init__(self, exchanges: pa.Table, causes: pa.Table):
         self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
-        self._place = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
 
     def sums(self, several: Sequence[Array]) -> Array:
         """Of each exchange, how long these rows of causes took."""
         import numpy as np
 
-        found = longarrays.zeros(self._size, "float64")
+        found = spill.zeros(self._size, "float64")
         for rows in several:
-            for span in longarrays.parts(len(rows)):
+            for span in spill.parts(len(rows)):
                 mine = rows[span]
                 np.add.at(found, self._place[mine], self._ms[mine])
-        longarrays.rest()
+        spill.rest()
         return found
 
     def sums_of(self, which: Array) -> Array:
         """The same of the rows that are marked."""
         import numpy as np
 
-        found = longarrays.zeros(self._size, "float64")
-        for span in longarrays.parts(len(which)):
+        found = spill.zeros(self._size, "float64")
+        for span in spill.parts(len(which)):
             mine = which[span]
             np.add.at(found, self._place[span][mine], self._ms[span][mine])
-        longarrays.rest()
+        spill.rest()
         return found
 
 
@@ -338,18 +338,18 @@ class _Loop:
     def of(cls, item: Spent, exchanges: pa.Table) -> _Loop | None:
         import numpy as np
 
-        mine = longarrays.marked(item.server.rows, exchanges.num_rows)
-        spans = longarrays.parts(len(mine))
-        rows = longarrays.joined([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
-        stream, start, end = (longarrays.taken(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
+        mine = spill.marked(item.server.rows, exchanges.num_rows)
+        spans = spill.parts(len(mine))
+        rows = spill.joined([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
+        stream, start, end = (spill.taken(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
-        answers, pauses = longarrays.zeros(len(rows), "float64"), _pauses(stream, start, end)
+        answers, pauses = spill.zeros(len(rows), "float64"), _pauses(stream, start, end)
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
             return None
-        for span in longarrays.parts(len(rows)):
+        for span in spill.parts(len(rows)):
             answers[span] = (end[span] - start[span]) / 1e6
         # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
-        asked_early = sum(int((pauses[span] < 0).sum()) for span in longarrays.parts(len(pauses))) / len(pauses)
+        asked_early = sum(int((pauses[span] < 0).sum()) for span in spill.parts(len(pauses))) / len(pauses)
         longest = LIMITS["loop_pause_share"] * _median(answers)
         closed = asked_early < LIMITS["loop_early_share"] and _median(pauses) < longest
         np.maximum(pauses, 0.0, out=pauses)
@@ -369,10 +369,10 @@ def _at_once(stream: Array, start: Array, end: Array) -> int:
 
     numbers, size = arrays.distinct(stream), int(stream.max()) + 1
     first, last = np.full(size, np.iinfo(np.int64).max), np.full(size, np.iinfo(np.int64).min)
-    for span in longarrays.parts(len(stream)):
+    for span in spill.parts(len(stream)):
         np.minimum.at(first, stream[span], start[span].astype(np.int64))
         np.maximum.at(last, stream[span], end[span].astype(np.int64))
-    longarrays.rest()
+    spill.rest()
     begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
     # one that begins when another ends follows it
     return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
@@ -381,25 +381,25 @@ def _at_once(stream: Array, start: Array, end: Array) -> int:
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
     """The times in ms between an exchange's end and the next one's start, by stream and in order of time."""
 
-    order = longarrays.order(start)
-    order = longarrays.taken(order, longarrays.ranked(longarrays.taken(stream, order)))
-    stream, start, end = (longarrays.taken(column, order) for column in (stream, start, end))
-    found, done = longarrays.zeros(len(stream), "float64"), 0
-    for span in longarrays.parts(len(stream) - 1):
+    order = spill.order(start)
+    order = spill.taken(order, spill.ranked(spill.taken(stream, order)))
+    stream, start, end = (spill.taken(column, order) for column in (stream, start, end))
+    found, done = spill.zeros(len(stream), "float64"), 0
+    for span in spill.parts(len(stream) - 1):
         behind = slice(span.start + 1, span.stop + 1)
         same = stream[behind] == stream[span]
         pauses = ((start[behind] - end[span]) / 1e6)[same]
         found[done : done + len(pauses)] = pauses
         done += len(pauses)
-    longarrays.rest()
+    spill.rest()
     return found[:done]
 
 
 def _median(values: Array) -> float:
     """As numpy's, of at least one."""
     middle = len(values) // 2
-    upper = float(longarrays.nth(values, middle))
-    return upper if len(values) % 2 else (float(longarrays.nth(values, middle - 1)) + upper) / 2
+    upper = float(spill.nth(values, middle))
+    return upper if len(values) % 2 else (float(spill.nth(values, middle - 1)) + upper) / 2
 
 
 def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
@@ -416,7 +416,7 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     busy_ns = done = between = leaving = 0
     # requests come before answers of the same instant
     for own, other, answers in ((answered, asked, True), (asked, answered, False)):
-        for span in longarrays.parts(len(own)):
+        for span in spill.parts(len(own)):
             times = own[span]
             ahead = np.searchsorted(other, times, side="right" if answers else "left")
             place = np.arange(span.start, span.stop)
@@ -446,22 +446,22 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
     import numpy as np
 
     asked, answered = _instants(rows, exchanges)
-    order = longarrays.order(asked)
-    asked, answered = longarrays.taken(asked, order), longarrays.taken(answered, order)
+    order = spill.order(asked)
+    asked, answered = spill.taken(asked, order), spill.taken(answered, order)
     together = overtaken = between = leaving = 0
-    for span in longarrays.parts(len(asked) - 1):
+    for span in spill.parts(len(asked) - 1):
         behind = slice(span.start + 1, span.stop + 1)
         both = asked[behind] < answered[span]
         together += int(both.sum())
         overtaken += int((both & (answered[behind] < answered[span])).sum())
     answered.sort()
-    for span in longarrays.parts(len(answered) - 1):
+    for span in spill.parts(len(answered) - 1):
         behind = slice(span.start + 1, span.stop + 1)
         ahead = np.searchsorted(asked, answered[span], side="right")
         left = ahead - np.arange(span.start, span.stop) - 1 >= 1
         between += int((answered[behind] - answered[span])[left].sum())
         leaving += int(left.sum())
-    longarrays.rest()
+    spill.rest()
     enough = leaving >= LIMITS["gain_exchanges"]
     return between / leaving / 1e6 if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
 
@@ -470,8 +470,8 @@ def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
     """When each request reached the server, and when its answer began."""
     import numpy as np
 
-    asked = longarrays.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
-    answered = longarrays.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    asked = spill.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    answered = spill.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
     _arrive(asked, answered, rows, exchanges)
     return asked, answered
 
@@ -480,11 +480,11 @@ def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> 
     """Puts each request off by what the path takes, there and back; at most until it is answered."""
     import numpy as np
 
-    path = longarrays.taken(arrays.numbers(exchanges, "network_ms"), rows)
-    for span in longarrays.parts(len(path)):
+    path = spill.taken(arrays.numbers(exchanges, "network_ms"), rows)
+    for span in spill.parts(len(path)):
         np.nan_to_num(path[span], copy=False)
     usual = _percentile(path, 0.5)
-    for span in longarrays.parts(len(asked)):
+    for span in spill.parts(len(asked)):
         late = np.minimum(path[span], usual) * 1e6
         asked[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - asked[span], 0))
-    longarrays.rest()
+    spill.rest()

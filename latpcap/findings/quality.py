@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings.segments import DATA, Silence, segments
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
@@ -337,6 +337,6 @@ def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
-    numbers = arrays.distinct(longarrays.taken(arrays.numbers(exchanges, "stream"), rows))
+    numbers = arrays.distinct(spill.taken(arrays.numbers(exchanges, "stream"), rows))
     mine = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
     return lost(streams.take(arrays.column(mine)), exchanges)

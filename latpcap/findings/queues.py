@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings import slow
 from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
@@ -58,11 +58,11 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
     if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
-        came, mine = arrays.numbers(exchanges, "request_end"), longarrays.marked(rows, exchanges.num_rows)
-        spans = list(longarrays.parts(len(came)))
-        last = longarrays.nth(longarrays.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
+        came, mine = arrays.numbers(exchanges, "request_end"), spill.marked(rows, exchanges.num_rows)
+        spans = list(spill.parts(len(came)))
+        last = spill.nth(spill.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
         complete &= np.concatenate([came[span] <= last for span in spans])
-    rows = longarrays.chosen(rows, complete & ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    rows = spill.chosen(rows, complete & ~slow.polls(exchanges) & ~slow.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

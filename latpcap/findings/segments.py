@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.account.opens import Opens
 from latpcap.limits import LIMITS
 
@@ -232,7 +232,7 @@ class Segments:
         for name in ("time", "frame"):
             held = self._last.get(name, np.zeros(0, np.int64))
             if len(held) < size:
-                held = longarrays.longer(held, max(size, 2 * len(held)))
+                held = spill.longer(held, max(size, 2 * len(held)))
             held[key] = columns[name]  # of several the last one stays
             self._last[name] = held
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))

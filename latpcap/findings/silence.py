@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings import course, hung
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
@@ -152,7 +152,7 @@ def _unanswered(
     streams, exchanges = tables["streams"], tables["exchanges"]
     if not exchanges.num_rows:
         return [], {}
-    place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
     shut = _is(streams, "closed_by", "server_fin", "server_rst")
@@ -253,7 +253,7 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Arr
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     """How many requests did each server get? `counts` has those of each stream."""
     first, which, _ = arrays.grouped(server_keys(streams))
-    asked = longarrays.weighed(which, counts, len(first)).astype(int).tolist()
+    asked = spill.weighed(which, counts, len(first)).astype(int).tolist()
     servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
     return dict(zip(zip(servers, ports, strict=True), asked, strict=True))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings import presentation as show
 from latpcap.vocabulary import CAUSES, FAMILIES
 
@@ -131,7 +131,7 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
         if len(ms):
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
-        longarrays.rest()
+        spill.rest()
     known = list(FAMILIES)
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
     most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}

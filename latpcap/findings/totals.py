@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings import presentation as show
 from latpcap.findings import slow as slowness
 from latpcap.limits import LIMITS
@@ -93,15 +93,15 @@ class Spent:
     def total_ms(self) -> float:
         """Of all its exchanges."""
         found = float(self.ms.sum())
-        longarrays.rest()
+        spill.rest()
         return found
 
     @cached_property
     def ordered(self) -> Array:
         """`ms`, rising."""
-        found = longarrays.made(self.ms.dtype, (self.ms[span] for span in longarrays.parts(len(self.ms))))
+        found = spill.made(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
         found.sort()
-        longarrays.rest()
+        spill.rest()
         return found
 
 
@@ -123,18 +123,18 @@ class Ledger:
         self._exchanges, self.slow_ms = exchanges, slow_ms
         place = _server_of_exchange(streams, exchanges)
         self.servers, judged = _servers(place, streams, exchanges, slow_ms)
-        self._row = longarrays.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
-        spans = longarrays.parts(len(judged))
-        owner = longarrays.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
-        whose = longarrays.taken(owner, self._row)
+        spans = spill.parts(len(judged))
+        owner = spill.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
+        whose = spill.taken(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
             because, words = arrays.codes(causes, "because")
-            whose[(because == _code(words, NOTHING_TO_SAY)) & longarrays.taken(stream, self._row)] = -1
-        self._pieces = longarrays.split(whose)
+            whose[(because == _code(words, NOTHING_TO_SAY)) & spill.taken(stream, self._row)] = -1
+        self._pieces = spill.split(whose)
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
 
@@ -161,15 +161,15 @@ class Ledger:
         mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.uint32))
         found = []
         every = len(mine) == len(self._label)  # then its places are those of all
-        for code, pick in longarrays.split(self._label if every else longarrays.taken(self._label, mine)).items():
+        for code, pick in spill.split(self._label if every else spill.taken(self._label, mine)).items():
             cause, owner = self._words[code]
-            which = pick if every else longarrays.taken(mine, pick)
-            row, duration = longarrays.taken(self._row, which), longarrays.taken(self._duration, which)
+            which = pick if every else spill.taken(mine, pick)
+            row, duration = spill.taken(self._row, which), spill.taken(self._duration, which)
             rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
-            level = longarrays.taken(self._confidence, which)
-            proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in longarrays.parts(len(row)))
+            level = spill.taken(self._confidence, which)
+            proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in spill.parts(len(row)))
             found.append(
                 Spent(
                     server=server,
@@ -180,7 +180,7 @@ class Ledger:
                     ms=ms,
                     causes=which,
                     confidence=_middle(self._levels, level, duration),
-                    proven=len(arrays.distinct(longarrays.made(row.dtype, proven))),
+                    proven=len(arrays.distinct(spill.made(row.dtype, proven))),
                 )
             )
         families = slowness.by_family(found, server.waited_for, len(server.rows))
@@ -210,29 +210,29 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
     (word, ends), ports = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
     partial, chosen = ~seen.complete, np.zeros(exchanges.num_rows, bool)
     found = []
-    for first, whole in longarrays.split(place).items():
-        mine = longarrays.chosen(whole, seen.asked)
-        done, left = longarrays.chosen(mine, seen.complete), longarrays.chosen(mine, partial)
+    for first, whole in spill.split(place).items():
+        mine = spill.chosen(whole, seen.asked)
+        done, left = spill.chosen(mine, seen.complete), spill.chosen(mine, partial)
         waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
         if not len(done):
             waiting = np.union1d(waiting, left[seen.begun[left]])
-        elif len(waiting) and seen.stuck[waiting].sum() <= longarrays.taken(seen.time, done).sum():
+        elif len(waiting) and seen.stuck[waiting].sum() <= spill.taken(seen.time, done).sum():
             waiting = waiting[:0]
-        rows = longarrays.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
+        rows = spill.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
         if not len(rows):
             continue
-        for span in longarrays.parts(len(rows)):
+        for span in spill.parts(len(rows)):
             chosen[rows[span]] = True
-        clients = arrays.distinct(longarrays.taken(seen.stream_row, rows))
-        rows = longarrays.taken(rows, longarrays.ranked(longarrays.taken(seen.time, rows)))
-        codes = (arrays.distinct(client[clients[span]]) for span in longarrays.parts(len(clients)))
+        clients = arrays.distinct(spill.taken(seen.stream_row, rows))
+        rows = spill.taken(rows, spill.ranked(spill.taken(seen.time, rows)))
+        codes = (arrays.distinct(client[clients[span]]) for span in spill.parts(len(clients)))
         names = sorted(addresses[code] for code in arrays.distinct(np.concatenate(list(codes))).tolist())
-        missing = longarrays.kept(mine[~longarrays.taken(chosen, mine)])
+        missing = spill.kept(mine[~spill.taken(chosen, mine)])
         counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
-        slow = longarrays.chosen(rows, seen.late)
+        slow = spill.chosen(rows, seen.late)
         blind = int(seen.unread[slow].sum())
         end = ends[int(word[first])], int(ports[first])
-        found.append(Server(*end, rows, longarrays.taken(seen.time, rows), slow, blind, mine, *counts, names))
+        found.append(Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names))
     found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
     return found, chosen
 
@@ -254,14 +254,14 @@ class _Seen:
     stuck: Array
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
-        self.stream_row = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-        columns = {name: longarrays.Column(kind) for name, kind in self.KINDS.items()}
+        self.stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+        columns = {name: spill.Column(kind) for name, kind in self.KINDS.items()}
         for span, rows in arrays.sliced(exchanges):
             for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
                 columns[name].add(values)
         for name, column in columns.items():
             setattr(self, name, column.array())
-        longarrays.rest()
+        spill.rest()
 
     @staticmethod
     def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
@@ -307,8 +307,8 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
     first, which, _ = arrays.grouped(server_keys(streams))
-    rows = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    return longarrays.made("int32", (first[which[rows[span]]] for span in longarrays.parts(len(rows))))
+    rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    return spill.made("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
 
 
 def server_keys(streams: pa.Table) -> Array:
@@ -317,8 +317,8 @@ def server_keys(streams: pa.Table) -> Array:
 
     server, _ = arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
-    spans = longarrays.parts(streams.num_rows)
-    return longarrays.made("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
+    spans = spill.parts(streams.num_rows)
+    return spill.made("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
@@ -333,13 +333,13 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     nagle, held, width = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack"), len(owner_words)
     within, behind = _code(parent_words, "nagle"), _code(owner_words, BACKEND)
     # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
-    spans = list(longarrays.parts(causes.num_rows))
+    spans = list(spill.parts(causes.num_rows))
     rules = set[int]()
     for span in spans:
         rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
     # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
     other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
-    label = longarrays.Column("int16")
+    label = spill.Column("int16")
     for span in spans:
         inside = (cause[span] == held) & (parent[span] == within)
         stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
@@ -358,7 +358,7 @@ def _middle(levels: Array, codes: Array, weights: Array) -> float:
     """The median of a few levels, each counted by its weights."""
     import numpy as np
 
-    spent = longarrays.weighed(codes, weights, len(levels))
+    spent = spill.weighed(codes, weights, len(levels))
     order = np.argsort(levels)
     total = np.cumsum(spent[order])
     return float(levels[order][np.searchsorted(total, total[-1] / 2)])
@@ -373,10 +373,10 @@ def cohort(item: Spent, name: str) -> tuple[float, float]:
     count = len(server.rows)
     start = min(int(low * count), count - 1)
     around = slice(start, max(start + 1, int(high * count)))
-    near = longarrays.marked(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
-    spans = longarrays.parts(len(item.rows))
+    near = spill.marked(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
+    spans = spill.parts(len(item.rows))
     taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
     of = float(server.latency[around].sum())
-    longarrays.rest()
+    spill.rest()
     share = min(1.0, taken / of) if of > 0 else 0.0
     return share * arrays.percentile(server.latency, AT[name]), share

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays, longarrays, words
+from latpcap import arrays, spill, words
 from latpcap.findings import presentation as show
 from latpcap.findings.slow import UNREAD
 from latpcap.format import printable
@@ -85,7 +85,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     import numpy as np
 
     (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    often = longarrays.counted(spoken, len(protocols), rows)
+    often = spill.counted(spoken, len(protocols), rows)
     known = np.array([word != UNREAD for word in protocols])  # of as many the one that a reader knows
     most = protocols[int(np.lexsort((known, often))[-1])]
     target, targets = arrays.codes(exchanges, "target")
@@ -108,7 +108,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "protocol": _called(most, port, software),
         "names": [printable(name) for name in names],
         "requests": len(rows),
-        "methods": _counted(longarrays.counted(method, len(methods), rows), methods),
+        "methods": _counted(spill.counted(method, len(methods), rows), methods),
         "statuses": dict(said.most_common(show.MOST_WORDS)),
         "answers": said.total(),
         "errors": errors,
@@ -126,7 +126,7 @@ def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
     """How long after its answer was the same asked again, at the median? In seconds."""
     import numpy as np
 
-    mine = rows[longarrays.taken(wanted, rows)]
+    mine = rows[spill.taken(wanted, rows)]
     begun, done = (np.sort(arrays.taken(exchanges, c, mine).cast("int64").to_numpy()) for c in ("start", "end"))
     return float(np.median(begun[1:] - done[:-1])) / 1e9 if len(mine) > 1 else 0.0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.vocabulary import PROVEN
@@ -50,7 +50,7 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     asked &= arrays.numbers(rows, "complete").astype(bool)
     hello = asked & (method == (methods.index("handshake") if "handshake" in methods else -2))
     hello &= protocol == (words.index("tls") if "tls" in words else -2)
-    place = longarrays.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
     took, path = (np.nan_to_num(arrays.numbers(rows, f"{name}_ms").astype(float)) for name in ("latency", "network"))
     of = _Of(streams, place)
     found_ = _certificates(of, rows, hello, took, path)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from latpcap import arrays, findings, longarrays, words
+from latpcap import arrays, findings, spill, words
 from latpcap.findings import (
     evidence,
     harm,
@@ -366,8 +366,8 @@ def _slow(
     import numpy as np
 
     exchanges, count = tables["exchanges"], len(server.rows)
-    mine = longarrays.marked(server.rows, exchanges.num_rows)
-    took, limits, polls, streams = longarrays.Column("float64"), longarrays.Column("float64"), 0, 0
+    mine = spill.marked(server.rows, exchanges.num_rows)
+    took, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
     for span, part in arrays.sliced(exchanges):
         which = mine[span]
         took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
@@ -378,8 +378,8 @@ def _slow(
         "how": slow.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
-        "limit_ms": float(longarrays.nth(limits.array(), count // 2)),
-        "path_ms": float(longarrays.nth(took.array(), count // 2)),
+        "limit_ms": float(spill.nth(limits.array(), count // 2)),
+        "path_ms": float(spill.nth(took.array(), count // 2)),
         "unread": server.unread,
         "polls": polls,
         "streams": streams,
@@ -429,14 +429,14 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
     duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
     confidence, levels = arrays.levels(causes, "confidence")
-    rows = longarrays.joined([i.causes for i in items])
+    rows = spill.joined([i.causes for i in items])
     if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
         number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
     first = int(number.min()) if len(rows) else 0
     hit = int(number.max()) + 1 - first if len(rows) else 0
     spent: dict[int, list[float]] = {}
     exchanges: dict[int, arrays.Array] = {}
-    for span in longarrays.parts(len(rows)):
+    for span in spill.parts(len(rows)):
         mine = rows[span]
         key, ms = cause[mine].astype(np.int64) * len(owners) + owner[mine], duration[mine]
         sure = (levels >= PROVEN)[confidence[mine]]
@@ -446,7 +446,7 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
             total[0] += float(ms[which].sum())
             total[1] += float(ms[which & sure].sum())
             exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
-        longarrays.rest()
+        spill.rest()
     found: list[Total] = [
         {
             "cause": causes_of[code // len(owners)],
@@ -476,7 +476,7 @@ def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> 
     data["confidence"], data["fix"] = first.confidence, first.fix
     data["owners"] = {"nagle": item.owner, "delayed_ack": item.held_by} if item.held_by else {item.cause: item.owner}
     numbers = arrays.numbers(tables["exchanges"], "exchange")
-    at = int(longarrays.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
+    at = int(spill.places(numbers, np.array([first.typical_exchange], numbers.dtype))[0])
     pieces, longest = evidence.pieces(item, first.typical_exchange, tables["causes"])
     data["typical"] = {
         "exchange": first.typical_exchange,
@@ -515,7 +515,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
     ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
-    stalled = longarrays.marked(item.rows, exchanges.num_rows)
+    stalled = spill.marked(item.rows, exchanges.num_rows)
     later = arrays.distinct(stream[stalled & (index > 0)])
     first = item.server.rows[index[item.server.rows] == 0]
     first = first[~np.isin(first, item.server.slow)]

@@ -1,8 +1,8 @@
-"""Packets without what tells whose they are: addresses and names are replaced, payload is masked.
+"""Packets without identity: addresses and names are replaced, payload is masked.
 
 Reads the records of TCP segments; gives the same records with the same times, lengths, sequence numbers, ports and TCP
 options. An address keeps its neighbours: two that share a prefix share one afterwards (Crypto-PAn's property; Fan, Xu,
-Ammar and Moon 2004), here with BLAKE2 as the keyed function. `masks.py` masks what was said.
+Ammar and Moon 2004), here with BLAKE2 as the keyed function. `masks.py` masks the payload.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ stamps."""
 _MULTIPATH = 30
 """Of this option the kind of message stays (RFC 8684, 3): half a byte."""
 _PAD = 1
-"""An option of IPv6's extension headers that says nothing (RFC 8200, 4.2)."""
+"""An option of IPv6's extension headers without meaning: padding (RFC 8200, 4.2)."""
 
 
 class Names:
@@ -139,7 +139,7 @@ def _internet(hardware: tuple[tuple[int, int], ...], ip: int, data: bytes, padde
 
 @dataclass
 class _Direction:
-    """What one end of a connection said: pieces by their place, and the same masked."""
+    """Bytes of one end of a connection: pieces by their place, and masked."""
 
     first: int | None = None
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
@@ -174,29 +174,29 @@ class _Direction:
 def anonymised(
     read: Iterable[Record], again: Iterable[Record], of: Mapping[int, tuple[int, bool, str]], key: bytes
 ) -> Iterator[Record]:
-    """The same records without what names anybody; those that are no plain TCP segment are left out.
+    """The records without identity; those that are no plain TCP segment are left out.
 
-    `read` and `again` are the same records, read twice: what was said is put together before it is masked, and held
-    meanwhile. `of` tells of each frame its stream, whether the client sent it, and the stream's protocol.
+    `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
+    meanwhile. `of` gives for each frame its stream, whether the client sent it, and the stream's protocol.
     """
     names = Names(key)
-    said: dict[tuple[int, bool], _Direction] = {}
+    directions: dict[tuple[int, bool], _Direction] = {}
     for record in read:
         place = layout(record.link, record.data)
         if place is not None and record.frame in of:
             stream, from_client, _ = of[record.frame]
-            direction = said.setdefault((stream, from_client), _Direction())
+            direction = directions.setdefault((stream, from_client), _Direction())
             at = direction.place(_sequence(record.data, place))
             if piece := record.data[place.payload : place.end]:
                 direction.pieces.append((at, piece))
     protocols = {(stream, from_client): protocol for stream, from_client, protocol in of.values()}
-    for (stream, from_client), direction in said.items():
+    for (stream, from_client), direction in directions.items():
         direction.mask(protocols[stream, from_client], from_client, names)
     for record in again:
         place = layout(record.link, record.data)
         if place is not None and record.frame in of:
             stream, from_client, _ = of[record.frame]
-            direction = said[stream, from_client]
+            direction = directions[stream, from_client]
             at = direction.place(_sequence(record.data, place))
             payload = direction.cut(at, place.end - place.payload)
             yield record._replace(data=_rewritten(record.data, place, payload, names))

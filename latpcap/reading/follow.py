@@ -2,7 +2,7 @@
 
 Reads the capture a second time for the payload of one stream and puts it in order as Wireshark's "Follow TCP Stream"
 does: each byte once, as it came first, a hole where the other end acknowledged what the capture has not got. Where the
-keys of its TLS are known, what was said inside takes the place of the records.
+keys of its TLS are known, the plaintext takes the place of the records.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Follow:
     def text(self, *, frames: bool = False) -> str:
         """What did they say, as text? All of it, other letters as dots, as `tshark -q -z follow,tcp,ascii,N` does.
 
-        With `frames` a line before each piece says which frame brought it, and which bytes of its sender it holds.
+        With `frames` a line before each piece has the frame that brought it, and its place in the sender's bytes.
         """
         return self._shown("text", frames, _as_text)
 
@@ -187,9 +187,9 @@ class Follow:
         return self.text(frames=True)
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name} said {len(self.payload(node)):,} bytes" for node, name in enumerate(self.nodes))
+        volumes = ", ".join(f"{name} said {len(self.payload(node)):,} bytes" for node, name in enumerate(self.nodes))
         lost = f"; {self.lost:,} bytes are not in the capture" if self.lost else ""
-        return f"tcp.stream {self.stream}: {said} in {len(self.chunks):,} pieces{lost}"
+        return f"tcp.stream {self.stream}: {volumes} in {len(self.chunks):,} pieces{lost}"
 
     def _repr_html_(self) -> str:
         from latpcap.tables import card
@@ -249,22 +249,22 @@ def follow(capture: Recorded, stream: int) -> Follow:
         row = first("streams") or {}
         nodes = (_node(row["client"], row["client_port"]), _node(row["server"], row["server_port"]))
     segments = capture.segments(stream)
-    said = list(chunks(Segment(*fields) for fields in segments))
-    return Follow(stream, nodes, _plain(said, segments.decryption()))
+    pieces = list(chunks(Segment(*fields) for fields in segments))
+    return Follow(stream, nodes, _plain(pieces, segments.decryption()))
 
 
-def _plain(said: list[Chunk], decryption: _core.Decryption | None) -> list[Chunk]:
+def _plain(pieces: list[Chunk], decryption: _core.Decryption | None) -> list[Chunk]:
     """The chunks with TLS decrypted; as they are where none of it opens."""
     if decryption is None:
-        return said
+        return pieces
     at = [0, 0]
     plain = []
-    for chunk in said:
+    for chunk in pieces:
         for frame, from_first, data, lost in decryption.feed(chunk.frame, chunk.node == 0, chunk.data, chunk.lost):
             node = 0 if from_first else 1
             plain.append(Chunk(frame, node, at[node], data, lost))
             at[node] += len(data) + lost
-    return plain if decryption.opened else said
+    return plain if decryption.opened else pieces
 
 
 def _node(address: str, port: int) -> str:

@@ -21,7 +21,7 @@ class Given(NamedTuple):
     relative: bool
 
     def since_1970(self, zero_ns: int) -> int:
-        """The same where the first frame is of `zero_ns`."""
+        """Instants relative to a first frame at `zero_ns`."""
         return zero_ns + self.ns if self.relative else self.ns
 
 

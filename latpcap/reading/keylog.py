@@ -1,7 +1,7 @@
 """The text of a TLS key log (SSLKEYLOGFILE's format), for the engine.
 
 The text goes from the file to the engine and is kept nowhere: captures remember the file's name, and results not even
-that. The environment variable is not looked at: whoever wants it says `keylog=os.environ["SSLKEYLOGFILE"]`.
+that. The environment variable is not read: pass `keylog=os.environ["SSLKEYLOGFILE"]`.
 """
 
 from __future__ import annotations

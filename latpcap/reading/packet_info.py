@@ -59,16 +59,16 @@ def packets(records: Iterable[Record], *, only_icmp: bool = False) -> Iterator[d
     """Which rows of a flow graph are these frames? With `only_icmp` those of ICMP and ICMPv6 alone.
 
     `label` and `comment` are for the picture; `info` is Wireshark's Info column where it is known to the letter (echo
-    requests and replies of IPv4), else None. A frame that dpkt cannot read is a row, too, and says so.
+    requests and replies of IPv4), else None. A frame that dpkt cannot read is a row, too, with the reason.
     """
-    asked: dict[tuple[Any, ...], Record] = {}
+    requests: dict[tuple[Any, ...], Record] = {}
     for record in records:
-        told = _told(record, asked)
-        if not only_icmp or told["protocol"] in ("ICMP", "ICMPv6"):
-            yield told
+        row = _row(record, requests)
+        if not only_icmp or row["protocol"] in ("ICMP", "ICMPv6"):
+            yield row
 
 
-def _told(record: Record, asked: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+def _row(record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
     import dpkt
 
     from latpcap.errors import CaptureError
@@ -90,7 +90,7 @@ def _told(record: Record, asked: dict[tuple[Any, ...], Record]) -> dict[str, Any
         return row | _arp(layer)
     if isinstance(layer, (dpkt.ip.IP, dpkt.ip6.IP6)):
         row |= {"src": str(ip_address(layer.src)), "dst": str(ip_address(layer.dst))}
-        return row | _ip(layer, record, asked)
+        return row | _ip(layer, record, requests)
     kind: Any = getattr(outer, "type", None)
     name = _ETHER.get(kind, "LLC" if hasattr(outer, "llc") else f"0x{kind:04x}" if isinstance(kind, int) else "frame")
     return row | {"protocol": name, "label": f"{name} - Len: {record.original_len}"}
@@ -115,12 +115,12 @@ def _arp(layer: Any) -> dict[str, Any]:
     return {"protocol": "ARP", "label": f"ARP opcode {layer.op}"}
 
 
-def _ip(layer: Any, record: Record, asked: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+def _ip(layer: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
     import dpkt
 
     inner = layer.data
     if isinstance(inner, dpkt.icmp.ICMP):
-        return {"protocol": "ICMP", "code": inner.type * 256 + inner.code} | _icmp(layer, inner, record, asked)
+        return {"protocol": "ICMP", "code": inner.type * 256 + inner.code} | _icmp(layer, inner, record, requests)
     if isinstance(inner, dpkt.icmp6.ICMP6):
         label = _ICMP6.get(inner.type, f"Type {inner.type}")
         return {"protocol": "ICMPv6", "label": label, "comment": "ICMPv6", "code": inner.type * 256 + inner.code}
@@ -140,7 +140,7 @@ def _ip(layer: Any, record: Record, asked: dict[tuple[Any, ...], Record]) -> dic
     return {"protocol": name, "label": f"{name} - Len: {len(inner)}", "comment": name}
 
 
-def _icmp(layer: Any, inner: Any, record: Record, asked: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
+def _icmp(layer: Any, inner: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> dict[str, Any]:
     if inner.type not in (0, 8):
         name, codes = _ICMP.get(inner.type, (f"ICMP type {inner.type}", {}))
         what = codes.get(inner.code, f"code {inner.code}")
@@ -150,10 +150,10 @@ def _icmp(layer: Any, inner: Any, record: Record, asked: dict[tuple[Any, ...], R
     swapped = int.from_bytes(raw[2:], "little")
     facts = f"id=0x{number:04x}, seq={sequence}/{swapped}, ttl={layer.ttl}"
     if inner.type == 8:
-        asked[(layer.src, layer.dst, raw)] = record
+        requests[(layer.src, layer.dst, raw)] = record
         info = f"Echo (ping) request  {facts}"
         return {"label": "Echo (ping) request", "comment": f"ICMP: {facts}", "info": info}
-    request = asked.pop((layer.dst, layer.src, raw), None)
+    request = requests.pop((layer.dst, layer.src, raw), None)
     found = "" if request is None else f" (request in {request.frame})"
     took = "" if request is None else f", {(record.time_ns - request.time_ns) / 1e6:.3f} ms"
     info = f"Echo (ping) reply    {facts}{found}"

@@ -96,7 +96,7 @@ class Entry(NamedTuple):
 
 
 def look(place: str) -> Entry:
-    """What lies here? OSError where it cannot be told."""
+    """What lies here? OSError where it is unknown."""
     if is_web(place):
         from latpcap.reading import web  # here, as it imports much
 
@@ -154,7 +154,7 @@ def _pattern(url: str) -> tuple[str, str]:
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """The same rules as glob's for names that are not in a folder tree: `*` stays within a name, `**` does not."""
+    """glob's rules for names that are not in a folder tree: `*` stays within a name, `**` does not."""
     words = []
     for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
         if piece == "**/":

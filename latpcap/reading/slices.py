@@ -45,7 +45,7 @@ def write_slice(
 ) -> int:
     """Where do these packets go? Writes the frames of a scope's events, or every frame; gives how many it wrote.
 
-    `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` says in a pcapng file what was chosen; each
+    `.pcap` or `.pcapng` by suffix, compressed with `.gz` behind it. `about` becomes a comment of a pcapng file; each
     of its packets has its frame number in the capture as a comment, with the wait that it shows if there is one.
     `anonymise`: with other addresses and names and without payload; TCP segments alone, and no `about`. A key instead
     of True gives the same names in every file that is written with it.

@@ -78,7 +78,7 @@ class Origin:
     def first_ns(self) -> int | None:
         """When was the first packet, in ns since 1970? None where the file's first bytes do not tell.
 
-        What is wrong with them is said when the file is read.
+        What is wrong with them is reported when the file is read.
         """
         found = blocks(self.source)
         again = _is_path(self.source) or isinstance(self.source, _HELD)
@@ -111,7 +111,7 @@ class Origin:
                     self.name, "can be read only once, and the packets' bytes are wanted: save it to a file"
                 )
             else:
-                with contextlib.suppress(OSError):  # what cannot be opened is said below
+                with contextlib.suppress(OSError):  # what cannot be opened raises below
                     now = os.stat(source)
                     if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
                         raise CaptureError(self.name, "was replaced since it was read")

@@ -37,15 +37,15 @@ def warnings(origins: Sequence[Origin]) -> list[str]:
     if len(local) < 2:
         return []
     found = [(escaped(origin.name), _packets(origin)) for origin in local]
-    said = []
+    messages = []
     for (one, mine), (other, theirs) in combinations(found, 2):
         shared, fewer = len(mine & theirs), min(len(mine), len(theirs))
         if shared >= LEAST and shared >= SHARE * fewer:
-            said.append(
+            messages.append(
                 f"{one} and {other} show the same packets ({shared:,} of the first {fewer:,}), which count twice: "
                 f"latpcap why --join {one} {other} puts them on one clock"
             )
-    return said
+    return messages
 
 
 def _packets(origin: Origin) -> set[bytes]:
@@ -59,7 +59,7 @@ def _packets(origin: Origin) -> set[bytes]:
             read += len(block)
             if read >= HEAD_BYTES:
                 break
-    except CaptureError:  # the reading itself says so
+    except CaptureError:  # the reading itself raises it
         pass
     rows = analysis.packets()
     starts = range(0, len(rows), _ROW)

@@ -1,6 +1,6 @@
 """Is this capture compressed, and what is in it?
 
-Blocks of bytes in, blocks of bytes out: gzip, bz2, xz (standard library), zstd and lz4 (pyarrow), told by their first
+Blocks of bytes in, blocks of bytes out: gzip, bz2, xz (standard library), zstd and lz4 (pyarrow), by their first
 bytes; anything else passes as it is. Knows nothing of files or captures.
 """
 
@@ -66,7 +66,7 @@ def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The same blocks. CaptureError where they are an archive of several files: which of them is meant is not known."""
+    """Passes the blocks on. CaptureError where they are an archive of several files: which is meant is not known."""
     head = next(blocks, b"")
     kind = "zip" if head.startswith(_ZIP) else "tar" if _is_tar(head) else None
     if kind is not None:
@@ -77,9 +77,11 @@ def single(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 def _is_tar(head: bytes) -> bool:
     """By the checksum of its first header, which no capture has by chance."""
-    told = head[148:156].strip(b" \0")
+    digits = head[148:156].strip(b" \0")
     counted = sum(head[:148]) + 8 * ord(" ") + sum(head[156:_TAR_BYTES])
-    return len(head) >= _TAR_BYTES and told.isdigit() and told.strip(b"01234567") == b"" and int(told, 8) == counted
+    return (
+        len(head) >= _TAR_BYTES and digits.isdigit() and digits.strip(b"01234567") == b"" and int(digits, 8) == counted
+    )
 
 
 class _Counted:

@@ -1,7 +1,7 @@
 """What does a web server hold under this address? Bytes by http and https, with the standard library alone.
 
 Gives a download as a file object, and size and version without one. A transfer that ends before its length is an
-error here: rows up to the break are kept, and the break is said. A redirection leads to web servers alone, and a
+error here: rows up to the break are kept, with an issue. A redirection leads to web servers alone, and a
 password goes to the server that it was given for. Knows nothing of captures.
 """
 
@@ -19,7 +19,7 @@ import urllib.request
 from typing import Any, NamedTuple
 
 _SILENCE_S = 20.0
-"""A server that says nothing for so long is given up."""
+"""A server that sends nothing for so long is given up."""
 _OPENING_S = 60.0
 """A server that has not begun to send a file by then is given up, with all its redirections."""
 _SCHEMES = ("http", "https")
@@ -51,10 +51,10 @@ def look(url: str) -> State:
         except urllib.error.HTTPError as other:
             raise _refused(other) from None
     with answer:
-        told = answer.headers
-        size = told.get("Content-Length", "")
-        state = told.get("ETag") or ""
-        changed = email.utils.parsedate_to_datetime(told["Last-Modified"]) if _dated(told) else None
+        headers = answer.headers
+        size = headers.get("Content-Length", "")
+        state = headers.get("ETag") or ""
+        changed = email.utils.parsedate_to_datetime(headers["Last-Modified"]) if _dated(headers) else None
     if changed is not None and not state:
         return State(int(size) if size.isdecimal() else None, int(changed.timestamp()) * 10**9)
     digest = int.from_bytes(hashlib.sha256(state.encode()).digest()[:7], "big") if state else 0
@@ -112,7 +112,7 @@ def _asked(url: str, method: str) -> Any:
     request = urllib.request.Request(plain, headers=headers, method=method)
     try:
         answer = _opener().open(request, timeout=_SILENCE_S)
-        if answer.status != _WHOLE:  # nobody asked for a part
+        if answer.status != _WHOLE:  # no range was requested
             answer.close()
             raise ConnectionError(f"the server answered {answer.status}, expected the whole file (200)")
         return answer

@@ -109,9 +109,9 @@ class Capture(Recording):
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
         if "_kept" not in self.__dict__:
-            from latpcap.views import lean
+            from latpcap.views import compact
 
-            self.__dict__["_kept"] = lean.of(self)
+            self.__dict__["_kept"] = compact.of(self)
         found: Lazy = self.__dict__["_kept"]
         return found
 
@@ -240,9 +240,9 @@ def _picked(view: View, exchange: int | Pick) -> int:
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
     """What happened on this stream? As `read(source).stream(number)`, without the other streams' rows in memory."""
-    from latpcap.views import narrow
+    from latpcap.views import projection
 
-    found: Any = narrow.read(source, narrow.of_stream(number), keylog=keylog, progress=progress)
+    found: Any = projection.read(source, projection.of_stream(number), keylog=keylog, progress=progress)
     have = found.arrow("streams").num_rows
     if not 0 <= number < have:
         raise _missing(found, number, have)
@@ -346,7 +346,7 @@ class Stream(View):
         limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
         first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
         `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` rows
-        are on a page (60; 36 of a PDF), and what is left out is said in the picture. A long run of data segments that
+        are on a page (60; 36 of a PDF), and the picture names what is left out. A long run of data segments that
         nothing happened in is one row, "11 x 1448 B, 12 ms"; `collapse` does so with short runs too, False with none
         (tshark's text has every packet). Draws itself in a notebook;
         `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text (.txt). ValueError for options that make no sense,
@@ -416,8 +416,10 @@ class Stream(View):
     def __repr__(self) -> str:
         row = self.arrow("streams").to_pylist()[0]
         packets = row["client_packets"] + row["server_packets"]
-        said = f"{self.client} to {self.server}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
-        return f"tcp.stream {self.number}: {said}"
+        packets_text = (
+            f"{self.client} to {self.server}, {count(packets, 'segment')}, {count(row['exchanges'], 'exchange')}"
+        )
+        return f"tcp.stream {self.number}: {packets_text}"
 
     def _repr_html_(self) -> str:
         return card(repr(self), str(self.why()), self._folded())

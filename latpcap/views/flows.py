@@ -1,6 +1,6 @@
 """Which flow graph answers this question of a capture or a stream?
 
-Reads a view's tables, and the records of the file where the tables do not hold what is asked for; picks packets and
+Reads a view's tables, and the records of the file where the tables do not hold what is needed; picks packets and
 gives a `FlowGraph`. How it looks is decided in `plot/`.
 """
 
@@ -28,7 +28,7 @@ _PICKED = ("exchange", "index", "stream", "complete", "latency_ms", "start", "pr
 
 
 class Around:
-    """A capture of which exchanges are drawn; `read` opens it for what is needed of it, as often as that is asked: for
+    """A capture of which exchanges are drawn; `read` opens it for what is needed of it, once a need: for
     which exchange is meant, and for its stream alone.
     """
 
@@ -37,12 +37,12 @@ class Around:
 
     def flow_graph(self, *, exchange: int | Pick, **options: Any) -> FlowGraph:
         """As `Capture.flow_graph`."""
-        from latpcap.views import narrow
+        from latpcap.views import projection
 
         whole = self._read({"exchanges": Kept(_PICKED), "connects": Kept(None), "gaps": Kept(None)})
         row = pick(stretches(whole), exchange)
         del whole
-        capture = self._read(narrow.of_stream(row["stream"]))
+        capture = self._read(projection.of_stream(row["stream"]))
         return graph(capture, capture, exchange=exchange, row=row, **options)
 
 
@@ -191,7 +191,7 @@ def _other(
     known = set(segments["frame"].to_pylist())
     wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
     packets = list(packet_info.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
-    told = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
+    rows = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
     if flows == "all":
         packets += _segments(capture, low, high)
         packets.sort(key=lambda packet: packet["frame"])
@@ -205,7 +205,7 @@ def _other(
         packets,
         of_stretches(capture.arrow("causes"), pushes=True) if flows == "all" else None,
         with_pushes(stretches(capture), capture.arrow("pushes")) if flows == "all" else None,
-        told=told if flows == "icmp" else None,
+        told=rows if flows == "icmp" else None,
         title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
         max_rows=max_rows,

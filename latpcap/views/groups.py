@@ -68,7 +68,7 @@ def names(exchanges: pa.Table, by: Group | Sequence[Group] | None) -> list[str] 
 
 
 def named(by: Sequence[str], key: Sequence[Any]) -> str:
-    """A group's name, safe for a terminal, that says what it is: a bare number does not."""
+    """A group's name, safe for a terminal, with its kind: a bare number means nothing."""
     return " ".join(_word(name, value) for name, value in zip(by, key, strict=True))
 
 

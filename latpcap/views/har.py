@@ -114,10 +114,10 @@ def _entry(
     tls = {key: connect[column] for key, column in TLS.items() if connect and connect.get(column) is not None}
     if tls:
         found["_tls"] = tls
-    said = [f"most of it: {row['top_cause']}"] if row["top_cause"] else []
-    said += [f"not complete: {row['cut_by']}"] if row["cut_by"] else []
-    if said:
-        found["comment"] = "; ".join(said)
+    notes = [f"most of it: {row['top_cause']}"] if row["top_cause"] else []
+    notes += [f"not complete: {row['cut_by']}"] if row["cut_by"] else []
+    if notes:
+        found["comment"] = "; ".join(notes)
     return found
 
 

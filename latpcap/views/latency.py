@@ -38,7 +38,7 @@ class Latency:
     """How long did the requests take?
 
     Attributes: `table`, a data frame with a row per group, the one with the most time first (a single row without
-    groups); `by`, `which` and `percentiles` as asked; `title`, what was measured; `seconds`, from the first request to
+    groups); `by`, `which` and `percentiles` as given; `title`, what was measured; `seconds`, from the first request to
     the last answer. Columns of `table`:
 
     | column | unit | meaning |
@@ -153,8 +153,8 @@ class Latency:
             raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
         titles = [one.title for one in every]
         if len(set(titles)) < len(titles):  # files of one name, in several folders
-            told = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
-            titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, told, strict=True)]
+            given = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
+            titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, given, strict=True)]
         series, left = [], 0
         for number, one in enumerate(every):
             own_groups = one.rows()

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from latpcap import _core, longarrays
+from latpcap import _core, spill
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
 from latpcap.reading import instants, sources
@@ -107,8 +107,8 @@ class Recording(View):
             if name not in ("streams", "issues"):
                 self._raw.pop(name, None)  # else rows that were put in order would be there twice
                 del raw
-                if table.num_rows >= longarrays.PART:
-                    longarrays.give_back()
+                if table.num_rows >= spill.PART:
+                    spill.give_back()
         return self._arrow[name]
 
     def rows(self, name: TableName) -> int:
@@ -123,7 +123,7 @@ class Recording(View):
         raw, made = self._raw.get(name), self._arrow.get(name)
         if raw is None or made is not None:
             made = self.arrow(name)
-            yield from (made.slice(part.start, part.stop - part.start) for part in longarrays.parts(made.num_rows))
+            yield from (made.slice(part.start, part.stop - part.start) for part in spill.parts(made.num_rows))
         else:
             yield from (pa.Table.from_batches([batch]) for batch in pa.RecordBatchReader.from_stream(raw))
 

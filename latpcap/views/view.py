@@ -1,7 +1,7 @@
 """What a capture, a stream and an archive have in common: tables as data frames, reports and pictures.
 
 Reads only Arrow tables, by name; where they come from is the business of whoever inherits `View`. pandas, pyarrow and
-matplotlib are imported when something of theirs is first asked for.
+matplotlib are imported when something of theirs is first needed.
 """
 
 from __future__ import annotations

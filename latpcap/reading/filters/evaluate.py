@@ -1,7 +1,7 @@
 """Which segments pass this filter? Tests all of them at once on Arrow columns; gives a truth for each.
 
 Wireshark 4.0's rules: a test fails where the segment has not got the field; `!=` wants all of a field's values to
-differ, every other operator one that fits, unless `all` or `any` says otherwise.
+differ, every other operator one that fits, unless `all` or `any` overrides it.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class _Evaluation:
         return lambda c: pa.chunked_array([[one(held) for held in c.to_pylist()]], "bool")
 
     def sliced(self, named: grammar.Field, there: _Truths) -> _Truths:
-        """Whether a field is there, and has the bytes that are asked for."""
+        """Whether a field is there, and has the wanted bytes."""
         return self.octets(named, lambda held: True) if named.slices else there
 
     def item(self, item: Any, field: Field, named: grammar.Field) -> _Truths:

@@ -204,8 +204,8 @@ def _dns_response(source: Source) -> list[Column | Keyed]:
     """0 on a question, 1 on an answer."""
     import pyarrow.compute as pc
 
-    (asked,), (answered,) = (_http(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
-    return [Keyed(asked.frames, pc.multiply(asked.values, 0)), answered]  # type: ignore[union-attr]
+    (requests,), (answers,) = (_http(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
+    return [Keyed(requests.frames, pc.multiply(requests.values, 0)), answers]  # type: ignore[union-attr]
 
 
 def _http_time(source: Source) -> list[Column | Keyed]:
@@ -223,11 +223,11 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
     whole = [_of_stream(name)(source)[0].values for name in ("client_wscale", "server_wscale", "completeness")]
     client, server, seen = whole
-    answered = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
+    answers = pc.not_equal(pc.bit_wise_and(seen.cast("int64"), 2), 0)
     own = pc.if_else(source.column("from_client"), client, server).cast("int64")
     both = pc.and_(pc.is_valid(client), pc.is_valid(server))
     factor = pc.fill_null(pc.shift_left(pa.scalar(1, pa.int64()), own), -1)
-    factor = pc.if_else(pc.and_(answered, pc.invert(both)), -2, factor)
+    factor = pc.if_else(pc.and_(answers, pc.invert(both)), -2, factor)
     syn = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
     return [Column(pc.if_else(syn, factor, pa.scalar(None, pa.int64())))]
 
@@ -456,12 +456,12 @@ _WIDE = [
     *("tcp.flags", "udp.srcport", "udp.dstport", "udp.port", "dns.qry.name", "dns.flags.rcode", "dns.flags.response"),
     *(f"tcp.flags.{name}" for name in FLAGS),
 ]
-"""Fields of `events` that other frames have, too: from their bytes where every frame is asked."""
+"""Fields of `events` that other frames have, too: from their bytes where the filter runs over every frame."""
 _PROTOCOLS = ["ip", "ipv6", "tcp", "udp", "dns"]
 
 
 def _widen(name: str, kind: str | None = None) -> None:
-    """Takes a field from the frames' bytes where every frame is asked."""
+    """Takes a field from the frames' bytes where the filter runs over every frame."""
     known = FIELDS[name]
 
     def get(source: Source) -> list[Column | Keyed]:

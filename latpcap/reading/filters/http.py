@@ -22,8 +22,8 @@ def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
     import pyarrow.compute as pc
 
     table = exchanges.filter(pc.equal(exchanges["protocol"].cast("string"), protocol))
-    asked = pc.is_valid(table["method"])
-    table = table.append_column("request_in", _frames(table, events, "request", True, asked))
+    is_request = pc.is_valid(table["method"])
+    table = table.append_column("request_in", _frames(table, events, "request", True, is_request))
     answered = pc.and_(pc.is_valid(table["status"]), table["complete"])
     return table.append_column("response_in", _frames(table, events, "response", False, answered)).combine_chunks()
 

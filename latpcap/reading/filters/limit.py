@@ -69,10 +69,10 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
     asks = events["from_client"].to_numpy()
     data = numbers(events, "len", 0) > 0
     of = numbers(exchanges, "stream", 0)
-    first, asked = (numbers(exchanges, f"request_{which}_frame", never) for which in ("first", "last"))
+    first, request_end = (numbers(exchanges, f"request_{which}_frame", never) for which in ("first", "last"))
     answered, last = (numbers(exchanges, f"response_{which}_frame", never) for which in ("first", "last"))
     kept = np.zeros(len(of), bool)
-    for chosen, begin, end in ((data & asks, first, asked), (data & ~asks, answered, last), (~data, first, last)):
+    for chosen, begin, end in ((data & asks, first, request_end), (data & ~asks, answered, last), (~data, first, last)):
         spans = pd.DataFrame({"stream": of, "begin": begin, "end": end, "row": range(len(of))}).sort_values("begin")
         found = pd.merge_asof(
             spans, segments[chosen], left_on="begin", right_on="frame", by="stream", direction="forward"

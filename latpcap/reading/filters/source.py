@@ -1,4 +1,4 @@
-"""Where do the values of a filter's fields stand? In the tables of a capture, each read when it is first asked for.
+"""Where do the values of a filter's fields stand? In the tables of a capture, each read when it is first needed.
 
 `Source` asks of TCP segments, `Datagrams` of the frames of lookups over UDP. Values stand either beside the events, one
 a segment (`Column`), or belong to some frames only (`Keyed`).
@@ -40,7 +40,7 @@ class Source:
     """The tables of one capture, each read when a field first asks for it."""
 
     whole = False
-    """Whether every frame of the capture is asked, not only TCP segments."""
+    """Whether the filter runs over every frame of the capture, not only TCP segments."""
 
     def __init__(self, capture: Recorded, events: pa.Table | None = None):
         self.capture = capture
@@ -138,7 +138,7 @@ class Source:
 
 
 class Datagrams(Source):
-    """The same of the frames of `lookups` over UDP: a row for each question and answer, without what only TCP has."""
+    """The source of frames of `lookups` over UDP: a row for each question and answer, without what only TCP has."""
 
     def __init__(self, capture: Recorded):
         import pyarrow as pa
@@ -147,8 +147,8 @@ class Datagrams(Source):
         table = capture.arrow("lookups")
         over_udp = pc.and_(pc.is_null(table["stream"]), pc.greater(table["server_port"], 0))  # no ARP, no NDP
         self.lookups = table.filter(over_udp)
-        asked, answered = (self._side(capture, way) for way in ("request", "response"))
-        both = pa.concat_tables([asked, answered], promote_options="default").sort_by("frame")
+        requests, answers = (self._side(capture, way) for way in ("request", "response"))
+        both = pa.concat_tables([requests, answers], promote_options="default").sort_by("frame")
         schema = capture.arrow("events").schema
         columns = [both[f.name] if f.name in _OF_DATAGRAMS else _nulls(f.type, both.num_rows) for f in schema]
         self.ports = both
@@ -191,7 +191,7 @@ class Datagrams(Source):
 
 
 class Frames(Source):
-    """The same of every frame of the capture; what only TCP has is there for the frames of `events`."""
+    """The source of every frame of the capture; what only TCP has is there for the frames of `events`."""
 
     whole = True
 
@@ -243,7 +243,7 @@ def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
 
 
 def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
-    """A dictionary column through a function of its words, each asked once."""
+    """A dictionary column through a function of its words, each called once."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

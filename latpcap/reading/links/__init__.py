@@ -38,7 +38,7 @@ def read(layer: str, number: int, data: bytes) -> Found:
 
 
 def _token_ring(data: bytes) -> Found:
-    """IEEE 802.5: the source address says whether a route follows it."""
+    """IEEE 802.5: a bit of the source address shows whether a route follows it."""
     head = need(data, 14)
     if head[1] & 0xC0 != 0x40:
         return b""
@@ -107,7 +107,7 @@ def _sun_atm(data: bytes) -> Found:
 
 
 def _packet_filter(data: bytes) -> Found:
-    """OpenBSD's pflog: the header tells its length, without what pads it to a multiple of four."""
+    """OpenBSD's pflog: the header has its length, without what pads it to a multiple of four."""
     return by_version(data[data[0] + 3 & ~3 :])
 
 

@@ -1,6 +1,7 @@
-"""Juniper's routers: a header with a magic number, what the interface card says, then the frame or the packet.
+"""Juniper's routers: a header with a magic number, the interface card's header, then the frame or the packet.
 
-The numbers of protocols are those of JUNOS; what a card says is told by its first byte, or guessed as Wireshark does.
+The numbers of protocols are those of JUNOS; a card's header is recognised by its first byte, or guessed as
+Wireshark does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from latpcap.reading.links.parts import Found, Reader, by_version, link, llc, mp
 
 INCOMING, NO_LINK_LAYER, EXTENDED = 0x01, 0x02, 0x80
 SERVICE_COOKIES = {0x54: 4, 0x40: 8, 0x47: 8}
-"""The first byte of what a services card says, and how long it is."""
+"""First byte and length of a services card's header."""
 PPP_PROTOCOLS = {0x21, 0x23, 0x281, 0x283, 0x3D, 0x57, 0x8021, 0x8023, 0x8281, 0xC021, 0xC023, 0xC223, 0x8057}
 
 
@@ -44,7 +45,7 @@ def ggsn(_: int, data: bytes) -> Found:
 
 
 def services(flags: int, data: bytes) -> Found:
-    """A services card says more of what comes in."""
+    """A services card has a longer header for what comes in."""
     return by_version(data[16 if flags & INCOMING else 12 :])
 
 

@@ -68,7 +68,7 @@ def radiotap(data: bytes) -> Found:
 
 
 def avs(data: bytes) -> Found:
-    """A header that tells its length."""
+    """A header with its length."""
     return frame(data[int.from_bytes(need(data, 8)[4:8], "big") :])
 
 

@@ -48,11 +48,11 @@ def erf(data: bytes) -> Found:
         return link(100, packet[4 if kind == 4 else 8 :])
     if kind in (22, 23):
         return by_version(packet[:wire])
-    return b"" if kind in (27, 48) else None  # what the card says of itself, padding
+    return b"" if kind in (27, 48) else None  # the card's own data, padding
 
 
 def mpacket(data: bytes) -> Found:
-    """IEEE 802.3br: a preamble whose end says whether the frame is whole, the frame and its checksum."""
+    """IEEE 802.3br: a preamble whose end shows whether the frame is whole, the frame and its checksum."""
     start, frame = need(data, 12)[7], data[8:-4]
     if start == 0xD5:
         return link(1, frame)

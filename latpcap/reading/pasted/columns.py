@@ -407,7 +407,7 @@ class Columns:
         return least
 
     def _place(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], place: int) -> None:
-        """Where a row without numbers lies in its connection, where no row before it says so."""
+        """Where a row without numbers lies in its connection, where no row before it shows it."""
         ours, theirs = flows
         if ours.at is not None and theirs.at is not None:
             ours.acked = max(ours.acked, theirs.at)

@@ -36,7 +36,7 @@ class Part:
         return len(self.held) + self.missing
 
     def behind(self, header: bytes) -> Part:
-        """The same behind a header."""
+        """This part behind a header."""
         return Part(header + self.held, self.missing)
 
 

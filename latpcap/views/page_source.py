@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from latpcap.page import EXCHANGES
 from latpcap.plot import waterfall_rows
 from latpcap.tables import Kept, Needed
-from latpcap.views import flows, latency, narrow
+from latpcap.views import flows, latency, projection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from latpcap.options import Group, Pick, TableName
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.waterfall import Waterfall
-    from latpcap.views.brief import Brief
+    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.narrow import Narrow
+    from latpcap.views.projection import Projection
     from latpcap.views.recording import Recording
 
 
-class Paged:
-    """What a page says of a capture. `read` opens it for what is needed of it, as often as that is asked."""
+class PageSource:
+    """A page's tables of a capture. `read` opens it for what is needed of it, once a need."""
 
-    def __init__(self, brief: Callable[[], Brief | Capture], read: Callable[[Needed], Narrow]):
-        capture = brief()
+    def __init__(self, answer_view: Callable[[], AnswerView | Capture], read: Callable[[Needed], Projection]):
+        capture = answer_view()
         self.title = capture.title
         self.findings: pd.DataFrame = capture.findings
         self._answer = str(capture.why())
@@ -56,7 +56,7 @@ class Paged:
 
     def around(self, streams: Sequence[int]) -> Drawn:
         """What draws exchanges of these streams."""
-        return Drawn(self._read(narrow.of_streams(streams)))
+        return Drawn(self._read(projection.of_streams(streams)))
 
 
 class Drawn:

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pytest
 
 import latpcap as lp
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings import evidence
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
-    monkeypatch.setattr(longarrays, "LEAST_BYTES", 64)
-    monkeypatch.setattr(longarrays, "PART", 16)
+    monkeypatch.setattr(spill, "LEAST_BYTES", 64)
+    monkeypatch.setattr(spill, "PART", 16)
 
 
 def in_file(values: Any) -> bool:
@@ -31,27 +31,27 @@ def in_file(values: Any) -> bool:
         if values.base is None:
             return False
         values = values.base
-    return isinstance(values, memoryview) or values in longarrays._maps
+    return isinstance(values, memoryview) or values in spill._maps
 
 
 def test_a_long_column_lies_in_a_file_and_keeps_its_values() -> None:
     values = np.arange(1000, dtype=np.int64)
-    kept = longarrays.kept(values)
-    assert in_file(kept) and not in_file(longarrays.kept(values[:4]))
-    longarrays.rest()
+    kept = spill.kept(values)
+    assert in_file(kept) and not in_file(spill.kept(values[:4]))
+    spill.rest()
     assert kept.tolist() == values.tolist()
     kept[3] = 7
-    longarrays.rest()
+    spill.rest()
     assert kept[3] == 7
 
 
 def test_its_file_goes_with_it() -> None:
     gc.collect()
-    before, held = len(longarrays._maps), longarrays.zeros(1000, "int64")
-    assert len(longarrays._maps) == before + 1
+    before, held = len(spill._maps), spill.zeros(1000, "int64")
+    assert len(spill._maps) == before + 1
     del held
     gc.collect()
-    assert len(longarrays._maps) == before
+    assert len(spill._maps) == before
 
 
 def full(*_: object) -> int:
@@ -60,7 +60,7 @@ def full(*_: object) -> int:
 
 def test_without_room_on_the_disk_it_lies_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    held = longarrays.zeros(1000, "int64")
+    held = spill.zeros(1000, "int64")
     assert not in_file(held) and not held.any() and len(held) == 1000
 
 
@@ -74,7 +74,7 @@ def test_a_disk_that_fills_while_a_column_is_written_loses_nothing(room: int, mo
 
     monkeypatch.setattr(os, "pwrite", some)
     values = np.arange(100) % 9
-    column = longarrays.Column("int64")
+    column = spill.Column("int64")
     column.skip(3)
     for at in range(0, 90, 4):
         column.add(values[at : at + 4])
@@ -86,14 +86,14 @@ def test_a_disk_that_fills_while_a_column_is_written_loses_nothing(room: int, mo
 
 
 def test_a_column_that_cannot_be_mapped_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(longarrays, "_mapped", full)
-    assert longarrays.kept(np.arange(1000)).tolist() == list(range(1000))
+    monkeypatch.setattr(spill, "_mapped", full)
+    assert spill.kept(np.arange(1000)).tolist() == list(range(1000))
 
 
 @pytest.mark.parametrize("count", [3, 400])
 def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
     """In memory, and in a file."""
-    column = longarrays.Column("uint8")
+    column = spill.Column("uint8")
     column.skip(count)
     assert column.zero
     column.add(np.full(count, 7))
@@ -108,7 +108,7 @@ def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
 
 
 def test_what_is_nothing_is_shared_and_not_written_to() -> None:
-    some, more = longarrays.nothing(1000, "float64"), longarrays.nothing(3000, "int64")
+    some, more = spill.nothing(1000, "float64"), spill.nothing(3000, "int64")
     assert not some.any() and not more.any() and len(more) == 3000
     for array in (some, more):
         with pytest.raises(ValueError, match="read-only"):
@@ -122,24 +122,24 @@ def test_memory_of_files_is_given_back_when_it_is_much(monkeypatch: pytest.Monke
         def madvise(self, how: int) -> None:
             given.append(how)
 
-    monkeypatch.setattr(longarrays, "_maps", {Held(): None})
-    monkeypatch.setattr(longarrays, "_before", [5 << 20])
-    monkeypatch.setattr(longarrays, "_resident", lambda: resident)
-    resident = (5 << 20) + longarrays.RESIDENT_BYTES
-    longarrays.rest()
+    monkeypatch.setattr(spill, "_maps", {Held(): None})
+    monkeypatch.setattr(spill, "_before", [5 << 20])
+    monkeypatch.setattr(spill, "_resident", lambda: resident)
+    resident = (5 << 20) + spill.RESIDENT_BYTES
+    spill.rest()
     assert not given
     resident += 1
-    longarrays.rest()
+    spill.rest()
     assert len(given) == 1
 
 
 def test_rising_is_seen_across_parts() -> None:
     values = np.arange(100)
-    assert longarrays.rise(values) and longarrays.rise(values[:0]) and longarrays.rise(values // 3)
+    assert spill.rise(values) and spill.rise(values[:0]) and spill.rise(values // 3)
     for at in (1, 15, 16, 17, 99):
         wrong = values.copy()
         wrong[at] = -1
-        assert not longarrays.rise(wrong), at
+        assert not spill.rise(wrong), at
 
 
 @pytest.mark.parametrize("spread", [0, 3, 40, 500])
@@ -147,14 +147,14 @@ def test_rising_is_seen_across_parts() -> None:
 def test_order_is_that_of_a_stable_sort(count: int, spread: int) -> None:
     """Keys that rise nearly, and such as do not at all."""
     keys = np.arange(count) // 2 + np.random.default_rng(count).integers(0, spread + 1, count)
-    order = longarrays.order(keys)
+    order = spill.order(keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
-    assert longarrays.taken(keys, order).tolist() == sorted(keys.tolist())
+    assert spill.taken(keys, order).tolist() == sorted(keys.tolist())
 
 
 def test_order_puts_few_early_ones_that_come_last_before_all_others() -> None:
     keys = np.r_[np.arange(5, 1000) // 2, 0, 0, 3, 499]
-    assert longarrays.order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+    assert spill.order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
 def test_the_nth_is_that_of_all_sorted() -> None:
@@ -162,35 +162,35 @@ def test_the_nth_is_that_of_all_sorted() -> None:
     for values in (random.integers(0, 9, 2000), random.normal(size=2000), np.zeros(2000), np.arange(3)[::-1]):
         ordered, before = np.sort(values), values.copy()
         for place in {0, 1, len(values) // 2, len(values) - 1}:
-            assert longarrays.nth(values, place) == ordered[place]
+            assert spill.nth(values, place) == ordered[place]
         assert values.tolist() == before.tolist()
 
 
 def test_rows_are_marked_and_chosen_part_by_part() -> None:
     rows = np.random.default_rng(8).permutation(500)[:300].astype("uint32")
-    marked = longarrays.marked(rows, 500)
+    marked = spill.marked(rows, 500)
     assert np.flatnonzero(marked).tolist() == sorted(rows.tolist())
     even = np.arange(500) % 2 == 0
-    assert longarrays.chosen(rows, even).tolist() == [row for row in rows.tolist() if row % 2 == 0]
-    assert len(longarrays.chosen(rows, ~marked)) == len(longarrays.chosen(rows[:0], marked)) == 0
+    assert spill.chosen(rows, even).tolist() == [row for row in rows.tolist() if row % 2 == 0]
+    assert len(spill.chosen(rows, ~marked)) == len(spill.chosen(rows[:0], marked)) == 0
 
 
 def test_what_is_ranked_in_pieces_is_in_the_order_of_a_stable_sort() -> None:
     random = np.random.default_rng(1)
     for values in (random.integers(0, 40, 5000), random.normal(size=5000), np.zeros(5000), np.arange(5000)):
-        assert longarrays.ranked(values).tolist() == np.argsort(values, kind="stable").tolist()
+        assert spill.ranked(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
 def test_places_of_keys_in_any_order() -> None:
     random = np.random.default_rng(2)
     for keys in (np.arange(300), np.arange(7, 307), np.arange(300) * 2, random.permutation(300), np.arange(300) / 4):
         wanted = random.integers(0, 300, 1000)
-        assert longarrays.places(keys, keys[wanted]).tolist() == wanted.tolist()
+        assert spill.places(keys, keys[wanted]).tolist() == wanted.tolist()
 
 
 def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
     keys = np.random.default_rng(3).integers(-1, 5, 1000)
-    found = longarrays.split(keys)
+    found = spill.split(keys)
     assert {key: rows.tolist() for key, rows in found.items()} == {
         key: np.flatnonzero(keys == key).tolist() for key in range(5)
     }
@@ -199,15 +199,15 @@ def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
 def test_weights_are_added_up_by_code() -> None:
     codes, weights = np.arange(1000) % 7, np.arange(1000.0)
     rows = np.arange(0, 1000, 3)
-    assert longarrays.weighed(codes, weights, 8).tolist() == np.bincount(codes, weights, 8).tolist()
+    assert spill.weighed(codes, weights, 8).tolist() == np.bincount(codes, weights, 8).tolist()
     some = np.bincount(codes[rows], weights[rows], 8)
-    assert longarrays.weighed(codes, weights, 8, rows).tolist() == some.tolist()
+    assert spill.weighed(codes, weights, 8, rows).tolist() == some.tolist()
 
 
 def test_columns_are_joined_one_behind_the_other() -> None:
     few, many = np.arange(4, dtype=np.uint8), np.arange(40)
-    assert longarrays.joined([many, few]).tolist() == [*many, *few]
-    assert longarrays.joined([few]) is few and len(longarrays.joined([])) == 0
+    assert spill.joined([many, few]).tolist() == [*many, *few]
+    assert spill.joined([few]) is few and len(spill.joined([])) == 0
 
 
 def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:
@@ -237,9 +237,9 @@ def test_answers_are_the_same_in_however_many_parts(name: str, monkeypatch: pyte
         one, table = cap.why(exchange="worst"), cap.findings
         return [cap.why(top=3).to_dict(), one.to_dict(), table.to_dict("records"), str(cap.latency(by="server"))]
 
-    monkeypatch.setattr(longarrays, "PART", 1 << 16)
+    monkeypatch.setattr(spill, "PART", 1 << 16)
     whole = told()
-    monkeypatch.setattr(longarrays, "PART", 16)
+    monkeypatch.setattr(spill, "PART", 16)
     for parts, of_all in zip(told(), whole, strict=True):
         assert rounded(parts) == rounded(of_all)
 
@@ -284,7 +284,7 @@ def test_long_columns_of_arrow_with_nulls_and_truths() -> None:
 
 def test_bits_are_packed_part_by_part() -> None:
     truths = np.arange(100) % 3 > 0
-    parts = [truths[span] for span in longarrays.parts(100)]
+    parts = [truths[span] for span in spill.parts(100)]
     assert np.array_equal(arrays.bits(parts), np.packbits(truths, bitorder="little"))
     assert arrays.bits([np.ones(16, bool), np.ones(3, bool)]) is None and arrays.bits([]) is None
     assert arrays.column(np.arange(100), arrays.bits(parts)).is_valid().to_pylist() == truths.tolist()
@@ -292,8 +292,8 @@ def test_bits_are_packed_part_by_part() -> None:
 
 def test_codes_are_counted_by_row() -> None:
     codes, rows = (np.arange(1000) % 6 - 1).astype("int8"), np.arange(0, 1000, 7)
-    assert longarrays.counted(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
-    assert longarrays.counted(codes, 6, rows[:0]).tolist() == [0] * 6
+    assert spill.counted(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
+    assert spill.counted(codes, 6, rows[:0]).tolist() == [0] * 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000, 70_000])
@@ -308,6 +308,6 @@ def test_rows_are_told_apart_by_their_keys(count: int) -> None:
 def test_a_longer_array_has_zeros_behind() -> None:
     for count in (0, 3, 200_000):
         values = np.arange(count) + 1
-        found = longarrays.longer(values, 2 * count + 1)
+        found = spill.longer(values, 2 * count + 1)
         found[-1] = 7
         assert found[:count].tolist() == values.tolist() and not found[count:-1].any()

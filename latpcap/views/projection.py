@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
@@ -56,7 +56,7 @@ def of_streams(numbers: Sequence[int]) -> Needed:
     return {"streams": Kept(None), "events": theirs, **tables, "causes": Kept(None, of_kept=True)}
 
 
-def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Narrow:
+def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
     """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables; `issues` as a whole."""
     feed = Feed(source, keylog)
     kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
@@ -66,8 +66,8 @@ def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None
             if name in kept:
                 found = kept[name].add(table(portion[name]), numbers)
                 numbers |= {link: found[link] for link, of in LINKS.items() if of == name}
-    found = Narrow(feed, kept, keylog)
-    longarrays.give_back()
+    found = Projection(feed, kept, keylog)
+    spill.give_back()
     return found
 
 
@@ -115,7 +115,7 @@ class _Rows:
         return found.sort_by([(key, "ascending") for key in self._order]) if self._order else found
 
 
-class Narrow(recording.Recording):
+class Projection(recording.Recording):
     """Some columns of some tables of a capture. KeyError for any other."""
 
     def __init__(self, feed: Feed, kept: dict[TableName, _Rows], keylog: Keylog | None):

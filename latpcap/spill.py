@@ -28,7 +28,7 @@ PART = 1 << 16
 RESIDENT_BYTES = 32 << 20
 """So much of the files lies in memory before it is given back."""
 _TOUCHED = 8
-"""So many parts are touched before it is asked how much that is."""
+"""So many parts are touched before memory is measured."""
 _SORTED = 16
 """So many parts are sorted at once; more of them in as many pieces."""
 _REST_AFTER = 1024
@@ -273,7 +273,7 @@ def _risen(keys: Array, top: Any) -> Array:
 
 def ranked(values: Array) -> Array:
     """The places of the values in rising order, equal ones as they come; for values in any order, in parts that a
-    sample of them tells.
+    sample of them.
     """
     import numpy as np
 
@@ -429,7 +429,7 @@ def counted(codes: Array, count: int, rows: Array) -> Array:
 
 
 def kept(values: Array) -> Array:
-    """The same values where they may stay for long."""
+    """A copy of the values that may stay for long."""
     if values.nbytes < LEAST_BYTES:
         return values
     return made(values.dtype, (values[span] for span in parts(len(values))))
@@ -443,10 +443,10 @@ def rest() -> None:
 
 
 def _resident() -> int:
-    """So many bytes of files lie in this process' memory; where nothing tells, as good as endless."""
+    """So many bytes of files lie in this process' memory; where that is unknown, as good as endless."""
     try:
-        with open("/proc/self/statm", "rb", buffering=0) as told:
-            return int(told.read().split()[2]) * mmap.PAGESIZE
+        with open("/proc/self/statm", "rb", buffering=0) as statm:
+            return int(statm.read().split()[2]) * mmap.PAGESIZE
     except (OSError, IndexError):
         return 1 << 62
 

@@ -1,6 +1,6 @@
 """The columns that an answer over a whole capture needs, and none besides: rows as they come in, tables out.
 
-Narrow types, words as small numbers, and no memory for what is 0: a capture of millions of exchanges answers in a
+Projection types, words as small numbers, and no memory for what is 0: a capture of millions of exchanges answers in a
 fraction of what its tables take. The tables that come out are read by the same code as the whole ones.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from latpcap import arrays, longarrays
+from latpcap import arrays, spill
 from latpcap.findings.slow import streams
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.vocabulary import CAUSES
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from latpcap.views.recording import Recording
 
 ALWAYS = ("network", "fast_retransmit", "tlp", "rto", "capture_gap")
-"""Causes whose time is asked of complete exchanges, too. Of the others it is asked of incomplete ones alone: the time
+"""Causes whose time of complete exchanges is kept, too. Of the others only that of incomplete ones: the time
 of complete ones is summed from `causes`."""
 
 
@@ -30,7 +30,7 @@ class Numbers:
     """A column of numbers on its way; what is 0 takes no memory. `kind` None: as few bytes as do."""
 
     def __init__(self, kind: str | None):
-        self._narrow, self._column = kind is None, longarrays.Column(kind or "uint8")
+        self._projection, self._column = kind is None, spill.Column(kind or "uint8")
 
     def add(self, values: Array) -> None:
         """The values of the next rows."""
@@ -39,7 +39,7 @@ class Numbers:
         if not values.any():
             self._column.skip(len(values))
             return
-        if self._narrow:
+        if self._projection:
             kind = np.result_type(self._column.kind, np.min_scalar_type(int(values.max())))
             if kind != self._column.kind:
                 self._column.widen(kind)
@@ -52,22 +52,22 @@ class Numbers:
     def values(self, order: Array | None) -> Array:
         """Those of all rows, in this order, not to be written to; forgets them."""
         zero, values = self._column.zero, self._column.array()
-        return values if order is None or zero else longarrays.taken(values, order)
+        return values if order is None or zero else spill.taken(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Those of all rows as an Arrow array; NaN is null."""
         values = self.values(order)
-        known = (values[s] == values[s] for s in longarrays.parts(len(values)))
+        known = (values[s] == values[s] for s in spill.parts(len(values)))
         return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
         """Those that were kept one higher, as they were, and bits that tell which are known: 0 is null."""
         zero, values = self._column.zero, self.values(order)
         if zero:
-            return values, longarrays.nothing((len(values) + 7) // 8, "uint8")
-        known = arrays.bits(values[s] > 0 for s in longarrays.parts(len(values)))
-        lower = (values[s] - (values[s] > 0) for s in longarrays.parts(len(values)))
-        return longarrays.made(values.dtype, lower), known
+            return values, spill.nothing((len(values) + 7) // 8, "uint8")
+        known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
+        lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
+        return spill.made(values.dtype, lower), known
 
 
 class Words:
@@ -91,8 +91,8 @@ class Words:
 
         codes, known = self._codes.lowered(order)
         kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
-        narrow = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
-        return arrays.dictionary(narrow, known, list(self.known))
+        projection = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
+        return arrays.dictionary(projection, known, list(self.known))
 
 
 class Exchanges:
@@ -204,7 +204,7 @@ class Causes:
         """The frames of this row of the table. They stay as they came: a table of them takes more than all else."""
         order, lengths, frames = self._evidence
         row = row if order is None else int(order[row])
-        begin = sum(int(lengths[:row][span].sum()) for span in longarrays.parts(row))
+        begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
         found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
         return found
 
@@ -224,7 +224,7 @@ class Streams:
         "first_frame": "uint64", "last_frame": "uint64", "completeness": "uint8", "initial_rtt_ms": "float64",
         **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
     }  # fmt: skip
-    """As wide as they come: sums of them are asked for."""
+    """As wide as they come: they are summed."""
     NULLABLE = (
         "client_unseen_frames", "server_unseen_frames", "client_icmp_next_mtu", "server_icmp_next_mtu",
     )  # fmt: skip
@@ -271,7 +271,7 @@ def of(capture: Recording) -> Lazy:
     for rows in capture.pieces("exchanges"):
         exchanges.add(rows)
         schema = rows.schema
-        longarrays.rest()
+        spill.rest()
     others: tuple[TableName, ...] = ("connects", "gaps")
     for name in others:
         for rows in capture.pieces(name):
@@ -284,11 +284,11 @@ def of(capture: Recording) -> Lazy:
     for rows in capture.pieces("causes"):
         pushed.add("causes", rows)
         causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
-        longarrays.rest()
+        spill.rest()
     kept = (("exchanges", exchanges), ("causes", causes))
     made = {name: rows.table() for name, rows in kept if rows.count}
     found = Lazy(capture.arrow, None, made, causes.evidence if causes.count else None, pushed)
-    longarrays.give_back()
+    spill.give_back()
     return found
 
 
@@ -297,21 +297,21 @@ def requests(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     code, words = arrays.codes(rows, "protocol")
-    asked = longarrays.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
-    numbers = longarrays.taken(arrays.numbers(rows, "exchange"), asked[0]) if 0 in asked else code[:0].astype("uint64")
+    is_setup = spill.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
+    numbers = spill.taken(arrays.numbers(rows, "exchange"), is_setup[0]) if 0 in is_setup else code[:0].astype("uint64")
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
     """Rising, and the order that makes them so; None where they rise already."""
-    if longarrays.rise(numbers):
+    if spill.rise(numbers):
         return numbers, None
-    order = longarrays.order(numbers)
-    return longarrays.taken(numbers, order), order
+    order = spill.order(numbers)
+    return spill.taken(numbers, order), order
 
 
 def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The same with its list of words in the order in which the rows name them. (Of equal ones findings take the first
+    """A column with its list of words in the order in which the rows name them. (Of equal ones findings take the first
     in the list.)
     """
     import numpy as np
@@ -322,7 +322,7 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
     named = arrays.numbers(pa.table([first], ["place"]), "place")
     places[named] = np.arange(len(first))
     codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
-    moved = longarrays.made(codes.dtype, (places[codes[span]] for span in longarrays.parts(len(codes))))
+    moved = spill.made(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
     buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
     indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
     return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))

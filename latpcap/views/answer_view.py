@@ -9,7 +9,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from latpcap import _core, arrays, longarrays
+from latpcap import _core, arrays, spill
 from latpcap.findings import Lazy
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
@@ -22,7 +22,7 @@ from latpcap.reading.portions import Portion, portions, taken
 from latpcap.reading.portions import table as as_table
 from latpcap.tables import LINKS, as_exchanges, of_stretches
 from latpcap.views import recording
-from latpcap.views.lean import Causes, Exchanges, Streams, requests
+from latpcap.views.compact import Causes, Exchanges, Streams, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,15 +37,15 @@ _LED = ("connect", "first_frame", "dns_ms", "dns_name")
 """Of connects that a lookup led to. All others are among the stretches."""
 
 
-def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> Brief:
+def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> AnswerView:
     """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
     feed = Feed(source, keylog)
     rows = _Rows()
     for portion in portions(feed, left=_LEFT, progress=progress):
         rows.add(portion)
-    found = Brief(feed, rows, keylog)
+    found = AnswerView(feed, rows, keylog)
     del rows
-    longarrays.give_back()
+    spill.give_back()
     return found
 
 
@@ -80,7 +80,7 @@ class _Rows:
         streams = _whole(portion["streams"], Streams.COLUMNS)
         if streams.num_rows:
             self.streams.add(streams)
-        longarrays.rest()
+        spill.rest()
 
 
 def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
@@ -89,7 +89,7 @@ def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
     return (table if columns is None else table.select(columns)).combine_chunks()
 
 
-class Brief(recording.Recording):
+class AnswerView(recording.Recording):
     """What a capture's answer needs. `events` and `causes` have no rows, `exchanges` has its numbers; `streams`,
     `connects` and `gaps` are read again for who asks for all of them.
     """
@@ -99,7 +99,7 @@ class Brief(recording.Recording):
 
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # it holds what was remembered of all streams
-        longarrays.give_back()
+        spill.give_back()
         rows.segments.again = lambda: self._again("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]
