@@ -9,9 +9,12 @@ import base64
 import json
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from makepcap import Ends, Talk, pcap
+from commands import run
+from makepcap import Ends, Segment, Talk, pcap
 
 import latpcap as lp
 
@@ -176,17 +179,43 @@ TALKS: dict[str, tuple[str, Lines]] = {
         (S, b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n"),
     ]),
 }  # fmt: skip
+TARGETS = [
+    "/a?user[password]={}", "/a?%70assword={}", "/go?to=http%3A%2F%2Fanna%3A{}%40h%2F%3Ftoken%3D{}", "/a;jsessionid={}",
+    "//anna:{}@h/x", "/a?sid={}", "/a?api-key={}", "/a?X-Amz-Signature={}", "/cb?code={}7{}&state=1", "/a?n=1;token={}",
+    "/a?q={%22a%22:1,%22password%22:%22{}%22}", "http://anna:{}@h/b",
+]  # fmt: skip
+STATEMENTS = [
+    "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",
+    "SELECT 1 -- '\r, '\n{}'", 'SELECT "a", \'{}\'', "SELECT ` '{}' `", "SELECT \" '{}'", "SELECT U&'{}' UESCAPE '!'",
+    r"SELECT E'a'\n'\' {}'", "SELECT N'{}', X'{}', B'{}'",
+]  # fmt: skip
+"""Ways to say a secret in a URL, and in PostgreSQL's SQL."""
+OK_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+TALKS["targets"] = ("http", [
+    one for target in TARGETS for one in (
+        (C, f"GET {target.replace('{}', SECRET)} HTTP/1.1\r\nHost: {NAME}:{SECRET}@h\r\n\r\n".encode()), (S, OK_HTTP))
+])  # fmt: skip
+TALKS["statements"] = ("postgresql", [
+    (C, b"\0\0\0\x14\0\3\0\0user\0anna\0\0"), (S, length32(b"R", bytes(4)) + READY),
+    *(one for statement in STATEMENTS for one in (
+        (C, length32(b"Q", statement.replace("{}", SECRET).encode() + b"\0")),
+        (S, length32(b"E", b"SERROR\0C42601\0Msyntax error\0\0") + READY))),
+])  # fmt: skip
 
 
-def bytes_of(said: Lines) -> bytes:
-    talk = Talk(server_leg=1.0, client_leg=0.05, ends=Ends(("10.0.0.1", 40_000), ("10.0.0.2", 9000)))
+def bytes_of(said: Lines, port: int = 40_000) -> bytes:
+    return pcap(tape_of(said, port), nanos=True)
+
+
+def tape_of(said: Lines, port: int) -> list[Segment]:
+    talk = Talk(server_leg=1.0, client_leg=0.05, ends=Ends(("10.0.0.1", port), ("10.0.0.2", 9000)))
     talk.open()
     ms = 3.0
     for from_client, payload in said:
         (talk.client if from_client else talk.server)(ms, payload)
         (talk.server if from_client else talk.client)(ms + 1.5)
         ms += 5.0
-    return pcap(talk.tape, nanos=True)
+    return talk.tape
 
 
 @cache
@@ -238,3 +267,56 @@ def test_a_lost_challenge_makes_no_name_of_a_secret() -> None:
     ]
     text = json.dumps(lp.read(bytes_of(said)).arrow("exchanges").to_pylist(), default=str)
     assert "EHLO" in text and word not in text and word.upper() not in text
+
+
+TABLES = ("exchanges", "connects", "pushes", "gaps", "lookups", "streams", "events", "causes", "findings", "waits",
+          "actions", "transfers", "evidence", "probes", "issues")  # fmt: skip
+OUTPUTS = [
+    *([table] for table in TABLES), *([table, "--json"] for table in TABLES), *([table, "--csv"] for table in TABLES),
+    ["why"], ["why", "--json"], ["why", "--top", "9"], ["why", "--exchange", "worst"],
+    ["why", "--exchange", "3", "--json"], ["flow"], ["flow", "-o", "flow.svg"], ["report", "-o", "a.html"],
+    ["flow", "--exchange", "worst", "-o", "worst.svg"], ["har", "-o", "a.har"], ["latency", "--by", "uri"], 
+    ["plot", "waterfall", "-o", "waterfall.svg"],
+    ["plot", "timeline", "-o", "timeline.svg"], ["plot", "latency", "--by", "uri", "-o", "latency.svg"],
+    ["plot", "time-sequence", "--stream", "0", "-o", "sequence.svg"], ["exchanges", "-Y", "http", "-o", "a.csv"],
+    ["slice", "--anonymise", "-o", "a.pcapng"], ["batch", "-o", "out", "--quiet"],
+]  # fmt: skip
+"""Every command that says something of a capture; `follow`, `payloads` and plain slices give what was sent."""
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All talks in one capture."""
+    tape = [one for number, (_, said) in enumerate(TALKS.values()) for one in tape_of(said, 40_000 + number)]
+    folder = tmp_path_factory.mktemp("every")
+    (folder / "all.pcap").write_bytes(pcap(sorted(tape, key=lambda segment: segment.time_ns), nanos=True))
+    return folder / "all.pcap"
+
+
+@pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
+def test_no_output_of_any_command_shows_one(
+    words: list[str], every: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(words[0], every, *words[1:]) if words[0] != "plot" else run(*words[:2], every, *words[2:])
+    assert code == 0, err
+    said = {"out": out, "err": err}
+    for path in tmp_path.rglob("*"):
+        if path.suffix == ".parquet":
+            said[path.name] = json.dumps(pq.read_table(path).to_pylist(), default=str)
+        elif path.is_file():
+            said[path.name] = path.read_bytes().decode("latin-1")
+    for where, text in said.items():
+        for hidden in HIDDEN:
+            at = text.find(hidden)
+            assert at < 0, f"{where}: {text[max(0, at - 80) : at + 80]}"
+
+
+@pytest.mark.parametrize("tool", ["why", *TABLES])
+def test_no_tool_shows_one(tool: str, every: Path) -> None:
+    pytest.importorskip("mcp", reason="pip install 'latpcap[mcp]' brings mcp")
+    from test_mcp import call
+
+    text = str(call("why", root=every.parent, file=every.name, numbers=True) if tool == "why" else
+               call("tables", root=every.parent, file=every.name, table=tool, top=500))  # fmt: skip
+    assert not [hidden for hidden in HIDDEN if hidden in text]

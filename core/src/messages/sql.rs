@@ -9,12 +9,13 @@ use super::text;
 const MAX_SHOWN: usize = 200;
 pub(super) const MAX_READ: usize = 1024;
 
-/// How literals are written.
+/// How literals are written. Where two readings are possible, the one that shows less is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// PostgreSQL: `"` holds a name, a backslash is one except in `E''`.
+    /// PostgreSQL: `"` holds a name, a backslash is one except in `E''`, comments lie in comments.
     Standard,
-    /// MySQL, and scripts: `"` holds a value, a backslash takes the next character along, `#` begins a comment.
+    /// MySQL, and scripts: `"` holds a value, a backslash takes the next character along, `#` begins a comment, and
+    /// so does `--` before white space.
     Backslash,
 }
 
@@ -57,14 +58,20 @@ impl Masked<'_> {
         match first {
             b'\'' => {
                 let escapes = backslash || self.is_escaped_string();
-                self.literal(past_quote(self.rest, escapes));
+                let len = past_quote(self.rest, escapes).unwrap_or(self.rest.len());
+                // standard_conforming_strings may be off, and E'' goes on on the next line
+                let doubtful = !escapes && escaped_end(self.rest.get(..len).unwrap_or_default());
+                self.literal(if doubtful { self.rest.len() } else { len });
             }
-            b'"' if backslash => self.literal(past_quote(self.rest, true)),
-            b'"' | b'`' => self.show(past_quote(self.rest, false)),
+            b'"' if backslash => self.literal(past_quote(self.rest, true).unwrap_or(self.rest.len())),
+            b'"' => self.name(),
+            b'`' if backslash => self.name(),
             b'$' if !self.in_name() => self.literal(past_dollars(self.rest)),
-            b'-' if next == b'-' => self.skip(past_line(self.rest)),
-            b'#' if backslash => self.skip(past_line(self.rest)),
-            b'/' if next == b'*' => self.skip(past_comment(self.rest)),
+            b'-' if next == b'-' && (!backslash || self.rest.get(2).is_none_or(|third| *third <= b' ')) => {
+                self.skip(past_line(self.rest, backslash));
+            }
+            b'#' if backslash => self.skip(past_line(self.rest, true)),
+            b'/' if next == b'*' => self.skip(past_comment(self.rest, !backslash)),
             b'0'..=b'9' if !self.in_name() => {
                 self.drop_sign();
                 self.literal(past_number(self.rest));
@@ -78,6 +85,14 @@ impl Masked<'_> {
                 self.skip(1);
             }
             _ => self.show(1),
+        }
+    }
+
+    /// A name in quotes; one that does not end is none.
+    fn name(&mut self) {
+        match past_quote(self.rest, false) {
+            Some(len) => self.show(len),
+            None => self.literal(self.rest.len()),
         }
     }
 
@@ -153,22 +168,27 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
 }
 
-/// The length of what a quote begins. A quote that stands twice is one of the text.
-fn past_quote(text: &[u8], escapes: bool) -> usize {
-    let quote = text.first().copied().unwrap_or_default();
+/// The length of what a quote begins; None where it does not end. A quote that stands twice is one of the text.
+fn past_quote(text: &[u8], escapes: bool) -> Option<usize> {
+    let quote = *text.first()?;
     let mut at = 1;
     while let Some(byte) = text.get(at) {
         at += 1;
         if *byte == quote {
             if text.get(at) != Some(&quote) {
-                return at;
+                return Some(at);
             }
             at += 1;
         } else if *byte == b'\\' && escapes {
             at += 1;
         }
     }
-    text.len()
+    None
+}
+
+/// Would the string go on where a backslash takes the next character along?
+fn escaped_end(string: &[u8]) -> bool {
+    past_quote(string, true) != Some(string.len())
 }
 
 /// `$1`, `$$text$$`, `$tag$text$tag$`.
@@ -189,13 +209,32 @@ fn past_dollars(text: &[u8]) -> usize {
     }
 }
 
-fn past_line(text: &[u8]) -> usize {
-    memchr::memchr(b'\n', text).map_or(text.len(), |end| end + 1)
+/// A comment up to the line's end, which PostgreSQL sees at a carriage return, too.
+fn past_line(text: &[u8], feed_alone: bool) -> usize {
+    let end = text
+        .iter()
+        .position(|byte| *byte == b'\n' || *byte == b'\r' && !feed_alone);
+    end.map_or(text.len(), |end| end + 1)
 }
 
-fn past_comment(text: &[u8]) -> usize {
-    let inside = text.get(2..).unwrap_or_default();
-    memchr::memmem::find(inside, b"*/").map_or(text.len(), |end| end + 4)
+/// A comment in `/*` and `*/`, with those inside it.
+fn past_comment(text: &[u8], nested: bool) -> usize {
+    let (mut at, mut depth) = (2, 1_usize);
+    while let Some(pair) = text.get(at..at + 2) {
+        at += match pair {
+            b"*/" if depth == 1 => return at + 2,
+            b"*/" => {
+                depth -= 1;
+                2
+            }
+            b"/*" if nested => {
+                depth += 1;
+                2
+            }
+            _ => 1,
+        };
+    }
+    text.len()
 }
 
 /// 1, 1.5, 1e-5, 0x1f, 1_000
@@ -263,6 +302,16 @@ mod tests {
                 "INSERT INTO t (a) VALUES (1, 'x'), (2, 'y'),(3, now());",
                 "INSERT INTO t (a) VALUES (?),(?, now())",
             ),
+            (Standard, "SELECT /* /* ' */ ' */ 'x', b", "SELECT ?, b"),
+            (Backslash, "SELECT /* /* ' */ 'x', b", "SELECT ?, b"),
+            (Standard, "SELECT b -- c 'x\r, 'y\nz'", "SELECT b , ?"),
+            (Backslash, "SELECT b -- c 'x\r, 'y\n, 'z'", "SELECT b , ?"),
+            (Backslash, "SELECT b--'x\n y'", "SELECT b--?"),
+            (Standard, "SELECT 'x\\' y' FROM t", "SELECT ?"),
+            (Standard, "SELECT E'x'\n'y\\' z'", "SELECT E? ?"),
+            (Standard, "SELECT a ` 'x' ` b", "SELECT a ` ? ` b"),
+            (Standard, "SELECT \" 'x'", "SELECT ?"),
+            (Backslash, "SELECT ` 'x'", "SELECT ?"),
             (Standard, "  \n select  1 ; ", "select ?"),
             (Standard, "SELECT 'never ends 5", "SELECT ?"),
             (Standard, "", ""),

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr3, memmem, memrchr};
+use memchr::{memchr, memchr2, memchr3, memmem, memrchr};
 
 /// Stands for a secret.
 const MASK: &[u8] = b"?";
@@ -143,17 +143,33 @@ fn hides(value: &[u8], deep: u8) -> bool {
     let plain = decoded(value);
     let inner = &*plain;
     // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
-    let marked = memchr(b'?', inner).is_some() || memmem::find(inner, b"://").is_some();
+    let marked = memchr2(b'?', b'"', inner).is_some() || memmem::find(inner, b"://").is_some();
     if !marked && plain.len() == value.len() {
         return false;
     }
     let query = memchr(b'?', inner).map_or(0, |mark| mark + 1);
     let parts = inner.get(query..).unwrap_or_default();
     password(inner).is_some()
+        || in_json(inner)
         || parts
             .split(|byte| *byte == b'&')
             .any(|part| !parameters(part, deep).1.is_empty())
         || plain.len() != value.len() && hides(inner, deep)
+}
+
+/// Is there a member `"password": ...` of an object?
+fn in_json(text: &[u8]) -> bool {
+    let mut before: Option<&[u8]> = None;
+    for (place, part) in text.split(|byte| *byte == b'"').enumerate() {
+        if let Some(value) = part.trim_ascii_start().strip_prefix(b":")
+            && place > 0
+            && before.is_some_and(|name| is_secret(name, value))
+        {
+            return true;
+        }
+        before = Some(part);
+    }
+    false
 }
 
 /// The bytes that percent signs stand for (RFC 3986, 2.1).
@@ -226,6 +242,9 @@ mod tests {
             ("/a?b=c;pwd=s3;d&sid=s3", "/a?b=c;pwd=?&sid=?"),
             ("/a?token=s3=?&b", "/a?token=?&b"),
             ("/a?b=?token=s3", "/a?b=?"),
+            ("/a?b={\"token\": \"s3\"}&c=1", "/a?b=?&c=1"),
+            ("/a?b=%7B%22a%22:1,%22Pass_word%22%3A%22s3%22}", "/a?b=?"),
+            ("/a?b={\"page\":\"token\"}", "/a?b={\"page\":\"token\"}"),
             (
                 "/a?tokens=3&side=4&author=me&token",
                 "/a?tokens=3&side=4&author=me&token",
