@@ -64,7 +64,7 @@ class Analysis:
     def __new__(
         cls, links: Callable[[str, int, bytes], _Found | list[_Found]] | None = None, keylog: bytes | None = None
     ) -> Analysis:
-        """`links` reads the layers that the core leaves to others, as `latpcap.links.read` does.
+        """`links` reads the layers that the core leaves to others, as `latpcap.reading.links.read` does.
 
         `keylog` is the text of a TLS key log; what it holds that cannot be used becomes issues.
         """

@@ -26,3 +26,38 @@ pub struct At {
     pub frame: u64,
     pub time_ns: i64,
 }
+
+/// An enum whose variants are words of a table, each with its meaning.
+macro_rules! words {
+    ($(#[$doc:meta])* $list:ident: $($word:literal $variant:ident $meaning:literal)+) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $list {
+            $(#[doc = $meaning] $variant,)+
+        }
+
+        impl $list {
+            pub const COUNT: usize = [$($word),+].len();
+            /// In the order of the list.
+            pub const ALL: [$list; Self::COUNT] = [$($list::$variant),+];
+            pub const WORDS: [&'static str; Self::COUNT] = [$($word),+];
+
+            /// The word at this place of the list.
+            pub fn word(place: usize) -> &'static str {
+                Self::WORDS.get(place).copied().unwrap_or_default()
+            }
+
+            pub fn name(self) -> &'static str {
+                Self::word(self as usize)
+            }
+
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $($list::$variant => $meaning,)+
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use words;

@@ -67,7 +67,7 @@ struct Links {
     failed: Failure,
 }
 
-/// One of the values of `latpcap.links.Found` that is no list.
+/// One of the values of `latpcap.reading.links.Found` that is no list.
 fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
     if let Ok(word) = found.cast::<PyString>() {
         return Ok(match word.to_str()? {

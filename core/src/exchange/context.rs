@@ -156,7 +156,7 @@ impl Context {
     pub fn name(&mut self, name: &str, at: At) -> Option<Symbol> {
         let known = self.names.keep(&name.into());
         if known.is_none() {
-            self.distrust("http", "too many names of servers; further ones are left out", at);
+            self.distrust("tcp", "too many names of servers; further ones are left out", at);
         }
         known
     }

@@ -1,7 +1,7 @@
 //! How sure a hypothesis is of a piece of time, and why; and what that was measured to be worth.
 
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Rival, Rule};
-use super::worth::{DEFAULT, WORTH};
+use super::worth::worth;
 
 /// A grade, with what excludes the rivals or what is missing, and the rival that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,7 @@ impl Grounds {
 
     /// What rows of this rule and grade were measured to be worth.
     pub fn confidence(self, rule: Rule) -> f64 {
-        let by_grade = WORTH.get(rule as usize).unwrap_or(&DEFAULT);
-        by_grade.get(self.grade as usize).copied().unwrap_or_default()
+        worth(rule).get(self.grade as usize).copied().unwrap_or_default()
     }
 }
 

@@ -289,11 +289,6 @@ impl Http1 {
                 self.early = self.pending.is_empty() && sink.other_is_open();
                 if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
                     sink.end();
-                    sink.lost(if switched {
-                        "upgraded to another protocol"
-                    } else {
-                        "tunnel behind a connect"
-                    });
                     return Err(rest);
                 }
                 if self.client.state == State::Tunnel {

@@ -13,10 +13,10 @@
 //! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
 //! that of the FIN for a body which only the FIN ends).
 //!
-//! Protocols that answer in any order tell of each exchange by its key: `Asks [Named] Asked Answers [Status]
-//! Answered`, with `Bytes` and `Piece` between them; `Reset` may end it anywhere. A `Push` is a whole message of the
-//! server that answers nothing. What neither asks nor answers (keepalives, acknowledgements of the application, what
-//! a client sends and nobody answers) is in no note.
+//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [Named]
+//! RequestEnd AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them; `Reset` may end it anywhere. A
+//! `Push` is a whole message of the server that answers nothing. What is neither request nor answer (keepalives,
+//! acknowledgements of the application, what a client sends and nobody answers) is in no note.
 //!
 //! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
 //! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor

@@ -168,7 +168,7 @@ pub enum Note<'a> {
     /// either side may have sent the last message (`End` is of the server's all the same).
     Dialogue,
     /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
-    /// (but 101 does: it is the last word of HTTP on its connection, and `Lost` follows its `End`).
+    /// (but 101 does: it is the last message of HTTP on its connection).
     Response {
         status: u16,
         interim: bool,

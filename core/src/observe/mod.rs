@@ -10,7 +10,7 @@ mod sender;
 mod spacing;
 pub mod transfer;
 
-use crate::base::At;
+use crate::base::{At, words};
 use crate::facts::Covered;
 use crate::judge::limits::PROMPT_NS;
 
@@ -214,37 +214,20 @@ pub struct Step {
     pub wait: Wait,
 }
 
-/// Why a data segment left when it did, by the past alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Released {
-    First,
-    App,
-    NagleAck,
-    CwndAck,
-    WindowOpen,
-    Rto,
-    Tlp,
-    FastRetransmit,
-    Pacing,
-    Cork,
-    Burst,
-}
-
-impl Released {
-    /// In the order of the enum.
-    pub const WORDS: [&str; 11] = [
-        "first",
-        "app",
-        "nagle_ack",
-        "cwnd_ack",
-        "window_open",
-        "rto",
-        "tlp",
-        "fast_retransmit",
-        "pacing",
-        "cork",
-        "burst",
-    ];
+words! {
+    /// Why a data segment left when it did, by the past alone: the `released_by` of an event.
+    Released:
+    "first" First "the first of this side, or the first after the peer's data"
+    "app" App "the program wrote it then"
+    "nagle_ack" NagleAck "a small segment, with the ACK of the small one before it"
+    "cwnd_ack" CwndAck "with an ACK that made room in the congestion window"
+    "window_open" WindowOpen "with a packet that moved the edge of the receive window"
+    "rto" Rto "the retransmission timer"
+    "tlp" Tlp "a tail loss probe"
+    "fast_retransmit" FastRetransmit "duplicate or selective ACKs"
+    "pacing" Pacing "the sender's pace"
+    "cork" Cork "the timer or the ACK that frees corked data"
+    "burst" Burst "right behind the segment before it"
 }
 
 /// The `released_by`, `release_frame` and `waited_ms` of an event.

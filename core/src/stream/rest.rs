@@ -192,7 +192,7 @@ impl Stream {
         }
     }
 
-    /// Restores one that is over.
+    /// What is kept of a stream that is over: a compact form, from which its last rows are made.
     pub(super) fn closed(&mut self, lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);

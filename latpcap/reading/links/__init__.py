@@ -4,8 +4,8 @@ A frame in, the IP packet in it out, or a layer that holds it. The core reads th
 and asks here for the others, one frame at a time: `read(layer, number, data)`. Add a type by adding its reader to
 `READERS`:
 
-    latpcap.links.READERS["link", 147] = lambda frame: frame[4:]  # LINKTYPE_USER0: four bytes, then IP
-    latpcap.links.READERS["link", 148] = lambda frame: ("link", 1, frame[4:])  # four bytes, then Ethernet
+    latpcap.reading.links.READERS["link", 147] = lambda frame: frame[4:]  # LINKTYPE_USER0: four bytes, then IP
+    latpcap.reading.links.READERS["link", 148] = lambda frame: ("link", 1, frame[4:])  # four bytes, then Ethernet
 """
 
 from __future__ import annotations

@@ -9,9 +9,6 @@ use crate::exchange::Context;
 use crate::lookup;
 use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 
-/// The reader stops here because the connection became another protocol: nothing is wrong.
-const SWITCHED: [&str; 2] = ["upgraded to another protocol", "tunnel behind a connect"];
-
 /// From here on a status of HTTP is an error (RFC 9110 15).
 const FIRST_ERROR: u16 = 400;
 
@@ -132,12 +129,11 @@ impl Listener for PairingListener<'_> {
                 let come = self.come(side);
                 self.pairing.message_end(side, at, bytes, come, Some(by));
             }
-            Note::Lost { side, at, reason } if !SWITCHED.contains(&reason) => {
+            Note::Lost { side, at, reason } => {
                 pairing.lose_keyed(context);
                 pairing.answers_lost |= side == Side::Server;
-                context.distrust("http", reason, at)
+                context.distrust(pairing.layer(), reason, at)
             }
-            Note::Lost { .. } => {}
             Note::Protocol(protocol) => pairing.protocol = Some(protocol),
         }
     }

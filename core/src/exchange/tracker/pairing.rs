@@ -267,6 +267,11 @@ impl Pairing {
         }
     }
 
+    /// The layer that an issue with these messages names: the protocol that is read.
+    pub(super) fn layer(&self) -> &'static str {
+        self.protocol.map_or("tcp", Protocol::word)
+    }
+
     /// The newest request has been answered, or too many wait.
     #[cold]
     #[inline(never)]
@@ -279,7 +284,7 @@ impl Pairing {
         if self.open.len() >= MAX_OPEN
             && let Some(mut oldest) = self.open.pop_front()
         {
-            context.distrust("http", "too many requests wait; the oldest is given up", at);
+            context.distrust(self.layer(), "too many requests wait; the oldest is given up", at);
             oldest.cut_by = Some(CutBy::Gap);
             self.finish(oldest, context);
         }
