@@ -37,6 +37,9 @@ LatencyPanel: TypeAlias = Literal["ecdf", "histogram"]
 SequencePanel: TypeAlias = Literal["sequence", "flight", "rtt", "throughput"]
 """The panels of a time-sequence graph."""
 
+ThroughputGroup: TypeAlias = Literal["direction", "server", "stream"]
+"""What the areas of a picture of throughput are."""
+
 Sort: TypeAlias = Literal["latency_ms", "start", "exchange"] | CauseName
 """What the bars of a waterfall are sorted by."""
 

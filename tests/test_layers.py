@@ -127,6 +127,7 @@ ORDER = [
     "plot.waterfall_rows",
     "plot.waterfall",
     "plot.timeline",
+    "plot.throughput",
     "plot.timeseq_data",
     "plot.timeseq",
     "plot.delays",

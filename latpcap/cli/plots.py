@@ -177,6 +177,23 @@ def register(
         scope = opened(file, needed(), stream, display_filter, keylog=keylog)
         save(lambda: scope.timeline(scale=scale), output, dpi=dpi)
 
+    @plots.command()
+    @over_time
+    def throughput(
+        file: File,
+        output: Picture,
+        by: Annotated[str, typer.Option("--by", help="What the areas are: direction, server or stream.")] = "direction",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+        dpi: Dpi = 200,
+    ) -> None:
+        """How many bytes moved when, and whose? Mbit/s over the clock, stacked, as Wireshark's I/O graph."""
+        from latpcap.plot.throughput import needed
+
+        scope = opened(file, needed(), stream, display_filter, keylog=keylog)
+        save(lambda: scope.throughput(by=by), output, dpi=dpi)
+
     @plots.command(name="time-sequence")
     @over_time
     def time_sequence(

@@ -8,8 +8,11 @@ from latpcap.plot.delays import DelayPlot
 from latpcap.plot.flow import FlowGraph
 from latpcap.plot.latency import LatencyPlot
 from latpcap.plot.points import PointsGraph
+from latpcap.plot.throughput import Throughput
 from latpcap.plot.timeline import Timeline
 from latpcap.plot.timeseq import TimeSequence
 from latpcap.plot.waterfall import Waterfall
 
-__all__ = ["DelayPlot", "FlowGraph", "LatencyPlot", "PointsGraph", "TimeSequence", "Timeline", "Waterfall"]
+__all__ = [
+    "DelayPlot", "FlowGraph", "LatencyPlot", "PointsGraph", "Throughput", "TimeSequence", "Timeline", "Waterfall"
+]  # fmt: skip

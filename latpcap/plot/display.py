@@ -17,6 +17,7 @@ from latpcap.plot import figure as paper
 from latpcap.plot.figure import DPI
 from latpcap.plot.flow_draw import GREY, RED, Pen
 from latpcap.plot.flow_layout import width_of, wrap
+from latpcap.plot.text import moment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,6 +226,16 @@ def label(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
         ax.set_xlabel(x, fontproperties=paper.font(EM * 0.95), labelpad=3)
     if y is not None:
         ax.set_ylabel(y, fontproperties=paper.font(EM * 0.95), labelpad=5)
+
+
+def clock_axis(ax: Axes, start_ns: int | None, wide: float) -> None:
+    """A time axis in seconds of the capture, `wide` of them; with the time of the day where 0 s has an instant."""
+    if start_ns is None:
+        label(ax, x="time in the capture [s]")
+        return
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}\n{moment(start_ns + round(value * 1e9), wide)}")
+    ax.xaxis.get_major_locator().set_params(nbins=7)  # type: ignore[call-arg]
+    label(ax, x="time in the capture [s], and of the day (UTC)")
 
 
 def words(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 
 def ms(value: float) -> str:
     """Milliseconds with as many digits as say something: 1,204, 43.8, 0.26, 0.004."""
@@ -35,3 +37,12 @@ def size(count_bytes: float) -> str:
             return f"{count_bytes:,.0f} {unit}" if count_bytes >= 10 or unit == "B" else f"{count_bytes:.1f} {unit}"
         count_bytes /= 1000
     return f"{count_bytes:,.1f} TB"
+
+
+def moment(ns: int, seconds: float = 0.0) -> str:
+    """Time of the day; date and time where no span is named, and decimals where the span is short."""
+    whole, rest = divmod(ns, 1_000_000_000)
+    moment = datetime.fromtimestamp(whole, UTC)
+    if not seconds:
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03}"
+    return f"{moment:%H:%M:%S}" + (f".{rest // 1_000_000:03}" if seconds < 10 else "")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from latpcap.arrays import rank
 from latpcap.format import count
 from latpcap.options import Scale
-from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, label
+from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
 from latpcap.plot.families import mark
-from latpcap.plot.text import ms
+from latpcap.plot.text import moment, ms
 from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES
 
@@ -102,7 +101,7 @@ class Timeline(Display):
             self.subtitle += f"; no {', no '.join(more)} and no {last}" if more else f"; no {last}"
         self.start_ns = start_ns
         if start_ns is not None:
-            self.subtitle += f"; 0 s is {_clock(start_ns)} UTC"
+            self.subtitle += f"; 0 s is {moment(start_ns)} UTC"
 
     @classmethod
     def from_tables(
@@ -159,13 +158,7 @@ class Timeline(Display):
             (self._exchanges if name == "latency" else self._events)(ax)
             ax.set_xlim(first - room, last + room)
         below = list(axes.values())[-1]
-        if self.start_ns is None:
-            label(below, x="time in the capture [s]")
-        else:
-            zero, wide = self.start_ns, last - first
-            below.xaxis.set_major_formatter(lambda value, _: f"{value:g}\n{_clock(zero + round(value * 1e9), wide)}")
-            below.xaxis.get_major_locator().set_params(nbins=7)  # type: ignore[call-arg]
-            label(below, x="time in the capture [s], and of the day (UTC)")
+        clock_axis(below, self.start_ns, last - first)
 
     def _exchanges(self, ax: Axes) -> None:
         import numpy as np
@@ -251,15 +244,6 @@ def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any,
     row = ((height - low) / ((top - low) or 1) * (_PLACES[1] - 1)).round().astype(np.int64)
     _, kept, each = np.unique(column * _PLACES[1] + row, return_index=True, return_counts=True)
     return x[kept], y[kept], each
-
-
-def _clock(ns: int, seconds: float = 0.0) -> str:
-    """Time of the day; date and time where no span is named, and decimals where the span is short."""
-    whole, rest = divmod(ns, 1_000_000_000)
-    moment = datetime.fromtimestamp(whole, UTC)
-    if not seconds:
-        return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03}"
-    return f"{moment:%H:%M:%S}" + (f".{rest // 1_000_000:03}" if seconds < 10 else "")
 
 
 def _ns(column: Any) -> Any:

@@ -14,7 +14,7 @@ from latpcap.plot import timeseq_data
 from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
 from latpcap.plot.flow_layout import width_of
 from latpcap.plot.text import ms, size
-from latpcap.plot.timeseq_data import Numbers, Spans
+from latpcap.plot.timeseq_data import Limit, Numbers, Spans
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
@@ -25,6 +25,20 @@ PANELS: tuple[SequencePanel, ...] = get_args(SequencePanel)
 _LEFT, _RIGHT = 8.0, 2.0
 _DATA, _REPEAT, _LATE, _SACK = "#1F1F1F", "#D0021B", "#8C6D5E", "#AA4499"
 _ACK, _WINDOW, _ZERO = "#117733", "#B8860B", "#14104A"
+LIMITS = {
+    "receiver_window": CAUSES["receive_window"].colour,
+    "receiver_program": CAUSES["zero_window"].colour,
+    "sender_program": CAUSES["server_think"].colour,
+    "sender_buffer": "#8C564B",
+    "congestion": CAUSES["cwnd"].colour,
+    "start": "#B5BD61",
+    "line": CAUSES["bandwidth"].colour,
+    "pacing": "#17A2A2",
+    "http2_window": "#E377C2",
+    "none": "#9A9A9A",
+}
+"""The colour of each limit of a transfer: of the cause that it is, where there is one."""
+LIMIT_WORDS = "limits the transfer"
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
 _FEW = 300  # segments that get caps at their ends
 
@@ -35,7 +49,8 @@ class TimeSequence(Display):
     As tcptrace draws it: a vertical mark per segment from its first to its last sequence number, a line below of what
     the receiver has acknowledged, a line above of what its window allows; repeats, SACK blocks and duplicate ACKs in
     colours of their own. Added: each wait of at least `mark_ms` in the colour of its cause. Panels below share the
-    time: bytes in flight, round trips (from a segment's passing the capture to its ACK's), throughput.
+    time: bytes in flight and the window, round trips (from a segment's passing the capture to its ACK's), throughput. A
+    bar along the lower edge is a transfer, in the colour of what limits it.
 
     Attributes: `data`, the numbers; after `plot`: `ax_` (the sequence panel) and `figure_`.
     """
@@ -79,13 +94,16 @@ class TimeSequence(Display):
         panels: Sequence[SequencePanel] = PANELS,
         mark_ms: float = 5.0,
         start_ns: int = 0,
+        transfers: pa.Table | None = None,
     ) -> Self:
         """How do the tables of one stream become this picture? `start_ns` is the instant of 0 s; options as those of
         `Stream.time_sequence`. Raises ValueError for an option that makes no sense, or if there is no data to show.
         """
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
-        data = timeseq_data.read(events, causes, sender=sender, frames=frames, start_ns=start_ns, mark_ms=mark_ms)
+        data = timeseq_data.read(
+            events, causes, sender=sender, frames=frames, start_ns=start_ns, mark_ms=mark_ms, transfers=transfers
+        )
         return cls(data, title=title, panels=panels, mark_ms=mark_ms)
 
     def panels(self) -> Sequence[Panel]:
@@ -111,6 +129,10 @@ class TimeSequence(Display):
             found += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
             if len(self.data.zero_windows.seconds):
                 found.append(Key(_ZERO, "zero_window", "announced", "square"))
+        elif "flight" in self.names and self.data.room is not None:
+            found.append(Key(_WINDOW, "window", "how much may be in flight", "dash"))
+        held = {limit.limited_by for limit in self.data.limits}
+        found += [Key(LIMITS[name], name, LIMIT_WORDS) for name in LIMITS if name in held]
         spent: dict[str, float] = {}
         for stall in self.data.stalls:
             spent[stall.cause] = spent.get(stall.cause, 0.0) + stall.ms
@@ -148,6 +170,7 @@ class TimeSequence(Display):
                 ax.axvspan(
                     stall.begin, stall.end, color=CAUSES[stall.cause].colour, alpha=0.13, linewidth=0, zorder=0.5
                 )
+        self._limits(next(iter(axes.values())))
         if "sequence" in axes:
             self._labels(axes["sequence"])
         label(list(axes.values())[-1], x="time in the capture [s]")
@@ -203,10 +226,30 @@ class TimeSequence(Display):
                     taken.append((middle - half, middle + half))
                     break
 
+    def _limits(self, ax: Axes) -> None:
+        """What held each transfer back: a bar along the lower edge, with its rate where there is room."""
+        first, last = ax.get_xlim()
+        em = (last - first) / (WIDTH - _LEFT - _RIGHT)
+        transform = ax.get_xaxis_transform()
+        above = 0.8 / self.panels()[0].height
+        for limit in self.data.limits:
+            colour = LIMITS[limit.limited_by]
+            ax.plot([limit.begin, limit.end], [0.008, 0.008], color=colour, linewidth=4, transform=transform,
+                    solid_capstyle="butt", zorder=6, gid=f"limit-{limit.limited_by}")  # fmt: skip
+            for text in (_limit_words(limit), limit.limited_by):
+                if width_of(text, 0.8) * em <= limit.end - limit.begin:
+                    words(ax, (limit.begin + limit.end) / 2, above, text, transform=transform, ha="center", va="bottom",
+                          size=0.8, zorder=6, bbox=_PAPER)  # fmt: skip
+                    break
+
     def _flight(self, ax: Axes) -> None:
         ax.plot(self.data.flight.seconds, self.data.flight.values, ".", color=_DATA, markersize=3)
-        top = float(max(self.data.flight.values, default=1))
-        ax.set_ylim(0, top * 1.1 or 1)
+        top = float(max(self.data.flight.values, default=1)) * 1.1
+        if self.data.room is not None:
+            _steps(ax, self.data.room, _WINDOW, 1.2, "room", dashes=(0, (5, 2)))
+            most = float(max(self.data.room.values, default=0)) * 1.1
+            top = max(top, most) if most <= 2.5 * top else top  # one far above would press the bytes flat
+        ax.set_ylim(0, top or 1)
         ax.yaxis.set_major_formatter(lambda value, _place: size(value))
         label(ax, y="in flight")
 
@@ -222,6 +265,11 @@ class TimeSequence(Display):
         ax.stairs(acknowledged, edges, color=_ACK, linewidth=1.2, linestyle=(0, (3, 1.5)))
         ax.set_ylim(0, float(max(*sent, *acknowledged, 0)) * 1.1 or 1)
         label(ax, y="Mbit/s")
+
+
+def _limit_words(limit: Limit) -> str:
+    rate = "" if limit.rate_mbit is None else f" at {limit.rate_mbit:.3g} Mbit/s"
+    return f"{limit.limited_by} ({limit.grade}){rate}"
 
 
 def _over(top: float, values: Any) -> str:

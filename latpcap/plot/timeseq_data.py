@@ -39,6 +39,17 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """What held a transfer back, while it lasted: a row of `transfers`."""
+
+    limited_by: str
+    begin: float
+    end: float
+    rate_mbit: float | None
+    grade: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A line that keeps its value until the next point."""
 
@@ -79,6 +90,9 @@ class Numbers:
     drawn: int
     total: int
     stalls: tuple[Stall, ...] = field(default=())
+    room: Line | None = None
+    """The receiver's window: how much may be in flight."""
+    limits: tuple[Limit, ...] = field(default=())
 
 
 def read(
@@ -89,6 +103,7 @@ def read(
     frames: tuple[int, int] | None,
     start_ns: int,
     mark_ms: float,
+    transfers: pa.Table | None = None,
 ) -> Numbers:
     """How do the tables of one stream become a time-sequence graph? Options as those of `TimeSequence`."""
     import numpy as np
@@ -122,10 +137,11 @@ def read(
     span = (float(seconds[shown].min()), float(seconds[shown].max()))
     fresh = data & ~repeated & ~late
     joined = _joined(seconds[fresh], seq[fresh], (seq + length)[fresh], span)
-    window = None
+    window = room = None
     if scaled and back.any():
-        edge = ack + events["window"].to_numpy().astype("int64")
-        window = _thinned(seconds[back], edge[back], span)
+        size = events["window"].to_numpy().astype("int64")
+        window = _thinned(seconds[back], (ack + size)[back], span)
+        room = _thinned(seconds[back], size[back], span)
     flying = data & events["bytes_in_flight"].is_valid().to_numpy()
     timed = back & events["ack_rtt_ms"].is_valid().to_numpy()
     duplicate = back & events["duplicate_ack"].to_numpy()
@@ -148,6 +164,8 @@ def read(
         drawn=len(joined),
         total=int(fresh.sum()),
         stalls=() if causes is None else _stalls(causes, start_ns, span, mark_ms),
+        room=room,
+        limits=() if transfers is None else _limits(transfers, sender, start_ns, span),
     )
 
 
@@ -234,6 +252,18 @@ def _rates(
         steps = np.diff(reached, prepend=reached[0])
         acknowledged = np.histogram(seconds[back], edges, weights=steps)[0]
     return edges, sent * 8 / step / 1e6, acknowledged * 8 / step / 1e6
+
+
+def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, float]) -> tuple[Limit, ...]:
+    """The transfers of this sender in the time shown."""
+    direction = "to_client" if sender == "server" else "to_server"
+    begins, ends = ((_ns(transfers[name]) - start_ns) / 1e9 for name in ("start", "end"))
+    rows = transfers.select(["direction", "limited_by", "rate_mbit", "grade"]).to_pylist()
+    return tuple(
+        Limit(row["limited_by"], max(begin, span[0]), min(end, span[1]), row["rate_mbit"], row["grade"])
+        for row, begin, end in zip(rows, begins.tolist(), ends.tolist(), strict=True)
+        if row["direction"] == direction and end > span[0] and begin < span[1]
+    )
 
 
 def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms: float) -> tuple[Stall, ...]:

@@ -397,8 +397,9 @@ class Stream(View):
         """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls.
 
         `sender` is "client" or "server" (default: who sends more bytes), `frames` a range of frame numbers, `panels`
-        some of "sequence", "flight" (bytes in flight), "rtt" and "throughput"; waits of at least `mark_ms` are marked
-        in the colour of their cause. ValueError for another word, or where that side sends no data.
+        some of "sequence", "flight" (bytes in flight, and the window), "rtt" and "throughput"; waits of at least
+        `mark_ms` are marked in the colour of their cause, transfers in that of what limits them. ValueError for
+        another word, or where that side sends no data.
         """
         from latpcap.plot.timeseq import TimeSequence
 
@@ -411,6 +412,7 @@ class Stream(View):
             panels=panels,
             mark_ms=mark_ms,
             start_ns=self._start_ns,
+            transfers=self.arrow("transfers"),
         )
 
     def __repr__(self) -> str:

@@ -53,7 +53,7 @@ def of_streams(numbers: Sequence[int]) -> Needed:
 
     theirs = Kept(None, mine)
     tables = dict.fromkeys(LINKS.values(), theirs)
-    return {"streams": Kept(None), "events": theirs, **tables, "causes": Kept(None, of_kept=True)}
+    return {"streams": Kept(None), "events": theirs, "transfers": theirs, **tables, "causes": Kept(None, of_kept=True)}
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from latpcap.options import Align, Group, Scale, Sort, Which
+    from latpcap.options import Align, Group, Scale, Sort, ThroughputGroup, Which
+    from latpcap.plot.throughput import Throughput
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
@@ -150,6 +151,17 @@ class View:
 
         tables = self.arrow("exchanges"), self.arrow("events")
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
+
+    def throughput(self, *, by: ThroughputGroup = "direction") -> Throughput:
+        """How many bytes moved when, and whose? Payload in Mbit/s over the clock, stacked, as Wireshark's I/O graph.
+
+        `by` is "direction", "server" or "stream"; beyond seven groups the rest is one. ValueError for another word, or
+        without payload.
+        """
+        from latpcap.plot.throughput import Throughput
+
+        tables = self.arrow("events"), self.arrow("streams")
+        return Throughput.from_tables(*tables, by=by, title=self.title, start_ns=self._start_ns)
 
     def to_har(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Give the requests of HTTP/1, HTTP/2 and gRPC as an HTTP Archive (HAR 1.2), and write it to `path`.
