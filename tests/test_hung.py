@@ -241,6 +241,83 @@ def test_a_reset_after_idling_says_for_how_long(pause: float, like: str | None) 
     assert ("that is like" in (why.fix or "")) == (like is not None) and (like or "") in (why.fix or "")
 
 
+def test_a_message_of_any_protocol_may_meet_the_reset_of_an_idle_connection() -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(server=("10.0.0.2", 7000)))
+    talk.open()
+    for at in (20.0, 120.0):
+        talk.client(at, b"\x07\x01ask")
+        talk.server(at + 10, b"\x07\x02told")
+        talk.client(at + 10.1)
+    talk.client(700_000.0, b"\x07\x01ask")
+    talk.server(700_008.1, flags="R")
+    why = lp.read(pcap(talk.tape)).why()
+    assert why.headline.startswith("After 699.87 s idle 1 connection to 10.0.0.2:7000 met an RST at the next request")
+
+
+@pytest.mark.parametrize("idled", [True, False])
+def test_a_reset_at_once_is_not_for_idling(idled: bool) -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(server=("10.0.0.2", 7000)))
+    talk.open()
+    talk.client(20.0, b"\x07\x01ask")
+    talk.server(30.0, b"\x07\x02told")
+    at = 90_000.0 if idled else 100.0
+    talk.client(at, b"\x07\x01ask")
+    talk.server(at + 8.1, flags="R")
+    assert ("idle_reset" in causes(pcap(talk.tape))) == idled
+
+
+@pytest.mark.parametrize(("by_client", "answered"), [(True, False), (False, False), (True, True)])
+def test_a_peer_that_answers_no_keep_alive_has_gone(by_client: bool, answered: bool) -> None:
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/a"))
+    talk.server(30.0, b"".join(answer(40)))
+    talk.client(30.1)
+    asks, other = (talk.client, talk.server) if by_client else (talk.server, talk.client)
+    own = talk.c if by_client else talk.s
+    for at in (20_000.0, 25_000.0, 30_000.0, 35_000.0):
+        asks(at, flags="A", seq=own.sent - 1)
+        if answered:
+            other(at + 8.1, flags="A")
+    asks(40_000.0, flags="RA")
+    why = lp.read(pcap(talk.tape)).why()
+    found = {f.cause for f in why.findings}
+    assert ("peer_gone" in found) == (not answered)
+    if not answered:
+        gone = "10.0.0.2:80" if by_client else "The client of 10.0.0.2:80"
+        assert why.headline.startswith(f"{gone} answers no more: 4 keep-alive probes of ")
+        assert why.headline.endswith(
+            "got nothing for 20,000 ms, after 19.97 s idle; then it closed the connection with RST."
+        )
+
+
+def test_probes_that_go_on_to_the_end_have_no_reset() -> None:
+    talk = idle(0)
+    for at in (20_000.0, 25_000.0, 30_000.0):
+        talk.client(at, flags="A", seq=talk.c.sent - 1)
+    found = causes(pcap(talk.tape))["peer_gone"]
+    assert (found.says or "").endswith("got nothing for 10,000 ms, after 19.87 s idle")
+
+
+@pytest.mark.parametrize(("size", "closed"), [(120, True), (19, False)])
+def test_a_sealed_request_that_meets_the_close_is_not_answered(size: int, closed: bool) -> None:
+    """A record as short as an alert is a client that closes, too."""
+    record = b"\x17\x03\x03" + struct.pack(">H", size) + bytes(size)
+    talk = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(server=("10.0.0.2", 443)))
+    talk.client(0.0, b"\x17\x03\x03\x01\x00" + bytes(256))
+    talk.server(9.0, b"\x17\x03\x03\x01\x00" + bytes(256))
+    talk.client(9.1)
+    talk.client(100.0, record)
+    talk.server(108.1)
+    talk.server(590.0, flags="FA")
+    found = causes(pcap(talk.tape))
+    assert ("closed_on_request" in found) == closed
+    if closed:
+        assert "instead of answering a message (frame 4), 1 of 2 requests, after 490 ms" in (
+            found["closed_on_request"].says or ""
+        )
+
+
 def test_a_reset_is_not_for_idling_where_longer_pauses_were_survived() -> None:
     tape: list[Segment] = []
     first = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(("10.0.0.1", 41_000)), tape=tape)

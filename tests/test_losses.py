@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from makepcap import Talk, answer, get, pcap, sack
 
+import latpcap as lp
 from latpcap.findings import quality
 from latpcap.limits import LIMITS
 
@@ -51,3 +53,38 @@ def test_numbers_that_never_came_by_were_lost_where_something_waited_for_them() 
     assert quality.lost(*table("between", waited_ms=1.0, client_packets=least, **told)) == unseen
     assert quality.lost(*table("between", waited_ms=1.0, client_packets=least - 1, **told)) == 1
     assert quality.lost(*table("between", waited_ms=0.0, client_packets=least, **told)) == 1
+
+
+@pytest.mark.parametrize("needless", [True, False])
+def test_an_answer_that_came_the_first_time_ended_then(needless: bool) -> None:
+    """The client held its ACK longer than the server's timer: a DSACK behind it says that the repeat was not needed."""
+    talk = Talk(server_leg=0.01, client_leg=0.1)
+    talk.open()
+    talk.client(20.0, get("/a"))
+    said = b"".join(answer(40))
+    talk.server(21.7, said)
+    talk.server(238.0, said, seq=1)
+    end = 1 + len(said)
+    talk.client(238.12)
+    if needless:
+        talk.client(238.2, options=[sack((5001, 5000 + end))])
+    cap = lp.read(pcap(talk.tape))
+    [latency] = cap.exchanges["latency_ms"]
+    assert latency == pytest.approx(1.7 if needless else 218.0, abs=0.01)
+    [frame] = cap.exchanges["response_last_frame"]
+    assert frame == (5 if needless else 6)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_who_answers_a_fin_says_nothing_of_the_path(early: bool) -> None:
+    """A box on the way may close for the server; the handshake has shown how far it is."""
+    talk = Talk(server_leg=12.5, client_leg=0.01)
+    talk.open()
+    talk.client(30.0, get("/a"))
+    talk.server(80.0, b"".join(answer(40)))
+    talk.client(80.1, flags="FA")
+    talk.server(80.15 if early else 92.6, flags="FA")
+    talk.client(93.0)
+    cap = lp.read(pcap(talk.tape))
+    [network] = cap.exchanges["network_ms"]
+    assert network == pytest.approx(12.5, abs=0.1)

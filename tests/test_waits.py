@@ -315,6 +315,29 @@ def arp(tape: Tape, ms: float, asker: str, target: str, back: bool = False) -> N
     tape.frames.append((ms, b"\xff" * 6 + b"\2\0\0\0\0\1" + b"\x08\x06" + body))
 
 
+def redirected(tape: Tape, steps: int = 3, pause: float = 0.2) -> None:
+    """Each step on a connection of its own, to the next address of the chain."""
+    now = 0.0
+    for step in range(steps + 1):
+        tape.port += 1
+        ends = Ends(("10.0.0.1", tape.port), SERVER)
+        tape.tcp(now, "S", ends, 1000)
+        tape.tcp(now + 40, "SA", ends, 5000, 1001, back=True)
+        tape.tcp(now + 40.1, "A", ends, 1001, 5001)
+        ask = b"GET /step%d HTTP/1.1\r\nHost: a\r\n\r\n" % step
+        tape.tcp(now + 40.2, "PA", ends, 1001, 5001, ask)
+        last = step == steps
+        head = b"HTTP/1.1 200 OK" if last else b"HTTP/1.1 302 Found\r\nLocation: /step%d" % (step + 1)
+        tape.tcp(now + 80.4, "A", ends, 5001, 1001 + len(ask), back=True)
+        tape.tcp(now + 80.5, "PA", ends, 5001, 1001 + len(ask), head + b"\r\nContent-Length: 0\r\n\r\n", back=True)
+        now += 80.5 + pause
+
+
+def redirected_once(tape: Tape) -> None:
+    redirected(tape, steps=1)
+    tape.talk(1000.0, rtt=40.0)
+
+
 def late_neighbour(tape: Tape) -> None:
     for at in (0.0, 1020.0, 2040.0):
         arp(tape, at, "10.0.0.1", "10.0.0.2")
@@ -363,13 +386,13 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "address_dead": dead_address, "family_refused": refused_family, "address_refused": refused_address,
     "syn_old_stamp": old_stamps, "syn_challenged": challenged, "syn_ecn": ecn_dropped, "syn_queue_full": full_queue,
     "syn_other_address": translated, "data_other_address": moved, "greeting_late": late_greeting, "in_turn": one_by_one,
-    "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel,
+    "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel, "redirects": redirected,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
     "family_refused": refused_at_once, "syn_old_stamp": any_stamps, "syn_challenged": lost_syn, "syn_ecn": ecn_lost,
     "syn_queue_full": lost_syn, "greeting_late": prompt_greeting, "in_turn": with_pauses,
-    "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel,
+    "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel, "redirects": redirected_once,
 }  # fmt: skip
 
 
@@ -448,3 +471,41 @@ def test_requests_behind_the_first_are_actions_of_their_own() -> None:
 def test_no_capture_has_no_actions() -> None:
     cap = lp.read(Tape().bytes())
     assert not len(cap.actions) and not len(cap.waits)
+
+
+@pytest.mark.parametrize(("stamp", "rejected"), [(7000, True), (9999, False)])
+def test_a_syn_seen_before_and_behind_a_nat_is_one(stamp: int, rejected: bool) -> None:
+    """The client rejects the answer of an address that it did not ask; an own connection from that port is another."""
+    tape = Tape()
+    ends, behind = Ends(("10.0.0.1", 40_001), SERVER), Ends(("10.0.0.1", 40_001), ("10.0.5.5", 80))
+    tape.tcp(0.0, "S", ends, 1000, stamp=7000)
+    tape.tcp(0.2, "S", behind, 1000, stamp=stamp)
+    tape.tcp(0.4, "SA", behind, 5000, 1001, back=True, stamp=1)
+    tape.tcp(0.5, "R", behind, 1001)
+    why = lp.read(tape.bytes()).why()
+    assert ("syn_other_address" in {f.sentence for f in why.findings}) == rejected
+    assert ("10.0.5.5:80, and never came about" in why.headline) == rejected
+
+
+def test_a_late_set_up_without_data_is_no_idling() -> None:
+    tape = Tape()
+    ends = Ends(("10.0.0.1", 40_001), SERVER)
+    for at in (0.0, 1000.0, 3000.0):
+        tape.tcp(at, "S", ends, 1000)
+    tape.tcp(3000.4, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(3000.5, "A", ends, 1001, 5001)
+    why = lp.read(tape.bytes()).why()
+    assert why.headline.startswith("10.0.0.2:80: 1 connection took 3,000 ms longer to be set up: a SYN or SYN-ACK")
+    assert "accept queue" in (why.fix or "") and why.to_dict()["scene"] != "idle"
+
+
+def test_a_handshake_alone_says_how_far_the_server_is() -> None:
+    tape = Tape()
+    ends = Ends(("10.0.0.1", 40_001), SERVER)
+    tape.tcp(0.0, "S", ends, 1000)
+    tape.tcp(280.0, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(280.1, "A", ends, 1001, 5001)
+    tape.tcp(281.0, "FA", ends, 1001, 5001)
+    headline = lp.read(tape.bytes()).why().headline
+    assert "the path's round trip was 280 ms in their handshakes" in headline
+    assert headline.endswith("1 closed by the client's FIN.")

@@ -157,6 +157,8 @@ class Overall(Head, total=False):
     events: list[Finding]
     verdict: str
     silent: dict[str, int]
+    ends: dict[str, int]
+    shook: tuple[float, float] | None
     skipped: list[Skipped]
     pings: int
     dns: Lookups | None

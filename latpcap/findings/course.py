@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
-from latpcap.findings.segments import Segments
+from latpcap.findings.segments import PROBES, PROBES_MS, Segments
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -89,6 +89,22 @@ class Course:
         both = np.sort(np.concatenate([self.fins, self.resets]))
         mine = both[(self.client[both] == client) & (both > after)]
         return int(mine[0]) if len(mine) else None
+
+    def probes(self) -> tuple[bool, int, int] | None:
+        """Keep-alive probes without an answer at the end of the stream: whether the client's, how many, and the place
+        of the first; None where there are none.
+        """
+        import numpy as np
+
+        last = bool(self.client[-1])
+        other = np.flatnonzero(self.client != last)
+        if not len(other) or (other[-1] in self.fins) or (other[-1] in self.resets):
+            return None
+        mine = np.arange(int(other[-1]) + 1, len(self.time))
+        probes = mine[(self.len[mine] <= 1) & ~np.isin(mine, self.resets) & ~np.isin(mine, self.fins)]
+        far = probes[np.diff(self.time[probes], prepend=self.time[other[-1]]) >= PROBES_MS * 1e6]
+        quiet = len(far) >= PROBES and (self.len[mine] <= 1).all() and len(np.unique(self.ack[mine])) == 1
+        return (last, len(far), int(far[0])) if quiet and not self.unacked(last) else None
 
     def silence_before(self, place: int) -> int:
         """For how many ns was nothing said on this stream before this packet? Keep-alive probes count as nothing."""

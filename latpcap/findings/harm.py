@@ -74,7 +74,12 @@ def made(found: Finding) -> Finding:
 def leading(d: Overall) -> Finding | None:
     """The finding that did more harm than what is said of the requests without it; None where there is none."""
     lead = worst(d["events"])
-    if lead is None or d["scene"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
+    if d["scene"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
+        return None
+    if lead is None and d["verdict"] == "no_exchanges":
+        set_up = [e for e in d["events"] if e.kind == "setup"]
+        return max(set_up, key=lambda e: e.total_ms or 0.0, default=None)
+    if lead is None:
         return None
     of_rest = _of_rest(d)
     if lead.kind == "transfer" and not of_rest.never:

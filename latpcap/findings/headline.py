@@ -27,10 +27,11 @@ def of(d: Overall) -> str:
     found = harm.headline(d)
     if found is not None:
         says = found.says or ""
-        flood = found.cause == "syn_flood"
-        return words.sentence(words.say("of_server", server=_server(found), text=says) if flood else says)
+        nameless = found.cause == "syn_flood" or found.kind == "setup"
+        return words.sentence(words.say("of_server", server=_server(found), text=says) if nameless else says)
     if d["scene_says"]:
-        return words.sentence(d["scene_says"])
+        ends = _ends(d) if d["scene"] == "one_direction" and d["verdict"] == "no_exchanges" else ""
+        return words.sentence(words.joined([d["scene_says"], ends]))
     return nothing_judged(d) if d["verdict"] == "no_exchanges" else of_requests(d)
 
 
@@ -51,10 +52,17 @@ def nothing_judged(d: Overall) -> str:
         return words.say("capture_empty")
     if not d["streams"]:
         return words.say("capture_no_tcp")
-    parts = words.joined(words.say(f"silent_{far}", n=d["silent"][far]) for far in SILENT if d["silent"].get(far))
+    far = [words.say(f"silent_{far}", n=d["silent"][far]) for far in SILENT if d["silent"].get(far)]
+    trip = words.say("shook", trip_ms=d["shook"]) if d["shook"] is not None else ""
+    parts = words.joined([*far, trip, _ends(d)])
     if d["scope"] is None:
         return words.say("none_answered", parts=parts)
     return words.say("none_answered_on", parts=parts, stream=d["scope"])
+
+
+def _ends(d: Overall) -> str:
+    """How connections without an exchange ended, in words."""
+    return words.joined(words.say(f"ended_{word}", n=n) for word, n in d["ends"].items())
 
 
 def of_requests(d: Overall) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
@@ -202,6 +202,33 @@ def _ended_idle(
         return None  # nothing shows that the server was there
     waited = (max(held.last, course.end, anew) - held.first) / MS
     return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": waited}
+
+
+def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Case, Finding]]:
+    """Connections whose other side answers no keep-alive probe any more; by server and side."""
+    groups: dict[tuple[str, int, bool], list[tuple[Case, dict[str, Any]]]] = defaultdict(list)
+    for case in cases:
+        course = courses.get(case.stream)
+        found = None if course is None else course.probes()
+        if course is not None and found is not None:
+            client, probes, first = found
+            values: dict[str, Any] = {
+                "repeats": probes, "span_ms": (course.end - int(course.time[first])) / MS,
+                "idle_ms": course.silence_before(first) / MS, "frame": int(course.frame[first]),
+                "until": words.say("probed_reset" if course.reset_by(client) else "probed_on"),
+            }  # fmt: skip
+            groups[case.server, case.port, client].append((case, values))
+    findings = []
+    for (server, port, client), several in groups.items():
+        _, values = max(several, key=lambda one: one[1]["span_ms"])
+        name, peer = endpoint(server, port), words.say("client_of", server=endpoint(server, port))
+        who = {"asker": peer, "asked": name} if client else {"asker": name, "asked": peer}
+        cases_ = [case for case, _ in several]
+        made = _finding("peer_gone", "peer_gone", {**values, **who, "n": len(several)}, cases_, "network", "probable",
+                        values["span_ms"])  # fmt: skip
+        made = replace(made, worst_frames=(values["frame"],))
+        findings += [(case, made) for case in cases_]
+    return findings
 
 
 def _timer(idle_ms: float, *, exact: bool) -> str:

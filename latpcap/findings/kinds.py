@@ -38,7 +38,7 @@ def of(tables: Mapping[str, pa.Table], events: Sequence[Finding], *, alone: bool
     found = next(_scan(tables["streams"]), None)
     if found is not None or not alone:
         return found
-    for search in (_icmp(tables), _happened(events), _quiet(tables)):
+    for search in (_icmp(tables), _happened(events), _quiet(tables, events)):
         found = next(search, None)
         if found is not None:
             return found
@@ -140,7 +140,11 @@ def _happened(events: Sequence[Finding]) -> Iterator[tuple[str, str]]:
             yield cause, say("elsewhere_too", text=text, n=more) if more else text
 
 
-def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
+WAITED = ("setup", "wait", "silence")
+"""Kinds of findings that say what somebody waited for: then connections without data were no idle ones."""
+
+
+def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Iterator[tuple[str, str]]:
     """Connections on which nothing was asked and answered: of what kind?"""
     streams = tables["streams"]
     if not streams.num_rows:
@@ -162,7 +166,7 @@ def _quiet(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
                 say(f"dead_window_{side}", server=name, frame=frame, wait_ms=waited, again=again),
             )
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
-    if not data.any():
+    if not data.any() and not any(e.kind in WAITED for e in happened):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
         if seconds >= show.IDLE_S:
             yield "idle", say("idle", n=streams.num_rows, seconds=seconds)

@@ -40,6 +40,8 @@ GREETING_MS = 300.0
 ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
 """An answer from elsewhere belongs to the last SYN for so long, a segment from elsewhere to a connection that went
 quiet for so long: a SYN's first timer (RFC 6298 2.1), and some repeats of a segment."""
+FORWARDED_NS = 50_000_000
+"""A packet that is translated leaves the host again within this."""
 STAMPS = 1 << 32
 """TCP's time stamps wrap here: RFC 7323 5.5."""
 FEW, ENOUGH = 2, 3
@@ -105,13 +107,13 @@ def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Ta
 
     rows = all_of.rows
     first = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
-    if not len(first):
-        return []
     from_ = {}
     for at in first.tolist():
         number = int(rows["stream"][at])
         ends = all_of.ends(number)
         from_[ends.client, ends.client_port] = (ends, int(rows["time"][at]), int(rows["frame"][at]))
+    for one, ends in _rejected(opened, all_of):
+        from_.setdefault((ends.client, ends.client_port), (ends, one.answered or 0, one.answer_frame or 0))
     cases = []
     for one, ends in opened:
         answer = from_.get((ends.client, ends.client_port))
@@ -120,6 +122,30 @@ def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Ta
         if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
             waited = (ends.end - one.syns[0]) / MS
             cases.append(Case("syn_other_address", one, ends, waited, (answer[0], answer[2])))
+    return cases
+
+
+def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
+    """Connections from a port with an unanswered SYN, whose SYN-ACK the client answered with RST: where the capture has
+    both copies, before and behind the NAT, the client's kernel knows only the first address.
+    """
+    import numpy as np
+
+    unanswered = {(ends.client, ends.client_port): one for one, ends in opened if one.answered is None}
+    closed, words = arrays.codes(all_of.streams, "closed_by")
+    reset = closed == (words.index("client_rst") if "client_rst" in words else -2)
+    which = np.flatnonzero(reset & (all_of.code & CARRIES == 0) & (all_of.answers > 0))
+    ports = {port for _, port in unanswered}
+    rows = [at for at in which[:MOST].tolist() if int(all_of.client_port[at]) in ports]
+    cases = []
+    for other in begun(all_of.rows, all_of.number[rows]) if rows else []:
+        ends = all_of.ends(other.stream)
+        one = unanswered.get((ends.client, ends.client_port))
+        # the same SYN: its time stamp, and a moment later
+        if one is None or not other.answered or one.stamps[0] != other.stamps[0]:
+            continue
+        if 0 <= other.syns[0] - one.syns[0] <= FORWARDED_NS:
+            cases.append((other, ends))
     return cases
 
 

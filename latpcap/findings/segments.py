@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "tsval", "retransmission", "zero_window",
-    "ack_hold_ms", "release_frame",
+    "ack_hold_ms", "release_frame", "time_delta_ms",
 )  # fmt: skip
 SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
 COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
 """What tells how a connection came to its end."""
+PROBES, PROBES_MS = 3, 500.0
+"""So many packets without data, each so long after the one before on its stream, may be keep-alive probes."""
 STUCK_REPEATS = 3
 """So many repeats of the same bytes are more than a loss: the timer has fired again and again."""
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
@@ -77,6 +79,7 @@ class Segments:
         self._last: dict[str, Array] = {}
         self._repeats: list[tuple[Array, ...]] = []
         self._stuck: Array = _none()
+        self._probed: list[Array] = []
         self._shut: list[Array] = []
         self.opens = Opens()
         """How connections began."""
@@ -132,6 +135,15 @@ class Segments:
         found = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
         return np.unique(np.concatenate(found))
 
+    def probed(self) -> Array:
+        """The streams on which one side may have probed whether the other one is there, PROBES times and more."""
+        import numpy as np
+
+        if not self._probed:
+            return _none()
+        key, often = np.unique(np.concatenate(self._probed), return_counts=True)
+        return np.unique(key[often >= PROBES] >> 1)
+
     def _stuck_now(self) -> Array:
         import numpy as np
 
@@ -146,6 +158,8 @@ class Segments:
 
     def add(self, events: pa.Table) -> None:
         """Takes what matters of the next events."""
+        import numpy as np
+
         if not events.num_rows:
             return
         columns = {name: arrays.numbers(events, name) for name in COLUMNS if name != "flags"}
@@ -153,6 +167,10 @@ class Segments:
         self._take_held(columns)
         self._take_silences(columns)
         self._take_repeats(columns)
+        apart = np.nan_to_num(columns["time_delta_ms"].astype(float)) >= PROBES_MS
+        rows = np.flatnonzero(apart & (columns["len"] <= 1))
+        if len(rows):
+            self._probed.append(columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows])
         zero = columns["zero_window"].astype(bool)
         if zero.any():
             self._shut.append(arrays.distinct(columns["stream"][zero]))

@@ -37,6 +37,8 @@ ASKED_FIRST = ("http", "tls")
 """In these the server says nothing before it is asked."""
 ALL_ANSWERED = ("http", "http2", "grpc")
 """In these no request goes without an answer, not even the last one."""
+SAYS_MORE = 64
+"""A record of TLS with so many bytes says more than that its sender closes (RFC 8446 6.1), or HTTP/2's good-bye."""
 TALK, ANSWERS = "websocket", 3
 """In this both sides may speak when they like: that messages ask for answers is seen by so many that got one."""
 ENDS = ("server", "server_port", "client")
@@ -83,7 +85,8 @@ def _explained(
     if events is None:
         return [], set(), set(), set(), set()
     numbers = arrays.numbers(streams, "stream")
-    standing = [n for n in events.stuck().tolist() if n not in {case.stream for case in cases}]
+    waiting = {case.stream for case in cases}
+    standing = [n for n in np.union1d(events.stuck(), events.probed()).tolist() if n not in waiting]
     ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
     more = [
         hung.Case(number, client, server, port, 0, 0.0, "")
@@ -103,6 +106,7 @@ def _explained(
     rules: list[Callable[[list[hung.Case]], list[tuple[hung.Case, Finding]]]] = [
         lambda left: hung.path_mtu(left, courses, told),
         lambda left: hung.after_idling(left, courses, idled, later, asked_of),
+        lambda left: hung.dead(left, courses),
         lambda left: hung.half_way(left, courses, lambda n: facts[n][4] == "at_server", asked_of),
     ]
     for rule in rules:
@@ -170,20 +174,25 @@ def _unanswered(
         still = _is(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
         which = asked & ~polls(rows)  # a poll that is meant to wait may wait
-        which &= answers[mine] & incomplete & (arrays.codes(rows, "method")[0] >= 0)
-        half = which & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
+        which &= answers[mine] & incomplete
+        nameless = arrays.codes(rows, "method")[0] < 0
+        half = which & ~nameless & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
         half &= ~_is(rows, "protocol", TALK)
         which &= ~_is(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
         which &= ~lost[mine] & silent & ~_is(rows, "cut_by", "gap")
-        never = waited >= LIMITS["stuck_ms"]
-        instead = shut[mine] & _is(rows, "cut_by", "fin", "rst") & _is(rows, "protocol", *ALL_ANSWERED) & ~never
-        which &= never | instead
+        never = (waited >= LIMITS["stuck_ms"]) & ~nameless
+        met = shut[mine] & _is(rows, "cut_by", "fin", "rst") & ~never
+        sealed = nameless & _is(rows, "protocol", "tls") & (arrays.numbers(rows, "request_bytes") >= SAYS_MORE)
+        instead = met & (_is(rows, "protocol", *ALL_ANSWERED) | sealed)
+        # what else met an RST: a connection that had idled may be the reason
+        idled = met & ~instead & _is(rows, "cut_by", "rst")
+        which &= never | instead | idled
         which |= half
         if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
             which &= ~(_is(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
-        hung_up.append(instead[which])
+        hung_up.append(np.where(idled, 2, instead)[which])
         begun.append(half[which])
     rows, waited, instead, halves = (np.concatenate(parts) for parts in (found, long, hung_up, begun))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
@@ -192,8 +201,8 @@ def _unanswered(
     each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
     cases = [
         _Case(
-            stream, client, server, port, frame, wait, called(method, target), number, half=half,
-            cause="" if half else "closed_on_request" if closes else "unanswered_request",
+            stream, client, server, port, frame, wait, called(method, target) or words.say("nameless"), number,
+            half=half, cause="" if half or closes > 1 else "closed_on_request" if closes else "unanswered_request",
         )
         for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each
     ]  # fmt: skip
@@ -295,6 +304,8 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: i
         "repeats": worst.repeats, "wait_ms": worst.waited_ms,
         "wait": words.say("wait" if worst.waited_ms < MOST_MS else "wait_hour", wait_ms=worst.waited_ms),
     }  # fmt: skip
+    late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]
+    values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if late else ""
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"
     clients, sure = {c.client for c in cases}, cause == "closed_on_request"

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
+from latpcap.findings import traffic
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import SETUP, endpoint
+from latpcap.findings.traffic import REDIRECTS
 from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ RUN = 16
 """So many requests one after the other are a loop over rows, not a page's few steps."""
 CONNECTS = 3
 """So many connections with one request each are a habit."""
+REDIRECTED, FOLLOWED_MS = 2, 50.0
+"""So many redirects in a row are more than one to HTTPS; programs follow them at once."""
 WINDOW = 0.5
 """A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
 SURE = 0.9
@@ -55,6 +59,7 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     of = _Of(streams, place)
     found_ = _certificates(of, rows, hello, took, path)
     found_ += _each(of, rows, hello, asked & ~hello, took)
+    found_ += _redirects(of, rows, asked & ~hello, took)
     return found_ + _in_turn(of, rows, asked & ~hello, took, path)
 
 
@@ -66,6 +71,8 @@ class _Of:
         self.number = arrays.numbers(streams, "stream")
         self.server, self.servers = arrays.codes(streams, "server")
         self.port = arrays.numbers(streams, "server_port")
+        self.client, _ = arrays.codes(streams, "client")
+        self.start = arrays.numbers(streams, "start")
         self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
 
     def groups(self, places: Array) -> dict[tuple[str, int], Array]:
@@ -158,9 +165,45 @@ def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) ->
     return made_
 
 
+def _redirects(of: _Of, rows: pa.Table, asked: Array, took: Array) -> list[Finding]:
+    """Redirects that a client follows at once, several in a row, each with its request and maybe its connection."""
+    import numpy as np
+
+    away = asked & np.isin(arrays.numbers(rows, "status").astype(float), REDIRECTS)
+    if away.sum() < REDIRECTED:
+        return []
+    at = np.flatnonzero(asked)
+    start, end = arrays.numbers(rows, "start"), arrays.numbers(rows, "end")
+    opens = arrays.numbers(rows, "index") == 0
+    begin = np.where(opens, np.minimum(of.start[of.place], start), start)
+    at = at[np.lexsort((begin[at], of.client[of.place[at]]))]
+    # each to the one that its client begins next, on any connection
+    pause = (begin[at[1:]] - end[at[:-1]]) / 1e6
+    follows = away[at[:-1]] & (of.client[of.place[at[1:]]] == of.client[of.place[at[:-1]]])
+    follows &= (pause >= 0) & (pause <= FOLLOWED_MS) & (np.nan_to_num(of.rtt[of.place[at[:-1]]]) >= LEAST_TRIP_MS)
+    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
+    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a >= REDIRECTED]
+    made_ = []
+    firsts = of.place[at[np.array([a for a, _ in runs], np.int64)]]
+    for server, mine in of.groups(firsts).items():
+        chains = [runs[run] for run in mine.tolist()]
+        here = np.concatenate([at[a:b] for a, b in chains])
+        spent = np.concatenate([begin[at[a + 1 : b + 1]] - begin[at[a:b]] for a, b in chains]) / 1e6
+        a, b = max(chains, key=lambda chain: begin[at[chain[1]]] - begin[at[chain[0]]])
+        if spent.sum() < LEAST_MS:
+            continue
+        [named] = rows.select(["method", "target"]).slice(int(at[a]), 1).to_pylist()
+        extra = {
+            "run": b - a, "whole_ms": float(begin[at[b]] - begin[at[a]]) / 1e6, "connects": int(opens[at[a:b]].sum()),
+            "name": traffic.called(named["method"], named["target"]),
+        }  # fmt: skip
+        made_.append(_row("redirects", "server", "path", server, of, rows, here, spent, len(here), took, extra))
+    return made_
+
+
 def _row(
     sentence: str, owner: str, harm: Harmful, server: tuple[str, int], of: _Of, rows: pa.Table, here: Array,
-    waited: Array, many: int, took: Array, extra: Mapping[str, float] | None = None,
+    waited: Array, many: int, took: Array, extra: Mapping[str, float | str] | None = None,
 ) -> Finding:  # fmt: skip
     worst = int(waited.argmax())
     row, ordered = int(here[worst]), sorted(waited.tolist())

@@ -286,7 +286,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     data["dns"] = lookups.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
-        data["silent"] = _silent(streams)
+        data["silent"], data["shook"], data["ends"] = _silent(streams), _shook(streams), _ends(streams)
         bare = not streams.num_rows and data["filter"] is None
         data["skipped"] = _skipped(tables["issues"]) if bare else []
         data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
@@ -420,6 +420,23 @@ def _silent(streams: pa.Table) -> dict[str, int]:
     unanswered = (code & SYN != 0) & (answers == 0) & ~data
     counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+
+
+def _shook(streams: pa.Table) -> tuple[float, float] | None:
+    """The shortest and the longest round trip of the handshakes; None where none is as long as a slow request."""
+    import numpy as np
+
+    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)
+    trips = trips[~np.isnan(trips)]
+    if not len(trips) or trips.max() < show.SLOW_OTHER_MS:
+        return None
+    return float(trips.min()), float(trips.max())
+
+
+def _ends(streams: pa.Table) -> dict[str, int]:
+    """Who closed connections first, and how: how many, by word."""
+    closed, by = arrays.codes(streams, "closed_by")
+    return {word: n for code, word in enumerate(by) if (n := int((closed == code).sum()))}
 
 
 def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:

@@ -101,7 +101,7 @@ class Exchanges:
     WORDS = ("protocol", "kind", "method", "target", "status_text", "cut_by")
     NUMBERS = ("stream", "index", "request_first_frame")
     TIMES = ("start", "end", "request_end")
-    INCOMPLETE = ("request_last_frame", "pieces")
+    INCOMPLETE = ("request_last_frame", "pieces", "request_bytes")
     """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""

@@ -180,6 +180,17 @@ SENTENCES = {
         "(net.ipv4.tcp_keepalive_time, SO_KEEPALIVE): the idle time-out on the way is {least}at most "
         "{idle_ms:s}{timer}; TCP_USER_TIMEOUT ends the wait for a dead connection."
     ),
+    "peer_gone": (
+        "{asked} answers no more: {repeats} keep-alive probes of {asker} got nothing for {span_ms}, after {idle_ms:s} "
+        "idle{until}"
+    ),
+    "peer_gone.fix": (
+        "Find what ended the other side without a word (a host that crashed or lost its network, a NAT or firewall "
+        "that forgot the connection); shorter keep-alives (TCP_KEEPIDLE, TCP_KEEPINTVL) notice it sooner."
+    ),
+    "probed_reset": "; then it closed the connection with RST",
+    "probed_on": "",
+    "client_of": "the client of {server}",
     # what an alert asks for
     "alert_trust": (
         "The client does not trust the server's certificate: give the client that CA, or let the server send its "
@@ -288,6 +299,11 @@ SENTENCES = {
     "transfer_would": "; with {needed} up to the {burst} at which its segments follow each other",
     "transfer_or_pacing": "a rate limit",
     "transfer_or_receiver_window": "the receive window",
+    "ended_client_fin": "{n} closed by the client's FIN",
+    "ended_client_rst": "{n} closed by the client's RST",
+    "ended_server_fin": "{n} closed by the server's FIN",
+    "ended_server_rst": "{n} closed by the server's RST",
+    "shook": "the path's round trip was {trip_ms} in their handshakes",
     "one_error": "{server} answers with an error: {status}",
     # parts of these
     "clients": "its clients",
@@ -428,6 +444,11 @@ SENTENCES = {
         "several round trips of {trip_ms} where a kept connection takes one"
     ),
     "tls_each.fix": "Reuse connections (keep-alive, a pool, HTTP/2) on the client, or resume TLS sessions.",
+    "redirects": (
+        "{server}: {run} redirects in a row came before the answer to {name}: they took {whole_ms}, {connects} of them "
+        "on {connects:a new connection|new connections}, a round trip of {trip_ms} for each request and each connection"
+    ),
+    "redirects.fix": "Link to the last address, or redirect there in one step; keep connections open meanwhile.",
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
         "{whole_ms}, nearly all of it the path"
@@ -477,9 +498,9 @@ SENTENCES = {
     # the headline of a capture without an answered request
     "capture_empty": "The capture is empty: it has no frame.",
     "capture_no_tcp": "No TCP stream: nothing that latpcap could judge.",
-    "none_answered": "No complete request and answer, so nothing was slow or fast; connections: {parts}.",
+    "none_answered": "No complete request and answer, so there is no latency to judge; connections: {parts}.",
     "none_answered_on": (
-        "No complete request and answer on tcp.stream {stream}, so nothing was slow or fast; connections: {parts}."
+        "No complete request and answer on tcp.stream {stream}, so there is no latency to judge; connections: {parts}."
     ),
     "silent_unanswered": "{n} without an answer to the SYN",
     "silent_without_data": "{n} without any data",
@@ -807,14 +828,16 @@ SENTENCES = {
         "{server} never answered {n} of {of} {of:request|requests}; the longest wait is {wait}, for {name} (frame "
         "{frame:d})"
     ),
-    "closed_instead": "{server} closed the connection instead of answering {name} (frame {frame:d})",
+    "closed_instead": "{server} closed the connection instead of answering {name} (frame {frame:d}){after}",
     "closed_instead_one": (
-        "{server} closed the connection instead of answering {name} (frame {frame:d}), 1 of {of} requests"
+        "{server} closed the connection instead of answering {name} (frame {frame:d}), 1 of {of} requests{after}"
     ),
     "closed_instead_some": (
         "{server} closed the connection instead of answering {n} of {of} {of:request|requests}, one of them {name} "
-        "(frame {frame:d})"
+        "(frame {frame:d}){after}"
     ),
+    "closed_after": ", after {wait_ms}",
+    "nameless": "a message",
     "wait": "{wait_ms}",
     "wait_hour": "more than an hour",
     "silent_peer_server": (

@@ -164,7 +164,7 @@ def a_server_that_is_gone() -> bytes:
     return in_time(tape)
 
 
-@says("on tcp.stream 0, so nothing was slow or fast; connections: 1 without any data.", stream=0)
+@says("on tcp.stream 0, so there is no latency to judge; connections: 1 without any data.", stream=0)
 def one_stream_without_data() -> bytes:
     talk = Talk()
     talk.open()
@@ -240,3 +240,16 @@ def refused_mostly_by_one() -> bytes:
 @says("  also      4 connections refused (of 2 servers)")
 def refused_by_two_alike() -> bytes:
     return refused_beside_requests([3, 3, 4, 4])
+
+
+@says("closed the connection instead of answering a message (frame 4), 1 of 2 requests, after 490 ms")
+def a_close_behind_a_sealed_request() -> bytes:
+    record = b"\x17\x03\x03" + (256).to_bytes(2, "big") + bytes(256)
+    talk = Talk(server_leg=8.0, client_leg=0.01, ends=Ends(server=("10.0.0.2", 443)))
+    talk.client(0.0, record)
+    talk.server(9.0, record)
+    talk.client(9.1)
+    talk.client(100.0, record)
+    talk.server(108.1)
+    talk.server(590.0, flags="FA")
+    return pcap(talk.tape)

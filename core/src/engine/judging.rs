@@ -1,10 +1,12 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
 use super::Analysis;
+use crate::base::Side;
 use crate::capture::Sink;
 use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
+use crate::judge::limits::AWAY_NS;
 use crate::judge::{self, Context, Paths, Row};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
@@ -57,15 +59,13 @@ impl Analysis {
         self.senders
             .judge(&self.streams.context.pools, &self.streams.pairs, last);
         if self.streams.context.pools.hosts.have_relay() {
-            for exchange in pending.iter_mut().filter(|exchange| exchange.before.is_some()) {
-                self.begin_before(exchange);
+            for exchange in &mut pending {
+                self.settled_anew(exchange);
             }
             self.settle_nested(pending, last);
         } else {
             for mut exchange in pending {
-                if exchange.before.is_some() {
-                    self.begin_before(&mut exchange);
-                }
+                self.settled_anew(&mut exchange);
                 let paths = self.paths(&exchange);
                 self.partition(&exchange, &paths);
                 self.streams.context.done(exchange);
@@ -73,6 +73,24 @@ impl Analysis {
         }
         if self.streams.context.pools.are_crowded() {
             self.let_go();
+        }
+    }
+
+    /// What became known of this exchange since it ended: which repeats were not needed, and when it was requested.
+    #[inline]
+    fn settled_anew(&self, exchange: &mut Exchange) {
+        let needless = &self.streams.context.needless;
+        // near the client's host a first copy that passed has come; farther away it may have been late
+        let near = || {
+            self.paths(exchange)
+                .known(Side::Client)
+                .is_some_and(|rtt| rtt < AWAY_NS.get())
+        };
+        if !needless.is_empty() && near() {
+            exchange.ends_with_first(needless);
+        }
+        if exchange.before.is_some() {
+            self.begin_before(exchange);
         }
     }
 

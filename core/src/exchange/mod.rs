@@ -12,6 +12,7 @@ mod transfers;
 
 use std::collections::VecDeque;
 
+use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use crate::base::{At, Side};
@@ -38,7 +39,7 @@ const MAX_SPARE_STEPS: usize = 64;
 pub struct Message {
     pub first: At,
     pub last: At,
-    /// Of a request: when its end passed for the first time.
+    /// When its end passed for the first time.
     whole: At,
     pub bytes: u64,
     pub complete: bool,
@@ -409,6 +410,19 @@ impl Exchange {
         let mut plain = true;
         self.pieces(|piece| plain &= !piece.step.depends());
         plain
+    }
+
+    /// The copy that the answer ended with was not needed: it had come the first time.
+    #[cold]
+    pub fn ends_with_first(&mut self, needless: &AHashSet<u64>) {
+        if let Some(answer) = self
+            .response
+            .as_mut()
+            .filter(|answer| needless.contains(&answer.last.frame))
+            && (answer.first.frame..answer.last.frame).contains(&answer.whole.frame)
+        {
+            answer.last = answer.whole;
+        }
     }
 
     pub fn end(&self) -> At {

@@ -376,6 +376,9 @@ impl Tracker {
         let next = assembler.next().unwrap_or(BIAS as u64);
         let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         self.messages.close(side, at, how, &mut hearing);
+        if let (Side::Server, Some(bytes)) = (side, self.messages.asking()) {
+            self.pairing.asked_so_far(bytes);
+        }
         self.pairing.close(side, how, context);
         if how != Close::Fin {
             let stream = self.pairing.stream;

@@ -24,15 +24,15 @@ pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &Piece
     cutter.cut(piece.end, named);
 }
 
-/// A segment that left after the ACK of the one full segment in flight. Where a timeout had left a congestion window
-/// of one segment, it waited for that ACK, and what the ACK took beyond the path its receiver held it. Any other
-/// sender of Linux has a window of two and more, and lets small segments go behind full ones (tcp_minshall_check):
-/// then a late ACK held nobody up.
+/// A segment that left after the ACK of the one full segment in flight. Where its sender has room for one (`alone`: a
+/// timeout left such a congestion window, or each left with the ACK of the one before), it waited for that ACK, and what
+/// the ACK took beyond the path its receiver held it. Any other sender of Linux has a window of two and more, and lets
+/// small segments go behind full ones (tcp_minshall_check): then a late ACK held nobody up.
 pub(super) fn lone(
     cutter: &mut Cutter<'_>,
     ack: At,
     acked: At,
-    collapsed: bool,
+    alone: bool,
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
@@ -42,7 +42,7 @@ pub(super) fn lone(
     let program = named.cause == think(side);
     let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
-    if held && collapsed {
+    if held && alone {
         let rule = Rule::CwndDelayedAck;
         let grounds = Grounds::probable(Because::WindowOfOne, think(side));
         let waits = row(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);

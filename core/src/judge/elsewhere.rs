@@ -42,7 +42,10 @@ pub(super) fn turn(
     paths: &Paths,
 ) {
     let waits = judged.and_then(|judged| judged.waits_elsewhere);
-    let Some((usual, tick)) = waits.filter(|_| piece.sender == Side::Server) else {
+    let near = paths
+        .behind(Side::Server, piece.step.to.time_ns - since.time_ns)
+        .is_none();
+    let Some((usual, tick)) = waits.filter(|_| piece.sender == Side::Server && near) else {
         return program::turn(cutter, since, acked, piece, paths);
     };
     let to = piece.step.to.time_ns;

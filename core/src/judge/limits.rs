@@ -420,6 +420,14 @@ limits! {
 
     /// The lowest retransmission timeout less a tick.
     RTO_NS: i64 = 190_000_000, "ns", "TCP_RTO_MIN";
+    /// Time stamps that count four milliseconds each.
+    FOURS_NS: i64 = 4_000_000, "ns", "CONFIG_HZ=250 before Linux 4.13";
+    /// And ten.
+    TENS_NS: i64 = 10_000_000, "ns", "CONFIG_HZ=100 before Linux 4.13";
+    /// The first timer of a connection without a sample of its round trip, before 2011, less a tick.
+    INITIAL_RTO_NS: i64 = 2_900_000_000, "ns", "RFC 2988 2.1: 3 s";
+    /// And with a coarse tick.
+    INITIAL_RTO_MOST_NS: i64 = 3_300_000_000, "ns", "RFC 2988 2.1: 3 s";
     /// A tail loss probe waits at most this and two round trips, and fires a few ticks late.
     PROBE_NS: i64 = 215_000_000, "ns", "tcp_schedule_loss_probe, TCP_RTO_MIN";
     /// A tail loss probe's least wait beyond the round trip.
@@ -428,6 +436,9 @@ limits! {
     MOST_PROBE_NS: i64 = 1_000_000_000, "ns", "TCP_TIMEOUT_INIT";
     /// What a program may take before the segment that the probe repeats.
     LATE_NS: i64 = 40_000_000, "ns", "chosen";
+    /// So many full segments in a row that leave with the ACK of the one before, none in flight beside it, may be luck: one
+    /// more shows a sender with room for one.
+    LOCKSTEP: u8 = 2, "count", "chosen: the third wait alike";
     /// So many duplicate ACKs call for a repeat.
     DUPLICATES: u32 = 3, "count", "RFC 5681 3.2";
     /// A hole that closes within this of its showing was reordering, where nothing else tells; longer on long paths.

@@ -278,11 +278,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             let ruling = sender(candidate.pool).map(|j| known.ruling(j, piece.sender, candidate));
             nagle::in_turn(cutter, *since, candidate, ruling, piece, paths);
         }
-        Wait::LoneClocked {
-            ack,
-            acked,
-            collapsed,
-        } => cwnd::lone(cutter, *ack, *acked, *collapsed, piece, paths),
+        Wait::LoneClocked { ack, acked, alone } => cwnd::lone(cutter, *ack, *acked, *alone, piece, paths),
         Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
         Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),

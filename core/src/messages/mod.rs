@@ -313,6 +313,11 @@ impl Messages {
         MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
+    /// The length so far of the client's message that has no end yet.
+    pub fn asking(&self) -> Option<u64> {
+        self.open.asking()
+    }
+
     /// `side` sends no more. A RST or the capture's end closes both sides: call it for each.
     pub fn close(&mut self, side: Side, at: At, how: Close, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {

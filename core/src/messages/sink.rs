@@ -36,6 +36,11 @@ struct Message {
 }
 
 impl Open {
+    /// Of the client's message that has no end yet.
+    pub(super) fn asking(&self) -> Option<u64> {
+        self.client.open.then_some(self.client.bytes)
+    }
+
     /// A message has begun that no note covers yet.
     pub(super) fn waits(&self) -> bool {
         self.marks != [None; 2]

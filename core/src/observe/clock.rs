@@ -2,8 +2,8 @@
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
 use crate::judge::limits::{
-    BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_RUN, CLOCK_WINDOW_NS, FINE_CLOCK, GRAIN_NS, MOST_LATE_NS,
-    NOISE_NS, OTHER_SHARE, RARE, RATED_NS, TICK_NS,
+    BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_RUN, CLOCK_WINDOW_NS, FINE_CLOCK, FOURS_NS, GRAIN_NS,
+    MOST_LATE_NS, NOISE_NS, OTHER_SHARE, RARE, RATED_NS, TENS_NS, TICK_NS,
 };
 
 /// Later than any offset.
@@ -96,6 +96,21 @@ impl Clock {
         })
     }
 
+    /// Whether it has counted as many ticks of 4 or 10 ms as have passed.
+    fn fits_coarse(&self, time_ns: i64, tsval: u32) -> bool {
+        self.base.is_some_and(|(since, first)| {
+            let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
+            let elapsed = time_ns.wrapping_sub(since);
+            [FOURS_NS, TENS_NS].into_iter().any(|tick| {
+                let tick = tick.get();
+                let off = elapsed
+                    .saturating_sub(ticks.saturating_mul(tick))
+                    .saturating_abs();
+                off <= tick + NOISE_NS.get()
+            })
+        })
+    }
+
     /// Whether the path may have made the larger part of the gap before a segment: by its sender's clock it left with the
     /// one before it (which has the time stamp `before`), or passed that much later than at best.
     pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
@@ -159,11 +174,13 @@ impl Clock {
         let queue = i64::from(late) >= GRAIN_NS.get()
             && self.running <= CLOCK_RUN.get()
             && self.counts_ms(time_ns, tsval);
-        let sure = self.seen >= CLOCK_ENOUGH.get() && (rare || queue);
+        let slower = self.may_be_slower(time_ns, tsval);
+        let coarse = slower && self.fits_coarse(time_ns, tsval);
+        let sure = self.seen >= CLOCK_ENOUGH.get() && (rare || queue) && !coarse;
         let held = if sure { late - TICK_NS as u32 } else { 0 };
         let may = match held {
             _ if self.is_other(time_ns, tsval) => 0,
-            0 if self.may_be_slower(time_ns, tsval) => u32::MAX,
+            0 if slower => u32::MAX,
             _ => late,
         };
         (may, held)
@@ -290,6 +307,27 @@ mod tests {
             slow.believed(30 * MS, 900 * MS, 600),
             (30_000_000, 0),
             "not believed in a pause"
+        );
+    }
+
+    /// Three ticks of four milliseconds are the time that passed, and no queue.
+    #[test]
+    fn a_clock_that_may_be_slower_proves_no_queue() {
+        let held = |rate: u32, tsval: u32| {
+            let mut clock = began();
+            for n in 1..=20 {
+                clock.late(i64::from(n) * 4 * MS, n * rate);
+            }
+            let late = clock.late(92 * MS, tsval);
+            clock.believed(late, 92 * MS, tsval).1
+        };
+        assert_eq!(held(1, 23), 0, "it counts four milliseconds each");
+        assert!(held(4, 80) > 0, "and this one each millisecond");
+        let mut queue = Clock { seen: 8, ..began() };
+        let late = queue.late(250 * MS, 20);
+        assert!(
+            queue.believed(late, 250 * MS, 20).1 > 0,
+            "no tick fits: the path's queue"
         );
     }
 

@@ -148,11 +148,11 @@ pub enum Wait {
         acked: At,
     },
     /// The same, where that ACK was pure and of one full segment, the only one in flight: its receiver may hold that
-    /// back (RFC 1122 4.2.3.2). `collapsed`: a timeout had left the sender a congestion window of one segment.
+    /// back (RFC 1122 4.2.3.2). `alone`: its sender has room for one segment in flight, after a timeout or always.
     LoneClocked {
         ack: At,
         acked: At,
-        collapsed: bool,
+        alone: bool,
     },
     /// Did not fit into the peer's window before the packet `opened`.
     Window {

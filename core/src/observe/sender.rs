@@ -108,6 +108,9 @@ pub struct Sender {
     beyond_hole: Option<At>,
     /// A timeout left one segment of congestion window, and no two have been in flight since.
     collapsed: bool,
+    /// So many full segments in a row left with the ACK of the one before, and no two have been in flight since: its
+    /// sender has room for one (small embedded stacks).
+    lockstep: u8,
     answered: Option<At>,
     /// This side's first packet without data that acknowledged all of the peer's.
     own_ack: Option<At>,
@@ -331,7 +334,9 @@ impl Sender {
             self.pacer.sent(d, gap, self.sent);
         }
         self.edge_freed = None;
-        self.collapsed &= self.una >= d.start;
+        if self.una < d.start {
+            (self.collapsed, self.lockstep) = (false, 0);
+        }
         if d.small {
             let bytes = (d.end - d.start) as u32;
             self.small = Some(Small {

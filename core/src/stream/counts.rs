@@ -6,7 +6,7 @@ use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
-use crate::judge::limits::{ACK_AT_ONCE, SMALLEST_MSS, USUAL_MSS};
+use crate::judge::limits::{ACK_AT_ONCE, ANSWERED_FOR, SMALLEST_MSS, USUAL_MSS};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
@@ -222,9 +222,11 @@ pub(super) fn sample_rtt(
     } else {
         server_rtt
     };
-    let best = rtt.map_or(sample, |rtt| rtt.min(sample));
+    // so much sooner than anything else a FIN was answered by what stands in between
+    let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(ANSWERED_FOR.get()) >= rtt);
+    let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
     *rtt = Some(best);
-    if let (Some(pairs), Some(pair)) = (pairs, stream.tracking.pair()) {
+    if let (Some(pairs), Some(pair), true) = (pairs, stream.tracking.pair(), counts) {
         let by_program = segment.len > 0 || segment.has(FIN);
         pairs.add_at(pair, side.index(), at.time_ns, sample, by_program);
     }

@@ -80,7 +80,7 @@ fn every_wait_fills_its_time_exactly() {
             Wait::LoneClocked {
                 ack: a,
                 acked: b,
-                collapsed: third > 0,
+                alone: third > 0,
             },
             Wait::Window { opened: a },
             Wait::repair(how, None, None, third > 0),

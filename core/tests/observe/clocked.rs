@@ -67,7 +67,7 @@ fn window_and_zero_window() {
     play.ack(970_000, 6001);
     assert!(matches!(
         play.send(970_010, 6001, MSS),
-        Wait::LoneClocked { collapsed: false, .. }
+        Wait::LoneClocked { alone: false, .. }
     ));
 }
 
@@ -91,11 +91,37 @@ fn data_far_beyond_all_room_are_none() {
     }
 }
 
+/// Each full segment leaves with the ACK of the one before: the third shows a sender with room for one. Two in flight end
+/// that, and so does a program that writes later than the ACK.
+#[test]
+fn a_sender_with_room_for_one_segment_is_known_by_its_third_wait() {
+    let alone = |wait: Wait| matches!(wait, Wait::LoneClocked { alone: true, .. });
+    let play = |late: i64, two: bool| {
+        let mut play = Play::new();
+        play.asked(0);
+        play.send(1_000, 1, MSS);
+        let mut found = Vec::new();
+        for step in 0..4 {
+            let (at, next) = (1_000 + 200_000 * (step + 1), 1 + MSS * (step + 1));
+            play.ack(at, next);
+            found.push(alone(play.send(at + late, next, MSS)));
+            if two && step == 2 {
+                play.send(at + late + 1, next + MSS, MSS);
+                play.ack(at + 100_000, next + MSS);
+            }
+        }
+        found
+    };
+    assert_eq!(play(20, false), [false, false, true, true]);
+    assert_eq!(play(30_000, false), [false; 4], "its program wrote later");
+    assert!(!*play(20, true).last().unwrap());
+}
+
 /// A sender whose timer ran out has a window of one segment, until two are in flight again.
 #[test]
 fn the_ack_of_the_one_full_segment_in_flight_is_told_from_others() {
     let lone = |wait: Wait| match wait {
-        Wait::LoneClocked { collapsed, .. } => Some(collapsed),
+        Wait::LoneClocked { alone, .. } => Some(alone),
         Wait::Clocked { .. } => None,
         other => panic!("{other:?}"),
     };

@@ -101,6 +101,7 @@ impl Pairing {
             let arrived = |copy: &&Repeat| arrival.is_some_and(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
+                response.whole = response.last;
                 response.last = copy;
             }
         }

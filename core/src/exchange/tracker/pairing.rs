@@ -439,6 +439,14 @@ impl Pairing {
         }
     }
 
+    /// The newest request has no end, and will not be answered: its length so far.
+    #[cold]
+    pub(super) fn asked_so_far(&mut self, bytes: u64) {
+        if let Some(e) = self.asking().filter(|e| e.key.is_none()) {
+            e.request.bytes = bytes;
+        }
+    }
+
     /// A side sends no more; after the server's end, what is still open will not be answered.
     pub(super) fn close(&mut self, side: Side, how: Close, context: &mut Context) {
         if side == Side::Server {

@@ -6,8 +6,8 @@ use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::judge::limits::{
     AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, DELACK_LEAST_NS, EVEN_GAPS, GRAIN_NS,
-    HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS, PACE,
-    PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
+    HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS, LOCKSTEP, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS,
+    PACE, PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -118,7 +118,14 @@ impl Sender {
         {
             return wait;
         }
-        if turn.is_none() && even && self.even >= EVEN_GAPS.get() {
+        let in_step = turn.is_none() && gap > BURST_NS.get() && self.leaves_with_lone(from, d);
+        self.lockstep = if in_step {
+            self.lockstep.saturating_add(1)
+        } else {
+            self.lockstep
+        };
+        let lockstep = in_step && self.lockstep > LOCKSTEP.get();
+        if turn.is_none() && even && self.even >= EVEN_GAPS.get() && !lockstep {
             return Wait::Spaced;
         }
         if turn.is_none() && gap > GRAIN_NS.get() && self.held_by_path(d, gap) {
@@ -148,7 +155,10 @@ impl Sender {
             && gap > BURST_NS.get()
         {
             let (ack, acked) = (a.ack, a.acked);
-            if d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get() && self.keeps_pace(d, gap) {
+            if !lockstep
+                && d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get()
+                && self.keeps_pace(d, gap)
+            {
                 return Wait::Spaced;
             }
             // of a small one it would be Nagle's
@@ -161,7 +171,7 @@ impl Sender {
                 Wait::LoneClocked {
                     ack,
                     acked,
-                    collapsed: self.collapsed,
+                    alone: self.collapsed || lockstep,
                 }
             } else {
                 Wait::Clocked { ack, acked }
@@ -322,6 +332,16 @@ impl Sender {
             && d.end - d.start < i64::from(d.mss)
             && since >= RTO_NS.get()
             && self.una >= d.start
+    }
+
+    /// It left with the ACK of the one full segment that was in flight.
+    #[inline(always)]
+    fn leaves_with_lone(&self, from: At, d: &Data) -> bool {
+        self.advanced.is_some_and(|a| {
+            let release = d.at.time_ns - a.ack.time_ns;
+            let prompt = (d.own_rtt_ns / 2..=d.own_rtt_ns + PROMPT_NS.get()).contains(&release);
+            a.lone && self.last_full && a.bytes <= d.mss && a.ack.frame > from.frame && prompt
+        })
     }
 
     /// By its sender's clock this segment followed the one before it in less than half the time.

@@ -4,7 +4,8 @@
 use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
 use crate::judge::limits::{
-    ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, LATE_NS, MOST_LATE_NS, NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
+    ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, INITIAL_RTO_MOST_NS, INITIAL_RTO_NS, LATE_NS, MOST_LATE_NS,
+    NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
 };
 use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
@@ -167,13 +168,17 @@ impl Sender {
         };
         let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
-        let how = if !called && !self.repeated && d.end >= next && gap < 2 * d.rtt_ns + PROBE_NS.get() {
-            Repair::TailProbe
-        } else if silent {
-            Repair::Timeout
-        } else {
-            Repair::Fast
-        };
+        // a probe waits two round trips, and is no connection's first timer
+        let first_timer = (INITIAL_RTO_NS.get()..INITIAL_RTO_MOST_NS.get()).contains(&gap);
+        let probes = !first_timer && (gap < RTO_NS.get() || gap >= d.rtt_ns * 3 / 2);
+        let how =
+            if !called && !self.repeated && d.end >= next && probes && gap < 2 * d.rtt_ns + PROBE_NS.get() {
+                Repair::TailProbe
+            } else if silent {
+                Repair::Timeout
+            } else {
+                Repair::Fast
+            };
         self.repeated = true;
         let resent = self.resent.get_or_insert_default();
         if resent.len() >= RESENT {

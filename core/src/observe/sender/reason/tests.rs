@@ -380,7 +380,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
             last_full,
             ..advanced(4, 49 * MS, bytes, lone_ack)
         };
-        matches!(lone(state, 0), Wait::LoneClocked { collapsed: false, .. })
+        matches!(lone(state, 0), Wait::LoneClocked { alone: false, .. })
     };
     let mss = MSS as u32;
     assert!(held(mss, true, true) && !held(mss + 1, true, true));
@@ -391,7 +391,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     };
     assert!(matches!(
         lone(collapsed, 0),
-        Wait::LoneClocked { collapsed: true, .. }
+        Wait::LoneClocked { alone: true, .. }
     ));
     // a first copy that never passed the capture
     let again = |lone_ack, missing| repaired(&lone(advanced(4, 49 * MS, mss, lone_ack), missing));

@@ -98,6 +98,28 @@ fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
     );
     assert_eq!(again(sent(), 235 * MS - 1), Some(Repair::TailProbe));
     assert_eq!(again(sent(), 235 * MS), Some(Repair::Timeout));
+    // a long path's probe is none of the first timer, which is 3 s, nor sooner than the path allows
+    let far = |time_ns, rtt_ns| {
+        let repeat = Data {
+            rtt_ns,
+            ..data(time_ns, 0, 100)
+        };
+        match sent().data(&repeat, Some(0), None) {
+            Outcome::Forward(Step {
+                wait: Wait::Repair(repaired),
+                ..
+            }) => Some(repaired.how),
+            _ => None,
+        }
+    };
+    let second = 1_000 * MS;
+    assert_eq!(far(3 * second, 3 * second / 2), Some(Repair::Timeout));
+    assert_eq!(
+        far(3 * second - 101 * MS, 3 * second / 2),
+        Some(Repair::TailProbe)
+    );
+    assert_eq!(far(second, second), Some(Repair::Timeout), "one round trip");
+    assert_eq!(far(second, second / 2), Some(Repair::TailProbe));
     let mut more = sent();
     more.data(&data(0, 100, 200), Some(0), None);
     assert_eq!(again(more, 200 * MS), Some(Repair::Timeout), "no tail");
