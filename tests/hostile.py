@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -20,8 +22,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from unittest import mock
+from xml.etree import ElementTree
 
+import pyarrow.parquet as pq
 from packers import PACKERS
 
 import latpcap as lp
@@ -315,6 +320,81 @@ def commands(rng: random.Random) -> None:
         assert code in (0, 1, 2, 3), (words, code, text)
         assert "this is a bug" not in text and "out of range" not in text, (words, text)
         assert code in (0, 1) or text.count("\n") == 1, (words, text)
+        if not code:
+            out.flush()
+            said_out = out.buffer.getvalue()  # type: ignore[attr-defined]
+            made = [path for path in folder().rglob("*") if path.is_file() and path not in paths.values()]
+            whole("-", said_out, words)
+            for path in made:
+                whole("".join(path.suffixes[-1:]), path.read_bytes(), words)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What nobody may write on a terminal or a page: controls, separators of lines, marks that turn text round."""
+_SCRIPT = re.compile(rb"<script", re.IGNORECASE)
+
+
+def whole(kind: str, data: bytes, words: str) -> None:
+    """An output is what its name says, can be read again, and writes nothing of its own on a terminal."""
+    if kind in ("-", ".txt", ".csv"):
+        text = data.decode()
+        if words.startswith("follow"):  # what was sent keeps its ends of lines
+            text = text.replace("\r\n", "\n")
+        found = _CONTROL.search(text)
+        assert found is None, (words, found)
+    elif kind in (".har", ".json"):
+        json.loads(data)
+    elif kind == ".svg":
+        names = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(data).iter()}
+        assert not names & {"script", "foreignObject", "image"}, (words, names)
+    elif kind == ".html":
+        assert len(_SCRIPT.findall(data)) == 1 and not _CONTROL.search(data.decode()), words
+    elif kind == ".png":
+        assert data.startswith(b"\x89PNG") and data.endswith(b"IEND\xaeB\x60\x82"), words
+    elif kind in (".pcap", ".gz", ".pcapng"):
+        again = lp.read(gzip.decompress(data) if kind == ".gz" else data)
+        assert not again.damage, (words, again.damage)
+    elif kind == ".parquet":
+        pq.read_table(io.BytesIO(data))
+
+
+@cache
+def tools() -> Any:
+    """The MCP server's tools, without its client."""
+    from latpcap.cli import mcp
+
+    return mcp.server([folder()])
+
+
+def agents(rng: random.Random) -> None:
+    """A tool's answer about a changed capture is one that an agent can read, or an error of some length."""
+    try:
+        import anyio
+        from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+
+        from latpcap.cli.mcp import MOST_CHARACTERS
+
+        serves = tools()
+    except ModuleNotFoundError:
+        return
+    table = rng.choice(["exchanges", "events", "findings", "causes", "waits", "actions", "streams", "issues"])
+    name, given = rng.choice([
+        ("why", {}), ("why", {"numbers": True}), ("why", {"stream": 0, "exchange": 0}), ("why", {"filter": "tcp"}),
+        ("tables", {"table": table, "top": rng.choice((1, 500, -1, 10**9))}), ("flow", {}), ("follow", {"stream": 0}),
+        ("tables", {"table": table, "sort": rng.choice(("latency_ms", "start", "no"))}), ("captures", {}),
+        ("why", {"display_filter": "frame matches \"(a+)+b\""}),
+    ])  # fmt: skip
+    with files(**{"a.pcap": changed(rng.choice(captures()), rng)}):
+        file = {} if name == "captures" else {"file": rng.choice(("a.pcap", "a.pcap", "a.pcap", "../x", "/etc/passwd"))}
+        try:
+            found = anyio.run(lambda: serves.call_tool(name, {**file, **given}))
+            text = "".join(getattr(one, "text", "") for one in found.content)
+        except UnexpectedToolError:
+            raise
+        except ToolError as problem:
+            text = str(problem)
+        assert len(text) <= MOST_CHARACTERS + 100 and "Traceback" not in text, (name, given)
+        assert "root:" not in text
 
 
 TARGETS: dict[str, Round] = {
@@ -327,6 +407,7 @@ TARGETS: dict[str, Round] = {
     "beside": beside,
     "keys": keys,
     "commands": commands,
+    "agents": agents,
 }
 
 

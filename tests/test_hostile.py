@@ -25,9 +25,10 @@ def test_texts_and_packed_files(target: str) -> None:
         hostile.one(target, seed)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_commands(seed: int) -> None:
-    hostile.one("commands", seed)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("target", ["commands", "agents"])
+def test_outputs(target: str, seed: int) -> None:
+    hostile.one(target, seed)
 
 
 def test_what_is_changed_differs_and_is_the_same_again() -> None:
