@@ -5,8 +5,9 @@ folder `latpcap` in it has no core unless the install was an editable one.
 import os
 import random
 import secrets
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,16 @@ def rng() -> random.Random:
     seed = int(os.environ.get("LATPCAP_SEED") or secrets.randbits(32))
     sys.stdout.write(f"LATPCAP_SEED={seed}\n")
     return random.Random(seed)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows what a program printed that failed: its error alone names the command and the exit code."""
+    report = yield
+    problem = call.excinfo.value if call.excinfo else None
+    if isinstance(problem, (subprocess.CalledProcessError, subprocess.TimeoutExpired)):
+        for name in ("stdout", "stderr"):
+            printed = getattr(problem, name) or b""
+            text = printed.decode(errors="replace") if isinstance(printed, bytes) else printed
+            report.sections.append((f"{name} of the program", text))
+    return report

@@ -339,7 +339,7 @@ def whole(kind: str, data: bytes, words: str) -> None:
     if kind in ("-", ".txt", ".csv"):
         text = data.decode()
         if words.startswith("follow"):  # what was sent keeps its ends of lines
-            text = text.replace("\r\n", "\n")
+            text = text.replace("\r", "")
         found = _CONTROL.search(text)
         assert found is None, (words, found)
     elif kind in (".har", ".json"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -192,3 +193,15 @@ def test_a_mutant_is_one_change(tmp_path: Path) -> None:
     assert found[2, "Add to Sub"] == "return x - 1 if x < 3 and (not x) else 0"
     assert found[2, "not left out"] == "return x + 1 if x < 3 and x else 0"
     assert (1, "2 to 3") in found and len(found) == 9
+
+
+def test_a_program_that_fails_shows_what_it_printed(tmp_path: Path) -> None:
+    fails = "import sys; print('so far'); sys.exit('a reason')"
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys\n"
+        f"def test_it(): subprocess.run([sys.executable, '-c', {fails!r}], check=True, capture_output=True)\n"
+    )
+    words = ["-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=here, check=False)
+    assert done.returncode == 1 and "so far" in done.stdout and "a reason" in done.stdout
