@@ -16,7 +16,6 @@ WORKS = {
 
 
 @variants(
-    at_once={"work": "parts"},
     once={"work": "parts", "free": 1},
     decoy_grows={"work": "growing"},
     decoy_at_times={"work": "rare"},

@@ -6,7 +6,6 @@
 //! server address and port, direction and client address is collected here.
 
 mod hosts;
-mod relay;
 pub mod rtt;
 mod starts;
 
@@ -17,7 +16,6 @@ use ahash::AHashMap;
 use crate::base::Side;
 use crate::observe::{Candidate, Early};
 pub use hosts::Hosts;
-use relay::Relay;
 pub use starts::Starts;
 
 /// Candidates, and segments that left early, remembered per pool; later ones are only counted.
@@ -51,8 +49,6 @@ pub struct Gap {
     pub bytes: u32,
     pub stream: u32,
     pub arrived: Option<bool>,
-    /// By its sender's clock, in ticks: small segment to freed segment.
-    pub ticks: Option<i32>,
     pub timer: bool,
     /// The capture lacks the ACK; time stamps say when it left.
     pub unseen: bool,
@@ -60,8 +56,6 @@ pub struct Gap {
     pub after_end: bool,
     /// The small segment was its message's first.
     pub first: bool,
-    /// A connection with another server brought its sender such a segment while it waited.
-    pub relayed: bool,
     /// By its sender's clock the freed segment passed so much later than at best, if that tells.
     pub lateness: Option<u32>,
     /// That clock was seen to count every millisecond.
@@ -81,24 +75,12 @@ impl Gap {
             bytes: c.freed_bytes,
             stream,
             arrived: c.arrived,
-            ticks: c.ticks,
             timer: c.ack_pure && !c.ack_fin,
             unseen: c.unseen,
             after_end: c.after_end,
             first: c.first,
-            relayed: false,
             lateness: c.lateness,
             fine: c.fine,
-        }
-    }
-}
-
-impl Key {
-    /// Who sends, and to whom.
-    fn ends(&self) -> (IpAddr, IpAddr) {
-        match self.sender {
-            Side::Server => (self.server, self.client),
-            Side::Client => (self.client, self.server),
         }
     }
 }
@@ -129,8 +111,6 @@ pub struct Pools {
     /// What is remembered in all pools, and what ever was.
     kept: usize,
     added: u64,
-    /// What was brought to each host, by the `Side` that sent it.
-    relays: AHashMap<(IpAddr, Side), Relay>,
     pub hosts: Hosts,
 }
 
@@ -232,32 +212,12 @@ impl Pools {
         self.remember(id, |pool, room| room && pool.starts.add_timed(waited, end));
     }
 
-    /// Whether a connection with another server brought this candidate's sender such a segment while it waited.
-    fn is_relayed(&mut self, c: &Candidate) -> bool {
-        let Some(Pool { key, .. }) = self.pools.get(c.pool as usize) else {
-            return false;
-        };
-        let (from, to) = key.ends();
-        if self.relays.len() < MAX_POOLS || self.relays.contains_key(&(to, key.sender)) {
-            let relay = self.relays.entry((to, key.sender)).or_default();
-            relay.passed(c.pool, c.freed.time_ns);
-        }
-        let relay = self.relays.get(&(from, key.sender));
-        let brought = relay.and_then(|relay| relay.since(c.pool, c.small.time_ns));
-        let other = brought.and_then(|id| self.pools.get(id as usize));
-        other.is_some_and(|other| (other.key.server, other.key.server_port) != (key.server, key.server_port))
-    }
-
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
-        let gap = Gap {
-            relayed: self.is_relayed(c),
-            ..Gap::of(stream, c)
-        };
         self.remember(c.pool, |pool, room| {
             let room = room && pool.gaps.len() < KEPT;
             if room {
-                pool.gaps.push(gap);
+                pool.gaps.push(Gap::of(stream, c));
             } else {
                 pool.more += 1;
             }

@@ -5,7 +5,6 @@
 //! queue or a program.
 
 mod answers;
-mod course;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -35,7 +34,6 @@ pub struct Rtt {
     /// The newest handshakes, in nanoseconds.
     shaken: Vec<u32>,
     shakes: usize,
-    course: course::Course,
 }
 
 /// In 31 bits, for more than two seconds are no jitter; the last one says that a program answered, not a kernel.
@@ -78,29 +76,8 @@ impl Rtt {
         self.count += 1;
     }
 
-    /// The same, of an answer at this time.
-    #[inline(always)]
-    pub fn add_at(&mut self, at: i64, sample: i64, by_program: bool) {
-        self.add(sample, by_program);
-        // neither a program's time nor a held ACK's is the path's
-        if !by_program && (0..DELACK_LEAST_NS.get()).contains(&(sample - self.min.unwrap_or(sample))) {
-            self.course.add(at, sample);
-        }
-    }
-
     pub fn min(&self) -> Option<i64> {
         self.min
-    }
-
-    /// What the path usually takes, by the kernels that answered: what something always takes is no wavering.
-    pub fn usual(&self) -> Option<i64> {
-        self.course.usual()
-    }
-
-    /// How much more than usual the path took between these times at least.
-    pub fn more(&self, from: i64, until: i64, usual: i64) -> i64 {
-        let took = self.course.around(from, until);
-        took.map_or(0, |took| (took - usual).max(0))
     }
 
     /// The way to the host itself, where something nearer on the path may acknowledge for it (a NAT of a virtual machine, an
@@ -199,7 +176,7 @@ impl Rtt {
 }
 
 /// The ninety-fifth of a hundred that came so much later than at best, in any order.
-pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
+fn now_and_then(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
     let place = (late.len() * LATE_PERCENT.get() / 100).min(most);
     picked(&mut late, place).unwrap_or(0)
@@ -425,14 +402,6 @@ impl Pairs {
     pub fn add(&mut self, id: u32, side: usize, sample: i64, by_program: bool) {
         if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
             rtt.add(sample, by_program);
-        }
-    }
-
-    /// The same, of an answer at this time.
-    #[inline(always)]
-    pub fn add_at(&mut self, id: u32, side: usize, at: i64, sample: i64, by_program: bool) {
-        if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
-            rtt.add_at(at, sample, by_program);
         }
     }
 

@@ -26,11 +26,6 @@ pub const HELD_ELSEWHERE_NS: Band<i64> = Band {
     least: HELD_ELSEWHERE_LEAST_NS,
     most: HELD_ELSEWHERE_MOST_NS,
 };
-/// The time between two batches of a line that gathers packets.
-pub const BATCH_NS: Band<i64> = Band {
-    least: BATCH_LEAST_NS,
-    most: BATCH_MOST_NS,
-};
 /// A cork's timer.
 pub const CORK_NS: Band<i64> = Band {
     least: CORK_LEAST_NS,
@@ -172,25 +167,11 @@ limits! {
     /// Of the round trip to a sender, this part may be the path's wavering when a segment is held against it: one in so many.
     WAVER_PART: i64 = 4, "parts", "measured: on wavering paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program";
 
-    /// The batches of a line that gathers packets are at least so far apart.
-    BATCH_LEAST_NS: i64 = 2_000_000, "ns", "chosen: what comes sooner is prompt (PROMPT_NS)";
-    /// And at most.
-    BATCH_MOST_NS: i64 = 12_000_000, "ns", "chosen: held ACKs that end within a tick of 4 ms lie anywhere in no longer ones";
-    /// Packets that pass further apart tell nothing of such batches.
-    BATCH_APART_NS: i64 = 100_000_000, "ns", "chosen: a held ACK and a long round trip";
-    /// One in so many releases takes another number of batches than most, and fewer left between two batches.
-    BATCH_PARTS: usize = 3, "parts", "chosen: a program's pauses of one length take one number";
-    /// What is sent as a batch comes is sent so soon, by its sender's clock.
-    BATCH_SENT_NS: i64 = 2_000_000, "ns", "two ticks of a clock of 1 ms";
-
     /// A program's pauses are so many times as even as the ACKs before them, seen behind a path.
     STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs";
 
     /// A SYN/ACK that takes so many times as long as the soonest ACK, and HOST_NS longer, is another host's.
     ANSWERED_FOR: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
-    /// For so much time one value says what the path took, in captures that are not long.
-    FINEST_NS: i64 = 65_536_000, "ns", "chosen: a path's wavering lasts longer, a hold and a round trip fit in";
-
     // held ACKs
 
     /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms less a tick, others longer.
@@ -243,8 +224,6 @@ limits! {
     REFUTED: u64 = 3, "count", "chosen";
     /// Refutations above this share refute, whatever else is seen.
     REFUTED_SHARE: f64 = 0.10, "share", "measured: lab";
-    /// Refutations up to this share are accidents.
-    ACCIDENT_SHARE: f64 = 0.02, "share", "measured: lab";
     /// Refutations up to one in so many of the held ACKs are accidents.
     ACCIDENT_PARTS: u64 = 50, "parts", "measured: lab";
     /// A sender follows the ACKs from this slope on, and pauses by itself below.
@@ -282,10 +261,6 @@ limits! {
     /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on; and
     /// so many show how they differ.
     OWN_CONTROLS: usize = 3, "count", "chosen";
-    /// One place in a message, behind its first segment or behind a later one, is its own control group from so many pauses on.
-    PLACE_CONTROLS: usize = 3, "count", "chosen";
-    /// Where a program pauses, one in so many of its writes may follow at once: the end of a message does.
-    PLACE_PARTS: usize = 3, "parts", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Beside its sender, most of what an ACK freed leaves within so many times what three of four of its kernel's handshakes take.
@@ -300,8 +275,6 @@ limits! {
     UNWOKEN_NS: i64 = 15_000, "ns", "measured: sooner were a third to nine of ten where a kernel sent them, and none of 220 of three relays";
     /// Where one in so many of those that left soon left before a program could, a kernel sent them.
     UNWOKEN_PARTS: usize = 4, "parts", "measured: as the one before";
-    /// Of the held ACKs one in so many has to be followed at once.
-    FOLLOWED: usize = 3, "parts", "chosen";
     /// So many held ACKs make a stall proven where the control group is clean, beside the sender: luck would be
     /// (KERNEL_NS / hold)^held.
     HELD_AT_HOST: usize = 3, "count", "chosen";
@@ -325,8 +298,6 @@ limits! {
     SLOPE_LEAST: usize = 5, "count", "chosen";
     /// Timers of many connections that end on one tick are handled one after the other, within this time.
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
-    /// What such ACKs free follows each other, frame by frame, within so many times the time between the ACKs.
-    AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
     /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no part of the tick is tried.
     FITS: f64 = 0.7, "share", "chosen";
     /// Above this the tick that was tried is theirs.

@@ -108,9 +108,6 @@ impl Judged {
         if self.may_be_pause(gap) {
             return probable(Because::ControlUnclear);
         }
-        if self.is_relay() {
-            return probable(Because::Relayed);
-        }
         if c.ack_pure && !c.ack_fin && self.is_hold(hold) {
             return match self.held(gap, hold, late, sender) {
                 Ok(held) => held,
@@ -125,10 +122,6 @@ impl Judged {
             } else {
                 proven(Because::GoesWithoutAck)
             };
-        }
-        // a release much later than the wait is long was no release
-        if late > ((wait + release) / 2).max(AT_HOST_NS.get()) {
-            return probable(Because::LateAfterAck);
         }
         Ruling::Waited {
             freed: match (c.ack_fin, c.ack_pure) {
@@ -151,10 +144,10 @@ impl Judged {
 
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
     fn held(&self, gap: &Gap, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
-        let (stream, first, waited) = (gap.stream, gap.first, gap.wait + gap.release);
+        let (stream, waited) = (gap.stream, gap.wait + gap.release);
         let said = self.says_of_last(gap);
-        let (program, likely) = self.program_took(said, first, waited);
-        let sure = self.proves(stream, first, said);
+        let (program, likely) = program_took(said, waited);
+        let sure = self.proves(stream, said);
         let because = match said {
             // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
@@ -185,16 +178,6 @@ impl Judged {
         })
     }
 
-    /// How much of so long a wait its program took at most, and about.
-    fn program_took(&self, said: Control, first: bool, waited: i64) -> (i64, i64) {
-        match said {
-            Control::Shorter { most, .. } if self.places.is_at_once(first) => (most, 0),
-            Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
-            Control::Explains { likely } => (waited, likely),
-            Control::Nothing | Control::Unclear => (0, 0),
-        }
-    }
-
     /// A segment that left a moment after the ACK, later than a kernel at leisure sends: a busy one's. Its sender is one that
     /// waits for ACKs, nothing of its connection went without, and where nothing was held its program took less. A program
     /// would have to end its pause in that very moment.
@@ -203,8 +186,7 @@ impl Judged {
         let busy = self.verdict == Verdict::Proven
             && self.sender_rtt < AT_HOST_NS.get()
             && late <= SOON_NS.get().min(waited / 2)
-            && self.controls.follows_alone(gap.stream)
-            && !self.is_relay();
+            && self.controls.follows_alone(gap.stream);
         let said = self.says_of_last(gap);
         if !busy || !c.ack_pure || c.ack_fin || matches!(said, Control::Explains { .. } | Control::Unclear) {
             return None;
@@ -214,7 +196,7 @@ impl Judged {
             let freed = Freed::ByAck;
             return Some(Ruling::Waited { freed, grounds });
         }
-        let (program, likely) = self.program_took(said, c.first, waited);
+        let (program, likely) = program_took(said, waited);
         Some(Ruling::Held {
             hold,
             grounds,
@@ -228,7 +210,7 @@ impl Judged {
         let said = self.says_of_last(gap);
         let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
         match said {
-            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, gap.first, said) => {
+            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, said) => {
                 Ruling::Held {
                     hold,
                     grounds: Grounds::proven(Because::ControlShorter),
@@ -250,6 +232,15 @@ impl Judged {
             Because::FewWaits
         };
         Grounds::probable(because, think(sender))
+    }
+}
+
+/// How much of so long a wait its program took at most, and about.
+fn program_took(said: Control, waited: i64) -> (i64, i64) {
+    match said {
+        Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
+        Control::Explains { likely } => (waited, likely),
+        Control::Nothing | Control::Unclear => (0, 0),
     }
 }
 

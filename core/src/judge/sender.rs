@@ -1,14 +1,11 @@
 //! What all evidence on one sender says: does Nagle's algorithm hold it up, does it refute that, does its program pause?
 //! A pool of evidence and the path's round trips in, one `Judged` out.
 
-mod batches;
 mod controls;
 mod holds;
 mod kernel;
-mod places;
 mod prompt;
 mod spread;
-mod together;
 mod wait;
 
 use crate::base::Side;
@@ -16,14 +13,12 @@ use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
 use super::limits::{
-    ACCIDENT_SHARE, AT_HOST_NS, CORK_ROUND_NS, FOLLOWS_SLOPE, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, REFUTED,
-    REFUTED_SHARE, SOON_NS, WAVER_PART,
+    AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, REFUTED, REFUTED_SHARE, SOON_NS,
+    WAVER_PART,
 };
 use super::{Change, change, cork, elsewhere};
-use batches::Batches;
 pub use controls::Control;
 use controls::Controls;
-use places::Places;
 pub use spread::Tick;
 pub(super) use spread::lattice;
 use spread::{at_share, slope};
@@ -67,29 +62,19 @@ pub struct Judged {
     pub prompt: u64,
     /// An ACK that came this much later than the path needs was held.
     pub hold_least: i64,
-    /// The frames before which the path took more than at best, as other answers of that time show, and how much.
-    pub slower: Vec<(u64, i64)>,
     /// Its receiver's ACKs are late as no timer makes them: by more than the shortest one, and by less.
     pub scattered: bool,
-    /// The frames that left with others, as one tick freed them: later than one alone, and as a kernel sends them.
-    pub together: Vec<u64>,
-    /// Held ones between which and what they freed another server's connection brought what it had waited with.
-    pub relayed: usize,
     pub refuted: u64,
     pub slope: Option<f64>,
     pub sender_rtt: i64,
     /// The sender's kernel has answered by itself: nothing comes back sooner.
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
-    /// All ACKs that something waited for were later than at best by so much, by their sender's clock: a queue that stood.
-    pub acks_late: i64,
     pub tight_limit: i64,
     /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
     pub pause_limit: Option<i64>,
     /// Its clock tells which part of a release the path took.
     pub clock_tells: bool,
-    /// The line hands over what it sends in batches.
-    pub batches: Option<Batches>,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
     /// How much the path to the sender wavers, with what its program takes, and without what it always takes; and by its
@@ -124,8 +109,6 @@ pub struct Judged {
     pub change: Option<Change>,
     /// What its program takes where nothing is held.
     pub controls: Controls,
-    /// The same by the place in a message.
-    pub places: Places,
     /// The middle one of the waits that ended behind a held ACK.
     pub kept: Option<i64>,
 }
@@ -177,8 +160,7 @@ impl Senders {
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
         if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
             *judged = Judged::of(pool, pairs);
-            (judged.controls, judged.places) = Default::default();
-            (judged.together, judged.slower) = (Vec::new(), Vec::new());
+            judged.controls = Controls::default();
             *had = Some(0);
             pools.let_go(id);
         }
@@ -212,19 +194,13 @@ impl Judged {
             );
             KERNEL_NS.get().max(j.sender_jitter)
         } else {
-            prompt::limit(path, j.sender_jitter)
+            prompt::limit(path)
         };
-        let late = pool.gaps.iter().filter(|gap| !gap.unseen).map(|gap| gap.ack_late);
-        j.acks_late = late.min().unwrap_or(0);
         j.hold_least = holds::least(pool, to_receiver, &j);
         j.scattered = holds::are_scattered(pool, &j);
-        j.slower = prompt::slower(&pool.gaps, path, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
-        j.batches = batches::of(&pool.gaps, &j);
-        j.tight_limit = prompt::beside_pauses(&pool.gaps, &j);
         j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
-        j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
@@ -234,7 +210,6 @@ impl Judged {
         (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
         j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
         j.controls = Controls::of(pool, &j);
-        j.places = Places::of(pool, &j);
         j.sum_up(pool);
         j.change = change::of(pool, &j);
         j
@@ -248,21 +223,12 @@ impl Judged {
             .filter(|gap| self.is_held(gap) && self.is_stall(gap));
         let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
         let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
-        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED.get() && share > ACCIDENT_SHARE.get()
-        {
+        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED.get() {
             Verdict::Mixed
         } else if !stalls.is_empty() {
             Verdict::Proven
         } else if share > REFUTED_SHARE.get() && self.refuted_often() {
-            // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
-            // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
-            let instant = self.sender_rtt < AT_HOST_NS.get()
-                && self.release_max.is_some_and(|max| max <= INSTANT_NS.get());
-            if instant && self.held >= 2 {
-                Verdict::Open
-            } else {
-                Verdict::Refuted
-            }
+            Verdict::Refuted
         } else if self.pauses(pool) {
             Verdict::AppPause
         } else {
@@ -287,7 +253,7 @@ impl Judged {
             let said = self.says(gap);
             matches!(said, Control::Explains { .. })
         });
-        2 * explained.count() > self.held || self.slope.is_some_and(|slope| slope <= FOLLOWS_SLOPE.get())
+        2 * explained.count() > self.held
     }
 
     /// A pure ACK that its receiver held.
@@ -297,7 +263,7 @@ impl Judged {
 
     /// How long its receiver held this ACK: what the path took of it, by its clock, is no hold.
     pub(in crate::judge) fn hold(&self, gap: &Gap) -> i64 {
-        gap.covered - self.receiver_rtt - (gap.ack_late - self.acks_late).max(0)
+        gap.covered - self.receiver_rtt - gap.ack_late
     }
 
     /// As long as this receiver holds an ACK.
@@ -310,7 +276,7 @@ impl Judged {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap)
             && !self.may_be_pause(gap)
-            && self.proves(gap.stream, gap.first, self.says(gap))
+            && self.proves(gap.stream, self.says(gap))
     }
 
     /// Whether the path is still as this judgement knew it.
@@ -333,7 +299,6 @@ impl Judged {
         }
         self.held = held.len();
         self.tight = held.iter().filter(|s| self.is_prompt(s)).count();
-        self.relayed = held.iter().filter(|s| s.relayed).count();
         let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
@@ -389,11 +354,6 @@ impl Judged {
             && self.verdict != Verdict::Refuted
             && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)
-    }
-
-    /// Whether its program may have had nothing to send before (`relay`).
-    pub(super) fn is_relay(&self) -> bool {
-        2 * self.relayed > self.held
     }
 }
 

@@ -212,7 +212,6 @@ words! {
     "round_trip_by_program" RoundTripByProgram "sooner than any answer of its program, but a kernel may be sooner"
     "own_round_trip" OwnRoundTrip "the only round trip seen there is this answer's own"
     "option_may_change" OptionMayChange "this sender does both: the option may have been set on the way"
-    "relayed" Relayed "another connection brought these bytes just then"
     "kernel_was_late" KernelWasLate "a kernel's own answer took longer than the path's best"
     "stamp_is_older" StampIsOlder "the time stamp is older than the path's best explains"
     "full_segments" FullSegments "full segments right behind each other"

@@ -43,8 +43,6 @@ pub struct Candidate {
     pub ack_late: i64,
     /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
     pub arrived: Option<bool>,
-    /// What its sender's clock counted from the small segment to the freed one.
-    pub ticks: Option<i32>,
     /// The capture lacks the ACK: time stamps say when it passed, and its frame is 0.
     pub unseen: bool,
     /// The peer had ended: what comes then answers that.

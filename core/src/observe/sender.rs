@@ -43,19 +43,11 @@ struct Small {
     at: At,
     end: i64,
     bytes: u32,
-    tsval: Option<u32>,
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
     tainted: bool,
     /// Nothing of its sender's lies between the peer's data and it.
     first: bool,
-}
-
-impl Small {
-    /// What its sender's clock counted until that segment.
-    fn ticks_until(&self, d: &Data) -> Option<i32> {
-        Some(d.tsval?.wrapping_sub(self.tsval?).cast_signed())
-    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -343,7 +335,6 @@ impl Sender {
                 at: d.at,
                 end: d.end,
                 bytes,
-                tsval: d.tsval,
                 tsecr: d.tsecr,
                 ack: None,
                 tainted: false,

@@ -1,6 +1,5 @@
 //! Both sides of what makes a ruling of a candidate, on senders that are judged by what their pools hold.
 
-mod places;
 mod rows;
 mod soon;
 mod unseen;
@@ -210,21 +209,6 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
 }
 
 #[test]
-fn a_release_much_later_than_the_wait_was_none() {
-    let late = |sender_rtt, wait, release| {
-        let mut judged = Seen::new().judged();
-        (judged.sender_rtt, judged.tight_limit) = (sender_rtt, 10 * MS);
-        pause(judged.rule(Side::Server, 0, &candidate(wait, release)))
-    };
-    let after = Some((Grade::Probable, Because::LateAfterAck));
-    let half = |release| late(MS, 2 * MS, release);
-    assert_eq!((half(4 * MS), half(4 * MS + 2)), (None, after));
-    // of what is next to nothing a busy host makes more than half
-    let short = |release| late(0, 20 * US, release);
-    assert_eq!((short(70 * US), short(70 * US + 1)), (None, after));
-}
-
-#[test]
 fn an_ack_of_its_own_with_data_or_a_fin_frees() {
     let freed = |ack_pure, ack_fin| {
         let c = Candidate {
@@ -300,17 +284,6 @@ fn pauses_as_long_as_the_wait_explain_it_unless_a_kernel_sent() {
         Some((Grade::Probable, explains, wait, likely))
     );
     assert_eq!(pause(explained(80 * US + 1)), Some((Grade::Probable, explains)));
-}
-
-#[test]
-fn a_relay_had_nothing_to_send() {
-    let relayed = |count| {
-        let mut judged = Seen::with(3, 3).judged();
-        judged.relayed = count;
-        pause(judged.rule(Side::Server, 0, &candidate(41 * MS, 40 * US)))
-    };
-    assert_eq!(relayed(1), None);
-    assert_eq!(relayed(2), Some((Grade::Probable, Because::Relayed)));
 }
 
 #[test]

@@ -18,9 +18,8 @@ use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::judge::limits::{
-    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, FOLLOWED, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT,
-    LATE_TIMES, ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS, UNWOKEN_NS,
-    UNWOKEN_PARTS,
+    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES,
+    ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS, UNWOKEN_NS, UNWOKEN_PARTS,
 };
 
 /// What the control group says of one wait.
@@ -112,11 +111,6 @@ impl Sorted {
 impl Controls {
     /// Of all that was seen.
     pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
-        Controls::seen(pool, j, |_| true)
-    }
-
-    /// Of the candidates that are counted.
-    pub(super) fn seen(pool: &Pool, j: &Judged, counts: impl Fn(&Gap) -> bool) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             path_wavers: if j.sender_rtt < AT_HOST_NS.get() {
@@ -135,7 +129,7 @@ impl Controls {
         for (stream, early) in &pool.early {
             controls.left_before(*stream, early.frame);
         }
-        for gap in pool.gaps.iter().filter(|gap| counts(gap)) {
+        for gap in &pool.gaps {
             controls.add(gap, j);
         }
         controls.late.sort_unstable();
@@ -160,11 +154,6 @@ impl Controls {
     #[cfg(test)]
     pub(super) fn writes(&mut self, bytes: u32) {
         (self.most_bytes, self.goes_on) = (bytes, true);
-    }
-
-    /// Its program's pauses: those where the ACK was not held, and those where the segment left before it.
-    pub(super) fn pauses(&self) -> impl Iterator<Item = &Pause> {
-        self.all.unheld.iter().chain(&self.all.early)
     }
 
     fn add(&mut self, gap: &Gap, j: &Judged) {
@@ -204,7 +193,7 @@ impl Controls {
         } else if gap.timer
             && !gap.after_end
             // an ACK that was late on its way is no control either: its hold is not known so well
-            && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least / 5 * 3)
+            && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least)
         {
             let pause = pause(!prompt);
             self.goes_on |= !gap.first && !pause.is_at_once();
@@ -246,7 +235,6 @@ impl Controls {
             // what left early elsewhere left by a socket with TCP_NODELAY: it tells of that program, not of this wait
             (Control::Nothing, Control::Shorter { .. }) if self.all.unheld.is_empty() => Control::Nothing,
             (Control::Nothing, all) => all,
-            (Control::Shorter { .. }, Control::Shorter { .. }) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < OWN_CONTROLS.get() => all,
             // nor does one that was longer, where its program pauses for two lengths
@@ -306,7 +294,7 @@ impl Controls {
         } else {
             HELD_AWAY.get()
         };
-        held >= least && self.are_kernels() && FOLLOWED.get() * held >= held + self.late.len()
+        held >= least && self.are_kernels()
     }
 
     /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for. One that its program was seen to

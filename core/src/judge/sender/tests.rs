@@ -174,7 +174,7 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
             ..Gap::default()
         });
         assert!(matches!(said, Control::Shorter { .. }));
-        judged.proves(0, false, said)
+        judged.proves(0, said)
     };
     assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
 }
@@ -193,7 +193,6 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
         pools.refute(0, 0, &vec![early; refutations]);
         judged(&pools, &pairs).proves(
             0,
-            true,
             Control::Shorter {
                 most: MS,
                 likely: MS,
@@ -227,43 +226,18 @@ fn one_in_fifty_may_go_without_its_ack() {
 #[test]
 fn what_refutes_is_weighed_against_what_was_held() {
     let (pools, _) = seen(2 * MS, 0);
-    let verdict = |refuted, held, slope, sender_rtt, release_max| {
+    let verdict = |refuted, held| {
         let mut judged = Judged {
             refuted,
             held,
-            slope,
-            sender_rtt,
-            release_max: Some(release_max),
+            sender_rtt: 2 * MS,
             ..Judged::default()
         };
         pools.iter().for_each(|pool| judged.sum_up(pool));
         judged.verdict
     };
     // one in ten is not above REFUTED_SHARE
-    assert_eq!(verdict(1, 9, None, 2 * MS, 0), Verdict::Open);
-    assert_eq!(verdict(1, 8, None, 2 * MS, 0), Verdict::Refuted);
-    // the tail of a queue follows to the microsecond, beside its sender
-    assert_eq!(verdict(1, 8, None, 70 * US - 1, 60 * US), Verdict::Open);
-    assert_eq!(verdict(1, 8, None, 70 * US - 1, 60 * US + 1), Verdict::Refuted);
-    assert_eq!(verdict(1, 8, None, 70 * US, 60 * US), Verdict::Refuted);
-    assert_eq!(verdict(1, 2, None, 0, 0), Verdict::Open);
-    assert_eq!(verdict(1, 1, None, 0, 0), Verdict::Refuted);
-    // and a pause does not go with its ACK
-    assert_eq!(verdict(0, 8, Some(0.5), 2 * MS, 0), Verdict::AppPause);
-    assert_eq!(verdict(0, 8, Some(0.51), 2 * MS, 0), Verdict::Open);
-}
-
-#[test]
-fn a_relay_brought_more_than_half_of_what_was_held() {
-    let relay = |relayed, held| {
-        let judged = Judged {
-            relayed,
-            held,
-            ..Judged::default()
-        };
-        judged.is_relay()
-    };
-    assert!(!relay(0, 0) && !relay(1, 2) && relay(2, 3));
+    assert_eq!((verdict(1, 9), verdict(1, 8)), (Verdict::Open, Verdict::Refuted));
 }
 
 #[test]
@@ -366,11 +340,6 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
     };
     // fewer than REFUTED are a missing frame's doing
     assert_eq!((verdict(8, 2), verdict(8, 3)), (Verdict::Proven, Verdict::Mixed));
-    // and up to one in fifty an accident
-    assert_eq!(
-        (verdict(147, 3), verdict(146, 3)),
-        (Verdict::Proven, Verdict::Mixed)
-    );
 }
 
 #[test]
@@ -388,7 +357,7 @@ fn releases_are_counted_from_the_soonest() {
 
 /// What the control group holds of its sender's pauses, with an ACK so much later than the path needs.
 #[test]
-fn an_ack_within_three_fifths_of_a_hold_was_not_held() {
+fn an_ack_within_fifteen_milliseconds_was_not_held() {
     let bounded = |wait| {
         let (mut pools, pairs) = seen(20 * US, 0);
         follow(&mut pools, 0, 3, 40 * US);
@@ -513,28 +482,21 @@ fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
 
 #[test]
 fn what_an_ack_was_late_on_its_way_is_no_hold() {
-    let hold = |others_late, ack_late| {
+    let hold = |ack_late| {
         let (mut pools, pairs) = seen(20 * US, 0);
         let at = |frame, time_ns| At { frame, time_ns };
-        for late in [others_late, ack_late] {
-            let candidate = Candidate {
-                ack: at(2, 60 * MS),
-                ack_pure: true,
-                ack_late: late,
-                freed: at(3, 60 * MS),
-                ..Candidate::default()
-            };
-            pools.add(0, &candidate);
-        }
+        let candidate = Candidate {
+            ack: at(2, 60 * MS),
+            ack_pure: true,
+            ack_late,
+            freed: at(3, 60 * MS),
+            ..Candidate::default()
+        };
+        pools.add(0, &candidate);
         let judged = judged(&pools, &pairs);
         let last = pools.iter().next().and_then(|pool| pool.gaps.last().copied());
         last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
     };
-    assert_eq!(hold(0, 20 * MS), Some((40 * MS, true)));
-    assert_eq!(hold(0, 40 * MS), Some((20 * MS, false)));
-    assert_eq!(
-        hold(15 * MS, 40 * MS),
-        Some((35 * MS, true)),
-        "a queue that stood"
-    );
+    assert_eq!(hold(20 * MS), Some((40 * MS, true)));
+    assert_eq!(hold(40 * MS), Some((20 * MS, false)));
 }

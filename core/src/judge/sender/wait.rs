@@ -1,22 +1,15 @@
 //! What all that was seen of a sender says of one of its waits: its control group, what proves it to be Nagle's, and what
 //! proves it to be the program's.
 
-use super::controls::{Control, Controls};
+use super::controls::Control;
 use super::{Judged, Verdict};
 use crate::evidence::Gap;
 use crate::judge::limits::{ACCIDENT_PARTS, AT_HOST_NS, LONG_PAUSE_NS, ONE_LENGTH_NS, PROMPT_NS};
 
 impl Judged {
-    /// The control group of a wait behind a message's first segment, or a later one.
-    #[inline]
-    fn controls_at(&self, first: bool) -> &Controls {
-        self.places.at(first).unwrap_or(&self.controls)
-    }
-
     /// What the control group says of this wait.
     pub(in crate::judge) fn says(&self, gap: &Gap) -> Control {
-        self.controls_at(gap.first)
-            .says(gap.stream, gap.wait + gap.release)
+        self.controls.says(gap.stream, gap.wait + gap.release)
     }
 
     /// The same of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
@@ -40,15 +33,14 @@ impl Judged {
         }
     }
 
-    /// Whether a wait there of which the control group says this is Nagle's beyond doubt.
-    pub(in crate::judge) fn proves(&self, stream: u32, first: bool, said: Control) -> bool {
-        !self.is_relay()
-            && !self.scattered
+    /// Whether a wait of which the control group says this is Nagle's beyond doubt.
+    pub(in crate::judge) fn proves(&self, stream: u32, said: Control) -> bool {
+        !self.scattered
             && match said {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();
                     let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
-                    self.controls_at(first).follow() && (near || far())
+                    self.controls.follow() && (near || far())
                 }
                 Control::Nothing => {
                     let alone = self.controls.always_follow() && self.follows_alone();
@@ -93,8 +85,7 @@ impl Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::sender::controls::Pause;
-    use crate::judge::sender::places::Places;
+    use crate::judge::sender::controls::{Controls, Pause};
 
     const MS: i64 = 1_000_000;
 
@@ -152,27 +143,5 @@ mod tests {
         assert_eq!(says(600, 48 * MS + 1).1, shorter(48 * MS));
         assert_eq!(says(600, 48 * MS).1, Control::Unclear, "they fill the wait");
         assert_eq!(says(450, 12 * MS).1, says(450, 12 * MS).0, "it is no shorter");
-    }
-
-    #[test]
-    fn one_write_alone_is_judged_by_its_place() {
-        let mut judged = paused(6 * MS, &[MS, MS, 48 * MS]);
-        let at = |pauses: &[i64]| Controls::paused(pauses.iter().map(|ns| Pause::of_program(*ns)).collect());
-        judged.controls.writes(150);
-        judged.places = Places::apart([at(&[48 * MS; 3]), at(&[MS; 3])]);
-        let says = |bytes| {
-            judged.says_of_last(&Gap {
-                wait: 48 * MS,
-                bytes,
-                first: true,
-                ..Gap::default()
-            })
-        };
-        assert!(matches!(says(150), Control::Shorter { most: 1_000_000, .. }));
-        assert_eq!(
-            says(300),
-            Control::Unclear,
-            "the other write was behind a later one"
-        );
     }
 }

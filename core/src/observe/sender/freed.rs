@@ -141,7 +141,6 @@ mod tests {
             at: at(1, 0),
             end: 100,
             bytes: 100,
-            tsval: None,
             tsecr: None,
             ack: Some(AckSeen {
                 at: at(5, 40 * MS),

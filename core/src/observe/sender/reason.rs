@@ -77,7 +77,6 @@ impl Sender {
                         .tsval
                         .map_or(0, |tsval| self.peer_clock.late(ack.at.time_ns, tsval));
                     if d.own_rtt_ns >= AT_HOST_NS.get() {
-                        candidate.ticks = p.ticks_until(d);
                         candidate.fine = self.clock.is_fine();
                         candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                     }

@@ -50,16 +50,6 @@ fn of_a_sender_that_is_not_known_to_wait_it_is_a_pause() {
         works.pools.add(0, &candidate(MS, 40 * MS));
     }
     assert_eq!(after(&works, 41 * MS, soon), None);
-    let judged = Judged {
-        relayed: 9,
-        ..Seen::with(8, 0).judged()
-    };
-    let ruling = judged.rule(Side::Server, 0, &candidate(41 * MS, soon));
-    assert_eq!(
-        pause(ruling),
-        Some((Grade::Probable, Because::LateAfterAck)),
-        "a relay"
-    );
 }
 
 #[test]

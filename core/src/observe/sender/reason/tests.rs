@@ -36,7 +36,6 @@ fn small(acked: Option<i64>) -> Small {
         at: at(1, 0),
         end: 100,
         bytes: 100,
-        tsval: None,
         tsecr: None,
         ack: acked.map(|time_ns| AckSeen {
             at: at(2, time_ns),
@@ -415,29 +414,4 @@ fn beside_its_host_a_capture_is_finer_than_its_clock() {
         (Some(7 * MS), None)
     );
     assert_eq!(left(away, None), None);
-}
-
-#[test]
-fn away_from_it_a_senders_clock_counts_since_the_small_segment() {
-    let ticks = |own_rtt_ns| {
-        let small = Small {
-            tsval: Some(u32::MAX),
-            ..small(Some(40 * MS))
-        };
-        let before = Sender {
-            small: Some(small),
-            ..sender()
-        };
-        let freed = Data {
-            tsval: Some(41),
-            own_rtt_ns,
-            ..next(42 * MS)
-        };
-        match why(before, freed) {
-            Wait::Small(candidate) => candidate.ticks,
-            _ => Some(-1),
-        }
-    };
-    let away = AT_HOST_NS.get();
-    assert_eq!((ticks(away), ticks(away - 1)), (Some(42), None));
 }

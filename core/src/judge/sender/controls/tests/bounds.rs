@@ -40,7 +40,7 @@ fn what_the_path_wavers_is_none_of_a_pause_that_an_ack_ended() {
         };
         let id = pools.id(key, 0);
         let Some(pool) = pools.get(id) else { return [0, 0] };
-        let mut controls = Controls::seen(pool, &judged, |_| true);
+        let mut controls = Controls::of(pool, &judged);
         controls.all.unheld = [9 * MS, 12 * MS, 30 * MS].map(|ns| pause(0, ns, false)).to_vec();
         match (controls.says(0, 60 * MS), controls.says(1, 60 * MS)) {
             (Control::Shorter { most: own, .. }, Control::Shorter { most: all, .. }) => [own, all],
