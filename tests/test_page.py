@@ -37,7 +37,7 @@ EVIL = [
     "</style></title></table><iframe/src=//evil.example>",
     "]]><!--",
 ]
-SECTIONS = {"answer", "servers", "findings", "timeline", "waterfall", "exchanges", "flow"}
+SECTIONS = {"answer", "actions", "servers", "findings", "timeline", "waterfall", "exchanges", "flow"}
 
 
 class Parsed(HTMLParser):

@@ -19,6 +19,7 @@ from latpcap.views import answer_view
 
 SERVER, OTHER = ("10.0.0.2", 80), ("10.0.0.3", 80)
 V6 = "2001:db8::1", "2001:db8::2"
+CASES, SAMPLES = Path(__file__).parent / "cases", Path(__file__).parents[1] / "sample_pcaps"
 
 
 class Tape:
@@ -432,7 +433,7 @@ def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sentence", WAITS)
 def test_every_nanosecond_of_an_action_is_in_one_part(sentence: str) -> None:
     cap = read(WAITS[sentence])
-    made = waits.of({name: cap.arrow(name) for name in ("streams", "exchanges", "lookups", "events")})
+    made = waits.of({name: cap.arrow(name) for name in waits.READS})
     assert made
     for action in made:
         assert sum(action.parts().values()) == max(w.end for w in action.waits) - min(w.start for w in action.waits)
@@ -509,3 +510,38 @@ def test_a_handshake_alone_says_how_far_the_server_is() -> None:
     headline = lp.read(tape.bytes()).why().headline
     assert "the path's round trip was 280 ms in their handshakes" in headline
     assert headline.endswith("1 closed by the client's FIN.")
+
+
+def test_a_push_belongs_to_no_action_and_a_transfer_to_its_requests() -> None:
+    pushed = lp.read(CASES / "published_messages_held" / "capture.pcap").waits
+    pushed = pushed[pushed["kind"] == "push"]
+    assert len(pushed) and pushed["action"].isna().all() and "stall" in set(pushed["family"])
+    cap = lp.read(CASES / "decoy_queue" / "capture.pcap.gz")
+    moved = cap.waits[cap.waits["kind"] == "transfer"]
+    assert len(moved) == len(cap.transfers) and list(moved["grade"]) == list(cap.transfers["grade"])
+    own = cap.waits[(cap.waits["kind"] == "request") & cap.waits["action"].isin(moved["action"])]
+    assert set(own["stream"]) >= set(moved["stream"])
+
+
+def test_a_wait_has_the_grade_of_its_cause() -> None:
+    cap = lp.read(SAMPLES / "nginx-latency.pcap")
+    causes, waits_ = cap.causes, cap.waits
+    stalls = waits_[waits_["family"] == "stall"]
+    assert len(stalls) > 800 and set(waits_[waits_["kind"] == "connect"]["grade"]) == {"proven"}
+    for row in stalls.head(5).itertuples():
+        mine = causes[(causes["exchange"] == row.row) & (causes["cause"] == row.cause)]
+        assert row.grade == mine.sort_values("duration_ms")["grade"].iloc[-1]
+
+
+def test_results_of_a_batch_have_the_account_of_each_capture(tmp_path: Path) -> None:
+    files = [SAMPLES / "nginx-latency.pcap", SAMPLES / "probes.pcap"]
+    lp.batch(files, tmp_path / "results", quiet=True)
+    results = lp.open_results(tmp_path / "results")
+    for name in ("waits", "actions"):
+        stored = results.to_arrow(name)
+        alone = [lp.read(file).arrow(name).num_rows for file in files]
+        counts = stored["capture"].value_counts().to_pylist()
+        assert sorted(row["counts"] for row in counts) == sorted(alone)
+    one = results.slice(file="nginx-latency.pcap").actions.drop(columns="capture")
+    assert one["total_ms"].tolist() == lp.read(files[0]).actions["total_ms"].tolist()
+    assert results.sql("select count(*) as n from actions")["n"].iloc[0] == len(results.actions)

@@ -1,17 +1,20 @@
 """What did somebody wait for, and what belongs to one thing that a client did? Tables in, `waits` and `actions` out.
 
-A wait is a lookup of a name, a connect, a TLS handshake, a greeting, or a request, with its end: answered, refused, or
-whatever else ended it. An action is what one client did to get one thing: the lookup, the addresses that it tried, the
-handshakes, and the first request; each further request on a connection is an action of its own. Every nanosecond of an
-action is in exactly one of its parts: where two waits overlap, the earlier one's until it ends, then the later one's.
+A wait is a lookup of a name, a connect, a TLS handshake, a greeting, a request, a push or a transfer, with its end:
+answered, refused, or whatever else ended it. An action is what one client did to get one thing: the lookup, the
+addresses that it tried, the handshakes, and the first request; each further request on a connection is an action of its
+own. Every nanosecond of an action is in exactly one of its parts: where two waits overlap, the earlier one's until it
+ends, then the later one's.
 
-It finds no fault: causes and owners are those that the core gave to each request.
+A push belongs to no action: nobody asked for it. A transfer stands beside the request that moved it, whose time has it.
+
+It finds no fault: causes, owners and grades are those that the core gave to each row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,15 +30,22 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 KINDS = ("lookup", "connect", "tls", "greeting", "request")
-"""What a wait can be of, in the order in which an action meets them: its parts."""
+"""What the waits of an action can be of, in the order in which it meets them: its parts. Others: push, transfer."""
 LEADS_NS = 1_000_000_000
 """A client connects to an address within this of its lookup; later it may have known it."""
 GREETED_NS = 1_000_000
 """What a server says so soon after the handshake was no wait."""
-READS: tuple[TableName, ...] = ("streams", "exchanges", "lookups", "events")
+READS: tuple[TableName, ...] = (
+    "streams", "exchanges", "lookups", "events", "connects", "pushes", "transfers", "causes",
+)  # fmt: skip
 """The tables that the account is made of."""
 CUT = {"fin": "reset", "rst": "reset", "capture_end": "open", "gap": "cut"}
 """How a request ended that has no whole answer, by `cut_by`."""
+LIMITED = {
+    "receiver_window": "windows", "http2_window": "windows", "sender_buffer": "windows", "start": "windows",
+    "line": "line", "congestion": "loss",
+}  # fmt: skip
+"""The family of what limits a transfer; of a program it is the side's that it runs on."""
 
 
 @dataclass(slots=True)
@@ -54,7 +64,10 @@ class Wait:
     table: str
     row: int
     cause: str | None = None
-    action: int = 0
+    action: int | None = None
+    owner: str | None = None
+    grade: str | None = None
+    family: str | None = None
 
 
 @dataclass(slots=True)
@@ -79,7 +92,7 @@ class Action:
 
 
 def of(tables: Mapping[str, pa.Table]) -> list[Action]:
-    """The actions of a capture, in order of time. `tables`: streams, exchanges, lookups and events."""
+    """The actions of a capture, in order of time. `tables`: those of `READS`."""
     streams = tables["streams"]
     if not streams.num_rows and not tables["lookups"].num_rows:
         return []
@@ -100,7 +113,75 @@ def of(tables: Mapping[str, pa.Table]) -> list[Action]:
         action.waits.sort(key=lambda wait: (wait.start, wait.end))
         for wait in action.waits:
             wait.action = number
+    _grade([wait for action in found for wait in action.waits], tables)
     return found
+
+
+def beside(tables: Mapping[str, pa.Table], actions: Sequence[Action]) -> list[Wait]:
+    """The pushes and transfers of a capture, in order of time; a transfer with the action whose request moved it."""
+    requests: dict[int, list[Wait]] = defaultdict(list)
+    for action in actions:
+        for wait in action.waits:
+            if wait.kind == "request" and wait.stream is not None:
+                requests[wait.stream].append(wait)
+    all_of = Streams(tables["streams"], {})
+    found = [*_pushes(tables["pushes"], all_of), *_transfers(tables["transfers"], requests)]
+    _grade(found, tables)
+    return sorted(found, key=lambda wait: (wait.start, wait.end))
+
+
+def _pushes(pushes: pa.Table, all_of: Streams) -> Iterator[Wait]:
+    columns = ("push", "stream", "protocol", "method", "target", "top_cause")
+    read = {name: pushes[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(pushes, name).tolist() for name in ("start", "end"))
+    for at, stream in enumerate(read["stream"]):
+        ends = all_of.ends(stream)
+        words = [word for word in (read["method"][at] or read["protocol"][at], read["target"][at]) if word]
+        yield Wait(
+            "push", ends.client, ends.server, ends.server_port, " ".join(words), start[at], end[at], "answered", stream,
+            "pushes", read["push"][at], read["top_cause"][at],
+        )  # fmt: skip
+
+
+def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> Iterator[Wait]:
+    columns = ("stream", "direction", "client", "server", "server_port", "limited_by", "owner", "grade")
+    read = {name: transfers[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(transfers, name).tolist() for name in ("start", "end"))
+    for at, stream in enumerate(read["stream"]):
+        moved = next((w for w in requests.get(stream, ()) if w.start <= end[at] and start[at] <= w.end), None)
+        limit, owner = read["limited_by"][at], read["owner"][at]
+        yield Wait(
+            "transfer", read["client"][at], read["server"][at], read["server_port"][at], read["direction"][at],
+            start[at], end[at], "answered" if moved is None else moved.ended, stream, "transfers", at,
+            None if limit == "none" else limit, None if moved is None else moved.action, owner,
+            None if limit == "none" else read["grade"][at],
+            None if limit == "none" else LIMITED.get(limit, owner),
+        )  # fmt: skip
+
+
+def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
+    """Gives each wait the grade of its cause: that of the longest piece which has it."""
+    causes = tables["causes"]
+    if not causes.num_rows:
+        return
+    connects = dict(zip(*(tables["connects"][name].to_pylist() for name in ("stream", "connect")), strict=True))
+    wanted: dict[tuple[str, int, str | None], list[Wait]] = defaultdict(list)
+    for wait in waits:
+        link = {"exchanges": "exchange", "pushes": "push"}.get(wait.table, "connect")
+        row = connects.get(wait.stream) if wait.kind in ("connect", "greeting") else wait.row
+        if wait.grade is None and row is not None and wait.cause is not None:
+            wanted[link, row, wait.cause].append(wait)
+    read = {name: causes[name].to_pylist() for name in ("exchange", "connect", "push", "cause", "duration_ms", "grade")}
+    longest: dict[tuple[str, int, str | None], float] = {}
+    for link in ("exchange", "connect", "push"):
+        for number, cause, spent, grade in zip(
+            read[link], read["cause"], read["duration_ms"], read["grade"], strict=True
+        ):
+            key = (link, number, cause)
+            if number is not None and key in wanted and spent >= longest.get(key, 0.0):
+                longest[key] = spent
+                for wait in wanted[key]:
+                    wait.grade = grade
 
 
 class _Actions(list[Action]):
@@ -166,9 +247,11 @@ def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
     if one.answered is None:
         ended = "refused" if one.refused is not None else "given_up" if given_up is not None else "never"
         end = given_up or max(one.syns[-1], one.refused or 0)
+    repeated = len(one.syns) > 1
     return Wait(
         "connect", ends.client, ends.server, ends.server_port, None, one.syns[0], end, ended, one.stream, "streams",
-        one.stream, "syn_rto" if len(one.syns) > 1 else "network",
+        one.stream, "syn_rto" if repeated else "network",
+        grade="proven" if one.answered is not None and not repeated else None,  # no program is asked
     )  # fmt: skip
 
 
@@ -201,11 +284,11 @@ def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _A
             actions.open.pop(stream, None)
 
 
-def tables(made: Sequence[Action]) -> tuple[pa.Table, pa.Table]:
-    """`waits` and `actions` as Arrow tables."""
+def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
+    """`waits`, those of no action behind the others, and `actions` as Arrow tables."""
     import pyarrow as pa
 
-    rows = [wait for action in made for wait in action.waits]
+    rows = [*(wait for action in made for wait in action.waits), *others]
     instant = pa.timestamp("ns", "UTC")
     causes = [wait.cause for wait in rows]
     owners = {name: cause.owner if cause.owner in OWNERS else None for name, cause in CAUSES.items()}
@@ -221,9 +304,10 @@ def tables(made: Sequence[Action]) -> tuple[pa.Table, pa.Table]:
         "end": pa.array([wait.end for wait in rows], instant),
         "waited_ms": pa.array([(wait.end - wait.start) / 1e6 for wait in rows], pa.float64()),
         "ended": pa.array([wait.ended for wait in rows], pa.string()),
-        "family": pa.array([CAUSES[c].family if c in CAUSES else None for c in causes], pa.string()),
+        "family": pa.array([CAUSES[w.cause].family if w.cause in CAUSES else w.family for w in rows], pa.string()),
         "cause": pa.array(causes, pa.string()),
-        "owner": pa.array([owners.get(c or "") for c in causes], pa.string()),
+        "owner": pa.array([wait.owner or owners.get(wait.cause or "") for wait in rows], pa.string()),
+        "grade": pa.array([wait.grade for wait in rows], pa.string()),
         "stream": pa.array([wait.stream for wait in rows], pa.uint32()),
         "table": pa.array([wait.table for wait in rows], pa.string()),
         "row": pa.array([wait.row for wait in rows], pa.uint64()),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     Filter: TypeAlias = ds.Expression | list[Any] | None
 
 TABLES = layout.TABLES
+ACCOUNT = ("waits", "actions")
+"""Tables that are made of those."""
 _T = TypeVar("_T")
 
 
@@ -117,7 +119,7 @@ class Results:
 
     `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `transfers`, `evidence`, `lookups`,
     `probes`, `issues` and `captures` are `ResultTable`s; `slice` limits all of them and the answers.
-    `why`, `findings` and `latency` never read `events`.
+    `waits` and `actions` are made of them. `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
@@ -168,7 +170,7 @@ class Results:
 
     def to_arrow(self, name: str = "exchanges") -> pa.Table:
         """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name."""
-        return signed(self.dataset(name).to_table())
+        return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
 
     def to_polars(self, name: str = "exchanges") -> pl.DataFrame:
         """The same for polars; ImportError where it is not installed."""
@@ -180,7 +182,7 @@ class Results:
 
     def sql(self, query: str) -> pd.DataFrame:
         """Ask all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
-        return sql(query, {name: partial(self.to_arrow, name) for name in TABLES})
+        return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT)})
 
     def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection]]:
         return _opened, (self.place, self._scope)
@@ -215,6 +217,41 @@ class Results:
         frames.
         """
         return to_pandas(self._answered(lambda held: held.found()))
+
+    @property
+    def waits(self) -> pd.DataFrame:
+        """What did somebody wait for, over all captures? As `Capture.waits`, with the column `capture`.
+
+        Made of the other tables when it is called for, one capture after the other; it reads `events`.
+        """
+        return to_pandas(self._account("waits"))
+
+    @property
+    def actions(self) -> pd.DataFrame:
+        """What did a client do to get one thing, and how long did each part take, over all captures?
+
+        As `Capture.actions`, with the column `capture`: (`capture`, `action`) is the key. Made as `waits` is.
+        """
+        return to_pandas(self._account("actions"))
+
+    def _account(self, name: str) -> pa.Table:
+        """One of the tables that are made of the others."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        from latpcap.account import waits
+
+        found = [waits.tables([])[ACCOUNT.index(name)].append_column("capture", pa.array([], pa.string()))]
+        for row in self._rows:
+            mine = ds.field("capture") == row["capture"]
+            tables: dict[str, pa.Table] = {
+                of: self.dataset(of).to_table(filter=mine).unify_dictionaries() for of in waits.READS
+            }
+            tables["transfers"] = tables["transfers"].sort_by([("stream", "ascending"), ("start", "ascending")])
+            actions = waits.of(tables)
+            table = waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
+            found.append(table.append_column("capture", pa.array([row["capture"]] * table.num_rows, pa.string())))
+        return signed(pa.concat_tables(found))
 
     def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
         """How long did the requests take? As `Capture.latency`; `by="stream"` needs a slice of a single capture."""

@@ -42,7 +42,7 @@ _TABLES: dict[TableName, str] = {
     "lookups": "Is it DNS? One row a question to a name server, with its answer.",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
     "actions": "What did a client do to get one thing, and which part took how long? One row an action.",
-    "waits": "What did somebody wait for? One row a lookup, connect, TLS handshake, greeting or request.",
+    "waits": "What did somebody wait for? One row a lookup, connect, TLS handshake, greeting, request, push, transfer.",
     "issues": "What could not be read or trusted? One row a reason.",
 }
 _ACCOUNT = ("actions", "waits")

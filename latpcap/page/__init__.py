@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, files
+from latpcap.account.waits import KINDS
 from latpcap.errors import LatpcapError, OutputError
 from latpcap.findings.totals import endpoint
 from latpcap.format import asked, count
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
     from latpcap.options import TableName
 
-MOST_ROWS, BARS, GRAPHS = 500, 25, 4
+MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
 _PACKETS = 40
 _MORE = re.compile(r" \(--top \d+ lists them\)")
 """What a terminal's answer says of servers that it leaves out: here they have tables of their own."""
@@ -101,7 +102,7 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: answer, servers, findings, time, waterfall, exchanges, flow graphs."""
+    """The report of one capture: answer, actions, servers, findings, time, waterfall, exchanges, flow graphs."""
     return of_parts(capture, lambda _: capture)
 
 
@@ -109,7 +110,8 @@ def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str
     """The same of one that is read in parts; `around` gives what draws the exchanges of these streams."""
     requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
     worst = requests.rows(requests.firsts()[:GRAPHS])
-    return _page(capture, requests, _graphs(around([row["stream"] for row in worst]), worst))
+    graphs = _graphs(around([row["stream"] for row in worst]), worst)
+    return _page(capture, requests, graphs, capture.arrow("actions"))
 
 
 def of_results(results: Stored) -> str:
@@ -141,9 +143,29 @@ def _changes(rows: list[dict[str, Any]]) -> str:
     return parts.table([*heads, Column("moved")], found)
 
 
-def _page(subject: Subject, requests: _Requests, graphs: list[str]) -> str:
+def _actions(actions: pa.Table | None) -> list[str]:
+    """The longest of what clients did to get one thing, with the parts of each."""
+    if actions is None or not actions.num_rows:
+        return []
+    order = actions.sort_by([("total_ms", "descending"), ("action", "ascending")]).slice(0, ACTIONS)
+    times = ["total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other"))]
+    heads = [Column("server"), Column("what"), *(Column(name.replace("_", " "), True, 1) for name in times),
+             Column("ended")]  # fmt: skip
+    rows = [
+        [endpoint(row["server"], row["server_port"]), row["name"], *(row[name] for name in times), row["ended"]]
+        for row in order.to_pylist()
+    ]
+    shown = (
+        f"All {actions.num_rows:,}" if actions.num_rows <= ACTIONS else f"The {ACTIONS} longest of {actions.num_rows:,}"
+    )
+    note = f"{shown} actions: what one client did to get one thing, and how long each part took."
+    return [parts.section("What users waited for", parts.note(note), parts.table(heads, rows), name="actions")]
+
+
+def _page(subject: Subject, requests: _Requests, graphs: list[str], actions: pa.Table | None = None) -> str:
     about, _, told = str(subject.why()).partition("\n")
     bodies = [parts.section("Answer", parts.answer(_MORE.sub("", told)), name="answer")]
+    bodies += _actions(actions)
     if requests.total:
         bodies.append(parts.section("Servers", _servers(subject), name="servers"))
     bodies += _found(subject)

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from latpcap import files
+from latpcap.account.waits import KINDS
 from latpcap.errors import OutputError
 from latpcap.tables import HasTables
 
@@ -45,12 +46,14 @@ def of(scope: HasTables) -> dict[str, Any]:
     asked = [row for row in exchanges if row["protocol"] in VERSIONS]
     for row in asked:
         first[row["stream"]] = min(first[row["stream"]], row["index"])
-    entries = []
+    entries, actions = [], _actions(scope)
     for row in asked:
         opens = row["index"] == first[row["stream"]]
         stream = streams[row["stream"]]
         connect = connects.get(row["stream"]) or _connect(stream, sealed) if opens else None
-        entries.append(_entry(row, stream, connect, sealed=row["stream"] in sealed))
+        entry = _entry(row, stream, connect, sealed=row["stream"] in sealed)
+        action = actions.get(row["exchange"])
+        entries.append(entry if action is None else {**entry, "_action": action})
     entries.sort(key=lambda entry: entry["startedDateTime"])
     creator = {"name": "latpcap", "version": metadata.version("latpcap")}
     return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
@@ -62,6 +65,14 @@ def _connect(stream: dict[str, Any], sealed: dict[int, float | None]) -> dict[st
         return None
     handshake = {"start": stream["start"], "handshake_ms": stream["initial_rtt_ms"]}
     return {**handshake, "tls_ms": sealed.get(stream["stream"]), "dns_ms": None}
+
+
+def _actions(scope: HasTables) -> dict[int, dict[str, Any]]:
+    """By exchange: what its client did to get it, with the parts in ms as in the table `actions`."""
+    parts = ("action", "total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other")))
+    rows = {row["action"]: row for row in scope.arrow("actions").select(list(parts)).to_pylist()}
+    waits = scope.arrow("waits").select(["action", "kind", "row"]).to_pylist()
+    return {row["row"]: rows[row["action"]] for row in waits if row["kind"] == "request"}
 
 
 def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -1,4 +1,4 @@
-"""A capture read for its page alone: once for its answer, once for its requests and once for what is drawn of it.
+"""A capture read for its page alone: for its answer, its requests, what users waited for, and what is drawn of it.
 
 Gives `latpcap.page` what a `Capture` would, in a fraction of its memory: no two of these are there at once.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from latpcap.account import waits
 from latpcap.page import EXCHANGES
 from latpcap.plot import waterfall_rows
 from latpcap.tables import Kept, Needed
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from latpcap.views.capture import Capture
     from latpcap.views.projection import Projection
     from latpcap.views.recording import Recording
+
+
+_EVENTS = ["stream", "time", "frame", "tsval", "from_client", "seq", "len", "flags"]
+"""What the account reads of them: how connections begin."""
 
 
 class PageSource:
@@ -43,7 +48,9 @@ class PageSource:
         return self._answer
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The columns of its requests that a page reads."""
+        """The columns of its requests that a page reads; what its users waited for."""
+        if name == "actions":
+            return self._read({of: Kept(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
         return self._requests.arrow(name)
 
     def waterfall(self, *, top: int | None = None) -> Waterfall:

@@ -79,8 +79,9 @@ class Recording(View):
         if name in ("waits", "actions") and name not in self._arrow:
             from latpcap.account import waits
 
-            made = waits.of({of: self.arrow(of) for of in waits.READS})
-            self._arrow["waits"], self._arrow["actions"] = waits.tables(made)
+            read: dict[str, pa.Table] = {of: self.arrow(of) for of in waits.READS}
+            made = waits.of(read)
+            self._arrow["waits"], self._arrow["actions"] = waits.tables(made, waits.beside(read, made))
         if name not in self._arrow:
             raw = self._raw.get(name)
             if raw is None:

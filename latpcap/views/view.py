@@ -353,12 +353,13 @@ class View:
 
     @property
     def waits(self) -> pd.DataFrame:
-        """What did somebody wait for? One row a lookup, connect, TLS handshake, greeting or request, answered or not.
+        """What did somebody wait for? One row a lookup, connect, TLS handshake, greeting, request, push or transfer.
 
-        `kind`; `action`: the number of the action that it belongs to; `client, server, server_port`, `name` (a host, a
-        URL, SQL ...); `start, end, waited_ms`; `ended`: `answered, error, refused, reset, given_up` (another address
-        was tried), `never, open` (at the capture's end), `cut`; `family, cause, owner` of requests, as in `exchanges`;
-        `stream`, and in `table` and `row` where more of it stands. docs/exchanges-and-causes.md has each column.
+        `kind`; `action`: the number of the action that it belongs to, null of a push; `client, server, server_port`,
+        `name` (a host, a URL, SQL ...); `start, end, waited_ms`; `ended`: `answered, error, refused, reset, given_up`
+        (another address was tried), `never, open` (at the capture's end), `cut`; `family, cause, owner` and `grade`,
+        how sure that is; `stream`, and in `table` and `row` where more of it stands. docs/exchanges-and-causes.md has
+        each column.
         """
         return self._frame("waits")
 
