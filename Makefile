@@ -25,12 +25,10 @@ bench: ## speed against other tools, as ratios of one run
 fuzz: ## the core's property tests with many more cases (CASES=20000)
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
-nightly: ## what is too long for every change: fuzz, hostile input through Python, property tests, mutants (MINUTES=60)
+nightly: ## what is too long for every change: fuzz, hostile input through Python, property tests (MINUTES=60)
 	core/fuzz/run $$(($(MINUTES) * 60 / 7))
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
-	python .ci/mutants.py all --minutes $(MINUTES)
-	python .ci/mutants_python.py --minutes $(MINUTES)
 
 samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
 	python3 sample_pcaps/record.py && cp sample_pcaps/nginx-latency.pcap latpcap/samples/
