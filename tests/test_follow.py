@@ -50,7 +50,7 @@ def test_text_hex_and_raw() -> None:
     assert said.text(frames=True) == str(said)
     assert "# frame 5, node 1, bytes 0-19\n\t20\n0123" in str(said)
     assert "# frame 6, node 1, bytes 20-27\n\t8\n8 b" in str(said)
-    assert repr(said) == "tcp.stream 0: 10.0.0.1:40000 said 14 bytes, 10.0.0.2:80 said 28 bytes in 3 pieces"
+    assert repr(said) == "tcp.stream 0: 10.0.0.1:40000 sent 14 bytes, 10.0.0.2:80 sent 28 bytes in 3 pieces"
     assert said.payload(1) == b"0123456789abcdef ghi8 bytes "
 
 

@@ -182,11 +182,11 @@ def test_a_store_that_says_nothing_is_given_up(store: Any, monkeypatch: pytest.M
     monkeypatch.setattr(spec, "SILENT_S", 0.2)
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", lambda *_: threading.Event().wait(20))
     begin = time.monotonic()
-    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+    with pytest.raises(lp.CaptureError, match="the store sent nothing for 0 s"):
         results.why()
-    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+    with pytest.raises(lp.CaptureError, match="the store sent nothing for 0 s"):
         lp.read("memory://archive/in/quickack.pcap")
     monkeypatch.setattr(type(store), "info", lambda *_, **__: threading.Event().wait(20))
-    with pytest.raises(lp.CaptureError, match="the store said nothing for 0 s"):
+    with pytest.raises(lp.CaptureError, match="the store sent nothing for 0 s"):
         lp.read("memory://archive/in/quickack.pcap")
     assert time.monotonic() - begin < 10

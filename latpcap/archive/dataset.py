@@ -70,7 +70,7 @@ class Stored:
         return Failure(places.bare(places.join(self.place, relative)), reason)
 
     def lose(self, problem: checked.DamagedError) -> None:
-        """Leaves out the pack that this says is damaged; it is in `failed` from now on."""
+        """Leaves out the pack that this error names; it is in `failed` from now on."""
         where = problem.file if problem.offset is None else f"{problem.file}: byte {problem.offset:,}"
         self._lose(problem.pack, where, problem.reason)
 
@@ -150,7 +150,7 @@ class Stored:
         return pa.concat_tables([self.empty(table), *self.pieces(table, captures)])
 
     def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The same, pack by pack; of the columns these, and the one that names the capture. None: all."""
+        """The rows pack by pack; of the columns these, and the one that names the capture. None: all."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -76,6 +76,6 @@ def issues_schema(engine: pa.Schema) -> pa.Schema:
 
 
 def record(capture: str, row: dict[str, Any]) -> dict[str, Any]:
-    """What a task's record says of a capture."""
+    """A capture's record in the manifest."""
     columns = ("files", "frames", "streams", "exchanges", "damaged")
     return {"capture": capture, "bytes": sum(row["sizes"]), **{c: row[c] for c in columns}}

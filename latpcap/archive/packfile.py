@@ -198,7 +198,7 @@ class _Writing:
 
 
 def of_capture(table: pa.Table, capture: str) -> pa.Table:
-    """The rows with a column that says whose they are."""
+    """The rows with a column that names their capture."""
     import pyarrow as pa
 
     rows = table.num_rows

@@ -173,7 +173,7 @@ class Results:
         return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
 
     def to_polars(self, name: str = "exchanges") -> pl.DataFrame:
-        """The same for polars; ImportError where it is not installed."""
+        """The table for polars; ImportError where it is not installed."""
         return to_polars(self.dataset(name).to_table())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "connects": "start",
           "pushes": "start", "gaps": "start", "causes": "start", "transfers": "start",
           "lookups": "start", "probes": "sent"}  # fmt: skip
-"""The column that says when a row was."""
+"""The column of a row's time."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Selection:
     files: tuple[str, ...] = ()
 
     def narrowed(self, time: Any, server: str | None, file: str | None) -> Selection:
-        """The same with further limits."""
+        """This selection with further limits."""
         scope = self
         if time is not None:
             since, until = (None if t is None else _instant(t) for t in time)

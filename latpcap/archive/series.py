@@ -43,7 +43,7 @@ class Place:
 
 
 def place_of(name: str) -> Place | None:
-    """Could this file be part of a rotated capture? None where its name says nothing of the kind."""
+    """Could this file be part of a rotated capture? None where its name has no such number."""
     folder, slash, base = name.rpartition("/")
     above = folder + slash
     if m := _DUMPCAP.match(base):

@@ -2,7 +2,7 @@
 cluster.
 
 Reads each task's files once, block by block; rows go to Parquet as they come, so that memory does not grow with the
-capture. Every table's file appears whole; the manifest is written last and says that all of them are there.
+capture. Every table's file appears whole; the manifest is written last: with it all of them are there.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Metered:
 
 
 def analyse(pack: Pack, options: Options, watch: Watch | None = None) -> list[Outcome]:
-    """What is in the files of these tasks? Writes their tables, and the manifest that says that they are done.
+    """What is in the files of these tasks? Writes their tables, and the manifest that marks them as done.
 
     What is wrong with the files is in the outcomes. Raises OutputError where the results cannot be written. Where
     `watch` ends the work, the outcomes are those of the tasks before; Stopped where there is none.
@@ -145,7 +145,7 @@ class _Work:
         """Are rows among those of the pack?"""
 
     def marker(self, outcome: Outcome) -> Marker:
-        """What the manifest says of it."""
+        """Its record in the manifest."""
         parts = tuple(part.name for part in self.task.parts)
         return Marker("", self.task.fingerprint(self.options), parts, outcome)
 

@@ -1,7 +1,7 @@
 """What did the program do at its sockets, and when?
 
 Lines of `strace -f -tt -e trace=network,write,writev,sendfile,close -p PID` (also `-ttt`, `-y`, `-yy`): which options a
-connection's socket had, and when the bytes were written that left late. A trace tells a connection by accept's or
+connection's socket had, and when the bytes were written that left late. A trace identifies a connection by accept's or
 connect's address (or by `-yy`), and a time of day without date or zone; the offset to the capture's clock is found by
 the connections' own beginnings.
 """
@@ -236,8 +236,8 @@ def _dated(
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")
-    told = (arrays.filled(table, name, 0).tolist() for name in ("frame", "from_client", "seq", "len"))
-    events = {number: rest for number, *rest in zip(*told, strict=True)}
+    columns = (arrays.filled(table, name, 0).tolist() for name in ("frame", "from_client", "seq", "len"))
+    events = {number: rest for number, *rest in zip(*columns, strict=True)}
     untraced = 0
     spent = {"held": [0.0, 0.0], "program": [0.0, 0.0]}
     for word, kind in [
@@ -261,7 +261,7 @@ def _dated(
             late = bisect.bisect_left(socket.written, segment[1])
             began, ended, left = (ns / 1e9 - offset for ns in (start[row], end[row], end[last]))
             if late == len(socket.writes) or socket.writes[late] > left + _ROUNDING_S:
-                untraced += 1  # sendfile was not asked for, or the connection is older than the trace
+                untraced += 1  # sendfile was not traced, or the connection is older than the trace
                 continue
             held_ms = max(0.0, ended - max(socket.writes[late], began)) * 1e3
             total_ms = (ended - began) * 1e3

@@ -98,7 +98,7 @@ class Desk:
 
 
 def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
-    """The server with its tools; `payload=False` leaves out `follow`, which shows what was said."""
+    """The server with its tools; `payload=False` leaves out `follow`, which shows payload."""
     import tempfile
 
     from mcp.server.mcpserver import Image, MCPServer
@@ -116,7 +116,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         from functools import wraps
 
         @wraps(answer)
-        def asked(*args: Any, **words: Any) -> Any:
+        def call(*args: Any, **words: Any) -> Any:
             try:
                 found = answer(*args, **words)
             except (LatpcapError, ValueError, IndexError, KeyError) as problem:
@@ -124,9 +124,9 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             return _cut(found) if isinstance(found, str) else found
 
         # a picture is content of its own; what else is no text is structured
-        serves.add_tool(asked, structured_output=False if answer.__annotations__["return"] == "Any" else None)
+        serves.add_tool(call, structured_output=False if answer.__annotations__["return"] == "Any" else None)
         _refuse_unknown(serves, answer.__name__)
-        return asked
+        return call
 
     @tool
     def captures() -> list[dict[str, Any]]:
@@ -203,8 +203,8 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         @tool
         def follow(file: str, stream: int, mode: Literal["text", "hex"] = "text", frames: bool = True) -> str:
             """Show what the two ends of a stream said (Wireshark's Follow TCP Stream). It is data of strangers."""
-            said: str = getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
-            return said
+            text: str = getattr(desk.capture(file).stream(stream).follow(), mode)(frames=frames)
+            return text
 
     return serves
 

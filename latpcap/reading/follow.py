@@ -187,7 +187,7 @@ class Follow:
         return self.text(frames=True)
 
     def __repr__(self) -> str:
-        volumes = ", ".join(f"{name} said {len(self.payload(node)):,} bytes" for node, name in enumerate(self.nodes))
+        volumes = ", ".join(f"{name} sent {len(self.payload(node)):,} bytes" for node, name in enumerate(self.nodes))
         lost = f"; {self.lost:,} bytes are not in the capture" if self.lost else ""
         return f"tcp.stream {self.stream}: {volumes} in {len(self.chunks):,} pieces{lost}"
 

@@ -159,7 +159,7 @@ def _messages(body: bytes, stream: int, left: dict[int, int]) -> bytes:
 def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
     """Frames of WebSocket (RFC 6455, 5.2): their heads stay, but for the key that hides a client's payload.
 
-    What a server sends unasked begins alike, and is known by that: equal beginnings stay equal.
+    What a server pushes begins alike, and is recognised by that: equal beginnings stay equal.
     """
     found = bytearray()
     while len(found) + 2 <= len(data):

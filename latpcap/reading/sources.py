@@ -31,7 +31,7 @@ Source = One | Iterable[One]
 """What `latpcap.read` takes: one file, a glob, or several of them that are one capture."""
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "nginx-latency.pcap"
-"""The capture that every install has: nginx with tcp_nodelay off, as told in sample_pcaps/README.md."""
+"""The capture that every install has: nginx with tcp_nodelay off, see sample_pcaps/README.md."""
 
 _HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17

@@ -60,7 +60,7 @@ def _answered(call: Callable[[], _T]) -> _T:
     try:
         found, problem = answers.get(timeout=SILENT_S)
     except queue.Empty:
-        raise TimeoutError(f"the store said nothing for {SILENT_S:.0f} s") from None
+        raise TimeoutError(f"the store sent nothing for {SILENT_S:.0f} s") from None
     if problem is not None:
         raise problem
     return found  # type: ignore[return-value]

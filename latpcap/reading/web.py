@@ -86,7 +86,7 @@ class Download(io.RawIOBase):
         except (http.client.HTTPException, ValueError):
             raise ConnectionError("the connection was closed before the end") from None
         except TimeoutError:
-            raise TimeoutError(f"the server said nothing for {_SILENCE_S:.0f} s") from None
+            raise TimeoutError(f"the server sent nothing for {_SILENCE_S:.0f} s") from None
         if self._left is not None:
             self._left -= len(data)
             if not data and size:

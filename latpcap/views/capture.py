@@ -53,7 +53,7 @@ def read(
     whole capture is analysed; its tables are held in memory.
 
     `keylog` is a file of TLS keys as browsers, curl and Python write them for SSLKEYLOGFILE: with it TLS 1.2 and 1.3
-    are decrypted, and requests inside are read. Keys that a pcapng file brings along count without being asked for.
+    are decrypted, and requests inside are read. Keys inside a pcapng file are used as well.
     What stays sealed is in `Capture.issues`, with the reason. Keys are never part of what is stored, shown or pickled.
 
     `start` and `end` limit the time: ISO text or a datetime (UTC where it names no zone), or seconds since the first
@@ -98,7 +98,7 @@ class Capture(Recording):
 
     Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
     they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng",
-    "snoop" or "netmon" (of several files the last one's), `digits` are the decimals of a second that its clock tells;
+    "snoop" or "netmon" (of several files the last one's), `digits` are the decimals of a second of its clock;
     `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
     capture without packets). `display_filter` is what it was limited to, or None.
     """
@@ -139,7 +139,7 @@ class Capture(Recording):
         and `.servers` the most important. `stream` limits the answer to one tcp.stream, `exchange` to one row of
         `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. Slow is what
         takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address,
-        "address:port" or a name that clients asked for, is whom the answer is about, else the one with the most slow
+        "address:port" or a name that clients requested, is whom the answer is about, else the one with the most slow
         requests; `top` lists so many.
         `strace` and `access_log` are files taken beside the capture (docs/capture.md): what they say is added, the
         grades stay the capture's; they are for whole captures.
@@ -149,8 +149,8 @@ class Capture(Recording):
         from latpcap import beside
         from latpcap.findings.why import Question, Why
 
-        told = beside.of(self, strace=strace, access_log=access_log)
-        if told and (stream is not None or exchange is not None):
+        external = beside.of(self, strace=strace, access_log=access_log)
+        if external and (stream is not None or exchange is not None):
             raise ValueError("strace and access_log are for whole captures, without stream and exchange")
         if exchange is not None:
             if stream is not None:
@@ -158,7 +158,7 @@ class Capture(Recording):
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
-        return Why.of(self, self, question=Question(slow_ms, server, top)).with_beside(told)
+        return Why.of(self, self, question=Question(slow_ms, server, top)).with_beside(external)
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
         """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or

@@ -43,11 +43,11 @@ def of(scope: HasTables) -> dict[str, Any]:
     sealed = {row["stream"]: row["latency_ms"] for row in reversed(exchanges) if row["protocol"] == "tls"}
     connects = {row["stream"]: row for row in _rows(scope, "connects", CONNECTS)}
     first: dict[int, int] = defaultdict(lambda: 1 << 62)
-    asked = [row for row in exchanges if row["protocol"] in VERSIONS]
-    for row in asked:
+    requests = [row for row in exchanges if row["protocol"] in VERSIONS]
+    for row in requests:
         first[row["stream"]] = min(first[row["stream"]], row["index"])
     entries, actions = [], _actions(scope)
-    for row in asked:
+    for row in requests:
         opens = row["index"] == first[row["stream"]]
         stream = streams[row["stream"]]
         connect = connects.get(row["stream"]) or _connect(stream, sealed) if opens else None

@@ -239,13 +239,13 @@ class View:
     def exchanges(self) -> pd.DataFrame:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
-        Which: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol says that
+        Which: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol shows that
         it is a request; `server_asks` where the accepting side asks). How it ended: `status, status_text, error`.
         When: `start, end`, and of request and answer the first and last frame, instants and bytes. How long:
         `latency_ms` (at the capture), `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's
         `request_spread_ms, service_ms, response_spread_ms`; of a streamed body `pieces, first_chunk_ms,
         longest_gap_ms`; a column `…_ms` for each cause (0 where it has none), `top_cause`. The latencies are null
-        where the exchange is not `complete`; `cut_by` says why then. docs/exchanges-and-causes.md has each column.
+        where the exchange is not `complete`; `cut_by` has the reason. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("exchanges")
 
@@ -278,7 +278,7 @@ class View:
         """When did nobody wait for an answer? One row a wait that belongs to no request.
 
         `kind` "pause": the client waited 20 ms or more before its next request (`index`), not just once, and such
-        pauses are a tenth of its connection's time. "held": its kernel kept what it sent unasked. "one_way": only one
+        pauses are a tenth of its connection's time. "held": its kernel kept what it pushed. "one_way": only one
         direction was captured, and a gap in it may be a stall. With frames and the time in ms by cause.
         docs/exchanges-and-causes.md has each column.
         """
@@ -295,7 +295,7 @@ class View:
         were measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` says what
         excludes the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not
         complete the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each
-        column, docs/causes.md how each cause is told.
+        column, docs/causes.md how each cause is recognised.
         """
         return self._frame("causes")
 
@@ -330,8 +330,8 @@ class View:
 
         `lookup, stream` (null: over UDP), `client, client_port, server, server_port, id`; the question: `method` (A,
         AAAA ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end,
-        latency_ms` from the first question to the answer, `repeats`: how often it was asked again; frames. Null: not
-        answered. Over TCP it is an exchange, too, with its causes. `connects` says in `dns_ms` who waited for a lookup.
+        latency_ms` from the first question to the answer, `repeats`: retransmissions of the question; frames. Null: not
+        answered. Over TCP it is an exchange, too, with its causes. `dns_ms` of `connects` has who waited for a lookup.
         RFC 1035.
         """
         return self._frame("lookups")

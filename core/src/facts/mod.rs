@@ -9,7 +9,6 @@ mod handshake;
 mod room;
 mod rules;
 mod unacked;
-mod waiting;
 
 use crate::base::At;
 use crate::segment::{ACK, FIN, SYN, Segment};
@@ -19,8 +18,8 @@ use flight::in_flight;
 use handshake::{after_options, after_ordinary, restart};
 pub use room::UnackedRoom;
 use rules::{all_flags, is_ordinary, next_of, window_full};
+pub use unacked::Outstanding;
 use unacked::{Sent, Unacked};
-pub use waiting::Waiting;
 
 /// Wireshark's flags of one segment, as bits of a row.
 pub mod flag {

@@ -4,6 +4,7 @@
 //! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones, and
 //! those whose numbers lie too far apart to have an order, are looked through.
 
+use super::Flow;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{Covered, Facts, MAX_UNACKED};
@@ -373,6 +374,51 @@ impl Sorted {
         let mut all: Vec<((u32, u32), Sent)> = self.by_start.into_iter().collect();
         all.sort_unstable_by_key(|((_, added), _)| *added);
         all.into_iter().map(|(_, sent)| sent).collect()
+    }
+}
+
+/// What nobody has acknowledged in either direction of a stream that is over, in as little room as it needs.
+pub enum Outstanding {
+    /// One segment: mostly all that a RST leaves.
+    One {
+        from_low: bool,
+        sent: Sent,
+    },
+    More(Box<[Unacked; 2]>),
+}
+
+impl Outstanding {
+    /// Takes it out of the flows. None where there is nothing.
+    pub fn of(flows: &mut [Flow; 2]) -> Option<Box<Self>> {
+        if flows.iter().all(|flow| flow.unacked.len() == 0) {
+            return None; // the lists keep their room for the stream that has this box next
+        }
+        let [low, high] = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
+        let only = match (low.len(), high.len()) {
+            (_, 0) => low.only().map(|sent| (true, sent)),
+            (0, _) => high.only().map(|sent| (false, sent)),
+            _ => None,
+        };
+        Some(Box::new(match only {
+            Some((from_low, sent)) => Outstanding::One { from_low, sent },
+            None => {
+                let mut both = Box::new([low, high]);
+                both.iter_mut().for_each(|unacked| unacked.shrink(0));
+                Outstanding::More(both)
+            }
+        }))
+    }
+
+    /// Puts it back.
+    pub fn give_back(self, flows: &mut [Flow; 2]) {
+        let both = match self {
+            Outstanding::One { from_low: true, sent } => [sent.into(), Unacked::default()],
+            Outstanding::One { sent, .. } => [Unacked::default(), sent.into()],
+            Outstanding::More(both) => *both,
+        };
+        for (flow, unacked) in flows.iter_mut().zip(both) {
+            flow.unacked = unacked;
+        }
     }
 }
 

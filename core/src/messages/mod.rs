@@ -68,7 +68,6 @@ mod synchrophasor;
 mod tests;
 mod text;
 mod tls;
-mod transfer;
 mod turns;
 mod url;
 mod websocket;

@@ -6,7 +6,7 @@ use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Si
 use super::{
     amqp, beanstalk, commands, dnp3, dns, enip, http1, http2, interactive, iscsi, iso, kafka, ldap,
     memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, rabbit_streams, redis, rpc,
-    sip, smb, synchrophasor, tls, transfer, turns, websocket,
+    sip, smb, synchrophasor, tls, turns, websocket,
 };
 
 /// How a protocol is known. Ports play no part.
@@ -25,11 +25,23 @@ pub(super) struct Recognition {
     pub(super) reader: fn(&mut Memory) -> AnyReader,
 }
 
-/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below; behind a `+` stand protocols that other readers tell of. `AnyReader` is an enum and no `dyn MessageReader`, so
-/// that a reader and its listener are compiled as one.
+/// What sets a protocol's messages apart, named in the list of readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trait {
+    /// Its reader gives turns: the protocol shows only the sender.
+    Turns,
+    /// The answers on a connection come in the order of the requests, whatever the server does at once.
+    InOrder,
+    /// A person's, or a tunnel: its turns are no requests.
+    Interactive,
+}
+
+/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below. Behind the recognition stand traits, behind a `+`
+/// protocols that other readers recognise. `AnyReader` is an enum and no `dyn MessageReader`, so that a reader and its
+/// listener are compiled as one.
 macro_rules! readers {
     (
-        $($protocol:ident($reader:ty), $word:literal, $recognition:expr;)*
+        $($protocol:ident($reader:ty), $word:literal, $recognition:expr $(, $trait:ident)*;)*
         $(+ $inner:ident, $inner_word:literal;)*
     ) => {
         /// What a stream speaks.
@@ -49,6 +61,15 @@ macro_rules! readers {
                     $(Protocol::$protocol => $word,)*
                     $(Protocol::$inner => $inner_word,)*
                 }
+            }
+
+            fn has(self, wanted: Trait) -> bool {
+                let traits: &[Trait] = match self {
+                    Protocol::Turns => &[Trait::Turns],
+                    $(Protocol::$protocol => &[$(Trait::$trait),*],)*
+                    $(Protocol::$inner => &[],)*
+                };
+                traits.contains(&wanted)
             }
         }
 
@@ -101,88 +122,66 @@ macro_rules! readers {
 }
 
 readers! {
-    Http(http1::Http1), "http", http1::RECOGNITION;
-    Tls(tls::Tls), "tls", tls::RECOGNITION;
+    Http(http1::Http1), "http", http1::RECOGNITION, InOrder;
+    Tls(tls::Tls), "tls", tls::RECOGNITION, Turns;
     Http2(http2::Http2), "http2", http2::RECOGNITION;
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
     Smb(smb::Reader), "smb", smb::RECOGNITION;
-    Ssh(interactive::Interactive), "ssh", interactive::SSH;
-    Vnc(interactive::Interactive), "vnc", interactive::VNC;
-    Rdp(interactive::Interactive), "rdp", interactive::RDP;
-    Telnet(interactive::Interactive), "telnet", interactive::TELNET;
-    OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN;
+    Ssh(interactive::Interactive), "ssh", interactive::SSH, Interactive;
+    Vnc(interactive::Interactive), "vnc", interactive::VNC, Interactive;
+    Rdp(interactive::Interactive), "rdp", interactive::RDP, Interactive;
+    Telnet(interactive::Interactive), "telnet", interactive::TELNET, Interactive;
+    OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN, Interactive;
     S7(iso::Reader), "s7comm", iso::S7;
     Mms(iso::Reader), "mms", iso::MMS;
     Synchrophasor(synchrophasor::Reader), "c37.118", synchrophasor::RECOGNITION;
     OpcUa(opcua::Reader), "opcua", opcua::RECOGNITION;
     Sip(sip::SipReader), "sip", sip::SIP;
     Rtsp(sip::RtspReader), "rtsp", sip::RTSP;
-    Smtp(commands::Commands), "smtp", commands::SMTP;
-    Ftp(commands::Commands), "ftp", commands::FTP;
-    Pop3(commands::Commands), "pop3", commands::POP3;
+    Smtp(commands::Commands), "smtp", commands::SMTP, InOrder;
+    Ftp(commands::Commands), "ftp", commands::FTP, InOrder;
+    Pop3(commands::Commands), "pop3", commands::POP3, InOrder;
     Imap(commands::Commands), "imap", commands::IMAP;
     MongoDb(mongodb::MongoDb), "mongodb", mongodb::RECOGNITION;
-    MySql(mysql::MySql), "mysql", mysql::RECOGNITION;
-    Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION;
-    Redis(redis::Redis), "redis", redis::RECOGNITION;
-    Memcached(memcached::Memcached), "memcached", memcached::RECOGNITION;
-    MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY;
+    MySql(mysql::MySql), "mysql", mysql::RECOGNITION, InOrder;
+    Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION, InOrder;
+    Redis(redis::Redis), "redis", redis::RECOGNITION, InOrder;
+    Memcached(memcached::Memcached), "memcached", memcached::RECOGNITION, InOrder;
+    MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY, InOrder;
     Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Nats(nats::Reader), "nats", nats::RECOGNITION;
     Beanstalk(beanstalk::Reader), "beanstalkd", beanstalk::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     RabbitStreams(rabbit_streams::Reader), "rabbitmq-streams", rabbit_streams::RECOGNITION;
-    Kafka(kafka::Reader), "kafka", kafka::RECOGNITION;
+    Kafka(kafka::Reader), "kafka", kafka::RECOGNITION, InOrder;
     Dnp3(dnp3::Reader), "dnp3", dnp3::RECOGNITION;
     Modbus(modbus::Reader), "modbus", modbus::RECOGNITION;
     Enip(enip::Reader), "enip", enip::RECOGNITION;
     Iscsi(iscsi::Reader), "iscsi", iscsi::RECOGNITION;
     OpenFlow(openflow::Reader), "openflow", openflow::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
-    FtpData(transfer::Transfer), "ftp-data", transfer::RECOGNITION;
+    FtpData(turns::DataConnection), "ftp-data", turns::RECOGNITION, Turns;
     + Grpc, "grpc";
 }
 
 impl Protocol {
-    /// What its messages are where their reader sets nothing else: records without keys show only the sender.
+    /// What its messages are where their reader sets nothing else.
     pub fn kind(self) -> Kind {
-        match self {
-            Protocol::Turns | Protocol::Tls | Protocol::FtpData => Kind::Turn,
-            _ => Kind::Request,
+        if self.has(Trait::Turns) {
+            Kind::Turn
+        } else {
+            Kind::Request
         }
     }
-}
 
-impl Protocol {
-    /// Whether the answers on a connection come in the order of the requests, whatever the server does at once.
     pub fn answers_in_order(self) -> bool {
-        let known = [
-            Protocol::Http,
-            Protocol::Smtp,
-            Protocol::Ftp,
-            Protocol::Pop3,
-            Protocol::MySql,
-            Protocol::Postgres,
-            Protocol::Redis,
-            Protocol::Memcached,
-            Protocol::MemcachedBinary,
-            Protocol::Kafka,
-        ];
-        known.contains(&self)
+        self.has(Trait::InOrder)
     }
 
-    /// A person's, or a tunnel: its turns ask for nothing that is known.
     pub fn is_interactive(self) -> bool {
-        let known = [
-            Protocol::Ssh,
-            Protocol::Vnc,
-            Protocol::Rdp,
-            Protocol::Telnet,
-            Protocol::OpenVpn,
-        ];
-        known.contains(&self)
+        self.has(Trait::Interactive)
     }
 }
 

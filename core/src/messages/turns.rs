@@ -1,8 +1,9 @@
 //! Any other protocol: a message is all that one side sends until the other side sends, or until it
 //! closes. Reads lengths only; cannot see pipelining, nor where a message ends inside a turn.
 
+use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Listener, MessageReader, Read, Side, Stretch};
+use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch};
 
 /// Nothing to remember: the sink knows whose turn it is.
 #[derive(Debug)]
@@ -24,6 +25,32 @@ impl MessageReader for Turns {
             Close::Fin => sink.end(),
             Close::Rst | Close::CaptureEnd => sink.cut(how),
         }
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {}
+}
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::FtpData,
+    sniff: |_| Guess::No,
+    opens: |_, _| false,
+    resumes: |_, _| false,
+    joins: |_, _| false,
+    reader: |_| AnyReader::FtpData(Box::default()),
+};
+
+/// A data connection of FTP (RFC 959 3.2): its bytes are a file or a listing, whatever they look like, so no protocol is
+/// looked for. The control connection announces it.
+#[derive(Debug, Default)]
+pub(super) struct DataConnection;
+
+impl MessageReader for DataConnection {
+    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        Turns.feed(sink, stretch)
+    }
+
+    fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
+        Turns.close(sink, how);
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {}

@@ -7,7 +7,7 @@ use super::tuple::Pair;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::setup::{Kept, Setup};
-use crate::facts::{self, Facts, Marks, Shared, Waiting};
+use crate::facts::{self, Facts, Marks, Outstanding, Shared};
 use crate::observe::transfer::Transfers;
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
@@ -100,7 +100,7 @@ impl SynPacket {
 pub(super) struct Closed {
     pub(super) ends: Pair,
     marks: [Marks; 2],
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<Outstanding>>,
     shared: Shared,
     client_is_low: bool,
     roles_by: RolesBy,
@@ -196,7 +196,7 @@ impl Stream {
     pub(super) fn closed(&mut self, lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);
-        let waiting = Waiting::of(&mut self.flows);
+        let waiting = Outstanding::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
             ends: Pair::of(self.low, self.high),

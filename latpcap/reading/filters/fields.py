@@ -233,7 +233,7 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
 
 def _initial_rtt(source: Source) -> list[Column | Keyed]:
-    """The handshake's round trip, on every segment of which Wireshark says something more."""
+    """The handshake's round trip, on every segment about which Wireshark notes something else."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -24,7 +24,7 @@ _LONGEST_PACKET = 65_575
 def read(layer: str, number: int, data: bytes) -> Found:
     """What is in these bytes?
 
-    `layer` says what kind of number `number` is: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol), "capwap" (its
+    `layer` is the kind of `number`: "link" (LINKTYPE_), "ethertype", "ip" (IP protocol), "capwap" (its
     binding). Gives an IPv4 or
     IPv6 packet from its first byte on, or one of the other values of `Found`; never raises for what the bytes hold.
     """

@@ -43,7 +43,7 @@ def captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
         return
     printed = _reader(head)
     if printed is None and _timeless(head):
-        raise CaptureError(name, "is tcpdump's text without times, so nothing can be said of delays: print it with -tt")
+        raise CaptureError(name, "is tcpdump's text without times, so delays are unknown: print it with -tt")
     if printed is None:
         yield from whole
         return
