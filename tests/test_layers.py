@@ -60,6 +60,7 @@ ORDER = [
     "reading.twice",
     "reading.portions",
     "reading.packets",
+    "reading.foreign",
     "reading.recorded",
     "reading.headers",
     "reading.payloads",

@@ -15,9 +15,11 @@ from makepcap import Ends, Talk, get, pcap, pcapng
 from randomtalk import crowd
 
 import latpcap as lp
+from latpcap.reading import foreign
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 STALLS = SAMPLES / "nginx-latency.pcap"
+CASES = Path(__file__).parent / "cases"
 FRAMES = {"frame", "acks_frame", "release_frame"}
 
 
@@ -201,3 +203,64 @@ def test_tshark_opens_a_slice_without_a_complaint(tmp_path: Path, suffix: str) -
     if "pcapng" in suffix:
         assert [row[1].split(":")[0] for row in rows] == [f"frame {e['frame']}" for e in events]
         assert comments(plain) == [row[1] for row in rows]
+
+
+def annotated(order: str) -> bytes:
+    """Two sections: words and options of others in every place that a pcapng file has for them."""
+
+    def option(code: int, value: bytes) -> bytes:
+        return struct.pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        size = struct.pack(order + "I", len(body) + 12)
+        return struct.pack(order + "I", kind) + size + body + size
+
+    out = b""
+    for section, (talk_at, name) in enumerate(((0.0, b"eth7"), (500.0, b"wlan9"))):
+        head = struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1)
+        out += block(0x0A0D0D0A, head + option(1, b"of section %d" % section) + option(2, b"a chip") + bytes(4))
+        speed = option(8, struct.pack(order + "Q", 10**9))
+        body = struct.pack(order + "HHI", 1, 0, 0) + option(2, name) + speed + option(9, b"\x06")
+        out += block(1, body + bytes(4))
+        out += block(10, struct.pack(order + "II", 0x544C534B, 6) + b"a key!")
+        out += block(0x77, b"nobody knows this") + block(0x40000BAD, struct.pack(order + "I", 4711) + b"not to copy")
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + section), ("10.0.0.2", 80)))
+        talk.open(talk_at)
+        talk.client(talk_at + 10, get())
+        for number, segment in enumerate(talk.tape):
+            data, us = segment.frame(), segment.time_ns // 1000
+            fields = struct.pack(order + "IIIII", 0, us >> 32, us & 0xFFFFFFFF, len(data), len(data))
+            options = option(1, b"first of %d" % number) + option(1, b"second") + option(2, struct.pack(order + "I", 7))
+            out += block(6, fields + data + bytes(-len(data) % 4) + options + bytes(4))
+    return out
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_words_and_options_of_others_stay(order: str, tmp_path: Path) -> None:
+    (tmp_path / "in.pcapng").write_bytes(annotated(order))
+    cap = lp.read(tmp_path / "in.pcapng")
+    cap.stream(1).to_pcap(tmp_path / "out.pcapng")
+    data = (tmp_path / "out.pcapng").read_bytes()
+    again = lp.read(data)
+    assert not again.damage and len(again.events) == 4
+    for there in (b"of section 0", b"of section 1", b"a chip", b"wlan9", b"first of 3", b"second", b"frame 10"):
+        assert there in data, there
+    assert struct.pack("<HHQ", 8, 8, 10**9) in data and data.count(struct.pack("<HHI", 2, 4, 7)) == 4
+    assert (b"nobody knows this" in data) == (order == "<")  # whose numbers could not be turned round
+    for gone in (b"a key!", b"not to copy", b"eth7"):
+        assert gone not in data, gone
+    assert foreign.of([[data]]).frames == 4
+    cap.to_pcap(tmp_path / "all.pcapng")
+    whole = (tmp_path / "all.pcapng").read_bytes()
+    assert b"eth7" in whole and b"wlan9" in whole and lp.read(whole).frames == 8
+    cap.stream(1).to_pcap(tmp_path / "anonymous.pcapng", anonymise=True)
+    for secret in (b"of section", b"a chip", b"wlan", b"second", b"nobody"):
+        assert secret not in (tmp_path / "anonymous.pcapng").read_bytes()
+
+
+@pytest.mark.parametrize("path", sorted(CASES.glob("*/capture.pcapng")), ids=lambda path: path.parent.name)
+def test_frames_are_counted_as_the_core_does(path: Path) -> None:
+    data = path.read_bytes()
+    pieces = [data[at : at + 1000] for at in range(0, len(data), 1000)]
+    assert foreign.of([pieces]).frames == lp.read(data).frames == foreign.of([[data]]).frames

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from latpcap.tables import HasTables
 
 if TYPE_CHECKING:
+    from latpcap.reading.foreign import Foreign
     from latpcap.reading.packets import Record, Segments
 
 
@@ -30,6 +31,9 @@ class Recorded(HasTables, Protocol):
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """These frames with their bytes, or all of them, in file order."""
+
+    def foreign(self, frames: Container[int] | None = None) -> Foreign:
+        """What a pcapng file says beside its packets; of these frames, or of all."""
 
     def heads(self) -> Iterator[bytes]:
         """Instant and lengths of each frame, as `packets.heads` packs them."""

@@ -1,7 +1,8 @@
 """Write chosen frames of a capture to a pcap or pcapng file.
 
-Takes records as `packets.py` reads them; bytes, link types, original lengths and times go through unchanged. dpkt
-writes the head of a pcapng file. Packets are packed here: dpkt's writers know no original length and no nanoseconds.
+Takes records as `packets.py` reads them; bytes, link types, original lengths and times go through unchanged, and so do
+comments, options and blocks of others (`foreign.py`) between two pcapng files. Packed here: dpkt's writers know no
+original length and no nanoseconds.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from latpcap import files
 from latpcap.errors import OutputError
+from latpcap.reading.foreign import Foreign
 from latpcap.reading.packets import Record
 from latpcap.vocabulary import PROVEN
 
@@ -81,7 +83,8 @@ def write_slice(
         link = next((record.link for record in head), 1)
         return _written(target, lambda file: pcap(file, nanos, link), found)
     notes = _notes((capture if scope is None else scope).arrow("causes"))
-    return _written(target, lambda file: _pcapng(file, about, notes), found)
+    others = Foreign() if anonymise else capture.foreign(None if frames is None else set(frames))
+    return _written(target, lambda file: _pcapng(file, about, notes, others), found)
 
 
 def _key(given: bool | str | bytes) -> bytes:
@@ -163,47 +166,48 @@ def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
     return write
 
 
-def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str]) -> _Write:
-    """A pcapng file: an interface for each one of the capture, times in nanoseconds, a comment on each packet."""
-    from dpkt import pcapng
-
-    def option(code: int, value: bytes) -> Any:
-        return pcapng.PcapngOptionLE(code=code, data=value)
-
-    end = pcapng.PcapngOptionLE()
-    comment = option(pcapng.PCAPNG_OPT_COMMENT, about.encode())
-    file.write(
-        bytes(pcapng.SectionHeaderBlockLE(opts=[comment, option(pcapng.PCAPNG_OPT_SHB_USERAPPL, b"latpcap"), end]))
-    )
-    interfaces: dict[tuple[int | None, int], int] = {}
+def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Foreign) -> _Write:
+    """A pcapng file: an interface for each one of the capture, times in nanoseconds, a comment on each packet. What the
+    capture says itself comes behind ours.
+    """
+    comment, program, resolution = 1, 4, 9
+    head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)
+    options = _option(comment, about.encode()) + _option(program, b"latpcap") + others.section
+    file.write(_block(0x0A0D0D0A, head + options + _END))
+    for block in others.blocks:
+        file.write(block)
+    interfaces: dict[tuple[int | None, int, int], int] = {}
 
     def write(record: Record) -> None:
-        key = (record.link, record.interface)
+        section = others.section_of(record.frame)
+        key = (record.link, section, record.interface)
         if key not in interfaces:
             interfaces[key] = len(interfaces)
-            resolution = option(pcapng.PCAPNG_OPT_IF_TSRESOL, b"\x09")
-            block = pcapng.InterfaceDescriptionBlockLE(linktype=record.link, snaplen=0, opts=[resolution, end])
-            file.write(bytes(block))
+            options = _option(resolution, b"\x09") + others.interfaces.get((section, record.interface), b"")
+            file.write(_block(1, struct.pack("<HHI", record.link, 0, 0) + options + _END))
         if record.time_ns < 0:
             raise OutputError(f"frame {record.frame:,} has a time before 1970, which these files cannot hold")
         data = record.data + b"\0" * (-len(record.data) % 4)
         note = notes.get(record.frame)
         text = (f"frame {record.frame}: {note}" if note else f"frame {record.frame}").encode()
-        options = struct.pack("<HH", 1, len(text)) + text + b"\0" * (-len(text) % 4 + 4)
-        length = 32 + len(data) + len(options)
-        head = struct.pack(
-            "<IIIIIII",
-            6,
-            length,
-            interfaces[key],
-            record.time_ns >> 32,
-            record.time_ns & 0xFFFFFFFF,
-            len(record.data),
-            record.original_len,
-        )
-        file.write(head + data + options + struct.pack("<I", length))
+        options = _option(comment, text) + others.packets.get(record.frame, b"")
+        lengths = len(record.data), record.original_len
+        head = struct.pack("<IIIII", interfaces[key], record.time_ns >> 32, record.time_ns & 0xFFFFFFFF, *lengths)
+        file.write(_block(6, head + data + options + _END))
 
     return write
+
+
+_END = bytes(4)
+"""Behind the last option of a block."""
+
+
+def _option(code: int, value: bytes) -> bytes:
+    return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
 
 
 def _notes(causes: pa.Table) -> dict[int, str]:

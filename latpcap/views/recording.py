@@ -7,7 +7,7 @@ a capture, which has fewer rows and the same numbers.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.options import TableName
+    from latpcap.reading.foreign import Foreign
     from latpcap.reading.instants import Given
     from latpcap.reading.keylog import Keylog
     from latpcap.reading.packets import Record, Segments
@@ -182,6 +183,20 @@ class Recording(View):
             raise CaptureError(self.name, "its bytes are not known any more")
         found = records(self._origins, frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
+
+    def foreign(self, frames: Container[int] | None = None) -> Foreign:
+        """Give what a pcapng file says beside its packets, of these frames or of all; reads the capture again."""
+        from latpcap.reading import foreign
+
+        def blocks(origin: sources.Origin) -> Iterator[bytes]:
+            try:
+                yield from origin.blocks()
+            except CaptureError:
+                if not self._broken:
+                    raise
+
+        read = self._origins if self.format == "pcapng" else ()
+        return foreign.of((blocks(origin) for origin in read), frames)
 
     def heads(self) -> Iterator[bytes]:
         """Give each frame's time and length; reads the capture again, see `packets.heads`."""
