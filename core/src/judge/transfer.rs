@@ -140,15 +140,6 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
     let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
     let shut = t.zero_windows > 1 || t.acked_shut as f64 >= SHUT_SHARE.get() * t.acked as f64;
-    let full_behind_queue = || {
-        // before the window was full: did a queue stand already?
-        let free = t.rounds.iter().skip(1);
-        let free =
-            free.filter(|round| round.edge_ns == 0 && round.best > 0 && round.flight * 4 >= t.largest_flight);
-        let best = mean(free.map(|round| (round.best, round.ns)));
-        best.zip(idle)
-            .is_none_or(|(best, idle)| best - idle >= STANDING_NS.get())
-    };
     if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
             return Verdict {
@@ -156,7 +147,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
                 ..is(Limiter::Line, Grade::Proven)
             };
         }
-        if !shut && full_behind_queue() {
+        if !shut {
             // more of a window would make the queue longer, and nothing faster
             return or(Limiter::Line, Grade::Suspected, Limiter::ReceiverWindow);
         }
