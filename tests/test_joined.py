@@ -435,3 +435,45 @@ def test_a_step_smaller_than_the_round_trip_between_few_packets_is_no_rate(step_
     check(wire, found)
     assert len(found.clock.steps) == 1
     assert found.clock.ppm == pytest.approx(60, abs=6)
+
+
+def held(wire: Wire, *, requests: int, hold_ms: int, split_request: bool) -> None:
+    """Answers in two writes, the second behind an ACK that the client holds; requests too, which the server holds."""
+    talker = Talker(wire, Ends(("10.0.0.1", 40_000), ("10.0.0.2", 80)))
+    now = talker.open(0) + 5 * MS
+
+    def turn(now: int, from_client: bool, parts: list[bytes]) -> int:
+        came = now
+        for place, part in enumerate(parts):
+            came = wire.send(now, talker.packet(now, from_client, "PA", part)) or 0
+            if place + 1 < len(parts):
+                ack = came + hold_ms * MS
+                now = (wire.send(ack, talker.packet(ack, not from_client, "A")) or 0) + MS // 50
+        return came
+
+    for number in range(requests):
+        head = f"POST /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 200\r\n\r\n".encode()
+        parts = [head, b"x" * 200] if split_request else [head + b"x" * 200]
+        came = turn(now, True, parts)
+        answer = [b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n", b"y" * 300]
+        over = turn(came + MS // 10, False, answer)
+        wire.send(over, talker.packet(over, True, "A"))
+        now = over + 3 * MS
+
+
+def test_a_wait_inside_the_request_leaves_the_answer_s_parts_whole() -> None:
+    wire = Wire(seed=4)
+    held(wire, requests=20, hold_ms=41, split_request=True)
+    parts = joined(wire).parts
+    mine = parts[(parts.place == "client") & (parts.cause == "delayed_ack") & (parts.grade == "proven")]
+    assert len(mine) >= 19 and mine.duration_ms.between(40.9, 41.1).all()
+    assert parts[parts.place == "unknown"].duration_ms.sum() < 1
+
+
+@pytest.mark.parametrize(("hold_ms", "cause"), [(40, "delayed_ack"), (0, "network")])
+def test_a_hold_is_no_path_however_long_the_path_is(hold_ms: int, cause: str) -> None:
+    wire = Wire(seed=6, there_ms=30, back_ms=30, jitter_ms=60)
+    held(wire, requests=20, hold_ms=hold_ms, split_request=False)
+    parts = joined(wire).parts
+    mine = parts[(parts.place == "client") & (parts.because == "A had the data and sent its acknowledgement later")]
+    assert set(mine.cause) <= {cause} and len(mine) >= (20 if hold_ms else 0)

@@ -34,6 +34,9 @@ STEP_ALIKE = 0.35
 """Both directions move by the same at a step, up to this share of it (share)."""
 STAMP_NS = 2_000.0
 """Two processors' clocks in one host disagree by no more (ns)."""
+HELD_NS = 10_000_000.0
+"""An ACK that leaves so long after the data came was held by a timer (ns; the shortest delayed-ACK timers that systems
+are set to: 10 ms on Windows, 40 ms on Linux)."""
 CONTROLS = 50
 """So many packets that came the other way without one missing show that a capture is complete (count)."""
 PAIRED_LEAST = 4

@@ -175,8 +175,11 @@ class _Rows:
         rows = np.flatnonzero(exchange >= 0)
         start = arrays.numbers(table, "start").astype(np.int64)
         order = rows[np.lexsort((start[rows], exchange[rows]))]
-        self.exchange, self.start = exchange[order], start[order]
-        self.end = arrays.numbers(table, "end").astype(np.int64)[order]
+        self.exchange = exchange[order]
+        # An exchange begins with its request's last byte here: waits inside a request are none of its parts.
+        behind, first = matched.back, matched.b[self.exchange]
+        self.start = np.clip(start[order], behind.start[first], behind.end[first])
+        self.end = np.clip(arrays.numbers(table, "end").astype(np.int64)[order], self.start, behind.end[first])
         self.cause = _coded(table, "cause", tuple(CAUSES))[order]
         self.grade = _coded(table, "grade", GRADES)[order]
         self.by_client = _coded(table, "owner", (CLIENT,))[order] == 0
@@ -274,7 +277,8 @@ def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Wai
     grade = np.zeros(steps, np.int64)
     np.maximum.at(grade, rows.step, rows.grade)
     grade = grade[known]
-    name = np.where(delayed[known] | (hold > came - hold), CODES["delayed_ack"], CODES["network"])
+    timer = delayed[known] | (hold > came - hold) | (hold >= limits.HELD_NS)
+    name = np.where(timer, CODES["delayed_ack"], CODES["network"])
     exchange, position = rows.exchange[begin[known]], 3 * begin[known]
     sure = np.where(grade >= SUSPECTED, PROVEN, NOT_SURE)
     of_b = rows.cause[last[known]]
