@@ -4,8 +4,8 @@
     cap = lp.read("nginx-latency.pcap")
     cap.why()
 
-`Capture` holds the tables (`events`, `streams`, `exchanges`, `causes`, `evidence`, `probes`, `issues`) as pandas data
-frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
+`Capture` holds the tables (`events`, `streams`, `exchanges`, `causes` and those that `Capture.tables()` names) as
+pandas data frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
 `join` lays two captures of the same traffic on one clock.
 `batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """

@@ -42,6 +42,18 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
 
 
+def equals(table: pa.Table, column: str, *wanted: str) -> Array:
+    """Mark the rows of a column of words that have one of these. Null is none of them."""
+    import numpy as np
+
+    code, words = codes(table, column)
+    found = np.zeros(len(code), bool)
+    for word in wanted:
+        if word in words:
+            found |= code == words.index(word)
+    return found
+
+
 def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
     """The column's values in these rows. Made of the bytes of `rows`: Arrow's own way from numpy imports pandas."""
     import numpy as np
@@ -238,15 +250,10 @@ def _distinct(values: Array) -> Array:
     return found
 
 
-def percentile(ordered: Array, share: float) -> float:
-    """Nearest rank, as wrk counts; `ordered` rises and is not empty."""
-    return float(ordered[max(0, math.ceil(share * len(ordered)) - 1)])
+def percentile(ordered: Any, share: float) -> float:
+    """Give the nearest rank: the least value with at least this share (0 to 1) of all at or below it.
 
-
-def rank(ordered: Any, percent: float) -> float:
-    """Which value is this percentile? Nearest rank: the least one with at least `percent` % of all at or below it. No
-    value is made up between two. (wrk takes the next one where the share is met exactly.) `ordered` rises and is not
-    empty.
+    No value is interpolated. wrk takes the next one where the share is met exactly. `ordered` rises and is not empty.
     """
-    place = math.ceil(round(len(ordered) * percent / 100, 9)) - 1
+    place = math.ceil(round(len(ordered) * share, 9)) - 1
     return float(ordered[min(max(place, 0), len(ordered) - 1)])

@@ -52,6 +52,18 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
 LINKS: dict[str, TableName] = {"exchange": "exchanges", "connect": "connects", "push": "pushes", "gap": "gaps"}
 """Columns of `causes`, of which each row has one: the number of a row in that table. The numbers are one series."""
 
+ORDER: dict[TableName, tuple[str, ...]] = {
+    "exchanges": ("exchange",),
+    "streams": ("stream",),
+    "connects": ("connect",),
+    "pushes": ("push",),
+    "gaps": ("gap",),
+    "transfers": ("stream", "start"),
+    "lookups": ("lookup",),
+    "causes": ("exchange", "start"),
+}
+"""Columns that the rows of a table are sorted by. Of `causes`: those of exchanges' rows; `in_order` sorts all."""
+
 CAPTURE_BITS = 40
 """Bits of an exchange's number within its capture, where several answer as one; above them stands the capture's."""
 

@@ -13,7 +13,7 @@ import pytest
 from commands import run
 
 import latpcap as lp
-from latpcap.arrays import rank
+from latpcap.arrays import percentile
 from latpcap.plot.latency import LatencyPlot, Series
 from latpcap.views.groups import GROUPS
 from latpcap.views.latency import Latency
@@ -45,7 +45,7 @@ def made(values: list[float | None], **columns: list[Any]) -> pd.DataFrame:
     [(1, 50, 1), (2, 50, 1), (3, 50, 2), (5, 50, 3), (100, 99, 99), (101, 99, 100), (10, 0, 1), (7, 100, 7)],
 )
 def test_a_percentile_is_the_nearest_rank(n: int, percent: float, place: int) -> None:
-    assert rank(list(range(1, n + 1)), percent) == place
+    assert percentile(list(range(1, n + 1)), percent / 100) == place
     share = [x for x in range(1, n + 1) if 100 * x >= percent * n]
     assert share[0] == place or percent == 0
 

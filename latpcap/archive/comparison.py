@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from latpcap import page
+from latpcap import arrays, page
 from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
@@ -164,13 +164,6 @@ def _quantile(z: float, freedom: int) -> float:
     return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
 
 
-def _rank(ordered: np.ndarray[Any, Any], share: float) -> float:
-    """Nearest rank: a value that occurs."""
-    import math
-
-    return float(ordered[min(max(math.ceil(share * len(ordered)) - 1, 0), len(ordered) - 1)])
-
-
 class Comparison:
     """What changed from before to after? Made by `latpcap.compare`; prints as a few lines.
 
@@ -211,7 +204,7 @@ class Comparison:
         ordered = [np.sort(s.latency) for s in self._sides]
         found = []
         for name, share in PERCENTILES.items():
-            before, after = (_rank(o, share) for o in ordered)
+            before, after = (arrays.percentile(o, share) for o in ordered)
             spans = [self._woodruff(side, ordered[side], share) for side in (0, 1)]
             if None in spans:
                 found.append(Change(name, before, after))
@@ -225,14 +218,14 @@ class Comparison:
 
     def _woodruff(self, side: int, ordered: np.ndarray[Any, Any], share: float) -> tuple[float, float] | None:
         latency = self._sides[side].latency
-        error = _error((latency <= _rank(ordered, share)).astype(float), self._of[side])
+        error = _error((latency <= arrays.percentile(ordered, share)).astype(float), self._of[side])
         if error is None:
             return None
         error = max(error, (share * (1 - share) / len(latency)) ** 0.5)  # where no value lies above, none was seen
         wide = error * self._quantiles(1)[side]
         if share + wide >= 1:  # the percentile's upper bound is beyond what was seen
             return None
-        return _rank(ordered, share - wide), _rank(ordered, share + wide)
+        return arrays.percentile(ordered, share - wide), arrays.percentile(ordered, share + wide)
 
     @property
     def metrics(self) -> pd.DataFrame:

@@ -15,11 +15,12 @@ from latpcap.archive.model import Failure, Part
 from latpcap.format import phrase
 from latpcap.reading import places
 from latpcap.reading.places import Entry
+from latpcap.reading.unpack import SUFFIXES
 
 Inputs = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """What `latpcap.batch` takes: a file, folder, glob, URL or "@manifest", or several of them."""
 
-_PACKED = r"(?:\.(?:gz|zst|zstd|lz4|bz2|xz))?"
+_PACKED = rf"(?:\.(?:{'|'.join(SUFFIXES)}))?"
 CAPTURE_NAME = re.compile(rf".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:ng)?\d*{_PACKED}$", re.IGNORECASE | re.DOTALL)
 """Files of a folder that are taken for captures. A file that is named itself is always taken."""
 _WILD = re.compile(r"[*?\[]")

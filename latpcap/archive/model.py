@@ -196,11 +196,6 @@ def _digest(body: Any) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def printable(name: str) -> str:
-    """A file's name as text for tables: bytes that are no UTF-8, and control characters, are shown as \\xff."""
-    return escaped(name)
-
-
 def identity(name: str) -> str:
     """What is the capture of this file called in the results? Readable, the same every time, and unique.
 

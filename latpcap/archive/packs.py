@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 from latpcap.archive.model import Pack, Task
+from latpcap.reading.unpack import SUFFIXES
 
 MOST_BYTES = 16 << 20
 """A pack is closed before it reads more than this; about a second of work, which is what a killed run may lose."""
 MOST_TASKS = 512
 _UNFOLDS = 8
 """A compressed capture is counted so many times."""
-_PACKED = re.compile(r"\.(?:gz|zst|zstd|lz4|bz2|xz)$", re.IGNORECASE)
+_PACKED = re.compile(rf"\.(?:{'|'.join(SUFFIXES)})$", re.IGNORECASE)
 
 
 def of(tasks: Iterable[Task]) -> list[Pack]:

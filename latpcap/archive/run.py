@@ -18,13 +18,13 @@ from latpcap.archive import inputs as finding
 from latpcap.archive import layout, lock, packfile, packs, plan, series, worker
 from latpcap.archive.checked import DamagedError
 from latpcap.archive.dataset import Stored
-from latpcap.archive.model import Failure, Manifest, Options, Outcome, Pack, printable
+from latpcap.archive.model import Failure, Manifest, Options, Outcome, Pack
 from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
 from latpcap.errors import Interrupted, OutputError
-from latpcap.format import phrase
+from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import places
 
@@ -149,12 +149,12 @@ def run(
                     batch.add(outcome)
         except (KeyboardInterrupt, OutputError) as problem:
             progress.stop()
-            for outcomes in work.left():
+            for outcomes in work.remaining():
                 for outcome in outcomes:
                     batch.add(outcome)
             why = "interrupted" if isinstance(problem, KeyboardInterrupt) else str(problem)
-            done, left = batch.finished + len(planned.done), planned.tasks - batch.finished
-            sentence = f"{why}; {done:,} captures done and kept, {left:,} left: run the same again to go on"
+            done, remaining = batch.finished + len(planned.done), planned.tasks - batch.finished
+            sentence = f"{why}; {done:,} captures done and kept, {remaining:,} left: run the same again to go on"
             raise (Interrupted if isinstance(problem, KeyboardInterrupt) else OutputError)(sentence) from None
         finally:
             progress.stop()
@@ -187,7 +187,7 @@ class _Local:
                 self._progress.finished(sum(len(o.failures) for o in outcomes), tasks=len(outcomes))
                 yield outcomes
 
-    def left(self) -> Iterator[list[Outcome]]:
+    def remaining(self) -> Iterator[list[Outcome]]:
         """What came of the packs that were under way when the work was broken off."""
         for future in self._running:
             with suppress(worker.Stopped, OutputError):
@@ -208,7 +208,7 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
     except Exception as problem:
         reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
         return [
-            Outcome(task.name, failures=[Failure(printable(p.name), reason) for p in task.parts]) for task in pack.tasks
+            Outcome(task.name, failures=[Failure(escaped(p.name), reason) for p in task.parts]) for task in pack.tasks
         ]
 
 
@@ -237,7 +237,7 @@ class _Cluster:
             future.release()
             yield outcomes
 
-    def left(self) -> Iterator[list[Outcome]]:
+    def remaining(self) -> Iterator[list[Outcome]]:
         """Nothing: other processes go on until they hear of the end."""
         return iter(())
 

@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from latpcap.archive.model import Part, Task, identity
+from latpcap.reading.unpack import SUFFIXES
 
-_PACKED = r"(?P<packed>(?:\.(?:gz|zst|zstd|lz4|bz2|xz))?)$"
+_PACKED = rf"(?P<packed>(?:\.(?:{'|'.join(SUFFIXES)}))?)$"
 _SUFFIX = r"\.(?:pcap|pcapng|cap|dmp|ntar)(?:ng)?"
 _DUMPCAP = re.compile(
     rf"^(?P<before>.*)_(?:(?P<number>\d{{5,}})_\d{{14}}|\d{{14}}_(?P<late>\d{{5,}}))(?P<after>{_SUFFIX}|){_PACKED}",

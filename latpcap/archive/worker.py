@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 from latpcap import _core
 from latpcap.archive import layout, packfile, packs, rotation
-from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity, printable
+from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity
 from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
 from latpcap.errors import CaptureError, LatpcapError
-from latpcap.format import phrase
+from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, places, sources
 from latpcap.reading.portions import TABLES, Portion, taken
@@ -32,7 +32,7 @@ _HAND_ON_BYTES = 1 << 20
 """Rows are taken out of the engine after so many bytes of the capture."""
 _AHEAD = 2
 """So many portions of rows may wait for the Parquet writer, which works beside the engine."""
-_LEFT: tuple[TableName, ...] = ("evidence", "issues")
+_AT_END: tuple[TableName, ...] = ("evidence", "issues")
 """Known when a capture has ended."""
 
 
@@ -118,7 +118,7 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
         for task in pack.tasks:
             work = _Work(task, options, files, beside, watch)
             if task.name in broken:
-                failures = [Failure(printable(part.name), broken[task.name]) for part in task.parts]
+                failures = [Failure(escaped(part.name), broken[task.name]) for part in task.parts]
                 markers.append(work.marker(Outcome(task.name, failures=failures)))
                 continue
             try:
@@ -224,8 +224,8 @@ class _Capture:
         try:
             file = places.open_bytes(part.place)
         except OSError as problem:
-            return Failure(printable(part.name), rotation.unopened(problem))
-        self._engine.next_file(printable(part.name))
+            return Failure(escaped(part.name), rotation.unopened(problem))
+        self._engine.next_file(escaped(part.name))
         with file:
             metered = _Metered(file, part.name, self._watch)
             try:
@@ -236,13 +236,11 @@ class _Capture:
                         self._hand_on()
             except CaptureError as problem:
                 if self._pushed == begin:
-                    return Failure(
-                        printable(part.name), problem.reason, problem.offset, lasting=problem.layer != "file"
-                    )
+                    return Failure(escaped(part.name), problem.reason, problem.offset, lasting=problem.layer != "file")
                 offset = self._pushed - begin if problem.offset is None else problem.offset
                 self._issue(part, "damaged", offset, problem.layer, problem.reason)
                 if problem.layer == "file":  # not its content: the next run tries again
-                    outcome.changed.append(printable(part.name))
+                    outcome.changed.append(escaped(part.name))
             try:
                 digest = metered.drain()
             except OSError:
@@ -255,7 +253,7 @@ class _Capture:
 
     def _compare(self, part: Part, size: int, outcome: Outcome) -> None:
         """Is the file still what it was when the work was planned? (Some servers tell no size before.)"""
-        if printable(part.name) in outcome.changed:
+        if escaped(part.name) in outcome.changed:
             return  # its cut end has its issue
         try:
             now = places.look(part.place)
@@ -267,15 +265,15 @@ class _Capture:
         if now.kind != "file":
             what = f"vanished while it was read: {size:,} of {part.size:,} bytes were there"
         self._issue(part, "distrusted", 0, "file", what)
-        outcome.changed.append(printable(part.name))
+        outcome.changed.append(escaped(part.name))
 
     def _issue(self, part: Part, kind: str, offset: int, layer: str, reason: str) -> None:
-        place = {"file": printable(part.name), "kind": kind, "offset": offset, "layer": layer}
+        place = {"file": escaped(part.name), "kind": kind, "offset": offset, "layer": layer}
         self._rows.append({**place, "reason": reason, "count": 1})
 
     def _hand_on(self) -> None:
         """Takes the finished rows out of the engine; they are written while it goes on."""
-        rows = taken(self._engine, left=_LEFT)
+        rows = taken(self._engine, skip_tables=_AT_END)
         self._handed_on = self._pushed
         self._watch.seen(self._engine.frames - self._reported)
         self._reported = self._engine.frames
@@ -294,7 +292,7 @@ class _Capture:
 
         self._work.given |= table.num_rows > 0
         self._stored[name] += table.num_rows
-        self._work.files.add(name, packfile.of_capture(table, self._id), printable(self._heads[0].part.name))
+        self._work.files.add(name, packfile.of_capture(table, self._id), escaped(self._heads[0].part.name))
 
     def _finish(self, outcome: Outcome) -> Failure | None:
         import pyarrow as pa
@@ -303,7 +301,7 @@ class _Capture:
         first = self._heads[0].part
         if self._engine.refused is not None:
             _, offset, reason = self._engine.refused
-            return Failure(printable(first.name), reason, offset, lasting=first.name not in outcome.changed)
+            return Failure(escaped(first.name), reason, offset, lasting=first.name not in outcome.changed)
         while more:  # part by part: of very many streams not all rows are there at once
             more = self._engine.finish_some()
             if more:
@@ -335,7 +333,7 @@ class _Capture:
         kinds = issues["kind"].to_pylist()
         return {
             "capture": self._id,
-            "files": [printable(p.name) for p in self._parts],
+            "files": [escaped(p.name) for p in self._parts],
             "sizes": self._sizes,
             "sha256": self._hashes,
             "rotation": self._task.rotation if len(self._parts) > 1 else None,

@@ -19,6 +19,7 @@ from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packe
 from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
+from latpcap.reading.unpack import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from latpcap.views.capture import Capture, Stream
     from latpcap.views.projection import Projection
 
-_SUFFIXES = (".pcap", ".pcapng", ".cap", ".gz", ".zst", ".lz4", ".bz2", ".xz")
+_SUFFIXES = (".pcap", ".pcapng", ".cap", *(f".{suffix}" for suffix in SUFFIXES))
 """A word that ends so is meant as a file, also where there is none of that name."""
 
 app = typer.Typer(

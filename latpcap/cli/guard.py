@@ -133,13 +133,13 @@ class _Signals:
             for name in _ENDING:
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-                    self._before[number] = signal.signal(number, self._heard)
+                    self._before[number] = signal.signal(number, self._on_signal)
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._interrupted)
             if os.name == "posix" and self._before:
                 self._watch()
 
-    def _heard(self, number: int, frame: object) -> None:
+    def _on_signal(self, number: int, frame: object) -> None:
         self.caught = number
         self._interrupted(number, frame)
 
@@ -156,7 +156,7 @@ class _Signals:
 
         def watched() -> None:
             while number := int.from_bytes(os.read(read, 1), "big"):
-                if signal.getsignal(number) in (self._heard, self._interrupted) and not self._handled.wait(_DEAF_S):
+                if signal.getsignal(number) in (self._on_signal, self._interrupted) and not self._handled.wait(_DEAF_S):
                     _say("interrupted")
                     os._exit(128 + number)
             os.close(read)

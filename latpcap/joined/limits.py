@@ -49,5 +49,3 @@ PROXY_RIVAL = 0.7
 """Another offset that nests this share of them as well makes the match ambiguous (share)."""
 PROXY_TRIES = 400
 """Requests of each capture that the offset between two proxied captures is looked for in (count)."""
-SAME_FRAMES = 0.5
-"""Two captures that share this part of the smaller one's packets show the same traffic (share)."""

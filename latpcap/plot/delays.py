@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import arrays
-from latpcap.format import count
+from latpcap.format import count, ms
 from latpcap.plot.display import EM, RASTER, Display, Key, Panel, label
-from latpcap.plot.text import ms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,10 +72,8 @@ class DelayPlot(Display):
         """Draw the table `packets` of two joined captures. ValueError where no packet is at both points."""
         import numpy as np
 
-        up = arrays.codes(packets, "direction")
-        fate = arrays.codes(packets, "fate")
         instants = [arrays.filled(packets, name, -1).astype(np.int64) for name in ("a_time", "b_time")]
-        goes_up = up[0] == (up[1].index("a_to_b") if "a_to_b" in up[1] else -2)
+        goes_up = arrays.equals(packets, "direction", "a_to_b")
         left = np.where(goes_up, instants[0], instants[1])
         left = np.where(left < 0, np.maximum(*instants), left)  # a packet that its sender's capture lacks
         seconds = (left - (left.min() if len(left) else 0)) / 1e9
@@ -87,8 +84,7 @@ class DelayPlot(Display):
             rows = both & mine
             delays[name] = Delays(seconds[rows], delay[rows], error[rows])
             for word in LANES:
-                code = fate[1].index(word) if word in fate[1] else -2
-                lanes[word, name] = seconds[mine & (fate[0] == code)]
+                lanes[word, name] = seconds[mine & arrays.equals(packets, "fate", word)]
         least, most = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
         note = f"Both directions may be off by up to {ms(most)} ms, one up and the other down."
         return cls(delays, lanes, title=title, note=note if np.isfinite(least) else NO_BOUND)

@@ -138,7 +138,7 @@ class FlowGraph:
         causes: pa.Table | None = None,
         exchanges: pa.Table | None = None,
         *,
-        told: Sequence[Record] | None = None,
+        text_packets: Sequence[Record] | None = None,
         title: str,
         clock: Clock,
         max_rows: int | None = None,
@@ -149,8 +149,8 @@ class FlowGraph:
         """How do packets that are not all TCP become a picture?
 
         Each has `frame`, `time` (ns), `stream` (negative where it is not TCP), `src`, `dst`, `sport`, `dport`, `label`,
-        `comment`, `from_client` and `release_frame`; the two last may be None. `told` are those that the text is
-        written of (default: all). Waits and brackets are those of the streams. ValueError without packets.
+        `comment`, `from_client` and `release_frame`; the two last may be None. `text_packets` are those that the
+        text is written of (default: all). Waits and brackets are those of the streams. ValueError without packets.
         """
         if not packets:
             raise ValueError("no packet: there is nothing to draw")
@@ -158,7 +158,7 @@ class FlowGraph:
             packets,
             causes,
             exchanges,
-            told=told,
+            text_packets=text_packets,
             clock=clock,
             total=len(packets),
             max_rows=max_rows,

@@ -75,7 +75,8 @@ class FlowPages:
 
     A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
     sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from;
-    `told` are the packets that the text is written of (default: all). Without `max_rows` a page has `SCREEN_ROWS`.
+    `text_packets` are the packets that the text is written of (default: all). Without `max_rows` a page has
+    `SCREEN_ROWS`.
     `collapse`: runs of segments are a row each (None: long ones only).
     """
 
@@ -85,7 +86,7 @@ class FlowPages:
         causes: pa.Table | None = None,
         exchanges: pa.Table | None = None,
         *,
-        told: Sequence[Record] | None = None,
+        text_packets: Sequence[Record] | None = None,
         clock: Clock,
         total: int,
         max_rows: int | None = None,
@@ -97,7 +98,7 @@ class FlowPages:
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
         self._packets = packets
-        self._told = told
+        self._text_packets = text_packets
         self._causes = causes
         self._exchanges = exchanges
         self.clock = clock
@@ -255,8 +256,8 @@ class FlowPages:
             before = packet["time"]
 
     def _all(self) -> Iterator[Record]:
-        if self._told is not None:
-            yield from self._told
+        if self._text_packets is not None:
+            yield from self._text_packets
             return
         for begin in range(0, len(self._packets), _SLICE):
             yield from self._records(begin, _SLICE)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap.arrays import rank
+from latpcap.arrays import percentile
 from latpcap.options import LatencyPanel, Scale
 from latpcap.plot.display import Display, Key, Panel, label, words
 from latpcap.vocabulary import CAUSES, SERIES
@@ -91,10 +91,9 @@ class LatencyPlot(Display):
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
 
     def _line(self, one: Series) -> str:
-        from latpcap.format import count
-        from latpcap.plot.text import ms
+        from latpcap.format import count, ms
 
-        ranks = ", ".join(f"p{p:g} {ms(rank(one.values, p))}" for p in self.percentiles)
+        ranks = ", ".join(f"p{p:g} {ms(percentile(one.values, p / 100))}" for p in self.percentiles)
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
@@ -141,7 +140,7 @@ class LatencyPlot(Display):
             x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
             y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
-            marks = [float(self._shown([rank(one.values, p)])[0]) for p in self.percentiles]
+            marks = [float(self._shown([percentile(one.values, p / 100)])[0]) for p in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
             if len(self.series) == 1:
                 self._marks(ax, one, marks)
@@ -150,7 +149,7 @@ class LatencyPlot(Display):
 
     def _marks(self, ax: Axes, one: Series, places: Sequence[float]) -> None:
         """The percentiles' values beside their dots, on the side where there is room; none where two would meet."""
-        from latpcap.plot.text import ms
+        from latpcap.format import ms
 
         low, high = self.edges[0], self.edges[-1]
         last = -100.0
@@ -161,7 +160,7 @@ class LatencyPlot(Display):
             across = _across(place, low, high, self.log)
             side = "right" if across > 0.5 else "left"
             shift = (-7, 0) if side == "right" else (7, 0)
-            text = f"p{percent:g} {ms(rank(one.values, percent))} ms"
+            text = f"p{percent:g} {ms(percentile(one.values, percent / 100))} ms"
             note = ax.annotate(text, (place, percent), shift, textcoords="offset points", ha=side, va="center")
             _letters(note)
 
@@ -195,8 +194,7 @@ class LatencyPlot(Display):
 
     def _peak(self, ax: Axes) -> None:
         """What the highest bar is, in words."""
-        from latpcap.format import count
-        from latpcap.plot.text import ms
+        from latpcap.format import count, ms
 
         counts = self.counts[0]
         at = int(counts.argmax())

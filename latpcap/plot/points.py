@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from latpcap.format import ms
 from latpcap.plot.display import WIDTH, Display, Key, Panel, words
-from latpcap.plot.text import ms
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:

@@ -1,15 +1,10 @@
-"""How are numbers written in pictures? Numbers in, short words out; knows nothing else."""
+"""How numbers are written in pictures alone; times and shares are in `latpcap.format`."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-
-def ms(value: float) -> str:
-    """Milliseconds with as many digits as say something: 1,204, 43.8, 0.26, 0.004."""
-    if value >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 or value == 0 else f"{value:.3f}"
+from latpcap.format import ms
 
 
 def tenths(value: float) -> str:
@@ -20,14 +15,6 @@ def tenths(value: float) -> str:
 def spent(total_ms: float) -> str:
     """A sum of time, in s from one second on."""
     return f"{total_ms / 1000:,.1f} s" if total_ms >= 1000 else f"{ms(total_ms)} ms"
-
-
-def percent(part: float, whole: float) -> str:
-    """A share: 96 %, 0.4 %, less than 0.1 %."""
-    share = 100 * part / whole if whole else 0.0
-    if 0 < share < 0.1:
-        return "less than 0.1 %"
-    return f"{share:.0f} %" if share >= 9.95 or share == 0 else f"{share:.1f} %"
 
 
 def size(count_bytes: float) -> str:

@@ -12,12 +12,12 @@ from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from latpcap.arrays import rank
-from latpcap.format import count
+from latpcap.arrays import percentile
+from latpcap.format import count, ms
 from latpcap.options import Scale
 from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
 from latpcap.plot.families import mark
-from latpcap.plot.text import moment, ms
+from latpcap.plot.text import moment
 from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES
 
@@ -91,7 +91,7 @@ class Timeline(Display):
         every = np.concatenate([np.asarray(t, float) for t in times])
         self._span = (float(every.min()), float(every.max()))
         if self.total:
-            p50, p99 = rank(values, 50), rank(values, 99)
+            p50, p99 = percentile(values, 0.5), percentile(values, 0.99)
             self.subtitle = f"{count(self.total, 'exchange')}: p50 {ms(p50)}, p99 {ms(p99)}, max {ms(values[-1])} ms"
         else:
             self.subtitle = "no exchange with a latency"

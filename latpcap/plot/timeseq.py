@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+from latpcap.format import ms
 from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
 from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
 from latpcap.plot.flow_layout import width_of
-from latpcap.plot.text import ms, size
+from latpcap.plot.text import size
 from latpcap.plot.timeseq_data import Limit, Numbers, Spans
 from latpcap.vocabulary import CAUSES, PROVEN
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from latpcap.format import count
+from latpcap.format import count, percent
 from latpcap.options import Align, Sort
 from latpcap.plot.display import EM, HATCH, Display, Key, Panel, label, words
 from latpcap.plot.families import hatch
 from latpcap.plot.figure import drawable, font
-from latpcap.plot.text import percent, spent
+from latpcap.plot.text import spent
 from latpcap.plot.waterfall_rows import ALIGNS, NAMES, Plan, plan
 from latpcap.vocabulary import CAUSES, PROVEN
 
@@ -56,7 +56,7 @@ class Waterfall(Display):
             self.subtitle += "; bars are named tcp.stream #index"
         if numbers.shown < numbers.total:
             left = numbers.total - numbers.shown
-            share = percent(numbers.total_ms - numbers.shown_ms, numbers.total_ms)
+            share = percent((numbers.total_ms - numbers.shown_ms) / numbers.total_ms if numbers.total_ms else 0.0)
             self.note = f"{left:,} of {count(numbers.total, 'exchange')} are not shown: {share} of the time."
 
     @classmethod
@@ -98,7 +98,12 @@ class Waterfall(Display):
         """The causes that are there, with their time."""
         whole = self.plan.shown_ms
         found = [
-            Key(CAUSES[name].colour, name, f"{spent(total)} ({percent(total, whole)})", hatch=hatch(name))
+            Key(
+                CAUSES[name].colour,
+                name,
+                f"{spent(total)} ({percent(total / whole if whole else 0.0)})",
+                hatch=hatch(name),
+            )
             for name, total in self.plan.totals.items()
         ]
         if self.plan.unproven:

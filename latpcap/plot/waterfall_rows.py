@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap.format import asked, printable
+from latpcap.format import asked, ms, printable
 from latpcap.options import Align, Sort
-from latpcap.plot.text import ms, spent
+from latpcap.plot.text import spent
 from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES, PROVEN
 

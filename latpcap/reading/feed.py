@@ -16,8 +16,9 @@ from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
 from latpcap.reading.instants import Given
 from latpcap.reading.keylog import Keylog
+from latpcap.reading.unpack import SUFFIXES
 
-_PACKED = (".gz", ".zst", ".lz4", ".bz2", ".xz")
+_PACKED = tuple(f".{suffix}" for suffix in SUFFIXES)
 
 
 class Feed:
@@ -29,14 +30,14 @@ class Feed:
         keylog: Keylog | None = None,
         end: Given | None = None,
         *,
-        again: Sequence[sources.Origin] = (),
+        reread: Sequence[sources.Origin] = (),
         was_broken: bool = False,
     ):
-        """`again`: the origins of a reading before this one, instead of a source. What could not be read of them then
+        """`reread`: the origins of an earlier reading, instead of a source. What could not be read of them then
         (`was_broken`) is no news; what changed since is a CaptureError.
         """
-        self.origins = again or sources.origins(source)
-        self._again, self._was_broken = bool(again), was_broken
+        self.origins = reread or sources.origins(source)
+        self._reread, self._was_broken = bool(reread), was_broken
         self.analysis = _core.Analysis(links.read, keys.text(keylog))
         if end is not None:
             self.analysis.end(end.ns, relative=end.relative)
@@ -71,7 +72,7 @@ class Feed:
         for origin in self.origins:
             before, opened = analysis.frames, False
             try:
-                for block in origin.blocks() if self._again else origin.first_blocks():
+                for block in origin.blocks() if self._reread else origin.first_blocks():
                     if not opened:
                         analysis.next_file(escaped(origin.name))
                         opened = True
@@ -82,7 +83,7 @@ class Feed:
                 if not opened:
                     analysis.next_file(escaped(origin.name))
             except CaptureError as problem:
-                if self._again:
+                if self._reread:
                     if self._was_broken:
                         continue
                     raise

@@ -79,7 +79,7 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
 
 def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | None = None) -> Iterator[bytes]:
     """Give what `events` lacks of the headers, as `_core.Analysis.headers` packs it."""
-    feed = Feed((), end=end, again=origins, was_broken=broken)
+    feed = Feed((), end=end, reread=origins, was_broken=broken)
     feed.analysis.watch_headers()
     for _ in _analysed(feed):
         yield feed.analysis.headers()
@@ -107,7 +107,7 @@ class Segments:
         keylog: Keylog | None = None,
         end: Given | None = None,
     ):
-        self._feed = Feed((), keylog, end, again=origins, was_broken=broken)
+        self._feed = Feed((), keylog, end, reread=origins, was_broken=broken)
         self._feed.analysis.follow(stream)
 
     def __iter__(self) -> Iterator[tuple[int, bool, int, int, int, int, bytes]]:

@@ -26,9 +26,9 @@ TAKE_ROWS = 1 << 18
 Portion: TypeAlias = "dict[TableName, _core.Table]"
 
 
-def taken(analysis: _core.Analysis, left: Container[TableName] = ()) -> Portion:
-    """All rows that are finished; they are given once. Those of the tables that are `left` stay in the engine."""
-    return {name: analysis.take(name) for name in TABLES if name not in left}
+def taken(analysis: _core.Analysis, skip_tables: Container[TableName] = ()) -> Portion:
+    """All rows that are finished; they are given once. Those of `skip_tables` stay in the engine."""
+    return {name: analysis.take(name) for name in TABLES if name not in skip_tables}
 
 
 def table(rows: _core.Table) -> pa.Table:
@@ -42,12 +42,12 @@ def portions(
     feed: Feed,
     *,
     take_bytes: int | None = None,
-    left: Container[TableName] = ("issues",),
+    skip_tables: Container[TableName] = ("issues",),
     progress: bool = False,
 ) -> Iterator[Portion]:
     """Reads all that `feed` has, and gives its rows portion by portion; the last is behind the end.
 
-    `take_bytes` is for less than TAKE_BYTES; what is `left` is taken when all is read. Errors as in `Feed.run`.
+    `take_bytes` is for less than TAKE_BYTES; `skip_tables` are taken when all is read. Errors as in `Feed.run`.
     """
     ceiling = min(TAKE_BYTES, take_bytes or TAKE_BYTES)
     waiting, enough = 0, max(ceiling // 8, 1)
@@ -56,11 +56,11 @@ def portions(
             shown.add(size)
             waiting += size
             if waiting >= enough or not size:
-                portion = taken(feed.analysis, left)
+                portion = taken(feed.analysis, skip_tables)
                 if waiting:
                     rows = sum(len(of) for of in portion.values())
                     enough = max(min(ceiling, waiting * TAKE_ROWS // max(rows, 1)), 1)
                 yield portion
                 portion.clear()  # who took it may still hold it: else two portions were there at once
                 waiting = 0
-    yield taken(feed.analysis, left)
+    yield taken(feed.analysis, skip_tables)

@@ -30,13 +30,13 @@ def opened(url: str) -> tuple[fs.FileSystem, str]:
     """The file system of this URL, and the path there. OSError where there is none."""
     import fsspec
 
-    with _told():
+    with _as_oserror():
         inner, path = fsspec.core.url_to_fs(url)
         return fs.PyFileSystem(Handler(inner)), path
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_oserror() -> Iterator[None]:
     try:
         yield
     except OSError:
@@ -46,7 +46,7 @@ def _told() -> Iterator[None]:
         raise OSError(f"{type(problem).__name__}: {words}" if words else type(problem).__name__) from problem
 
 
-def _answered(call: Callable[[], _T]) -> _T:
+def _within_time(call: Callable[[], _T]) -> _T:
     """What the call gives. TimeoutError where that takes too long: the thread that waits then is left to itself."""
     answers: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -74,7 +74,7 @@ class _Patient:
 
     def read(self, size: int = -1) -> bytes:
         """As the file's own."""
-        return _answered(lambda: bytes(self._file.read(size)))
+        return _within_time(lambda: bytes(self._file.read(size)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
@@ -91,15 +91,15 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]
 
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         """What lies at these paths?"""
-        with _told():
+        with _as_oserror():
             self.fs.invalidate_cache()
-            return list(_answered(lambda: super(Handler, self).get_file_info(paths)))
+            return list(_within_time(lambda: super(Handler, self).get_file_info(paths)))
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
         """What lies below a folder?"""
-        with _told():
+        with _as_oserror():
             self.fs.invalidate_cache()
-            return list(_answered(lambda: super(Handler, self).get_file_info_selector(selector)))
+            return list(_within_time(lambda: super(Handler, self).get_file_info_selector(selector)))
 
     def open_input_stream(self, path: str) -> Any:
         """The bytes of a file."""
@@ -107,21 +107,21 @@ class Handler(fs.FSSpecHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> Any:
         """The bytes of a file, at any place."""
-        with _told():
-            if not _answered(lambda: self.fs.isfile(path)):
+        with _as_oserror():
+            if not _within_time(lambda: self.fs.isfile(path)):
                 raise FileNotFoundError(path)
-            return pa.PythonFile(_Patient(_answered(lambda: self.fs.open(path, mode="rb"))), mode="r")
+            return pa.PythonFile(_Patient(_within_time(lambda: self.fs.open(path, mode="rb"))), mode="r")
 
     def open_output_stream(self, path: str, metadata: Any) -> Any:
         """A new file, in a folder that may be new, too."""
-        with _told():
+        with _as_oserror():
             self.fs.makedirs(self.fs._parent(path), exist_ok=True)
             return super().open_output_stream(path, metadata)
 
     def delete_file(self, path: str) -> None:
         """Takes a file away."""
-        with _told():
-            _answered(lambda: super(Handler, self).delete_file(path))
+        with _as_oserror():
+            _within_time(lambda: super(Handler, self).delete_file(path))
 
 
 def changed_ns(info: dict[str, Any]) -> int | None:

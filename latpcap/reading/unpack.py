@@ -17,6 +17,8 @@ from typing import Protocol, cast
 from latpcap.errors import CaptureError
 from latpcap.format import phrase
 
+SUFFIXES = ("gz", "zst", "zstd", "lz4", "bz2", "xz")
+"""What names of compressed files end with, behind a dot."""
 _BITE_BYTES = 1 << 14
 _PART_BYTES = 1 << 17
 _LONGEST_MAGIC = 6

@@ -75,11 +75,8 @@ def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
     """Each stream's first whole request of HTTP; behind TLS without keys its first turn of records."""
     import numpy as np
 
-    code, words = arrays.codes(exchanges, "protocol")
-    asked = np.isin(code, [words.index(word) for word in HTTP if word in words])
-    code, words = arrays.codes(exchanges, "method")
-    asked &= code != (words.index("handshake") if "handshake" in words else -2)
-    rows = np.flatnonzero(asked & arrays.numbers(exchanges, "complete"))
+    requests = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
+    rows = np.flatnonzero(requests & arrays.numbers(exchanges, "complete"))
     _, first = np.unique(arrays.numbers(exchanges, "stream")[rows], return_index=True)
     rows = rows[first]
     columns = [arrays.taken(exchanges, name, rows).to_pylist() for name in _COLUMNS]
@@ -91,8 +88,7 @@ def _handshakes(exchanges: Any) -> dict[int, int]:
     """When was each stream's TLS handshake over, in ns?"""
     import numpy as np
 
-    method, words = arrays.codes(exchanges, "method")
-    rows = np.flatnonzero(method == (words.index("handshake") if "handshake" in words else -2))
+    rows = np.flatnonzero(arrays.equals(exchanges, "method", "handshake"))
     stream, end = arrays.numbers(exchanges, "stream")[rows], arrays.numbers(exchanges, "end")[rows]
     return dict(zip(stream.tolist(), end.tolist(), strict=True))
 

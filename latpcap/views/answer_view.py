@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _ENDS = ("client", "client_port", "server", "server_port")
-_LEFT: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
+_AT_END: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
 """They are small, and kept as a whole."""
 _LED = ("connect", "first_frame", "dns_ms", "dns_name")
 """Of connects that a lookup led to. All others are among the stretches."""
@@ -41,7 +41,7 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
     """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
     feed = Feed(source, keylog)
     rows = _Rows()
-    for portion in portions(feed, left=_LEFT, progress=progress):
+    for portion in portions(feed, skip_tables=_AT_END, progress=progress):
         rows.add(portion)
     found = AnswerView(feed, rows, keylog)
     del rows
@@ -100,7 +100,7 @@ class AnswerView(recording.Recording):
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # it holds what was remembered of all streams
         spill.give_back()
-        rows.segments.again = lambda: self._again("events")
+        rows.segments.again = lambda: self._reread("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]
         few = {"exchanges": rows.exchanges, "causes": rows.causes, "streams": rows.streams}
@@ -117,7 +117,7 @@ class AnswerView(recording.Recording):
         import pyarrow as pa
 
         if self._counts.get(name) and name not in self._arrow:
-            self._raw[name] = pa.concat_tables(self._again(name))
+            self._raw[name] = pa.concat_tables(self._reread(name))
         return super().arrow(name)
 
     def rows(self, name: TableName) -> int:
@@ -175,8 +175,8 @@ class AnswerView(recording.Recording):
                 return turned
         return None
 
-    def _again(self, wanted: TableName) -> Iterator[pa.Table]:
+    def _reread(self, wanted: TableName) -> Iterator[pa.Table]:
         """The rows of this table once more. What could not be read the first time is no news."""
-        feed = Feed((), self._keylog, again=self._origins, was_broken=bool(self._broken))
+        feed = Feed((), self._keylog, reread=self._origins, was_broken=bool(self._broken))
         for portion in portions(feed):
             yield _whole(portion[wanted])

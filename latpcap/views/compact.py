@@ -296,9 +296,9 @@ def requests(rows: pa.Table) -> pa.Table:
     """The numbers of those rows of `stretches` that are requests."""
     import pyarrow as pa
 
-    code, words = arrays.codes(rows, "protocol")
-    is_setup = spill.split((code == (words.index(SETUP) if SETUP in words else -2)).astype("int8"))
-    numbers = spill.taken(arrays.numbers(rows, "exchange"), is_setup[0]) if 0 in is_setup else code[:0].astype("uint64")
+    numbers = arrays.numbers(rows, "exchange")
+    is_setup = spill.split(arrays.equals(rows, "protocol", SETUP).astype("int8"))
+    numbers = spill.taken(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 

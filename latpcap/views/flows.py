@@ -205,7 +205,7 @@ def _other(
         packets,
         of_stretches(capture.arrow("causes"), pushes=True) if flows == "all" else None,
         with_pushes(stretches(capture), capture.arrow("pushes")) if flows == "all" else None,
-        told=rows if flows == "icmp" else None,
+        text_packets=rows if flows == "icmp" else None,
         title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
         max_rows=max_rows,

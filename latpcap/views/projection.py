@@ -13,7 +13,7 @@ from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.reading.portions import portions, table
-from latpcap.tables import LINKS, Kept, Needed, in_order, of_rows
+from latpcap.tables import LINKS, ORDER, Kept, Needed, in_order, of_rows
 from latpcap.views import recording
 
 if TYPE_CHECKING:
@@ -25,17 +25,6 @@ TAKE_BYTES = 4 << 20
 """Rows are taken out of the engine after so many bytes: most of them are dropped."""
 COPY_ROWS = 1 << 14
 """So many rows are copied together. A column of the engine's keeps all its batch in memory until then."""
-_ORDER: dict[TableName, tuple[str, ...]] = {
-    "exchanges": ("exchange",),
-    "streams": ("stream",),
-    "connects": ("connect",),
-    "pushes": ("push",),
-    "gaps": ("gap",),
-    "transfers": ("stream", "start"),
-    "lookups": ("lookup",),
-    "causes": ("exchange", "start"),
-}
-"""Columns that the order of rows rests on; they are kept, too. Some columns of `causes`: of exchanges' rows alone."""
 
 
 def of_stream(number: int) -> Needed:
@@ -76,7 +65,7 @@ class _Rows:
 
     def __init__(self, name: TableName, kept: Kept):
         self._name = name
-        self._order = _ORDER.get(name, ())
+        self._order = ORDER.get(name, ())
         self._columns = None if kept.columns is None else list(dict.fromkeys([*self._order, *kept.columns]))
         self._chosen, self._of_kept = kept.rows, kept.of_kept
         self._parts: list[pa.Table] = []

@@ -17,7 +17,7 @@ from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
 from latpcap.reading import instants, sources
 from latpcap.reading.portions import TABLES, taken
-from latpcap.tables import in_order, to_pandas
+from latpcap.tables import ORDER, in_order, to_pandas
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -93,18 +93,15 @@ class Recording(View):
 
             # pa.table() would do the same, and import pandas on the way
             table = pa.RecordBatchReader.from_stream(raw).read_all()
-            if name == "exchanges":
-                table = table.sort_by("exchange")
-            elif name in ("connects", "pushes", "gaps", "lookups"):
-                table = table.unify_dictionaries().sort_by(table.column_names[0])
-            elif name == "transfers":
-                table = table.unify_dictionaries().sort_by([("stream", "ascending"), ("start", "ascending")])
-            elif name == "streams":
+            if name == "streams":
                 table = numbered(table)
             elif name == "causes":
                 table = in_order(table)
             elif name == "issues":
                 table = self._issues(table)
+            elif name in ORDER:
+                table = table if name == "exchanges" else table.unify_dictionaries()
+                table = table.sort_by([(column, "ascending") for column in ORDER[name]])
             self._arrow[name] = table
             if name not in ("streams", "issues"):
                 self._raw.pop(name, None)  # else rows that were put in order would be there twice
@@ -172,6 +169,12 @@ class Recording(View):
         """The capture that `filter` was called on first; itself if none was."""
         return self if self._whole is None else self._whole
 
+    def _known_origins(self) -> Sequence[sources.Origin]:
+        """Give where the bytes come from; CaptureError where that is not known."""
+        if not self._origins:
+            raise CaptureError(self.name, "its bytes are not known any more")
+        return self._origins
+
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """Give frames with their bytes, TCP or not, all without `frames`; reads the capture again.
 
@@ -179,9 +182,7 @@ class Recording(View):
         """
         from latpcap.reading.packets import records
 
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        found = records(self._origins, frames, broken=bool(self._broken))
+        found = records(self._known_origins(), frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
@@ -202,25 +203,19 @@ class Recording(View):
         """Give each frame's time and length; reads the capture again, see `packets.heads`."""
         from latpcap.reading.packets import heads
 
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        return heads(self._origins, broken=bool(self._broken))
+        return heads(self._known_origins(), broken=bool(self._broken))
 
     def segments(self, stream: int) -> Segments:
         """Analyse the capture again for what this stream's segments carried, in file order; for `Stream.follow`."""
         from latpcap.reading.packets import Segments
 
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        return Segments(self._origins, stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
+        return Segments(self._known_origins(), stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
 
     def headers_again(self) -> Iterator[bytes]:
         """Analyse the capture again for what `events` lacks of the headers; see `packets.headers`."""
         from latpcap.reading.packets import headers
 
-        if not self._origins:
-            raise CaptureError(self.name, "its bytes are not known any more")
-        return headers(self._origins, broken=bool(self._broken), end=self._end)
+        return headers(self._known_origins(), broken=bool(self._broken), end=self._end)
 
     @property
     def headers(self) -> pd.DataFrame:

@@ -18,7 +18,6 @@ from latpcap.reading.pasted import frames as wire
 _HEAD_BYTES = 1 << 14
 _HEAD_LINES = 60
 _LINE_BYTES = 1 << 16
-_TCPDUMP = "tcpdump's text"
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEFORE = re.compile(r"^(?:(?:> ?)+|\[[^\]\s]{1,120}\] |[^\n]{0,120}?\btcpdump(?:\[\d+\])?: )+")
 _STARTS = tuple(bytes([code]) for code in (0x09, 0x0A, 0x0D, *range(0x20, 0x7F), 0xEF, 0xFF, 0xFE))

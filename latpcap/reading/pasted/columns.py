@@ -22,7 +22,6 @@ from latpcap.reading.pasted.names import Questions
 _ROWS = 1 << 15  # rows that are looked at together
 _AHEAD = 400
 _ETHERNET_BYTES = 14
-_SHORTEST_FRAME = 60
 _ARROW = r"(?:→|->|⟶|➜|=>|>|\?|\uFFFD)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[A-Z]{3,4})?Z?"
 _WHEN = rf"(?:(?:\d{{4}}-\d\d-\d\d[ T]|[A-Z][a-z]{{2}} +\d{{1,2}}, \d{{4}} )?{_CLOCK}|\d{{1,10}}[.,]\d{{1,9}})"
