@@ -29,7 +29,7 @@ def capture(folder: Path, servers: int) -> lp.Capture:
         (lambda c: c.why(), 150),
         (lambda c: c.findings, 150),
         (lambda c: c.latency(by="server"), 10),
-        (page.of_capture, 300),
+        (page.of_capture, 400),
     ],
     ids=["why", "findings", "latency", "report"],
 )

@@ -103,7 +103,7 @@ def test_follow_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_captures_are_listed() -> None:
     listed = call("captures")
     assert str((SAMPLES / SLOW).resolve()) in [row["file"] for row in listed]
-    assert len(listed) == len(list(SAMPLES.rglob("*.pcap")))
+    assert len(listed) == len(list(SAMPLES.rglob("*.pcap*")))
 
 
 @pytest.mark.parametrize(
