@@ -12,12 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 WORDS = re.compile(r"\b(?:un)?(?:said|told|tells|heard|asked|says)\b|(?:\"\"\"|//[/!]? |# )The same\b")
 CEILINGS = {
-    "core/src/capture core/src/frame core/src/decrypt core/src/table core/src/engine core/src/stream core/src/facts": 9,
-    "core/src/exchange core/src/messages": 31,
-    "core/src/judge core/src/observe core/src/evidence": 345,
-    "latpcap/reading latpcap/archive latpcap/views latpcap/beside latpcap/cli": 73,
-    "latpcap/findings latpcap/account latpcap/reports latpcap/words": 560,
-    "latpcap/joined latpcap/plot latpcap/page": 115,
+    "core/src/capture core/src/frame core/src/decrypt core/src/table core/src/engine core/src/stream core/src/facts": 0,
+    "core/src/exchange core/src/messages": 0,
+    "core/src/judge core/src/observe core/src/evidence": 332,
+    "latpcap/reading latpcap/archive latpcap/views latpcap/beside latpcap/cli": 29,
+    "latpcap/findings latpcap/account latpcap/reports latpcap/words": 430,
+    "latpcap/joined latpcap/plot latpcap/page": 110,
 }
 """Uses in the sources below these folders, their tests aside. Lower a count with the uses; never raise one."""
 

@@ -21,7 +21,7 @@ pub(super) fn hand_on<const BIG: bool>(body: &[u8], place: &Position, sink: &mut
     }
     let needed = head.u32::<BIG, 12>();
     if rest.len() < needed as usize {
-        let reason = "decryption secrets end before their length says";
+        let reason = "decryption secrets are shorter than their length";
         let issue = Issue::new(Kind::Skipped, "pcapng", reason).at(place.offset);
         sink.issue(issue.lengths(needed.into(), rest.len() as u64));
     }

@@ -128,7 +128,7 @@ impl Analysis {
                     pools: &[],
                     needless: None,
                     spread: false,
-                    asked: false,
+                    calls_others: false,
                     many: false,
                 };
                 give_exchange(
@@ -178,15 +178,21 @@ impl Analysis {
         self.rows = rows;
     }
 
-    /// Evidence of the whole capture for judging this exchange; its server's host may have sent requests of its own meanwhile.
-    pub(super) fn known<'a>(&'a self, exchange: &Exchange, paths: &'a Paths, asked: bool) -> Context<'a> {
+    /// Evidence of the whole capture for judging this exchange. `calls_others`: its server's host sent requests of its own
+    /// meanwhile.
+    pub(super) fn known<'a>(
+        &'a self,
+        exchange: &Exchange,
+        paths: &'a Paths,
+        calls_others: bool,
+    ) -> Context<'a> {
         let needless = &self.streams.context.needless;
         Context {
             paths,
             stream: exchange.stream,
             pools: self.senders.all(),
             spread: self.streams.context.multipath.is_spread(exchange.stream),
-            asked,
+            calls_others,
             many: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,
             needless: (!needless.is_empty() && !exchange.is_plain()).then_some(needless),
         }

@@ -110,10 +110,10 @@ impl Analysis {
         found
     }
 
-    fn judge_into(&self, exchange: &Exchange, asked: bool, rows: Option<&mut Vec<Row>>) {
+    fn judge_into(&self, exchange: &Exchange, calls_others: bool, rows: Option<&mut Vec<Row>>) {
         let Some(rows) = rows else { return };
         let paths = self.paths(exchange);
-        let known = self.known(exchange, &paths, asked);
+        let known = self.known(exchange, &paths, calls_others);
         rows_of(exchange, &known, rows);
     }
 
@@ -131,7 +131,7 @@ impl Analysis {
         (front || back).then(|| Span {
             key,
             start: exchange.start(),
-            asked: exchange.request.last.time_ns,
+            request_end: exchange.request.last.time_ns,
             answered: answer.first.time_ns,
             end: exchange.end().time_ns,
             at,

@@ -125,7 +125,7 @@ pub enum RowKind {
     Push,
     /// A client's pause between requests.
     Pause,
-    /// The wait before what a client sent unasked, which followed an ACK.
+    /// The wait before what a client sent without waiting for an answer, which followed an ACK.
     Held,
     /// What one direction alone lets us suspect.
     OneWay,

@@ -243,11 +243,7 @@ mod tests {
         };
         let mut all = Transfers::default();
         all.announced(control, pair, 9, at(0));
-        assert_eq!(
-            carried_by(&mut all, pairs, 9, 1),
-            None,
-            "nobody has asked for anything"
-        );
+        assert_eq!(carried_by(&mut all, pairs, 9, 1), None, "nothing was requested");
         all.announced(control, pair, 10, at(1));
         all.requested(control, "RETR", "a b");
         all.requested(control, "LIST", ""); // it has no port
@@ -261,7 +257,7 @@ mod tests {
             carried_by(&mut all, [None, Some(7)], 10, 60_001),
             Some((4, "RETR a b".into()))
         );
-        assert_eq!(carried_by(&mut all, pairs, 10, 60_001), None, "it is told once");
+        assert_eq!(carried_by(&mut all, pairs, 10, 60_001), None, "given once");
         all.announced(control, pair, 11, at(0));
         all.requested(control, "LIST", "");
         assert_eq!(carried_by(&mut all, pairs, 11, 60_001), None, "too long ago");

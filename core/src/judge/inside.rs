@@ -1,8 +1,9 @@
-//! Which request did a host send because it was asked itself? Exchanges in, for each the one that it lies inside.
+//! Which request did a host send because it had received one? Exchanges in, for each the one that it lies inside.
 //!
-//! Claims: a server's host sent this request to another server while it was asked, and answered when that had answered.
+//! Claims: a server's host sent this request to another server while it had a request open, and answered when that one
+//! had answered.
 //! Predicts: its requests lie inside the others', from just behind a request to just before an answer, whenever that is.
-//! Rivals: a host that asks by itself (a health checker, a clock) while it is asked: what it asks lies anywhere.
+//! Rivals: a host with requests of its own (a health checker, a clock) while it has one open: they lie anywhere.
 
 use std::net::IpAddr;
 
@@ -17,13 +18,13 @@ const MAX_PAIRS: usize = 1024;
 const MAX_OPEN: usize = 4096;
 const MAX_LENGTHS: usize = 256;
 
-/// When an exchange was asked and answered, and by whom. Times in nanoseconds.
+/// Request and answer of an exchange, and between whom. Times in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub key: Key,
     pub start: i64,
     /// When the request was whole, and when the answer began.
-    pub asked: i64,
+    pub request_end: i64,
     pub answered: i64,
     pub end: i64,
     /// The capture was taken at this side's host, by `Side`.
@@ -40,7 +41,7 @@ impl Span {
 
     /// Did the same host send the one and get the other?
     fn is_sent_by_server_of(&self, front: &Span) -> bool {
-        // who captures on loopback captures at the host that is asked, or asks, there
+        // who captures on loopback captures at the host that serves, or sends, the requests there
         let ([at_client, _], [_, at_server]) = (self.at, front.at);
         let local = match (self.key.client.is_loopback(), front.key.server.is_loopback()) {
             (true, false) => at_server,
@@ -56,7 +57,7 @@ impl Span {
 
     /// How much of the front's wait is left outside of this one, and the whole wait; where it lies inside.
     fn inside(&self, front: &Span) -> Option<(i64, i64)> {
-        if self.start < front.asked || self.end > front.end {
+        if self.start < front.request_end || self.end > front.end {
             return None;
         }
         // what is passed on while it comes begins sooner than the back has ended
@@ -65,8 +66,8 @@ impl Span {
         } else {
             front.end
         };
-        let around = self.start - front.asked + (until - self.end);
-        Some((around, until - front.asked))
+        let around = self.start - front.request_end + (until - self.end);
+        Some((around, until - front.request_end))
     }
 
     /// The front's host asks both: a program there may ask the two servers side by side.

@@ -55,7 +55,7 @@ pub struct Context<'a> {
     /// Parts of its messages may have passed on other connections.
     pub spread: bool,
     /// Its server's host sent another request meanwhile, which tells what this one waited for.
-    pub asked: bool,
+    pub calls_others: bool,
     /// What one side says is many messages (pushes, events): each of them waits by itself.
     pub many: bool,
     /// Frames of repeats that were not needed, if there is any.
@@ -266,7 +266,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             }
         }
         Wait::TimedTurn { since, acked, pool } => {
-            let judged = sender(*pool).filter(|_| !known.asked);
+            let judged = sender(*pool).filter(|_| !known.calls_others);
             elsewhere::turn(cutter, *since, *acked, judged, piece, paths);
         }
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),

@@ -150,7 +150,7 @@ mod tests {
             let known = Context {
                 paths: &paths,
                 stream: 0,
-                asked: false,
+                calls_others: false,
                 many: false,
                 pools: &[Judged {
                     verdict,

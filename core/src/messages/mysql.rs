@@ -128,7 +128,7 @@ impl MySql {
         }
         half.unreported = 0;
         let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.prefixed.header()));
-        let told = match (side, goes_on) {
+        let result = match (side, goes_on) {
             (Side::Client, true) => {
                 self.dialog.more(sink, bytes);
                 Ok(())
@@ -150,6 +150,6 @@ impl MySql {
             },
         };
         sink.unmark();
-        told
+        result
     }
 }

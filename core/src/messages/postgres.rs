@@ -71,7 +71,7 @@ impl MessageReader for Postgres {
             (_, Stage::Cancel, _) => return Read::All,
             (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
             (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
-            _ => Err(Stop::Lost("not what PostgreSQL says here", None)),
+            _ => Err(Stop::Lost("not a message of PostgreSQL", None)),
         };
         stopped(read, &mut sink, stretch)
     }
@@ -131,7 +131,7 @@ impl Postgres {
         match (bytes.is_empty(), self.stage) {
             (true, _) | (_, Stage::Cancel) => Ok(()),
             (_, Stage::Typed) => self.messages(sink, bytes),
-            _ => Err(Stop::Lost("not what PostgreSQL says here", Some(bytes))),
+            _ => Err(Stop::Lost("not a message of PostgreSQL", Some(bytes))),
         }
     }
 

@@ -2,7 +2,7 @@
 //! messages as requests and the server's as answers or pushes; control frames are neither.
 //!
 //! The protocol does not pair requests and answers. A message of the server answers the one whose id it repeats. Where
-//! ids are not used, it answers the oldest that waits, as long as the server has never spoken unasked; a server that
+//! ids are not used, it answers the oldest that waits, as long as the server has never pushed; a server that
 //! has answers only where a single message waits, and not with what begins as its pushes do. Where the messages carry
 //! another protocol that is known, its reader reads them as one stream (`inner.rs`).
 

@@ -78,12 +78,12 @@ impl Stream {
     /// Where only ports gave the roles, a late SYN or the first bytes of data are surer.
     pub(super) fn better_roles(&mut self, segment: &Segment<'_>, from_low: bool) {
         if self.roles_by.is_handshake() {
-            return; // unknown better
+            return; // nothing is surer
         }
         let (sender_is_client, roles_by) = roles(segment);
         let by_content = roles_by == RolesBy::Content && self.roles_by != RolesBy::Content;
-        let tells = roles_by.is_handshake() || by_content;
-        if tells {
+        let sure = roles_by.is_handshake() || by_content;
+        if sure {
             self.roles_by = roles_by;
             let client_is_low = sender_is_client == from_low;
             if client_is_low != self.client_is_low {

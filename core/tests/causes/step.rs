@@ -57,7 +57,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
         pools: judged,
         needless: None,
         spread: false,
-        asked: false,
+        calls_others: false,
         many: false,
     };
     judge::partition(&exchange, &known, &mut rows);

@@ -45,7 +45,7 @@ fn secrets_that_do_not_fit_their_block() {
         Kind::Skipped,
         at,
         None,
-        "decryption secrets end before their length says",
+        "decryption secrets are shorter than their length",
     );
     assert_eq!((found.frames, found.secrets), (1, vec![b"text".to_vec()]));
 

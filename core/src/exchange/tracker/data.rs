@@ -93,7 +93,7 @@ impl Tracker {
     }
 
     /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
-    /// has acknowledged all of it: what follows is unasked.
+    /// has acknowledged all of it: what follows is unsolicited.
     #[cold]
     fn silence(&mut self, side: Side, step: &Step, start: i64, context: &mut Context) {
         let pairing = &self.pairing;
@@ -123,7 +123,7 @@ impl Tracker {
         let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         self.messages.silence(side, at, &mut hearing);
         if side == Side::Client {
-            self.pairing.unheard(context);
+            self.pairing.drop_unanswered(context);
         }
     }
 

@@ -430,7 +430,7 @@ impl Pairing {
 
     /// The client sends again, and its message before was not answered: that was no request.
     #[cold]
-    pub(super) fn unheard(&mut self, context: &mut Context) {
+    pub(super) fn drop_unanswered(&mut self, context: &mut Context) {
         let unanswered =
             |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
         while let Some(pending) = self.open.take(|e| unanswered(e)) {

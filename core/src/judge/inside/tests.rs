@@ -18,7 +18,7 @@ fn span(client: [u8; 4], server: [u8; 4], server_port: u16, start: i64, took: i6
             sender: Side::Client,
         },
         start: start * 1000,
-        asked: start * 1000,
+        request_end: start * 1000,
         answered: end,
         end,
         at: [true; 2],

@@ -37,7 +37,7 @@ struct Call {
     pieces: Option<Pieces>,
     /// A message of gRPC came: what follows it makes the answer a stream.
     has_piece: bool,
-    /// What the server promised to send unasked.
+    /// What the server promised to push.
     push: Option<Box<Promise>>,
 }
 

@@ -62,17 +62,17 @@ fn is_command(word: &[u8]) -> bool {
 }
 
 /// Whether these bytes are a client's command: an array whose first string is a word.
-fn asks(said: &[u8]) -> Guess {
-    if said.first().is_some_and(u8::is_ascii_alphabetic) {
-        return match memchr::memchr(b'\n', said).and_then(|end| said.get(..end)) {
+fn asks(input: &[u8]) -> Guess {
+    if input.first().is_some_and(u8::is_ascii_alphabetic) {
+        return match memchr::memchr(b'\n', input).and_then(|end| input.get(..end)) {
             Some(line) if command::is_inline(line) => Guess::Other,
-            None if said.is_ascii() => Guess::More,
+            None if input.is_ascii() => Guess::More,
             _ => Guess::No,
         };
     }
     let is_verb = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'_' | b'-');
-    match array(said, b'*') {
-        Ok(_) if pushes(said) == Guess::Yes => Guess::No,
+    match array(input, b'*') {
+        Ok(_) if pushes(input) == Guess::Yes => Guess::No,
         Ok((_, word)) if !word.is_empty() && word.iter().all(is_verb) => Guess::Yes,
         Ok(_) => Guess::No,
         Err(guess) => guess,
@@ -80,12 +80,12 @@ fn asks(said: &[u8]) -> Guess {
 }
 
 /// Whether a server sends without a request what only this protocol has.
-fn pushes(said: &[u8]) -> Guess {
-    if said.strip_prefix(b"+").is_some_and(is_monitored) {
+fn pushes(input: &[u8]) -> Guess {
+    if input.strip_prefix(b"+").is_some_and(is_monitored) {
         return Guess::Yes;
     }
-    let kind = said.first().copied().filter(|kind| matches!(kind, b'*' | b'>'));
-    match kind.map_or(Err(Guess::No), |kind| array(said, kind)) {
+    let kind = input.first().copied().filter(|kind| matches!(kind, b'*' | b'>'));
+    match kind.map_or(Err(Guess::No), |kind| array(input, kind)) {
         Ok((3 | 4, word)) if PUSHES.contains(&word) => Guess::Yes,
         Ok((2, b"invalidate")) => Guess::Yes,
         Ok(_) => Guess::No,
@@ -93,9 +93,9 @@ fn pushes(said: &[u8]) -> Guess {
     }
 }
 
-fn answers(said: &[u8]) -> Guess {
-    let line = memchr::memchr(b'\n', said).and_then(|end| said.get(..end));
-    match (said.first(), line) {
+fn answers(input: &[u8]) -> Guess {
+    let line = memchr::memchr(b'\n', input).and_then(|end| input.get(..end));
+    match (input.first(), line) {
         (Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'%'), None) => Guess::More,
         (Some(b'+' | b'-'), Some(line))
             if line.ends_with(b"\r") && line.get(1).is_some_and(u8::is_ascii_uppercase) =>
@@ -112,8 +112,8 @@ fn answers(said: &[u8]) -> Guess {
 }
 
 /// An array's count and its first string, which must be a short one.
-fn array(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
-    let (count, rest) = header(said, kind)?;
+fn array(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
+    let (count, rest) = header(input, kind)?;
     let (len, rest) = header(rest, b'$')?;
     let whole = rest.get(..len as usize + 2).ok_or(Guess::More)?;
     if !(1..=32).contains(&len) || count == 0 {
@@ -125,8 +125,8 @@ fn array(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
         .ok_or(Guess::No)
 }
 
-fn header(said: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
-    let Some((first, text)) = said.split_first() else {
+fn header(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
+    let Some((first, text)) = input.split_first() else {
         return Err(Guess::More);
     };
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
