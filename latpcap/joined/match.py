@@ -106,7 +106,7 @@ def streams(a: Point, b: Point) -> Streams:
         if not left_a.any() or not left_b.any():
             break
         rows_a, rows_b = np.flatnonzero(left_a), np.flatnonzero(left_b)
-        (ka, ga), (kb, gb) = (_keys(a.packets[rows_a], level), _keys(b.packets[rows_b], level))
+        (ka, ga), (kb, gb) = (_keys(_only(a, rows_a), level), _keys(_only(b, rows_b), level))
         rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]
@@ -121,6 +121,11 @@ def streams(a: Point, b: Point) -> Streams:
             shifts.append(_shift(a, b, ra[mine], rb[mine]))
     columns = np.array(found, np.int64).reshape(-1, 3).T
     return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *same)
+
+
+def _only(point: Point, rows: Array) -> Array:
+    """These rows of the packets, without a copy where they are all."""
+    return point.packets if len(rows) == len(point.packets) else point.packets[rows]
 
 
 def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
