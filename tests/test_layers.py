@@ -108,6 +108,7 @@ ORDER = [
     "findings.transfers",
     "findings.hung",
     "findings.errors",
+    "findings.retries",
     "findings.trips",
     "findings.silence",
     "findings.queues",

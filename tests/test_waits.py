@@ -339,6 +339,44 @@ def redirected_once(tape: Tape) -> None:
     tape.talk(1000.0, rtt=40.0)
 
 
+def refused_until(tape: Tape) -> None:
+    """Nothing listens yet: the client tries again after 1, 2 and 4 s."""
+    for at in (0.0, 1000.0, 3000.0):
+        tape.refused(at, SERVER, "10.0.0.1", (0.0,))
+    tape.talk(7000.0)
+
+
+def checked(tape: Tape) -> None:
+    """A check each second finds nothing, then a server: nobody waited for it."""
+    for at in (0.0, 1000.0, 2000.0):
+        tape.refused(at, SERVER, "10.0.0.1", (0.0,))
+    for at in (3000.0, 4000.0, 5000.0):
+        tape.talk(at)
+
+
+def answered_later(tape: Tape, statuses: tuple[int, ...] = (503, 503, 200), pause: float = 2000.0) -> None:
+    """Requests for one thing on a kept connection, one after the other."""
+    tape.port += 1
+    ends = Ends(("10.0.0.1", tape.port), SERVER)
+    tape.tcp(0, "S", ends, 1000)
+    tape.tcp(1, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(1.1, "A", ends, 1001, 5001)
+    ask, now, mine, theirs = b"GET /export HTTP/1.1\r\nHost: a\r\n\r\n", 2.0, 1001, 5001
+    for status in statuses:
+        tape.tcp(now, "PA", ends, mine, theirs, ask)
+        mine += len(ask)
+        reply = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status
+        tape.tcp(now + 1, "PA", ends, theirs, mine, reply, back=True)
+        theirs += len(reply)
+        tape.tcp(now + 1.1, "A", ends, mine, theirs)
+        now += pause
+
+
+def polled(tape: Tape) -> None:
+    """The same at the same pace, whatever the answer: a check that repeats anyway."""
+    answered_later(tape, (503, 200, 200, 200))
+
+
 def late_neighbour(tape: Tape) -> None:
     for at in (0.0, 1020.0, 2040.0):
         arp(tape, at, "10.0.0.1", "10.0.0.2")
@@ -388,12 +426,14 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "syn_old_stamp": old_stamps, "syn_challenged": challenged, "syn_ecn": ecn_dropped, "syn_queue_full": full_queue,
     "syn_other_address": translated, "data_other_address": moved, "greeting_late": late_greeting, "in_turn": one_by_one,
     "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel, "redirects": redirected,
+    "refused_until": refused_until, "later_until": answered_later,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
     "family_refused": refused_at_once, "syn_old_stamp": any_stamps, "syn_challenged": lost_syn, "syn_ecn": ecn_lost,
     "syn_queue_full": lost_syn, "greeting_late": prompt_greeting, "in_turn": with_pauses,
     "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel, "redirects": redirected_once,
+    "refused_until": checked, "later_until": polled,
 }  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from latpcap.findings import (
     pushes,
     quality,
     queues,
+    retries,
     silence,
     sockets,
     totals,
@@ -161,6 +162,7 @@ def rows(
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.found(tables)
+    found += retries.found(tables)
     found += errors.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         found += transfers.found(tables)

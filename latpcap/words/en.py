@@ -105,6 +105,23 @@ SENTENCES = {
         "{server}: {n} of {of} TLS {of:handshake|handshakes} failed: the {side} sent the alert {alert} (frame {frame})"
     ),
     "tls_alert.fix": "{hint}",
+    # what was tried again until it was accepted
+    "refused_until": (
+        "{server} refused {n} of {of} {of:connection|connections} (RST: nothing listened there yet): the client tried "
+        "again, and was accepted {span_ms:s} after the first try (frame {frame})"
+    ),
+    "refused_until.fix": (
+        "Begin when {server} listens (a readiness check, a start order), or try again sooner: the pauses between the "
+        "tries are the client's."
+    ),
+    "later_until": (
+        "{server} answered {n} of {of} {of:request|requests} with {status}, {name} among them (frame {frame}): the "
+        "client asked again, and got its answer {span_ms:s} after the first request"
+    ),
+    "later_until.fix": (
+        "See why {server} answers {status} (overload, a rate limit, what it depends on), and what Retry-After it "
+        "sends: the client's pause follows it, or is the client's own."
+    ),
     # connections that hang
     "stalled_answer": (
         "{server} stopped in the middle of its answer to {name} (frame {frame}): after {bytes} bytes nothing more came "
