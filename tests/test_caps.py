@@ -27,7 +27,8 @@ def constants(file: str) -> dict[str, int]:
             values = eval(f"({value.strip().rstrip(',')},)", {}, found)
         except (NameError, SyntaxError):
             continue
-        found |= zip(names.split(", "), values, strict=False)
+        named = zip(names.split(", "), values, strict=False)
+        found |= {name: number for name, number in named if isinstance(number, int | float)}
     return found
 
 
