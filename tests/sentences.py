@@ -24,6 +24,7 @@ import pytest
 import latpcap as lp
 from latpcap import words
 from latpcap.findings.why import Why
+from latpcap.words import en
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ("waits", "hung", "transfers", "headlines", "findings", "queue", "pushes")
@@ -120,9 +121,9 @@ def printed() -> dict[str, tuple[str, str]]:
 def main() -> None:
     found = printed()
     if "--json" in sys.argv:
-        json.dump({"printed": found, "all": list(words.CATALOGUES["en"])}, sys.stdout)
+        json.dump({"printed": found, "all": list(en.SENTENCES)}, sys.stdout)
         return
-    for sentence, template in words.CATALOGUES["en"].items():
+    for sentence, template in en.SENTENCES.items():
         name, line = found.get(sentence, ("no capture", ""))
         print(f"{sentence}: {template}\n    {name}: {line}")
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import string
+from pathlib import Path
 
 import pytest
 
+import latpcap as lp
 from latpcap import words
 from latpcap.findings import harm
 from latpcap.findings.schema import Finding, Harmful
 
+SAMPLES = Path(__file__).parents[1] / "sample_pcaps"
+
 
 def test_a_template_writes_times_counts_and_plurals(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = {"one": "{n} {n:lookup|lookups}, {span_ms}, {took_ms:s}, {name}"}
+    made = {"share_tiny": "little", "one": "{n} {n:lookup|lookups}, {span_ms}, {took_ms:s}, {name}"}
     monkeypatch.setitem(words.CATALOGUES, "en", made)
     assert words.say("one", n=1, span_ms=5036.2, took_ms=12.0, name="a") == "1 lookup, 5,036 ms, 12.0 ms, a"
     many = {"n": 1200, "span_ms": (1002.4, 7134.0), "took_ms": (1000.0, 61000.0), "name": "b"}
@@ -20,15 +25,42 @@ def test_a_template_writes_times_counts_and_plurals(monkeypatch: pytest.MonkeyPa
     assert words.fix("one", **many) is None
 
 
+def named(template: str) -> set[str]:
+    return {field for _, field, _, _ in string.Formatter().parse(template) if field}
+
+
 def test_every_catalogue_has_the_same_sentences() -> None:
     first = words.CATALOGUES["en"]
+    assert set(words.CATALOGUES) == {"en", "zh"} and len(first) > 600
     for sentences in words.CATALOGUES.values():
         assert sentences.keys() == first.keys()
         for sentence, template in sentences.items():
-            named = {field for _, field, _, _ in string.Formatter().parse(template) if field}
-            base = {field for _, field, _, _ in string.Formatter().parse(first[sentence]) if field}
-            assert named <= base or sentence.endswith(".fix"), sentence
+            assert named(template) <= named(first[sentence]) or sentence.endswith(".fix"), sentence
             assert not sentence.endswith(".fix") or sentence.removesuffix(".fix") in first, sentence
+
+
+GRAMMAR = {"n", "of", "other", "repeats"}
+"""Values that a language without plurals may leave out."""
+
+
+def test_a_translation_names_the_same_values() -> None:
+    first = words.CATALOGUES["en"]
+    for sentence, template in words.CATALOGUES["zh"].items():
+        assert named(first[sentence]) - named(template) <= GRAMMAR, sentence
+
+
+@pytest.mark.parametrize("name", ["nginx-latency.pcap", "nginx-good.pcap", "probes.pcap"])
+def test_an_answer_in_chinese_has_the_numbers_of_the_english_one(name: str) -> None:
+    capture = lp.read(SAMPLES / name)
+    english, chinese = capture.why(), capture.why(lang="zh")
+    labels = [[line[:11] for line in str(why).splitlines()[2:]] for why in (english, chinese)]
+    assert labels[0] == labels[1]
+    assert (chinese.verdict, chinese.confidence) == (english.verdict, english.confidence)
+    assert english.headline == capture.why().headline != chinese.headline
+    written = re.findall(r"[A-Za-z]{3,} [a-z]{3,} [a-z]{3,}", str(chinese))
+    assert not written, written
+    with pytest.raises(ValueError, match="no language 'fr'"):
+        capture.why(lang="fr")
 
 
 def wait(harmful: Harmful | None, total: float, hit: int = 1, of: int = 1) -> Finding:

@@ -254,7 +254,7 @@ def test_the_headline_costs_users_most() -> None:
         ("10.0.0.2:80", 10, 10),
         ("10.0.0.3:80", 1, 1),
     ]
-    assert "  further   1 server: 1 slow request there" in str(why)
+    assert "  slow      10.0.0.3:80: 1 of 1 request slow, p50 2,000, p99 2,000 ms, server (" in str(why)
     assert "  further   10.0.0.3:80: 1 of 1 request slow, p50 2,000, p99 2,000 ms, server (" in str(capture.why(top=2))
     assert capture.why(server="10.0.0.3").server == "10.0.0.3:80"
     with pytest.raises(ValueError, match=r"no server 9\.9\.9\.9 .*there are: 10\.0\.0\.2:80"):

@@ -16,12 +16,13 @@ RUST = ROOT / "core" / "src"
 
 ORDER = [
     "format",
-    "words.en",
-    "words",
     "errors",
     "files",
     "_core",
     "vocabulary",
+    "words.en",
+    "words.zh",
+    "words",
     "limits",
     "options",
     "html",

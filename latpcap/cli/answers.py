@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import typer
 
 from latpcap.cli import archive, colour, joining
-from latpcap.cli.options import FilterOption, KeylogOption, StreamOption, over_time, span
+from latpcap.cli.options import FilterOption, KeylogOption, StreamOption, over_time, span, spoken
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
 
@@ -71,9 +71,21 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             str | None,
             typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
         ] = None,
+        lang: Annotated[str | None, typer.Option("--lang", help="The answer's language: en or zh.")] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
+        with spoken(lang):
+            _why(
+                files, stream, exchange, display_filter, keylog, join=join, together=together, slow_ms=slow_ms,
+                server=server, top=top, strace=strace, access_log=access_log, as_json=as_json,
+            )  # fmt: skip
+
+    def _why(
+        files: list[str], stream: int | None, exchange: str | None, display_filter: str | None, keylog: str | None, *,
+        join: bool, together: bool, slow_ms: float | None, server: str | None, top: int | None, strace: str | None,
+        access_log: str | None, as_json: bool,
+    ) -> None:  # fmt: skip
         whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if join:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,3 +107,14 @@ def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
         for name in (str(output), output.name):
             reason = reason.removeprefix(f"{name}: ")
         raise OutputError(f"{output}: {reason}") from None
+
+
+@contextlib.contextmanager
+def spoken(lang: str | None) -> Iterator[None]:
+    """Inside, answers are in this language."""
+    from latpcap import words
+
+    if lang is not None and lang not in words.CATALOGUES:
+        raise typer.BadParameter(f"expected {', '.join(words.CATALOGUES)}, got {lang!r}", param_hint="--lang")
+    with words.language(lang):
+        yield

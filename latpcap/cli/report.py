@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from latpcap.cli.options import FilterOption, KeylogOption, over_time, span
+from latpcap.cli.options import FilterOption, KeylogOption, over_time, span, spoken
 from latpcap.options import Tool
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def register(
             str | None, typer.Option("--server", help="With --as: only this address, or address:port.")
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="With --as: its numbers as JSON.")] = False,
+        lang: Annotated[str | None, typer.Option("--lang", help="The language of the answer: en or zh.")] = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
     ) -> None:
@@ -69,15 +70,16 @@ def register(
             _print(capture, known, server, as_json=as_json)
         elif server is not None or as_json:
             raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
-        elif stored:
-            open_results(file).to_html(output)
         else:
-            parts = reopen(file, keylog=keylog, warned=True) if display_filter is None else None
-            if parts is None:
-                read(file, display_filter, keylog=keylog, reread=True).to_html(output)
-            else:
-                page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
-                page.write(output, page.of_parts(page_source, page_source.around))
+            with spoken(lang):
+                parts = None if stored or display_filter is not None else reopen(file, keylog=keylog, warned=True)
+                if stored:
+                    open_results(file).to_html(output)
+                elif parts is None:
+                    read(file, display_filter, keylog=keylog, reread=True).to_html(output)
+                else:
+                    page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
+                    page.write(output, page.of_parts(page_source, page_source.around))
 
 
 def _known(tool: str) -> Tool:

@@ -158,7 +158,7 @@ class Overall(Head, total=False):
     verdict: str
     silent: dict[str, int]
     ends: dict[str, int]
-    shook: tuple[float, float] | None
+    shook: list[float] | None
     skipped: list[Skipped]
     pings: int
     dns: Lookups | None

@@ -241,8 +241,8 @@ def rival(
         name, missing = left
         if left in TOGETHER:
             return _pair(TOGETHER[left])
-        rest = say("rival_left", name=name, meaning=RIVALS.get(name, name))
-        return rest, say("not_ruled_out", why=BECAUSES.get(missing, missing))
+        rest = say("rival_left", name=name, meaning=say(f"meaning_{name}") if name in RIVALS else name)
+        return rest, say("not_ruled_out", why=say(f"because_{missing}") if missing in BECAUSES else missing)
     if item.owner == BACKEND:
         return _pair("by_itself")
     if item.cause == STALL:

@@ -18,7 +18,7 @@ from latpcap import arrays, spill, words
 from latpcap.findings.presentation import SAME
 from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import CAUSES, PROVEN, STALL
+from latpcap.vocabulary import PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,13 +86,13 @@ def fix(
     elif cause in LOSSES and owner in ("client", "server"):
         knob = words.say("host_drops", owner=owner)  # bytes sent again though their first copy had come
     else:
-        known = CAUSES.get(cause)
-        if known is None or known.fix is None:
+        known = words.fix_of(cause)
+        if known is None:
             return Fix(None, None, None)
-        knob = known.fix
+        knob = known
         if cause in THINK and not proven:
-            fix_ = knob.partition(";")[0].rstrip(".")
-            knob = words.say("once_ruled_out", fix=fix_, how=_ruled_out(rival, owner))
+            first = knob.partition(words.say("between").strip())[0].rstrip(".。")
+            knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
         if cause == "cwnd" and lost:
             knob = words.say("cut_by_losses", n=lost, fix=knob)
         if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:

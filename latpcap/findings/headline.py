@@ -14,7 +14,7 @@ from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.slow import beyond, family
 from latpcap.findings.totals import SIDES, endpoint
-from latpcap.vocabulary import CAUSES, STALL
+from latpcap.vocabulary import STALL
 
 PROGRAMS = ("server_think", "client_think", "network")
 """What may be a person's or nobody's time, where no reader knows the protocol."""
@@ -53,7 +53,7 @@ def nothing_judged(d: Overall) -> str:
     if not d["streams"]:
         return words.say("capture_no_tcp")
     far = [words.say(f"silent_{far}", n=d["silent"][far]) for far in SILENT if d["silent"].get(far)]
-    trip = words.say("shook", trip_ms=d["shook"]) if d["shook"] is not None else ""
+    trip = words.say("shook", trip_ms=(d["shook"][0], d["shook"][-1])) if d["shook"] is not None else ""
     parts = words.joined([*far, trip, _ends(d)])
     if d["scope"] is None:
         return words.say("none_answered", parts=parts)
@@ -130,7 +130,7 @@ def _forbids(d: Overall) -> str:
     """Why can this capture not say where the time went?"""
     first = d["findings"][0]
     says = [c.says for c in d["quality"] if c.check in first.limited_by and c.forbids]
-    return says[0] if says else CAUSES[first.cause].meaning
+    return says[0] if says else words.say(f"meaning_{first.cause}")
 
 
 def over(d: Overall) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap.account.attempts import Ends, Streams, instead, names_of
 from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
 from latpcap.findings.answer import Pauses
@@ -25,7 +25,7 @@ from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.segments import segments
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -432,7 +432,7 @@ def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int
         grade="proven" if LIMITS[SURE_OF[cause]] >= PROVEN else "probable", confidence=LIMITS[SURE_OF[cause]],
         worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
         typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
-        typical_frames=(typical[3],), fix=CAUSES[cause].fix,
+        typical_frames=(typical[3],), fix=words.fix_of(cause),
         filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
         sentence=f"setup_{cause}", values={"n": streams, "span_ms": (times[0], times[-1])},
     )  # fmt: skip

@@ -74,6 +74,8 @@ NESTED_BEYOND = 3
 """And more of them than luck would put there, by so many of its standard deviations."""
 MOST_LEGS = 2
 """So many servers behind the first one have a line."""
+MOST_SLOW_SERVERS = 5
+"""So many servers with slow requests have a line each, the headline's own among them."""
 MOST_OTHERS = 10_000
 """So many frames of a capture without TCP are looked at once more: what is there shows early."""
 MOST_SERVERS = 100

@@ -144,18 +144,20 @@ def _latency(d: Overall) -> str:
 
 
 def _servers(d: Overall) -> Lines:
-    """The servers besides the first: those behind it, and as many as were asked for, or how many there are and what is
-    slow there.
+    """The servers besides the first: as many as were asked for; or those behind it, the slow ones, the worst first, and
+    how many others there are.
     """
     rows = d["servers"][1:]
     if d["shown"]:
         return [(0, line("further", _server(row))) for row in rows[: d["shown"] - 1]]
     legs = [row for row in rows if row["behind"] == d["server"]][: show.MOST_LEGS]
     lines: Lines = [(0, line("behind", _server({**row, "behind": None}))) for row in legs]
-    rest = [row for row in rows if row not in legs]
+    slow = [row for row in rows if row["slow"] and row not in legs][: show.MOST_SLOW_SERVERS - 1]
+    lines += [(1, line("slow", _server(row))) for row in slow]
+    rest = [row for row in rows if row not in legs and row not in slow]
     if rest:
-        slow, top = sum(row["slow"] for row in rest), min(len(d["servers"]), 10)
-        further = say("further_slow" if slow else "further_quick", n=len(rest), slow=slow, top=top)
+        late, top = sum(row["slow"] for row in rest), min(len(d["servers"]), 10)
+        further = say("further_slow" if late else "further_quick", n=len(rest), slow=late, top=top)
         lines.append((1, line("further", further)))
     return lines
 

@@ -92,6 +92,8 @@ class Why:
     """
 
     def __init__(self, data: Overall | OneExchange):
+        self.lang = words.current()
+        """The language of its sentences: that in which it was made."""
         self.data = data
         """What `to_dict` gives, with findings, senders and checks as dataclasses."""
 
@@ -191,7 +193,8 @@ class Why:
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
 
     def __str__(self) -> str:
-        return text.one_exchange(self.data) if self.data["kind"] == "exchange" else text.overall(self.data)
+        with words.language(self.lang):
+            return text.one_exchange(self.data) if self.data["kind"] == "exchange" else text.overall(self.data)
 
     __repr__ = __str__
 
@@ -422,7 +425,7 @@ def _silent(streams: pa.Table) -> dict[str, int]:
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
 
 
-def _shook(streams: pa.Table) -> tuple[float, float] | None:
+def _shook(streams: pa.Table) -> list[float] | None:
     """The shortest and the longest round trip of the handshakes; None where none is as long as a slow request."""
     import numpy as np
 
@@ -430,7 +433,7 @@ def _shook(streams: pa.Table) -> tuple[float, float] | None:
     trips = trips[~np.isnan(trips)]
     if not len(trips) or trips.max() < show.SLOW_OTHER_MS:
         return None
-    return float(trips.min()), float(trips.max())
+    return [float(trips.min()), float(trips.max())]
 
 
 def _ends(streams: pa.Table) -> dict[str, int]:

@@ -132,6 +132,7 @@ class Capture(Recording):
         top: int | None = None,
         strace: str | Path | None = None,
         access_log: str | Path | None = None,
+        lang: str | None = None,
     ) -> Why:
         """Why were the requests slow, who waited for whom, and which frames show it?
 
@@ -143,9 +144,19 @@ class Capture(Recording):
         requests; `top` lists so many.
         `strace` and `access_log` are files taken beside the capture (docs/capture.md): what they say is added, the
         grades stay the capture's; they are for whole captures.
-        IndexError where there is no such stream or exchange, ValueError for another word or server, LatpcapError where
-        a file beside it cannot be read.
+        `lang` is the language of the sentences: "en" (the default) or "zh".
+        IndexError where there is no such stream or exchange, ValueError for another word, server or language,
+        LatpcapError where a file beside it cannot be read.
         """
+        from latpcap import words
+
+        with words.language(lang):
+            return self._why(stream, exchange, slow_ms, server, top, strace, access_log)
+
+    def _why(
+        self, stream: int | None, exchange: int | Pick | None, slow_ms: float | None, server: str | None,
+        top: int | None, strace: str | Path | None, access_log: str | Path | None,
+    ) -> Why:  # fmt: skip
         from latpcap import beside
         from latpcap.findings.why import Question, Why
 
@@ -207,15 +218,16 @@ class Capture(Recording):
             collapse=collapse,
         )
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
+    def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
         """Write one page to mail: the answer, servers, findings, a timeline, a waterfall, exchanges and flow graphs.
 
-        One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. OutputError where
-        it cannot be written, or for another suffix than .html.
+        One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. `lang` is the
+        language of its answer, as in `why`. OutputError where it cannot be written, or for another suffix than .html.
         """
-        from latpcap import page
+        from latpcap import page, words
 
-        page.write(path, page.of_capture(self))
+        with words.language(lang):
+            page.write(path, page.of_capture(self))
 
     def __repr__(self) -> str:
         streams, exchanges = len(self._raw["streams"]), self.arrow("exchanges").num_rows

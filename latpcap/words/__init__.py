@@ -14,14 +14,30 @@ The fix of a finding stands under its id and ".fix".
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
+from latpcap import vocabulary
 from latpcap.format import ms, percent, us
-from latpcap.words import en
+from latpcap.words import en, zh
 
-CATALOGUES: dict[str, Mapping[str, str]] = {"en": en.SENTENCES}
+
+def _of_core() -> dict[str, str]:
+    """What the core says of causes, rivals and grounds, as templates."""
+    causes = vocabulary.CAUSES.values()
+    found = {f"fix_of_{cause.name}": cause.fix for cause in causes if cause.fix is not None}
+    found |= {f"meaning_{name}": meaning for name, meaning in vocabulary.RIVALS.items()}
+    found |= {f"because_{name}": meaning for name, meaning in vocabulary.BECAUSES.items()}
+    return {name: text.replace("{", "{{").replace("}", "}}") for name, text in found.items()}
+
+
+CATALOGUES: dict[str, Mapping[str, str]] = {"en": {**en.SENTENCES, **_of_core()}, "zh": zh.SENTENCES}
 """By language; each has the same ids."""
+_LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
+TINY = 0.0005
+"""A share below it has no number."""
 SIDES = ("owner", "sender", "receiver", "holder", "side")
 """Values that are a side of a connection, or who else a time belongs to."""
 
@@ -41,6 +57,8 @@ class _Writer(string.Formatter):
             one, many = format_spec.split("|")
             return one if value == 1 else many
         if isinstance(value, _Quantity):
+            if value.unit == "share" and 0 < value.low < TINY:
+                return self.sentences["share_tiny"]
             return value.text(format_spec)
         return f"{value:,}" if isinstance(value, int) and not format_spec else format(value, format_spec)
 
@@ -62,9 +80,26 @@ class _Quantity:
         return span if form == "n" else f"{span} {'s' if seconds else 'ms'}"
 
 
+@contextmanager
+def language(name: str | None) -> Iterator[None]:
+    """Inside, sentences are written in this language; None: as around. ValueError for one that has no catalogue."""
+    if name is not None and name not in CATALOGUES:
+        raise ValueError(f"no language {name!r}: there are {', '.join(CATALOGUES)}")
+    token = _LANGUAGE.set(name or current())
+    try:
+        yield
+    finally:
+        _LANGUAGE.reset(token)
+
+
+def current() -> str:
+    """The language in which sentences are written here."""
+    return _LANGUAGE.get()
+
+
 def say(sentence: str, /, **values: Any) -> str:
     """The sentence of this id with these values. KeyError where the catalogue or a value lacks it."""
-    sentences = CATALOGUES["en"]
+    sentences = CATALOGUES[_LANGUAGE.get()]
     return _Writer(sentences).vformat(sentences[sentence], (), values)
 
 
@@ -72,6 +107,12 @@ def fix(sentence: str, /, **values: Any) -> str | None:
     """What mends it, from the same catalogue; None where nothing does."""
     key = f"{sentence}.fix"
     return say(key, **values) if key in CATALOGUES["en"] else None
+
+
+def fix_of(cause: str) -> str | None:
+    """What mends a cause of the core; None where nothing does."""
+    key = f"fix_of_{cause}"
+    return say(key) if key in CATALOGUES["en"] else None
 
 
 def joined(parts: Iterable[str]) -> str:
@@ -91,5 +132,5 @@ def inside(text: str) -> str:
 
 
 def line(label: str, text: str) -> str:
-    """A line of an answer with its label; a cause's family has its own name."""
-    return f"  {CATALOGUES['en'].get(f'label_{label}', label):9} {text}"
+    """A line of an answer with its label, which is the same in all languages."""
+    return f"  {label:9} {text}"

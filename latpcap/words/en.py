@@ -480,6 +480,7 @@ SENTENCES = {
     ),
     # how words are put beside each other
     "between": "; ",
+    "share_tiny": "under 0.1 %",
     "and_more": ", ",
     "sentence": "{text}.",
     "of_server": "{server}: {text}",

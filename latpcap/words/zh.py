@@ -1,0 +1,890 @@
+"""The sentences of an answer in Chinese: the ids and named values of `en.py`; `words/__init__.py` says how they are read.
+
+Words that stand in tables and JSON (causes, families, options, methods) stay as they are.
+"""
+
+from __future__ import annotations
+
+_MTU = (
+    "让 ICMP“需要分片”（IPv6：“包太大”）到达发送方，或按路径钳制 MSS（nft: tcp option maxseg size set rt mtu；iptables: "
+    "TCPMSS --clamp-mss-to-pmtu），或降低网卡的 MTU。"
+)
+_STALLED = "查清服务器程序停下时在等什么（日志、线程栈、后端服务器）；客户端应有自己的超时并重试。"
+_POOL = "增加工作进程（php-fpm: pm.max_children；gunicorn: --workers；更多线程或进程），缩短每次处理，或减少并发请求。"
+_BUFFERED = (
+    "为它关闭代理的缓冲（nginx: proxy_buffering off，或应答头 X-Accel-Buffering: no；Apache: flushpackets=on），"
+    "也不要用会等待更多数据的压缩。"
+)
+"""Fixes that several sentences share."""
+
+SENTENCES = {
+    "dns_dead": (
+        "DNS：{n} 次解析为从不应答的域名服务器 {server} 等了 {span_ms}；之后改问 {other}，{other_ms} 得到应答（{name}）"
+    ),
+    "dns_dead.fix": (
+        "把 {server} 从 resolv.conf 中去掉或修好它；在此之前用短超时（options timeout:1 attempts:2）或本机缓存解析器。"
+    ),
+    "dns_lost": (
+        "DNS：{n} 次解析等了 {span_ms}，因为发往 {server} 的询问或其应答丢失，解析器超时后才再问（{name} 的 {kind}）"
+    ),
+    "dns_lost.fix": "查清发往 {server} 的 UDP 在哪里丢失；在此之前用短超时（options timeout:1）或本机缓存解析器。",
+    "dns_lost_pair": (
+        "DNS：{n} 次解析为 {server} 丢失的 {kind} 应答等了 {span_ms}，而另一地址族的应答立即就到："
+        "两者由同一套接字询问，解析器要等到超时（{name}）"
+    ),
+    "dns_lost_pair.fix": (
+        "在 resolv.conf 中写 options single-request-reopen timeout:1（两个套接字、短超时），或用本机缓存解析器；"
+        "查找丢弃第二个应答的防火墙或 NAT。"
+    ),
+    "dns_search": (
+        "DNS：{n} 次解析多花了 {span_ms}，因为先试了搜索列表中 {needless} 个不存在的名字（NXDOMAIN；{name} 之前先试 {tried}）"
+    ),
+    "dns_search.fix": "减小 ndots（resolv.conf 的 options ndots:1，Kubernetes 的 dnsConfig），或在名字末尾写点。",
+    "dns_slow": "DNS：{n} 次解析在域名服务器 {server} 花了 {span_ms}（{name} 的 {kind}）",
+    "dns_slow.fix": "查清 {server} 在等什么（它的转发器、递归），或在它前面放缓存。",
+    "dns_failed": "DNS：{n} 次解析在 {span_ms} 后以 {status} 失败，域名服务器 {server}（{name} 的 {kind}）",
+    "dns_failed.fix": "查清 {server} 为何无法解析 {name}：它的转发器，或该区自己的服务器。",
+    "dns_never": "DNS：{server} 对 {n} 次解析从未应答；客户端问了 {span_ms}（{name} 的 {kind}）",
+    "dns_never.fix": "修好域名服务器 {server} 或到它的路，或把它从 resolv.conf 中去掉。",
+    "mostly_other": "大部分不是 TCP：{other}；{rest}",
+    "late_close": "服务器程序，它关闭连接太晚：这些应答以其 FIN 才结束（没有 Content-Length）",
+    "late_close.fix": "发送 Content-Length 或用 chunked 编码，或在最后一个字节后立即关闭：没有长度，客户端只能等连接结束。",
+    "pool_of_one": "{server} 一次只应答一个：同时到来的 {n} 个请求互相等待（每个 {each_ms}，最后一个等了 {most_ms}）",
+    "pool_of_one.fix": _POOL,
+    "pool_of_some": "{server} 一次应答 {workers} 个：同时到来的 {n} 个请求互相等待（每个 {each_ms}，最后一个等了 {most_ms}）",
+    "pool_of_some.fix": _POOL,
+    "buffered_events": (
+        "{server} 缓冲 {behind} 的事件流：第一个事件 {first_ms} 后就有，它却在 {held_ms} 之后才一次全部转发"
+        "（{name}，帧 {frame}）"
+    ),
+    "buffered_events.fix": _BUFFERED,
+    "buffered": (
+        "{server} 收齐 {behind} 的应答才转发：应答在 {first_ms} 后开始，客户端在 {held_ms} 之后才得到第一个字节"
+        "（{name}，帧 {frame}）"
+    ),
+    "buffered.fix": _BUFFERED,
+    "tls_alert": "{server}：{of} 次 TLS 握手中 {n} 次失败：{side}发送了警报 {alert}（帧 {frame}）",
+    "tls_alert.fix": "{hint}",
+    "peer_gone": "{asked} 不再应答：{asker} 的 {repeats} 个保活探测在空闲 {idle_ms:s} 之后 {span_ms} 内毫无回应{until}",
+    "peer_gone.fix": (
+        "查清什么使另一端悄然消失（主机崩溃或断网，NAT 或防火墙忘记了连接）；更短的保活时间（TCP_KEEPIDLE、"
+        "TCP_KEEPINTVL）能更早发现。"
+    ),
+    "probed_reset": "；之后它以 RST 关闭了连接",
+    "probed_on": "",
+    "client_of": "{server} 的客户端",
+    "ended_client_fin": "{n} 条由客户端的 FIN 关闭",
+    "ended_client_rst": "{n} 条由客户端的 RST 关闭",
+    "ended_server_fin": "{n} 条由服务器的 FIN 关闭",
+    "ended_server_rst": "{n} 条由服务器的 RST 关闭",
+    "shook": "握手时路径往返时间为 {trip_ms}",
+    "redirects": (
+        "{server}：在应答 {name} 之前连续 {run} 次重定向：共花 {whole_ms}，其中 {connects} 次用新连接，"
+        "每个请求和每条连接各一次 {trip_ms} 的往返"
+    ),
+    "redirects.fix": "直接链接到最后的地址，或一步重定向到那里；其间保持连接。",
+    "closed_after": "，在 {wait_ms} 之后",
+    "nameless": "一条消息",
+    "stalled_answer": (
+        "{server} 在应答 {name} 的中途停下（帧 {frame}）：{bytes} 字节之后 {span_ms} 内再无数据，直到{until}"
+    ),
+    "stalled_answers": (
+        "{server} 在 {of} 个应答中的 {n} 个中途停下，其一是 {name}（帧 {frame}）：{bytes} 字节之后 {span_ms} 内再无数据，"
+        "直到{until}"
+    ),
+    "stalled_answer.fix": _STALLED,
+    "stalled_answers.fix": _STALLED,
+    "path_mtu": (
+        "带 {length} 字节数据的包从 {sender} 到不了 {receiver}，较小的可以（路径 MTU 黑洞）：在 {n} 条连接上它们被重发多达 "
+        "{repeats} 次，历时 {span_ms}，从未得到确认"
+    ),
+    "path_mtu_in_vain": (
+        "从 {sender} 到 {receiver} 的满长包从不到达此处，较小的可以（路径 MTU 黑洞）：{n} 条连接上缺 {length} 字节，"
+        "历时 {span_ms}"
+    ),
+    "path_mtu_perhaps": (
+        "从 {sender} 到 {receiver} 带 {length} 字节数据的包在 {span_ms} 内被重发 {repeats} 次而从未确认，小包曾得到确认，"
+        "接收方还活着：包长可能超过路径 MTU"
+    ),
+    "path_mtu_cut": (
+        "带 {length} 字节数据的包从 {sender} 到不了 {receiver}（路径 MTU）：{span_ms} 后改以 {cut} 字节重发，才通过；"
+        "共 {n} 条连接如此"
+    ),
+    "path_mtu_icmp": (
+        "带 {length} 字节数据的包对 {sender} 到 {receiver} 的路径太大：ICMP 说了 {told} 次（下一跳 MTU {mtu}），"
+        "发送方仍照样重发，{span_ms} 内 {repeats} 次"
+    ),
+    "path_mtu_icmp_heeded": (
+        "带 {length} 字节数据的包对 {sender} 到 {receiver} 的路径太大：ICMP 说了（下一跳 MTU {mtu}），{span_ms} 后改发较小的包"
+    ),
+    "path_mtu.fix": _MTU,
+    "path_mtu_in_vain.fix": _MTU,
+    "path_mtu_perhaps.fix": _MTU,
+    "path_mtu_cut.fix": _MTU,
+    "path_mtu_icmp_heeded.fix": _MTU,
+    "path_mtu_icmp.fix": (
+        "让 ICMP 报文到达发送方内核（本机防火墙、不转发它们的负载均衡器），或在路由器上把 MSS 钳制为 {mss}"
+        "（tcp option maxseg size set rt mtu）。"
+    ),
+    "keepalive_race": (
+        "{server} 关闭了 {n} 条已空闲 {idle_ms:s} 的连接，恰在下一个请求正在路上时（{name}，帧 {frame}）："
+        "它的保活超时与客户端相撞"
+    ),
+    "keepalive_race.fix": (
+        "让客户端比服务器更早放弃空闲连接（{idle_ms:s}{timer}），或把服务器的保活超时调到高于客户端；"
+        "撞上关闭的请求可在新连接上重发。"
+    ),
+    "idle_reset": (
+        "空闲 {idle_ms:s} 后，到 {server} 的 {n} 条连接在下一个请求时遇到 RST（{name}，帧 {frame}）："
+        "对端或中间的均衡器、防火墙已忘记它们"
+    ),
+    "idle_reset.fix": (
+        "在客户端更早关闭空闲连接，或在此之前发送 TCP 保活（net.ipv4.tcp_keepalive_time、SO_KEEPALIVE）："
+        "途中的空闲超时{least}至多 {idle_ms:s}{timer}。"
+    ),
+    "idle_drop": (
+        "空闲 {idle_ms:s} 后，到 {server} 的 {n} 条连接已死：客户端重发数据 {repeats} 次，{span_ms} 内没有确认，"
+        "而新连接正常：中间的防火墙、NAT 或均衡器悄悄丢弃了空闲连接"
+    ),
+    "idle_drop.fix": (
+        "在客户端更早关闭空闲连接，或在此之前发送 TCP 保活（net.ipv4.tcp_keepalive_time、SO_KEEPALIVE）："
+        "途中的空闲超时{least}至多 {idle_ms:s}{timer}；TCP_USER_TIMEOUT 能结束对死连接的等待。"
+    ),
+    "alert_trust": "客户端不信任服务器的证书：把该 CA 交给客户端，或让服务器发送中间证书。",
+    "alert_expired": "更新证书（或校正时钟）。",
+    "alert_versions": "双方没有共同的协议版本或密码套件：允许一个双方都支持的（ssl_protocols、MinProtocol、客户端 TLS 版本）。",
+    "alert_name": "请求该服务器提供的名字或协议（SNI、ALPN）。",
+    "alert_client": "服务器要求一个它信任的客户端证书。",
+    "alert_other": "发送警报一方的日志有更多说明。",
+    "transfer_window": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的接收窗口（{window}）在 {rtt_ms} 的往返时间下只容许这么多{would}"
+    ),
+    "transfer_window.fix": "把{receiver}的接收缓冲提高到 {needed} 以上：不设 SO_RCVBUF，或提高它和 net.ipv4.tcp_rmem。",
+    "transfer_unscaled": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：没有窗口缩放，{receiver}的接收窗口（{window}）在 {rtt_ms} 的往返时间下"
+        "只容许这么多{would}"
+    ),
+    "transfer_unscaled.fix": (
+        "两端都打开窗口缩放（net.ipv4.tcp_window_scaling=1），或找到从 SYN 中去掉该选项的中间设备；只加大缓冲无用。"
+    ),
+    "transfer_reader": "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的程序读得太慢，接收窗口已满",
+    "transfer_reader.fix": "让{receiver}的程序读得更快或每次读更多：更大的窗口或更快的线路都没有用。",
+    "transfer_program": "{end}：{what} {size}，{rate}，{took_ms:s}：{sender}的程序在两次写之间停顿",
+    "transfer_program.fix": "查清{sender}的程序在两次写之间等什么：路径和窗口都有余地。",
+    "transfer_far": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：窗口和路径都有余地时{sender}停顿：它的程序、限速或发送缓冲"
+        "（在{sender}处抓包可知是哪个）"
+    ),
+    "transfer_buffer": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：窗口和路径有余地，{sender}在途数据却不再增加："
+        "可能是其发送缓冲（SO_SNDBUF、net.ipv4.tcp_wmem）"
+    ),
+    "transfer_pacing": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：{sender}以均匀的间隔发送（pacing：SO_MAX_PACING_RATE、tc 或自己的限速）"
+    ),
+    "transfer_lost": "{end}：{what} {size}，{rate}，{took_ms:s}：{lost} 个报文段丢失并重发，{sender}每次丢失都减速",
+    "transfer_lost.fix": "查清路径在哪里丢包（网线、无线、双工、限速器）：决定速率的是丢包，不是线路。",
+    "transfer_marked": "{end}：{what} {size}，{rate}，{took_ms:s}：路径标记报文段（ECN），{sender}因此减速",
+    "transfer_reordered": "{end}：{what} {size}，{rate}，{took_ms:s}：路径打乱报文段的顺序，{sender}把它当作丢失",
+    "transfer_start": (
+        "{end}：{what} {size} 花了 {took_ms}，{rate}：慢启动，从十个报文段开始，每个往返（{rtt_ms}）加倍"
+    ),
+    "transfer_start.fix": (
+        "保持连接打开且“热”（net.ipv4.tcp_slow_start_after_idle=0），放得离{receiver}更近，或提高{sender}的初始窗口"
+        "（ip route ... initcwnd）。"
+    ),
+    "transfer_line": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：线路容不下更多；其间往返时间 {loaded_ms}，空闲时 {rtt_ms}"
+    ),
+    "transfer_line.fix": "线路已满：少发（压缩、缓存）或加大线路；在它前面用 fq_codel 或 CAKE 可使其他流量保持快速。",
+    "transfer_bloat": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}，填满了线路及其前面的队列：其间往返时间 {loaded_ms}，空闲时 {rtt_ms}，"
+        "使用该线路的其他流量也一样"
+    ),
+    "transfer_bloat.fix": (
+        "在线路起点管理队列（fq_codel、CAKE），或让{sender}以低于线路的速率发送：其他流量重新变快；传输本身已与线路一样快。"
+    ),
+    "transfer_line_or": "{end}：{what} {size}，{rate}，{took_ms:s}：报文段以均匀速率逐个到达：也许是线路，也许是{rival}",
+    "transfer_http2": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：HTTP/2 流量控制：在下一个 WINDOW_UPDATE（{rtt_ms} 的往返之外）之前，"
+        "{receiver}的窗口只放过这么多"
+    ),
+    "transfer_http2.fix": "提高{receiver}的 HTTP/2 窗口，流的（SETTINGS_INITIAL_WINDOW_SIZE）和连接的。",
+    "transfer_would": "；有 {needed} 就可达到报文段相继到达的 {burst}",
+    "transfer_or_pacing": "限速",
+    "transfer_or_receiver_window": "接收窗口",
+    "one_error": "{server} 以错误应答：{status}",
+    "clients": "其客户端",
+    "until_end": "抓包结束",
+    "until_client": "客户端放弃",
+    "until_server": "它关闭连接",
+    "timer_least": "超过 {longest_ms:s}、",
+    "timer_like": "；这像{whose}",
+    "timer_5": "Node 的 keepAliveTimeout、Apache 的 KeepAliveTimeout",
+    "timer_10": "10 秒的保活超时",
+    "timer_15": "15 秒的保活超时",
+    "timer_60": "AWS ALB、HAProxy 或代理的 60 秒超时",
+    "timer_65": "某些发行版中 nginx 的 keepalive_timeout",
+    "timer_75": "nginx 的 keepalive_timeout",
+    "timer_120": "IIS、Go 程序",
+    "timer_240": "Azure 的负载均衡和 NAT",
+    "timer_300": "防火墙或代理的 5 分钟",
+    "timer_350": "AWS NLB 和 NAT 网关",
+    "timer_600": "Google Cloud 的 10 分钟",
+    "timer_900": "防火墙的 15 分钟",
+    "timer_1800": "防火墙的 30 分钟",
+    "timer_3600": "防火墙的一小时",
+    "timer_7200": "内核的 tcp_keepalive_time",
+    "timer_28800": "MySQL 的 wait_timeout",
+    "timer_432000": "conntrack 的 5 天",
+    "arp_late": "{what}：{address} 没有回答谁有它的地址：{client} 问了 {requests} 次，等了 {span_ms} 才能向那里发送",
+    "arp_late.fix": (
+        "查清 {address} 起初为何不应答：交换机端口尚未转发（生成树：portfast）、VLAN 错误、广播被丢弃、主机休眠。"
+    ),
+    "tunnel_checksum": (
+        "到 {server} 的 {of} 条连接中 {n} 条因隧道中 {repeats} 个 SYN 等了 {span_ms}，其外层 UDP 校验和错误："
+        "隧道另一端丢弃它们"
+    ),
+    "tunnel_checksum.fix": (
+        "在隧道设备上关闭破坏它的校验和卸载（ethtool -K DEVICE tx off, tx-udp_tnl-csum-segmentation off）或更新驱动；"
+        "除非网卡在抓包点之后才填写。"
+    ),
+    "family_dead": (
+        "到 {server} 的 {family} 是黑洞：{n} 条连接为无人应答的 SYN 等了 {span_ms}，客户端才退到 {other_family}（{other}）"
+    ),
+    "family_dead.fix": (
+        "修好 {family} 路由或丢弃它的防火墙，或把该地址从 DNS 去掉；在此之前让客户端优先用 {other_family}（gai.conf），"
+        "或两者竞速（Happy Eyeballs）。"
+    ),
+    "address_dead": "{address} 不应答：到 {server} 的 {n} 条连接为无人应答的 SYN 等了 {span_ms}，客户端才试下一个地址（{other}）",
+    "address_dead.fix": "把 {address} 从 DNS 去掉或修好它；让客户端更早试下一个地址（连接超时）。",
+    "family_refused": (
+        "{server} 拒绝了 {n} 条连接（RST；它不在 {family} 上监听）：客户端试了 {span_ms}，每条 {repeats} 个 SYN，"
+        "才用 {other_family}（{other}）"
+    ),
+    "family_refused.fix": (
+        "让服务器也在 {family} 上监听，或直接写 {other_family} 地址（用 127.0.0.1 代替 localhost）；"
+        "或把 {family} 地址从 DNS 和 hosts 文件去掉。"
+    ),
+    "address_refused": (
+        "{server} 拒绝了 {n} 条连接（RST；它不在那里监听）：客户端试了 {span_ms}，每条 {repeats} 个 SYN，才用 {other}"
+    ),
+    "address_refused.fix": "让服务器也在 {address} 上监听，或连接到它监听的地址。",
+    "syn_other_address": (
+        "到 {server} 的 {of} 条连接中 {n} 条的 SYN-ACK 来自另一地址 {other}，从未建立：应答没有被转换回来（NAT），客户端拒绝它"
+    ),
+    "syn_other_address.fix": (
+        "让应答经过转换 SYN 的那个 NAT：同一条返回路由、该节点的 conntrack、对同主机或同子网流量做 masquerade（hairpin）。"
+    ),
+    "data_other_address": (
+        "{server} 的一个应答中途停了 {span_ms}：其报文段来自另一地址 {other}，没有转换回来（NAT），客户端以 RST 回应"
+    ),
+    "data_other_address.fix": (
+        "在做转换的节点上丢弃 conntrack 称为 invalid 的包（iptables -m conntrack --ctstate INVALID -j DROP），或设 "
+        "nf_conntrack_tcp_be_liberal=1。"
+    ),
+    "syn_old_stamp": (
+        "到 {server} 的 {of} 条连接中 {n} 条的 SYN 在 {span_ms} 内没有应答：其时间戳（TSval）早于 {client} 的其他 SYN，后者得到应答"
+    ),
+    "syn_old_stamp.fix": "在服务器上关闭 tcp_tw_recycle（Linux 4.12 之前）：在 NAT 后面它丢弃时间戳较旧的 SYN（PAWS）。",
+    "syn_challenged": (
+        "到 {server} 的 {of} 条连接中 {n} 条花了 {span_ms} 才建立：SYN 遇到同端口的旧连接（TIME_WAIT），得到 challenge ACK，"
+        "被复位后重发"
+    ),
+    "syn_challenged.fix": (
+        "重用连接而不是端口：保持连接，或加宽 ip_local_port_range，使端口不会在服务器仍有旧连接时再次出现。"
+    ),
+    "syn_ecn": (
+        "到 {server} 的 {of} 条连接中 {n} 条花了 {span_ms} 才建立：提供 ECN（ECE、CWR）的 SYN 被丢弃，没有它的得到应答"
+    ),
+    "syn_ecn.fix": "找到丢弃带 ECN 的 SYN 的防火墙并放行；在此之前客户端设 net.ipv4.tcp_ecn=2。",
+    "syn_queue_full": (
+        "到 {server} 的 {of} 条连接中 {n} 条花了 {span_ms} 才建立：SYN 到达了服务器主机，重发之前没有应答；其 accept 队列已满"
+    ),
+    "syn_queue_full.fix": "让服务器更早 accept，或提高其 listen backlog 和 net.core.somaxconn（nstat: ListenOverflows 计数）。",
+    "greeting_late": "{server} 让 {n} 条连接为其问候等了 {span_ms}：它在这里先说话，握手之后却一直沉默",
+    "greeting_late.fix": (
+        "查看对客户端地址的反向解析（MySQL: skip-name-resolve；SSH: UseDNS no；邮件和 FTP：反向解析、ident），"
+        "或配置的问候延迟。"
+    ),
+    "tls_certificates": (
+        "与 {server} 的 {of} 次 TLS 握手中 {n} 次多花了 {span_ms}，即多一个往返：服务器的证书超过其初始拥塞窗口一次能发出的量"
+    ),
+    "tls_certificates.fix": (
+        "更短的证书链（不含根证书，用 ECDSA 代替 RSA）、证书压缩、会话恢复，或在服务器路由上设更大的 initcwnd；并保持连接。"
+    ),
+    "tls_each": (
+        "到 {server} 的 {n} 个请求每个都新开 TLS 连接：每次握手花 {span_ms}，即数个 {trip_ms} 的往返，保持的连接只需一个"
+    ),
+    "tls_each.fix": "在客户端重用连接（keep-alive、连接池、HTTP/2），或恢复 TLS 会话。",
+    "in_turn": "到 {server} 的 {n} 个请求一个接一个地发出，每个一次 {trip_ms} 的往返：连续 {run} 个花了 {whole_ms}，几乎全在路上",
+    "in_turn.fix": "一次请求多个：一个查询取所有行（N+1）、MGET、批量或流水线，或并行请求。",
+    "servers_left": (
+        "另有 {n} 台服务器共 {requests} 个请求，其中 {slow} 个慢，没有自己的行：只有慢请求最多的 {most} 台有"
+    ),
+    "between": "；",
+    "share_tiny": "不到 0.1 %",
+    "and_more": "，",
+    "sentence": "{text}。",
+    "of_server": "{server}：{text}",
+    "but": "{headline}；{but}。",
+    "side_client": "客户端",
+    "side_server": "服务器",
+    "side_client and server": "客户端和服务器",
+    "sure_proven": "",
+    "sure_probable": "很可能",
+    "sure_suspected": "也许",
+    "sure_unknown": "也许",
+    "requests": "{n} 个请求",
+    "answered_requests": "{n} 个已应答的请求",
+    "turns": "{n} 轮",
+    "cause_network": "路径的往返时间",
+    "cause_queueing": "路径上的队列",
+    "cause_bandwidth": "线路：字节只能以它或 pacing 容许的速度发出",
+    "cause_server_think": "服务器程序",
+    "cause_client_think": "客户端程序",
+    "cause_nagle": "{owner}的 Nagle 算法：小报文段要等前一个的 ACK",
+    "cause_delayed_ack": "{owner}压住的 ACK",
+    "cause_cork": "{owner}的 cork（TCP_CORK、MSG_MORE）",
+    "cause_nagle + delayed_ack": "{holder}压住、{owner}在等的确认",
+    "cause_cwnd": "{owner}的拥塞窗口",
+    "cause_receive_window": "{owner}的接收窗口",
+    "cause_zero_window": "零窗口：{owner}的程序不读",
+    "cause_fast_retransmit": "丢失的报文段，靠重复 ACK 修复",
+    "cause_tlp": "丢失的报文段，靠尾部丢失探测修复",
+    "cause_rto": "丢失的报文段，只靠重传定时器修复",
+    "cause_reordering": "被其他报文段超越的报文段",
+    "cause_both_repairs": "丢失的报文段，靠尾部丢失探测和重传定时器修复",
+    "cause_alone": "{cause}，没有别的东西拖住它",
+    "capture_empty": "抓包是空的：没有一帧。",
+    "capture_no_tcp": "没有 TCP 流：latpcap 没有可判断的。",
+    "none_answered": "没有完整的请求和应答，因此没有可判断的延迟；连接：{parts}。",
+    "none_answered_on": "tcp.stream {stream} 上没有完整的请求和应答，因此没有可判断的延迟；连接：{parts}。",
+    "silent_unanswered": "{n} 条的 SYN 没有应答",
+    "silent_without_data": "{n} 条没有数据",
+    "silent_without_answer": "{n} 条有数据但没有完整应答",
+    "no_time": "{server}：按抓包的时钟，其应答没有花时间。",
+    "cannot_say": "{server}：此抓包无法说明时间花在哪里：{why}。",
+    "slow_server": "{server} 慢：{part}{sure}花在{cause}{second}{few}。",
+    "slow_at_server": "到 {server} 的请求慢：{part}{sure}花在{cause}{second}{few}。",
+    "part_most": "大部分时间",
+    "part_largest": "最大一部分时间",
+    "part_most_beyond": "路径往返之外的大部分时间",
+    "part_largest_beyond": "路径往返之外的最大一部分时间",
+    "few_of_slow": "，涉及 {of} 个慢请求中的 {n} 个",
+    "second_cause": "（{first_share}；{share} 为 {cause}）",
+    "slow_one": "{server}：{name} 花了 {took_ms}，{sure}因为{cause}{second}；其他 {others} 个不慢。",
+    "slow_few": "{server}：{of} 个请求中 {n} 个慢，{sure}因为{cause}{second}。",
+    "slow_few_mixed": "{server}：{of} 个请求中 {n} 个慢；{part}{sure}花在{cause}{second}，涉及其中 {hit} 个。",
+    "their_most": "其大部分时间",
+    "their_largest": "其最大一部分时间",
+    "their_most_beyond": "其路径往返之外的大部分时间",
+    "their_largest_beyond": "其路径往返之外的最大一部分时间",
+    "over": "超过 {limit:,.4g} ms",
+    "over_beyond": "路径往返之外超过 {limit:,.4g} ms",
+    "log_in_quick": (
+        "{server}：交互会话（{protocol}）：登录的 {of} 步 p50 为 {p50_ms}，没有慢的；之后输入的内容不作判断。"
+    ),
+    "log_in_slow": (
+        "{server}：交互会话（{protocol}）：登录的 {of} 步中 {n} 步{over}，最慢 {most_ms}{why}；之后输入的内容不作判断。"
+    ),
+    "log_in_because": "，{sure}因为{cause}{second}",
+    "log_in_unknown": "；此抓包无法说明原因：{why}",
+    "nothing_slow": "{server} 没有什么慢：{many}。",
+    "nothing_slow_path": "{server} 没有什么慢：{many}；花时间的{sure}是路径的往返。",
+    "long_path": "{server} 花时间的{sure}是路径的往返，占 {path_ms}：{many}。",
+    "many_took": "{many}，p50 {p50_ms:n}，p99 {p99_ms}{polls}{streams}",
+    "with_polls": "，其中 {n} 个有意等待事件",
+    "with_streams": "，其中 {n} 个是事件流",
+    "one_request_took": "唯一的请求花了 {p50_ms}",
+    "one_turn_took": "唯一的一轮花了 {p50_ms}",
+    "one_stream_took": "唯一的请求是事件流，花了 {p50_ms}",
+    "stall_slow": "{server} {sure}慢，因为{why}。",
+    "stall_few": "{server}：{many}中 {n} 个慢，{sure}因为{why}。",
+    "stall_server": "它的应答在等客户端压住的确认",
+    "stall_client": "其客户端的请求在等它压住的确认",
+    "stall_server_and_client": "{why}，并且{sure}其客户端的请求在等它压住的确认",
+    "stall_client_and_server": "{why}，并且{sure}它的应答在等客户端压住的确认",
+    "behind_slow": "{server} {sure}慢，因为它所询问的 {behind} 慢：{why}。",
+    "behind_few": "{server}：{of} 个请求中 {n} 个慢，{sure}因为它所询问的 {behind} 慢：{why}。",
+    "behind_cause": "那里大部分时间花在{cause}",
+    "behind_stall_server": "来自那里的应答在等这一台压住的确认",
+    "behind_stall_client": "发往那里的请求在等它压住的确认",
+    "behind_unknown": "另一台服务器",
+    "session": "{server}：交互会话（{protocol}）：{many}中 {n} 轮{over}，等的可能是人。",
+    "tunnel": "{server}：隧道（{protocol}）：{many}中 {n} 轮{over}，但里面的包并不互相应答。",
+    "sealed": "{server}：{many}{over}，如果有人在等（{reader}）；{part}{sure}花在{cause}{second}。",
+    "sealed_many": "{of} 轮中 {n} 轮",
+    "sealed_one": "唯一的一轮",
+    "reader_tls": "在 TLS 内，没有密钥",
+    "reader_blind": "无法读出请求的内容",
+    "reader_none": "没有读取器认识此协议",
+    "trace_stall": "但跟踪与此矛盾：迟到的字节是程序写得晚",
+    "trace_program": "但跟踪与此矛盾：程序写出的数据被内核压住",
+    "first_line": "{file}：{frames} 帧，{streams} 个 TCP 流，{exchanges} 次交互，{span}{place}",
+    "first_line_filtered": "{file} [{filter}]：{frames} 帧，{streams} 个 TCP 流，{exchanges} 次交互，{span}{place}",
+    "span": "{seconds:,.2f} s 的流量",
+    "span_days": "首帧到末帧 {days:,.1f} 天",
+    "captured_at_client": "，在客户端抓取",
+    "captured_at_server": "，在服务器抓取",
+    "skipped": "{of} 帧中的 {n} 帧：{reason}",
+    "pings_in_probes": "{n} 个 ping，连同往返时间在表 probes 中",
+    "took_many": "{many}，p50 {p50_ms:n}，p99 {p99_ms}",
+    "took_one": "{many}，{p50_ms}",
+    "slow_over": "{n} 个慢（{over}）",
+    "cut_all": "没有应答到底：为已见部分",
+    "cut_some": "其中 {n} 个没有应答到底：为已见部分",
+    "incomplete": "{n} 个不完整",
+    "incomplete_goodbyes": "{n} 个不完整（客户端 FIN 之前的最后一句）",
+    "incomplete_some_goodbyes": "{n} 个不完整（其中 {last} 个是客户端 FIN 之前的最后一句）",
+    "further_slow": "{n} 台服务器：那里有 {slow} 个慢请求（--top {top} 列出）",
+    "further_quick": "{n} 台服务器：那里没有什么慢（--top {top} 列出）",
+    "server_line": "{server}{behind}：{of} 个请求中 {n} 个慢，p50 {p50_ms:n}，p99 {p99_ms}{family}",
+    "server_behind": "，在 {server} 之后",
+    "server_family": "，{family}（{grade}）",
+    "slow_time": "占慢请求时间的 {part_share}：{causes} ms",
+    "slow_time_waited": "占慢请求中被等待时间的 {part_share}：{causes} ms",
+    "all_time": "占时间的 {part_share}：{causes} ms",
+    "all_time_waited": "占被等待时间的 {part_share}：{causes} ms",
+    "segments_lost": "{n} 个报文段丢失",
+    "share_of": (
+        "p50 的 {of_p50_ms} 中 {p50_ms:n}（{p50_share}），p99 的 {of_p99_ms} 中 {p99_ms:n}（{p99_share}）；{many}中 {n} 个"
+    ),
+    "path_of_wait": "每次等待中有 {path_ms} 是路径的",
+    "nagle_waits": "nagle：小报文段（{second} 字节）要等它前面的（{first} 字节）得到确认",
+    "held": "delayed_ack：压住 {low} ms",
+    "held_range": "delayed_ack：压住 {low}-{high} ms，中位数 {median:.1f}",
+    "timer_shorter": "它们结束于 {tick:.4g} ms 的节拍：内核定时器，比 Linux 默认的短：带 rto_min 的路由",
+    "timer_tick": "它们结束于 {tick:.4g} ms 的节拍：内核定时器",
+    "timer_fitted": "{timer:.0f} ms 定时器{tick}{whose}",
+    "on_tick": "，节拍 {tick:.4g} ms",
+    "timer_of": "（{system}）",
+    "see": "帧 {frames}",
+    "see_stream": "帧 {frames}（tcp.stream eq {stream:d}）",
+    "see_stall": (
+        "帧 {frames}（tcp.stream eq {stream:d}）：报文段，其 ACK 在 {ack:.1f} ms 后，再过 {release_us} 是下一个报文段"
+    ),
+    "see_cause": "帧 {frames}（tcp.stream eq {stream:d}）：{cause} {time}",
+    "see_behind": "帧 {frames}（到 {server}）：{cause} {time}",
+    "see_push": "{seen}：一个报文段、其 ACK，以及为此等了 {waited_ms} 的数据",
+    "all_pieces": "{all_ms}",
+    "longest_piece": "{longest_ms}，共 {n} 段、合计 {all_ms} 中最长的一段",
+    "slowest": "{name} 花了 {took_ms}{why}：帧 {frames}（tcp.stream eq {stream:d}）",
+    "slowest_of_slow": "慢请求中 {name} 花了 {took_ms}{why}：帧 {frames}（tcp.stream eq {stream:d}）",
+    "slowest_cause": "，其中 {part_ms} 为 {cause}",
+    "gain": "p50 将为 {then_ms}，而不是 {now_ms:n}",
+    "gain_best": "p50 最好为 {best_ms}，而不是 {now_ms:n}",
+    "gain_p99": "p99 最好为 {best_ms}，而不是 {now_ms:n}",
+    "gain_rate": "{gain}，每秒请求数为 {times} 倍；之后受服务器能力限制",
+    "gain_unseen": "客户端立即再次请求：届时服务器能处理多少，此抓包看不出",
+    "gain_not_proven": "最坏时毫无改善：已证实的部分太少",
+    "next": "{cause}（{owner}，占全部时间的 {part_share}）",
+    "next_there": "{cause}（{owner}，占全部时间的 {part_share}；在那里设 TCP_NODELAY 也能解决）",
+    "first_fast": "{n} 个流的第一次交互很快（起始的快速 ACK）",
+    "fin_released": "{n} 次等待由对端的 FIN 结束，而不是其定时器",
+    "held_harmless": "{n} 个无人等待的延迟 ACK：无害",
+    "held_for_nobody": "{n} 个无人等待的延迟 ACK",
+    "also_unanswered": "{n} 条连接从未应答{whose}",
+    "also_unreachable": "{n} 条连接不可达{whose}",
+    "also_traceroute": "{n} 条连接由路由器应答{whose}",
+    "also_refused": "{n} 条连接被拒绝{whose}",
+    "also_reset": "{n} 条连接以 RST 关闭{whose}",
+    "also_half_open": "{n} 条连接未完成{whose}",
+    "of_one_server": "（{server}）",
+    "of_most_server": "（大多为 {server}）",
+    "of_servers": "（{n} 台服务器）",
+    "paused": "客户端在请求之间停顿 {pause_ms}，共 {n} 次：不计入延迟",
+    "passed_between": "从应答到下一个请求隔了 {pause_ms}，共 {n} 次：不计入延迟",
+    "on_stream": "{text}（tcp.stream eq {stream:d}）",
+    "not_network": "路径（{part_share}）",
+    "not_server_think": "服务器程序（{part_share}）",
+    "not_client_think": "客户端程序（{part_share}）",
+    "not_losses": "丢包（无）",
+    "lost_repaired": "{n} 个报文段，修复占时间的 {repair_share}",
+    "lost_unnoticed": "{n} 个报文段；没有请求等待其修复",
+    "options": "{sender} TCP_NODELAY {nodelay}（{seen}）；{receiver} delayed ACK {delayed_ack}，TCP_NODELAY {back}",
+    "options_no_choice": (
+        "{sender} TCP_NODELAY {nodelay}（{seen}）；{receiver} delayed ACK {delayed_ack}，TCP_NODELAY {back}（从未需要选择）"
+    ),
+    "seen_off": "{off} 次支持，{on} 次反对",
+    "seen_on": "{on} 次支持，{off} 次反对",
+    "seen_mixed": "{of} 条连接中 {n} 条为 off",
+    "seen_unknown": "见到 off {off} 次，on {on} 次",
+    "sure_rival": "{grade}；另一种解释：{rival}（{lost}）",
+    "rival": "另一种解释：{rival}（{lost}）",
+    "grade_unknown": "否",
+    "freed": "{grade}：{which}在 ACK 后 {left_us} 内发出",
+    "freed_far": "{grade}：{which}在 ACK 后 {left_us} 内发出（已减去路径）",
+    "freed_one": "被释放的那个报文段",
+    "freed_most": "{n} 个被释放的报文段中 95 % ",
+    "freed_tight": "{of} 个被释放的报文段中 {n} 个",
+    "gaps_follow": "间隔跟随 ACK（斜率 {slope:.2f}，停顿则为 0）",
+    "no_named_cause": "{part_share} 的时间没有指名的原因",
+    "hidden_program": "{sender}程序在两次写之间花了多久：被等待掩盖",
+    "push_options": "{sender} TCP_NODELAY {nodelay}；{holder} delayed ACK {delayed_ack}",
+    "sooner": "每条早发出 {sooner_ms}",
+    "sooner_at_best": "每条最好早发出 {best_ms}",
+    "push_line": "{text}，{grade}：{seen}；{fix}",
+    "exchange": "交互 {exchange}（tcp.stream eq {stream:d}，其上第 {index} 次）",
+    "not_complete": "不完整（因 {cut_by} 中断）",
+    "exchange_took": "{took_ms}，从帧 {first} 到 {last}",
+    "exchange_end": "末尾",
+    "cause_inside": "{cause} inside {parent}",
+    "piece_frames": "帧 {frames}  （{rule}，{grade}）",
+    "shorter_pieces": "在 {n} 个较短的段中",
+    "fix_at": "在 {server}：{fix}",
+    "fix_towards": "对 {server}：{fix}",
+    "fix_before_first": "{fix}；它发送的大部分已有：要在第一个字节之前设置",
+    "fix_set_from": "{fix}；从帧 {frame} 起已设置",
+    "fix_set_before": "{fix}；帧 {frame} 之前已设置",
+    "mixed_errors": "{server} 以错误应答：{of} 个中 {statuses}",
+    "errors": "{server} 的 {of} 个应答中 {n} 个是 {status}",
+    "logins_refused": "{server} 的 {of} 个应答中 {n} 个是 {status}：登录被拒绝",
+    "redirect_loop": "{server} 的 {of} 个应答中 {n} 个是 {status}：重定向循环，或客户端不跟随",
+    "redirect_loop_at": "{server} 的 {of} 个应答中 {n} 个是 {status}：重定向循环，或客户端不跟随（{target} 被请求 {again} 次）",
+    "traffic": "{many}，{protocol}",
+    "traffic_for": "{many}，{protocol}，{name}",
+    "traffic_for_some": "{many}，{protocol}，{name} 和另外 {n} 个名字",
+    "traffic_answers": "应答 {statuses}",
+    "unnamed_handshake": "一次握手",
+    "unnamed_message": "一条消息",
+    "unnamed_content": "一封邮件的正文",
+    "unnamed_with": "{name}，{target}",
+    "dns_unanswered": "{of} 次解析中 {n} 次没有应答",
+    "dns_before_connect": "连接 {name} 之前 DNS 花了 {took_ms}（帧 {frame}）",
+    "dns_took": "DNS 为 {name} 花了 {took_ms}（帧 {frame}）；没有已知在等它的连接",
+    "dns_only_unanswered": "唯一的解析没有应答",
+    "dns_none_answered": "{n} 次解析都没有应答",
+    "dns_quick": "{n} 次解析中位数 {median_ms}，最多 {most_ms}",
+    "dns_one_quick": "{n} 次解析花了 {most_ms}",
+    "dns_is_not_it": "不是 DNS：{took}",
+    "one_direction": "{of} 个流中 {n} 个只抓到一个方向：那里最多只能怀疑",
+    "one_direction_all": "唯一的流只抓到一个方向：那里最多只能怀疑",
+    "twice": "{of} 个数据报文段中 {n} 个在抓包中出现两次",
+    "copies": "{of} 个数据报文段在抓包中有 {n} 个副本",
+    "doubled_on_path": "{seen}：在路径上或由镜像端口重复",
+    "doubled": (
+        "{seen}（两个抓包点同时，或镜像端口）：只在一处抓，或先去掉重复（editcap -d；tcpdump -i any 的：editcap -I 20 -D 100）"
+    ),
+    "gaps": "{of} 次交互中 {n} 次在抓包中缺少包或包尾：对它们不凭剩余部分判断",
+    "gaps_in_one": "唯一的交互在抓包中缺少包或包尾：不凭剩余部分判断",
+    "dropped": "抓包时网卡丢了 {n} 个包：看似没有的可能有过",
+    "passed_unseen": ("至少 {n} 个已发送的包不在抓包中（IPv4 标识跳过它们）：在此点之前丢失，或抓包漏掉"),
+    "clock_ahead": "抓包的时钟跳前了（至多 {seconds:.3g} s）：主机自己的时间戳没有",
+    "clock_back": "时间戳倒退 {n} 次：短时间不可信",
+    "mid_stream": "{of} 个流中 {n} 个在抓包之前开始：其 MSS 和窗口缩放是猜测的",
+    "queue": (
+        "前面排队的请求中位数 {n} 个，应答间隔 {each_us}：服务器 {think_ms} 的时间中有 {wait_ms:n} 可能是等它们；"
+        "前面有 {fewest} 个时需 {alone_ms}"
+    ),
+    "queue_empty": (
+        "前面排队的请求中位数 {n} 个，应答间隔 {each_us}：服务器 {think_ms} 的时间中有 {wait_ms:n} 可能是等它们；"
+        "前面没有时需 {alone_ms}"
+    ),
+    "rival_sharing": "请求共享一个处理器或一把锁，而不是排队等候",
+    "rival_sharing_lost": "未排除：两者都随同时的请求增多而变长",
+    "some_connections": "到 {server} 的 {of} 条连接中的 {n} 条",
+    "only_connection": "到 {server} 的唯一连接",
+    "syn_flood": "SYN 洪水：来自 {sources} 个地址的 {of} 条连接中 {n} 条从未完成（每秒 {rate:,.0f} 个；服务器应答了 {answered} 个）",
+    "unanswered_port": "{connections}的 SYN 从未应答：该端口应答了其他连接，所以它们在途中被丢弃，或 accept 队列已满",
+    "unanswered_host": "{connections}的 SYN 从未应答：该主机在其他端口应答，所以是防火墙丢弃，或路径丢失",
+    "unanswered_all": "{connections}的 SYN 从未应答：防火墙丢弃，或主机不在",
+    "traced": "{connections}的 SYN 由途中路由器应答（ICMP time exceeded）：traceroute{rest}",
+    "traced_rest": "；{parts}",
+    "traced_lost": "{n} 个没有应答",
+    "traced_reached": "{n} 个到达",
+    "unreachable": "{connections}的 SYN 以 ICMP unreachable 应答：没有路由、主机或该端口",
+    "half_open": "{connections}得到 SYN-ACK 却从未完成握手：探测，或 SYN-ACK 没有到达",
+    "refused": "{connections}被 RST 拒绝：该端口无人监听",
+    "reset_by_server": "{connections}由服务器的 RST 关闭：它留下未读的字节，或放弃了",
+    "reset_by_client": "{connections}由客户端的 RST 关闭：不等结束的程序会这样",
+    "elsewhere_too": "{text}；到其他服务器或端口的 {n} 条连接也一样",
+    "setup_syn_rto": "{n} 条连接的建立多花了 {span_ms}：SYN 或 SYN-ACK 被丢弃，只靠其定时器重发",
+    "setup_client_think": "客户端在 {n} 条连接上握手 {span_ms} 之后才请求：是其程序花的时间，不是服务器",
+    "setup_cork": (
+        "客户端的请求在 {n} 条连接上比前一个应答晚 {span_ms} 发出，每次都随内核定时器：没有取消的 cork（TCP_CORK、MSG_MORE），"
+        "或程序恰好睡这么久"
+    ),
+    "never_answered": "{server} 从未应答 {name}（帧 {frame:d}）：{wait} 过去没有应答",
+    "never_answered_some": "{server} 对 {of} 个请求中的 {n} 个从未应答；最长等了 {wait}，为 {name}（帧 {frame:d}）",
+    "closed_instead": "{server} 没有应答 {name} 而关闭连接（帧 {frame:d}）{after}",
+    "closed_instead_one": "{server} 没有应答 {name} 而关闭连接（帧 {frame:d}），是 {of} 个请求中的 1 个{after}",
+    "closed_instead_some": "{server} 对 {of} 个请求中的 {n} 个没有应答而关闭连接，其一是 {name}（帧 {frame:d}）{after}",
+    "wait": "{wait_ms}",
+    "wait_hour": "超过一小时",
+    "silent_peer_server": "{server} 在帧 {frame:d} 之后沉默：客户端在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认",
+    "silent_peer_client": "{server} 的客户端在帧 {frame:d} 之后沉默：服务器在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认",
+    "silent_peers": "{text}；{n} 条连接都这样",
+    "option_off": (
+        "从帧 {frame} 起，{server} 的{side}的小报文段要等 ACK（TCP_NODELAY off）：之前 {before} 个立即发出，之后 {after} 个等待"
+    ),
+    "option_on": (
+        "从帧 {frame} 起，{server} 的{side}的小报文段不再等 ACK（TCP_NODELAY on）：之前 {before} 个等待，之后 {after} 个立即发出"
+    ),
+    "held_back_harmless": ("{side}压住 {n} 个 ACK（{low:.1f}-{high:.1f} ms），当时无人等待：对 {server} 的交互无害"),
+    "one_way_data": (
+        "{side}在两个报文段之间停顿 {n} 次，其间收到过对端（{low:.1f}-{high:.1f} ms）：怀疑{sender}的 Nagle 与{receiver}的延迟 "
+        "ACK；没有另一方向的包无法断定"
+    ),
+    "one_way_acks": (
+        "{side}压住 {n} 个 ACK（{low:.1f}-{high:.1f} ms）：怀疑{sender}的 Nagle 与{receiver}的延迟 ACK；没有另一方向的包无法断定"
+    ),
+    "rival_pauses": "{sender}的程序在两次写之间停顿",
+    "rival_one_way_lost": "未排除：另一方向不在抓包中",
+    "trace_by_icmp": "没有 TCP：用 ICMP 对 {target} 的 traceroute：路由器应答了 {of} 个回显请求中的 {n} 个",
+    "trace_by_udp": "没有 TCP：用 UDP 对 {target} 的 traceroute：路由器应答了 {n} 个{of}{came}",
+    "of_datagrams": "（共 {n} 个数据报）",
+    "came_unreachable": "，{n} 个以 ICMP unreachable 结束",
+    "no_tcp": "没有 TCP：{kinds}",
+    "no_tcp_unreachable": "没有 TCP：{kinds}；{n} 个数据报以 ICMP unreachable 应答",
+    "all_frames": "全部 {of} 帧是 {kind}",
+    "all_first_frames": "前 {of} 帧全是 {kind}",
+    "one_frame": "唯一的一帧是 {kind}",
+    "of_frames": "{of} 帧中 {n} 帧是 {kind}",
+    "of_first_frames": "前 {of} 帧中 {n} 帧是 {kind}",
+    "by_its_port": "UDP（按端口为 {protocol}）",
+    "pings": "没有 TCP：{n} 个 ping，{came}",
+    "pings_one_trip": "没有 TCP：{n} 个 ping，{came}；往返 {trip_ms}",
+    "pings_trips": "没有 TCP：{n} 个 ping，{came}；往返 {low_ms:n} 到 {high_ms}，平均 {mean_ms:n}",
+    "pings_icmp": "{n} 个得到 ICMP {word}",
+    "ping_icmp": "得到 ICMP {word}",
+    "pings_lost": "{n} 个没有应答",
+    "ping_lost": "没有应答",
+    "pings_none": "都没有应答",
+    "pings_all": "都有应答",
+    "ping_answered": "有应答",
+    "scan": "扫描：{client} 试了 {host} 的 {n} 个端口：{shut} 次被拒绝，{nothing} 次没有应答，{answered} 次有应答",
+    "hosts": "{n} 台主机",
+    "one_direction_scene": "{which}只抓到一个方向：看不出延迟，请抓两个方向",
+    "its_one_connection": "唯一的连接",
+    "of_connections": "{of} 条连接中 {n} 条",
+    "dead_window_server": (
+        "窗口已死：{server} 从帧 {frame:d} 起不再接收（零窗口 {wait_ms}，直到抓包结束{again}）：其程序不读"
+    ),
+    "dead_window_client": (
+        "窗口已死：{server} 的客户端从帧 {frame:d} 起不再接收（零窗口 {wait_ms}，直到抓包结束{again}）：其程序不读"
+    ),
+    "probes_again": "，探测了 {n} 次",
+    "idle": "空闲：{n} 条连接在 {seconds:,.0f} s 内没有任何数据",
+    "not_ruled_out": "未排除：{why}",
+    "rival_left": "{name}，{meaning}",
+    "rival_other_path_timer": "delayed_ack，该主机在另一条连接上压住的 ACK，不在此抓包中",
+    "rival_other_path_timer_lost": "未排除：等待恰如这种定时器那么长",
+    "rival_by_itself": "服务器主机在被请求时自行请求",
+    "rival_by_itself_lost": "那些请求总在这些请求之内，从请求之后不久到应答之前不久，不论何时",
+    "rival_too_long": "该主机其间在等的另一条连接",
+    "rival_too_long_lost": "它不在此抓包中",
+    "rival_stall": "{owner}的 Nagle，{holder}的延迟 ACK",
+    "rival_programs": "程序慢",
+    "rival_programs_lost": "不经过程序的内核握手花了 {took_ms}",
+    "rival_programs_kernels": "仅由内核作出的最短应答也一样久",
+    "rival_overtaken": "包在路径上被超越",
+    "rival_overtaken_lost": "发送方因重复或选择确认而重发",
+    "rival_repeated": "程序停顿",
+    "rival_repeated_lost": "字节第二次发出，程序不会这样",
+    "rival_cwnd": "发送方的拥塞窗口",
+    "rival_cwnd_lost": "等待的数据放不进通告的窗口",
+    "rival_any": "任何其他原因",
+    "rival_any_lost": "能说明的包不在抓包中",
+    "pause_on_some": "{of} 条连接中 {n} 条",
+    "pause_follows": "间隔跟随 ACK（斜率 {slope:.2f}；停顿会是 0）",
+    "pause_left": "{of} 个报文段中 {n} 个在其 ACK 后 {within:.3g} ms 内发出",
+    "pause_left_before": "{n} 个在此之前发出",
+    "pause_none_before": "没有在此之前发出的",
+    "pause_left_before_elsewhere": "{n} 个在此之前发出，在其他连接上",
+    "pause_none_before_elsewhere": "没有在此之前发出的，在其他连接上",
+    "left_over": "{n} 个小报文段越过未确认的发出",
+    "stall_on_some": "未排除：{left}，但 {n} 个随其 ACK 发出：TCP_NODELAY 可能没有设在所有套接字上",
+    "stall_no_nagle": "{left}：那里 Nagle 不起作用",
+    "stall_no_slope": "间隔不跟随它们附近的 ACK（斜率 {slope:.2f}）",
+    "stall_late": "{of} 个伴有被压住 ACK 的间隔中 {n} 个结束得像内核发送那样快",
+    "stall_all_late": "{of} 个间隔中没有一个在被压住的 ACK 之后像内核发送那样快地结束",
+    "stall_too": "它也在，另有一条结论；此处的时间不含它",
+    "stall_without": "其 {n} 个间隔以被压住的 ACK 结束：此处所证不含它们",
+    "stall_none": "这里没有小报文段在未确认的后面等待",
+    "nodelay": "在{owner}设 TCP_NODELAY{known}，或两部分用一次写发出（writev）",
+    "nodelay_push": "在{owner}设 TCP_NODELAY{known}，或把同时要发的用一次写发出",
+    "host_drops": (
+        "包到达了{owner}主机（它们在此抓包中）却没有被接收：在那里查看 accept 队列是否满（nstat TcpExtListenOverflows、"
+        "somaxconn）、抓包点之后的防火墙、套接字缓冲是否满。"
+    ),
+    "once_ruled_out": "{fix}，先排除另一种解释{how}。",
+    "ruled_out_nagle": "（在{owner}设 TCP_NODELAY 再测）",
+    "ruled_out_cork": "（在{owner}用 strace -e trace=network 看 TCP_CORK 和 MSG_MORE）",
+    "ruled_out_delayed_ack": "（也抓该主机的其他连接）",
+    "ruled_out_network": "（也在{owner}处抓包）",
+    "ruled_out_queueing": "（也在{owner}处抓包）",
+    "cut_by_losses": "查清路径在哪里丢包：{n} 个丢失的报文段缩小了窗口。{fix}",
+    "or_long_poll": "{fix}（或者这是有意等待的长轮询？）",
+    "or_expected": (
+        "{fix}（或者它在等 100 Continue，如 curl 等一秒？那就应答其 Expect 头，或去掉它：curl -H 'Expect:'。）"
+    ),
+    "cost_nagle + delayed_ack": "程序分小块写时小包更多",
+    "cost_nagle": "程序分小块写时小包更多",
+    "cost_delayed_ack": "ACK 包更多",
+    "cost_cork": "包更多、更小",
+    "cost_receive_window": "接收方的内存",
+    "cost_cwnd": "向可能承受不了的路径突发",
+    "cost_queueing": "瓶颈处的部分吞吐量",
+    "acks": "确认",
+    "acks_held_for_client": "服务器压住的确认",
+    "acks_held_for_server": "客户端压住的确认",
+    "push_waits": "中位数 {median_ms}，合计 {sum_ms}",
+    "push_wait": "{sum_ms}",
+    "unasked": "客户端主动发给 {server} 的数据{sure}在其内核中等{until}，{n} 次：{wait}",
+    "unasked_mqtt": "客户端主动发给 {server} 的数据（PUBACK 等）{sure}在其内核中等{until}，{n} 次：{wait}",
+    "pushed": "{server} 推送的{kind}中 {n} 条{sure}在其内核中等{until}：{wait}",
+    "push_websocket": " {n} 条 WebSocket 消息",
+    "push_mqtt": " {n} 条 MQTT 消息",
+    "push_message": " {n} 条 {protocol} 消息",
+    "push_messages": " {n} 条消息",
+    "log_none": "{n} 行中没有关于此抓包请求的（时钟不同？名字不同？）",
+    "log_found": "{of} 个请求中找到 {n} 行：服务器记 p50 {logged_ms}，抓包为 {seen_ms:n}",
+    "log_inside": "按服务器自己的时钟，{share} 的时间在服务器内：程序，或它所询问的",
+    "log_outside": "{share} 的时间在服务器写完应答之后或读到请求之前",
+    "log_both": "按服务器自己的时钟，{share} 的时间在服务器内，其余在外",
+    "trace_none": "跟踪中的连接没有一条在此抓包中",
+    "trace_options": "{n} 条连接的{side}套接字：{options}",
+    "trace_held": "{spent_ms} 的停滞中，迟到的字节有 {share} 的时间已写入内核：跟踪与此一致",
+    "trace_held_not": "{spent_ms} 的停滞中，迟到的字节有 {share} 的时间已写入内核：是程序写得晚，不是停滞",
+    "trace_held_part": "{spent_ms} 的停滞中，迟到的字节有 {share} 的时间已写入内核：跟踪部分一致",
+    "trace_late": "程序自己的 {spent_ms} 中，{share} 在它写之前过去：跟踪与此一致",
+    "trace_late_not": "程序自己的 {spent_ms} 中，{share} 在它写之前过去：已写的被内核压住",
+    "trace_late_part": "程序自己的 {spent_ms} 中，{share} 在它写之前过去：跟踪部分一致",
+    "one_turn": "一轮",
+    "a_download": "下载",
+    "an_upload": "上传",
+    "knob_nginx": "（nginx：tcp_nodelay on;）",
+    "knob_openresty": "（OpenResty：tcp_nodelay on;）",
+    "knob_tengine": "（Tengine：tcp_nodelay on;）",
+    "knob_http.server": "（Python 的 http.server：请求处理类中 disable_nagle_algorithm = True）",
+    "knob_wsgiref": "（Python 的 wsgiref：请求处理类中 disable_nagle_algorithm = True）",
+    "knob_werkzeug": "（Werkzeug：请求处理类中 disable_nagle_algorithm = True）",
+    "knob_webrick": "（WEBrick：在子类的 accept_client 中 socket.setsockopt(:TCP, :NODELAY, 1)）",
+    "knob_libwww-perl": "（Perl 的 HTTP::Daemon：accept 之后 $client->setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)）",
+    "knob_akka-http": "（Akka HTTP：akka.http.server.socket-options.tcp-no-delay = on）",
+    "knob_pekko-http": "（Pekko HTTP：pekko.http.server.socket-options.tcp-no-delay = on）",
+    "sets_apache-coyote": '（Tomcat 会设置它，除非其 Connector 有 tcpNoDelay="false"：前面有代理吗？）',
+    "sets_apache": "（Apache httpd 自己会设置它：前面有代理吗？）",
+    "sets_jetty": "（Jetty 会设置它，除非其 ServerConnector 有 acceptedTcpNoDelay = false：前面有代理吗？）",
+    "sets_kestrel": "（Kestrel 会设置它，除非其选项有 NoDelay = false：前面有代理吗？）",
+    "sets_gunicorn": "（gunicorn 自己会设置它：前面有代理吗？）",
+    "sets_uvicorn": "（uvicorn 自己会设置它：前面有代理吗？）",
+    "sets_hypercorn": "（Hypercorn 自己会设置它：前面有代理吗？）",
+    "sets_lighttpd": "（lighttpd 自己会设置它：前面有代理吗？）",
+    "sets_caddy": "（Caddy 自己会设置它：前面有代理吗？）",
+    "knobs_server_http": (
+        "（Java 的 HttpServer：-Dsun.net.httpserver.nodelay=true；Node：createServer({{noDelay: true}})；HAProxy：option "
+        "http-no-delay；Go 自己会设置）"
+    ),
+    "knobs_server_mqtt": "（mosquitto：set_tcp_nodelay true）",
+    "knobs_client_http": (
+        "（PHP 的流：上下文的 socket 选项中 'tcp_nodelay' => true；Perl 的 IO::Socket：setsockopt(IPPROTO_TCP, TCP_NODELAY, "
+        "1)；Python 的 http.client、Node 和 Go 自己会设置）"
+    ),
+    "knobs_client_memcached": "（pymemcache：no_delay=True；libmemcached：MEMCACHED_BEHAVIOR_TCP_NODELAY）",
+    "knobs_client_mqtt": "（libmosquitto：MOSQ_OPT_TCP_NODELAY）",
+    "knobs_client_redis": "（redis-py 和 hiredis 自己会设置：是自己写的客户端吗？）",
+    # the vocabulary of the core
+    "meaning_network": "路径的往返时间，至多到其最小值",
+    "meaning_queueing": "往返时间超出路径最小值的部分，而且包显示这是路径的",
+    "meaning_bandwidth": "字节以线路或 pacing 容许的速度发出",
+    "meaning_server_think": "服务器程序还没有产生下一个字节，没有别的东西拖住它",
+    "meaning_client_think": "客户端程序还没有产生下一个字节，没有别的东西拖住它",
+    "meaning_nagle": "小报文段被压住，因为前面的小报文段尚未确认",
+    "meaning_delayed_ack": "接收方延迟了发送方需要的 ACK",
+    "meaning_cork": "尾部被 TCP_CORK 或 MSG_MORE 压住，直到其定时器或 ACK",
+    "meaning_cwnd": "在 ACK 到来之前，发送方的拥塞窗口不再放行",
+    "meaning_receive_window": "接收方窗口放不下下一个报文段",
+    "meaning_zero_window": "接收方通告零窗口：其程序不读",
+    "meaning_fast_retransmit": "丢失的报文段，靠重复或选择确认修复",
+    "meaning_tlp": "丢失的尾部，靠尾部丢失探测修复",
+    "meaning_rto": "丢失的报文段，只靠重传定时器修复",
+    "meaning_syn_rto": "丢失的 SYN 或 SYN, ACK，靠其 1 s 以上的定时器修复",
+    "meaning_reordering": "报文段在路径上被超越，要等它们到来",
+    "meaning_capture_gap": "抓包缺少这里线路上有过的包",
+    "meaning_unknown": "此抓包无法说明",
+    "meaning_pacing": "发送方内核把发送摊开（SO_MAX_PACING_RATE、fq、BBR）",
+    "meaning_busy_host": "主机没有时间处理其包",
+    "meaning_other_path": "字节经另一条连接传送",
+    "meaning_not_asked": "无人等待：推送、有意等待的轮询、人在操作",
+    "meaning_earlier_requests": "程序正在处理此连接上之前的请求",
+    "meaning_second_copy": "抓包中已有的包的副本",
+    "fix_of_queueing": "缩短瓶颈处的队列：在那里用 fq_codel 或 CAKE，或在发送方用 pacing（fq、BBR）。",
+    "fix_of_bandwidth": "少发字节（压缩、缓存），或用更快的线路。",
+    "fix_of_server_think": "对该请求剖析服务器；这段时间是其程序的，不是 TCP 的。",
+    "fix_of_client_think": "剖析客户端；服务器和 TCP 都在等它。",
+    "fix_of_nagle": "在发送的套接字上设 TCP_NODELAY，或把头和正文用一次写交给内核（writev）。",
+    "fix_of_delayed_ack": "让发送方不必等它（在那里设 TCP_NODELAY），或每次读之后设 TCP_QUICKACK。",
+    "fix_of_cork": "最后一次写之后清除 TCP_CORK，且不在其上设 MSG_MORE。",
+    "fix_of_cwnd": "保持连接打开且“热”（tcp_slow_start_after_idle=0），或提高该路由的 initcwnd。",
+    "fix_of_receive_window": "提高接收方的缓冲（tcp_rmem，不用小的 SO_RCVBUF），并让其程序更早读。",
+    "fix_of_zero_window": "让接收的程序更早读；更大的缓冲只是推迟那一刻。",
+    "fix_of_fast_retransmit": "查清路径在哪里丢包（队列、限速器、网线）；修复本身正常。",
+    "fix_of_tlp": "查清路径在哪里丢包；丢尾部要多花两个往返，单独一个报文段多 200 ms。",
+    "fix_of_rto": "查清路径在哪里丢包；打开 SACK 和尾部丢失探测后，需要定时器的丢失更少。",
+    "fix_of_syn_rto": "查看 accept 队列是否满（backlog、somaxconn）或防火墙丢弃 SYN；重用连接。",
+    "fix_of_reordering": "查清同一条流在哪里被分到多条链路（逐包均衡）；在那里按流散列。",
+    "fix_of_capture_gap": "用更大的缓冲（tcpdump -B）、更短的截断长度（-s）或更窄的过滤器重新抓包。",
+    "because_path_bounded": "按此连接自己的往返，路径至多占其一半",
+    "because_kernel_answered": "其内核此前已确认过这些字节",
+    "because_best_round_trip": "没有更早回来的应答",
+    "because_nothing_open": "没有小段未确认，没有窗口已满，没有丢失",
+    "because_left_before_ack": "它在 ACK 能到达其发送方之前就已发出",
+    "because_goes_without_ack": "此发送方的小报文段越过未确认的发出：没有 Nagle 算法",
+    "because_keeps_its_length": "间隔长度不变，而其中的 ACK 在移动",
+    "because_control_shorter": "像内核那样随 ACK 发出，而没有压住 ACK 时程序用时更短",
+    "because_follows_acks": "八次以上这样的等待随其 ACK 结束，不论何时；每次多长没有对照可说",
+    "because_did_not_fit": "在那个包之前它超出窗口边缘，之后则在内",
+    "because_called_for": "选择或重复确认要求重发",
+    "because_timer_ran_out": "重发之前一个定时器的时间内没有别的到来",
+    "because_receiver_says_twice": "接收方两次收到这些字节，或已有它们（DSACK、回显较旧的时间戳、没有新内容的 ACK）",
+    "because_sent_again": "握手的包在抓包中出现两次，相隔一个定时器",
+    "because_frames_missing": "对端确认了抓包所缺的",
+    "because_no_round_trip": "没有见到与此端点的往返",
+    "because_no_kernel_answer": "没有内核确认这些字节：这次路径可能花得更久",
+    "because_path_may_be_more": "其一半以上可能是路径的或 pacing 的",
+    "because_line_may_be_busy": "未确认的满长报文段、路径延迟或 pacing 都可解释此间隔",
+    "because_sender_not_known": "此发送方的其他报文段看不出 Nagle 算法是否起作用",
+    "because_control_explains": "没有压住 ACK 时程序用时一样久",
+    "because_control_unclear": "没有压住 ACK 时程序用时时多时少：它可能在工作",
+    "because_within_control": "没有被压住时程序也会用这么久：何时写出没有看到",
+    "because_not_as_kernel": "内核发送被 ACK 释放的数据会更快",
+    "because_ack_not_seen": "抓包缺少该 ACK",
+    "because_few_waits": "此发送方以被压住 ACK 结束的等待少于八次",
+    "because_late_after_ack": "它在 ACK 之后发出得比路径所能解释的更晚",
+    "because_round_trip_by_program": "早于其程序的任何应答，但内核可能更早",
+    "because_own_round_trip": "那里见到的唯一往返就是这个应答自己的",
+    "because_option_may_change": "此发送方两种都有：选项可能在途中改变",
+    "because_kernel_was_late": "内核自己的应答用时超过路径的最好值",
+    "because_stamp_is_older": "时间戳比路径最好值所能解释的更旧",
+    "because_full_segments": "满长报文段紧接着满长报文段",
+    "because_even_pace": "报文段间隔均匀",
+    "because_sooner_than_ack": "它在该 ACK 到达其发送方之前已在路上",
+    "because_round_trip_grew": "被确认报文段的往返长于路径的",
+    "because_with_the_ack": "它随 ACK 发出，恰在路径自己的往返之后",
+    "because_window_of_one": "一次超时使窗口只剩一个报文段",
+    "because_full_before": "未确认的是满长的：Linux 不在其后压住什么",
+    "because_timer_on_tick": "所有等待都有定时器的长度并结束于同一节拍，睡眠的程序也可能如此",
+    "because_timer_length": "等待恰如该定时器那么长",
+    "because_not_pushed": "短且没有 PSH：程序说过还有更多",
+    "because_copy_may_be_lost": "像重发一样晚，没有什么显示第一份没有在到此途中丢失",
+    "because_nobody_tells": "没有时间戳和选择确认，接收方无法说第一份是否到达",
+    "because_no_first_copy": "第一份不在抓包中",
+    "because_by_ip_id": "只有发送方的 IP 标识显示丢失",
+    "because_filled_late": "空洞补上得像定时器发送那样晚",
+    "because_older_packet": "补上空洞的包更旧，或对重发来说来得太早",
+    "because_not_taken": "第一份已到达其主机",
+    "because_one_direction": "另一方向不在抓包中",
+    "because_twice_in_capture": "该连接的包在抓包中出现两次",
+    "because_on_other_paths": "其消息的部分可能经其他连接传送（多路径）",
+    "because_only_turns": "所说的无法读出（加密，或没有读取器认识）：到来的未必是应答",
+    "because_waits_for_event": "应答或其下一部分按请求的要求等待事件",
+    "because_behind_answers": "按协议要求，此连接上之前请求的应答先到",
+    "because_fills_window": "它恰好填满窗口，窗口已放不下满长报文段",
+    "because_fills_segment": "满长报文段在未确认的小段之后：其一部分可能更早写出并等待过",
+    "because_answered_for": "没有 SYN/ACK 和应答像其 ACK 那样快地到来：路径上另一台主机发送 ACK",
+    "because_few_inside": "那台服务器少于八个请求落在这样的请求之内",
+    "because_several_around": "有不止一个请求同样紧密地包住它",
+    "because_not_remembered": "证据多于能记住的",
+}
