@@ -1,4 +1,4 @@
-"""What a pcapng file says beside its packets: comments, options, and blocks of others, for those who write it anew.
+"""What a pcapng file holds besides its packets: comments, options, and blocks of others, for those who write it anew.
 
 Walks over the blocks again (draft-ietf-opsawg-pcapng) and counts frames as the core does. Gives everything as a
 little-endian file has it: of a big-endian section only what can be turned round without knowing its meaning, and

@@ -33,7 +33,7 @@ class Recorded(HasTables, Protocol):
         """These frames with their bytes, or all of them, in file order."""
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
-        """What a pcapng file says beside its packets; of these frames, or of all."""
+        """What a pcapng file holds besides its packets; of these frames, or of all."""
 
     def heads(self) -> Iterator[bytes]:
         """Instant and lengths of each frame, as `packets.heads` packs them."""

@@ -168,7 +168,7 @@ def pcap(file: IO[bytes], nanos: bool, link: int | None) -> _Write:
 
 def _pcapng(file: IO[bytes], about: str, notes: Mapping[int, str], others: Foreign) -> _Write:
     """A pcapng file: an interface for each one of the capture, times in nanoseconds, a comment on each packet. What the
-    capture says itself comes behind ours.
+    capture has itself comes behind ours.
     """
     comment, program, resolution = 1, 4, 9
     head = struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)

@@ -186,7 +186,7 @@ class Recording(View):
         return islice(found, self.frames)  # the file may have grown
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
-        """Give what a pcapng file says beside its packets, of these frames or of all; reads the capture again."""
+        """Give what a pcapng file holds besides its packets, of these frames or of all; reads the capture again."""
         from latpcap.reading import foreign
 
         def blocks(origin: sources.Origin) -> Iterator[bytes]:
