@@ -2,7 +2,8 @@
 
     check_scores.py FOLDER [--raise]
 
-FOLDER has what the scorers wrote: lab.json and lab3.json (score_lab.py --json), real.json (score_real.py --json),
+FOLDER has what the scorers wrote: lab.json, lab3.json and lab4.json (score_lab.py --json), real.json and real3.json
+(score_real.py --json), cut_real.json and cut_real3.json (of captures that begin in the middle),
 calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
 (score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), gain-real.txt and
 gain-lab.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A floor has "at_least",
@@ -98,7 +99,11 @@ def raised(floor: dict[str, float], got: float | None) -> dict[str, float]:
 READERS = {
     "lab.json": of_lab,
     "lab3.json": of_lab,
+    "lab4.json": of_lab,
     "real.json": of_numbers,
+    "real3.json": of_numbers,
+    "cut_real.json": of_numbers,
+    "cut_real3.json": of_numbers,
     "calibration.json": of_numbers,
     "protocols.json": of_protocols,
     "answers.json": of_numbers,

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import situations
-from makepcap import Ends, Talk, answer, get, pcap
+from makepcap import Ends, Talk, answer, get, held, pcap
 from simulator import ENDS, Host, Path, Script, record
 
 from case_scripts.registry import case, variants
@@ -143,6 +143,40 @@ def decoy_answers_after_the_next_request() -> bytes:
     Not to be mistaken for: answers that wait in the server's kernel (answers_freed_by_the_next_request).
     """
     return _pipelined(0.2)
+
+
+@variants(
+    by_the_kernel={"turn": -1, "us": 3.0},
+    decoy_in_its_own_order={"turn": 1, "us": 3.0},
+    decoy_write_by_write={"turn": -1, "us": 12.0},
+)
+def freed_together(turn: int, us: float) -> bytes:
+    """Ten connections between two namespaces, seen at the client. The timers of their held ACKs end on one tick, the
+    latest first; the kernel sends the ACKs 2 us apart, and 200 us later what they free, in their order (`turn` -1)
+    and so many `us` apart. The first answers of all ten were not held.
+
+    Not to be mistaken for: a program that wakes up on that tick and writes on all ten: it has an order of its own, or
+    takes longer for each. That is probable at most.
+    """
+    talks = [Talk(0.016, 0.003, Ends(("10.0.0.1", 40_000 + n))) for n in range(10)]
+    head, body = answer(600)
+    for number, talk in enumerate(talks):
+        talk.open(number * 0.1)
+    at = 10.0
+    for time in range(6):
+        tick = held(at + 41.0)
+        for number, talk in enumerate(talks):
+            asked = at + number * 0.02
+            talk.client(asked, get())
+            talk.server(asked + 0.3, head)
+            place = number if turn > 0 else 9 - number
+            acked, freed = (tick + (9 - number) * 0.002, tick + 0.2 + place * us / 1000) if time else (
+                asked + 0.304, asked + 0.35)  # fmt: skip
+            talk.client(acked)
+            talk.server(freed, body)
+            talk.client(freed + 0.3)
+        at = tick + 3.0
+    return pcap(sorted((s for talk in talks for s in talk.tape), key=lambda s: s.time_ns), nanos=True)
 
 
 @variants(at_server={"legs": (0.01, 2.0)}, at_client={"legs": (2.0, 0.01)})

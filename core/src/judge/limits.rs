@@ -298,6 +298,8 @@ limits! {
     SLOPE_LEAST: usize = 5, "count", "chosen";
     /// Timers of many connections that end on one tick are handled one after the other, within this time.
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
+    /// What such ACKs free follows each other, frame by frame, within so many times the time between the ACKs.
+    AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
     /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no part of the tick is tried.
     FITS: f64 = 0.7, "share", "chosen";
     /// Above this the tick that was tried is theirs.
@@ -319,8 +321,6 @@ limits! {
     NOISE_NS: i64 = 3_000_000, "ns", "chosen: three ticks of a time stamp";
     /// No clock that counts milliseconds stands still for longer.
     GRAIN_NS: i64 = 20_000_000, "ns", "chosen: two ticks of CONFIG_HZ=100";
-    /// After more late ones in a row the capture's clock has been set, or the best time is not known.
-    CLOCK_RUN: u32 = 8, "count", "chosen";
     /// A clock's rate shows after this.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";
     /// A clock's rate shows after this where only milliseconds have to be told from ticks of 4 ms and more.

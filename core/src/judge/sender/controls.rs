@@ -129,8 +129,19 @@ impl Controls {
         for (stream, early) in &pool.early {
             controls.left_before(*stream, early.frame);
         }
+        // by stream, the newest candidate that a held ACK freed
+        let mut freed: AHashMap<u32, &Gap> = AHashMap::new();
         for gap in &pool.gaps {
-            controls.add(gap, j);
+            let left = gap.acked_at - gap.wait;
+            let held = freed
+                .get(&gap.stream)
+                .filter(|held| held.acked_at + held.release == left);
+            // with more bytes than this one the last of its writes was not held for so long
+            let written = held.filter(|held| held.bytes <= gap.bytes);
+            controls.add(gap, written.map_or(0, |held| held.wait + held.release), j);
+            if j.is_held(gap) {
+                freed.insert(gap.stream, gap);
+            }
         }
         controls.late.sort_unstable();
         controls.late_on.sort_unstable();
@@ -156,10 +167,11 @@ impl Controls {
         (self.most_bytes, self.goes_on) = (bytes, true);
     }
 
-    fn add(&mut self, gap: &Gap, j: &Judged) {
+    /// Counts a candidate whose small segment may have been written so long `before` it left: its program's pause began then.
+    fn add(&mut self, gap: &Gap, before: i64, j: &Judged) {
         let pause = |exact| Pause {
             stream: gap.stream,
-            ns: gap.wait + gap.release,
+            ns: gap.wait + gap.release + if exact { before } else { 0 },
             exact,
         };
         if j.before_ack(gap.release, gap.arrived) {

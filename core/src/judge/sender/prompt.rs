@@ -82,14 +82,18 @@ impl Judged {
 
     /// Whether this left as what a kernel sends: no later than the path may have made it.
     pub(in crate::judge) fn is_prompt(&self, gap: &Gap) -> bool {
-        self.late(gap) <= self.tight_limit && !self.paused(gap)
+        self.late(gap) <= self.tight_limit && !self.paused(gap) || self.is_together(gap)
     }
 
     /// Whether this left as promptly as its sender's kernel sends, and as a slow one.
     pub(super) fn is_by_kernel(&self, gap: &Gap) -> [bool; 2] {
         let late = self.late(gap);
         self.kernel_limits
-            .map(|limit| late <= limit.min(self.tight_limit))
+            .map(|limit| late <= limit.min(self.tight_limit) || self.is_together(gap))
+    }
+
+    fn is_together(&self, gap: &Gap) -> bool {
+        self.together.binary_search(&gap.frame).is_ok()
     }
 
     /// Whether its program wrote this later than the path may have made it, by its own clock.

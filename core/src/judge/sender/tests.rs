@@ -226,18 +226,26 @@ fn one_in_fifty_may_go_without_its_ack() {
 #[test]
 fn what_refutes_is_weighed_against_what_was_held() {
     let (pools, _) = seen(2 * MS, 0);
-    let verdict = |refuted, held| {
+    let verdict = |refuted, held, sender_rtt, release_max| {
         let mut judged = Judged {
             refuted,
             held,
-            sender_rtt: 2 * MS,
+            sender_rtt,
+            release_max: Some(release_max),
             ..Judged::default()
         };
         pools.iter().for_each(|pool| judged.sum_up(pool));
         judged.verdict
     };
     // one in ten is not above REFUTED_SHARE
-    assert_eq!((verdict(1, 9), verdict(1, 8)), (Verdict::Open, Verdict::Refuted));
+    assert_eq!(verdict(1, 9, 2 * MS, 0), Verdict::Open);
+    assert_eq!(verdict(1, 8, 2 * MS, 0), Verdict::Refuted);
+    // the tail of a queue follows to the microsecond, beside its sender
+    assert_eq!(verdict(1, 8, 70 * US - 1, 60 * US), Verdict::Open);
+    assert_eq!(verdict(1, 8, 70 * US - 1, 60 * US + 1), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, 70 * US, 60 * US), Verdict::Refuted);
+    assert_eq!(verdict(1, 2, 0, 0), Verdict::Open);
+    assert_eq!(verdict(1, 1, 0, 0), Verdict::Refuted);
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn what_leaves_within_fifteen_microseconds_left_before_a_program_could() {
             ..Judged::default()
         };
         let mut controls = Controls::default();
-        controls.add(&gap, &judged);
+        controls.add(&gap, 0, &judged);
         controls.unwoken
     };
     assert_eq!((count(15_000), count(15_001)), (1, 0));

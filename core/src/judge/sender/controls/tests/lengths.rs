@@ -105,7 +105,7 @@ fn gathered(first: bool, pause: i64, bytes: u32) -> i64 {
         ..Gap::default()
     };
     let mut controls = Controls::default();
-    controls.add(&gap, &judged);
+    controls.add(&gap, 0, &judged);
     controls.gathered(bytes)
 }
 

@@ -22,7 +22,7 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
             ..Gap::default()
         };
         let mut controls = Controls::default();
-        controls.add(&gap, &judged);
+        controls.add(&gap, 0, &judged);
         controls.all.unheld.first().map(|pause| pause.exact)
     };
     assert_eq!(exact(Some(12 * MS - 1), Some(0)), Some(true));

@@ -1,0 +1,125 @@
+//! What one tick freed together: where the timers of many connections end on one tick, their receiver's kernel sends the
+//! held ACKs in one go, and the sender's kernel sends what they free in one go, later than it would send one alone.
+//!
+//! Predicts: the segments leave in the order of their ACKs, and follow each other as closely as these did.
+//! Rivals: a program that writes on many connections when it wakes up. Each of its writes takes longer than an ACK, and it
+//! writes in an order of its own: timers of one tick end the latest first (the kernel's lists grow at their heads).
+
+use super::Judged;
+use super::spread::at_share;
+use crate::evidence::Gap;
+use crate::judge::limits::{AS_CLOSELY, AT_HOST_NS, ENOUGH, INSTANT_NS, SOON_NS};
+
+/// The frames that were freed so, rising, though they came later than a kernel sends one alone.
+pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {
+    if j.sender_rtt >= AT_HOST_NS.get() {
+        return Vec::new();
+    }
+    let held = gaps.iter().filter(|gap| j.is_held(gap) && gap.release >= 0);
+    let mut held: Vec<&Gap> = held.collect();
+    held.sort_unstable_by_key(|gap| gap.acked_at);
+    let mut frames: Vec<u64> = held
+        .chunk_by(|one, next| next.acked_at - one.acked_at <= INSTANT_NS.get())
+        .filter(|several| went_together(several))
+        .flatten()
+        .map(|gap| gap.frame)
+        .collect();
+    frames.sort_unstable();
+    frames
+}
+
+/// Whether these, in the order of their ACKs, were freed in that order and, most of them, as closely behind each other.
+fn went_together(several: &[&Gap]) -> bool {
+    let steps = || several.iter().zip(several.iter().skip(1));
+    let in_order = steps().all(|(one, next)| freed(one) < freed(next) && one.frame < next.frame);
+    let soon = several.iter().all(|gap| gap.release <= SOON_NS.get());
+    let acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
+    // the receiver may acknowledge each before the next one passes
+    let frames = |one: &Gap, next: &Gap| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
+    let each = middle(steps().map(|(one, next)| (freed(next) - freed(one)) / frames(one, next)));
+    several.len() >= ENOUGH.get() && in_order && soon && each as f64 <= AS_CLOSELY.get() * acks as f64
+}
+
+fn middle(values: impl Iterator<Item = i64>) -> i64 {
+    let mut values: Vec<i64> = values.collect();
+    values.sort_unstable();
+    at_share(&values, 0.5).unwrap_or_default()
+}
+
+fn freed(gap: &Gap) -> i64 {
+    gap.acked_at + gap.release
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: i64 = 1_000;
+    const MS: i64 = 1_000_000;
+
+    /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each other.
+    fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<Gap> {
+        let gap = |number: i64| Gap {
+            wait: 41 * MS,
+            release: release + number * (apart - 2 * US),
+            covered: 41 * MS,
+            acked_at: number * 2 * US,
+            bytes: 1,
+            frame: 100 + number as u64 * frames,
+            stream: number as u32,
+            timer: true,
+            first: true,
+            ..Gap::default()
+        };
+        (0..count).map(gap).collect()
+    }
+
+    fn went(gaps: &[Gap]) -> bool {
+        went_together(&gaps.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_kernel_sends_what_it_freed_as_closely_as_the_acks_came() {
+        assert!(went(&batch(8, 300 * US, 2 * US, 1)));
+        assert!(went(&batch(8, 300 * US, 4 * US, 1)));
+        assert!(!went(&batch(8, 300 * US, 4 * US + 1, 1)));
+        // with the receiver's own ACK behind each, and never more than that
+        assert!(went(&batch(8, 300 * US, 8 * US, 2)));
+        assert!(!went(&batch(8, 300 * US, 8 * US + 2, 2)));
+        assert!(!went(&batch(8, 300 * US, 9 * US, 9)));
+    }
+
+    #[test]
+    fn few_late_or_disordered_ones_are_nobodys() {
+        assert!(!went(&batch(7, 300 * US, 2 * US, 1)));
+        assert!(went(&batch(8, SOON_NS.get(), 2 * US, 1)));
+        assert!(!went(&batch(8, SOON_NS.get() + 1, 2 * US, 1)));
+        let mut swapped = batch(8, 300 * US, 2 * US, 1);
+        swapped[3].release += 3 * US;
+        assert!(!went(&swapped));
+        assert!(!went(&[]));
+    }
+
+    #[test]
+    fn those_of_one_tick_are_judged_together_beside_their_hosts_only() {
+        let frames = |sender_rtt, later: i64| {
+            let mut gaps = batch(8, 300 * US, 2 * US, 1);
+            gaps.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|gap| Gap {
+                acked_at: gap.acked_at + 14 * US + later,
+                frame: gap.frame + 100,
+                ..gap
+            }));
+            let judged = Judged {
+                sender_rtt,
+                hold_least: 25 * MS,
+                ..Judged::default()
+            };
+            together(&gaps, &judged)
+        };
+        let first: Vec<u64> = (100..108).collect();
+        assert_eq!(frames(20 * US, INSTANT_NS.get() + 1), first);
+        assert!(frames(20 * US, INSTANT_NS.get()).is_empty());
+        assert_eq!(frames(AT_HOST_NS.get() - 1, 20 * MS), first);
+        assert!(frames(AT_HOST_NS.get(), 20 * MS).is_empty());
+    }
+}
