@@ -102,8 +102,8 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
             clients = len(np.unique(client[[run.success.row for run in these]]))
             frames = [int(f) for f in arrays.numbers(streams, "first_frame")[_ends(these)]]
             stream = int(arrays.numbers(streams, "stream")[_longest(these).failed[0].row])
-            at = servers[host], number
-            yield _finding("refused_until", at, these, {"of": of}, clients, frames, stream, streams=of)
+            ends = servers[host], number
+            yield _finding("refused_until", ends, these, {"of": of}, clients, frames, stream, streams=of)
 
 
 def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
@@ -140,11 +140,15 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
         [named] = exchanges.select(["method", "target", "stream"]).slice(first, 1).to_pylist()
         here = (server == host) & (port == number)
         of = int(here[every[requests]].sum())
-        values = {"status": int(status[first]), "name": traffic.called(named["method"], named["target"]), "of": of}
+        values: dict[str, int | str] = {
+            "status": int(status[first]),
+            "name": traffic.called(named["method"], named["target"]),
+            "of": of,
+        }
         frames = [int(f) for f in arrays.numbers(exchanges, "request_first_frame")[_ends(these)]]
         clients = len({who for who, _ in pairs})
-        at = servers[host], number
-        yield _finding("later_until", at, these, values, clients, frames, named["stream"], exchanges=of)
+        ends = servers[host], number
+        yield _finding("later_until", ends, these, values, clients, frames, named["stream"], exchanges=of)
 
 
 def _longest(these: list[Run]) -> Run:
