@@ -1,4 +1,4 @@
-"""What the rest of this room asks of a capture whose bytes can be read again. Only a protocol: `Capture` fulfils it."""
+"""What `reading` needs of a capture whose bytes can be read again: a protocol, which `Capture` implements."""
 
 from __future__ import annotations
 
