@@ -151,6 +151,6 @@ def test_no_text_is_cut_or_lies_on_another(picture: Any, to_scale: bool) -> None
 def test_requests_and_statuses_stand_on_their_arrows() -> None:
 
     graph = lp.read().flow_graph(exchange="worst")
-    assert [row.said for row in graph.rows] == ["GET /", "200", "", "", ""]
+    assert [row.message for row in graph.rows] == ["GET /", "200", "", "", ""]
     assert "GET /" not in graph.text(), "the text is tshark's"
     assert_legible(graph.plot())

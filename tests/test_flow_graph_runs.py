@@ -47,7 +47,7 @@ def test_a_long_run_is_one_row_and_every_packet_is_in_a_row() -> None:
     assert sum(row.packets for row in graph.rows) == cap.frames > len(graph.rows)
     assert run.source == graph.rows[1].source and "ACKs" in run.comment and run.comment.startswith("Seq = ")
     assert f"{cap.frames} of {cap.frames} item(s)" in graph.status
-    assert run.said == "200" and [row.said for row in graph.rows if row.said] == ["GET /big", "200"]
+    assert run.message == "200" and [row.message for row in graph.rows if row.message] == ["GET /big", "200"]
     assert packets == max(row.packets for row in graph.rows)
 
 

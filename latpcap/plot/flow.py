@@ -210,7 +210,7 @@ class FlowGraph:
             pen = Ink.on(ax, page.width, page.height + flow_draw.footer_height(foot))
             flow_draw.draw_body(pen, page, self.rows)
             flow_draw.draw_footer(pen, page.height, foot, page.width, page.em_per_ns)
-            pen.dry()
+            pen.flush()
         self.ax_, self.figure_ = pen.ax, root(pen.ax)
         return self
 
@@ -433,7 +433,7 @@ class FlowPair:
             flow_draw.draw_body(pen, pages[0], rows[0])
             flow_draw.draw_body(pen.moved(pages[0].width + _GUTTER, 0), pages[1], rows[1])
             flow_draw.draw_footer(pen, bottom, foot, width, em_per_ns)
-            pen.dry()
+            pen.flush()
         self.ax_, self.figure_ = pen.ax, root(pen.ax)
         return self
 

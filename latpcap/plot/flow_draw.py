@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SAID = "#1F4E8C"  # a request, a status
+MESSAGE_COLOUR = "#1F4E8C"  # a request, a status
 GREY, BLACK, RED, WHITE = "#6E6E6E", "#000000", "#B00020", "#FFFFFF"
 PASTELS = (
     "#EAF1FB",
@@ -62,7 +62,7 @@ PASTELS = (
     "#F4F7DC",
     "#EFEFEF",
 )
-COLOURS = (WHITE, BLACK, GREY, RED, SAID, *PASTELS, *(cause.colour for cause in CAUSES.values()))
+COLOURS = (WHITE, BLACK, GREY, RED, MESSAGE_COLOUR, *PASTELS, *(cause.colour for cause in CAUSES.values()))
 """All colours there are."""
 BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
 NO_CAUSE = "no row in the causes table explains this gap"
@@ -231,7 +231,7 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
     pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
     at = middle + (label - tag) / 2 + 0.8
     colour = BLACK if row.cause is None else colour_of(row.cause)
-    for words, tint, bold in ((row.said, SAID, False), (row.fact, RED, True), (row.tag, colour, True)):
+    for words, tint, bold in ((row.message, MESSAGE_COLOUR, False), (row.fact, RED, True), (row.tag, colour, True)):
         if words:
             pen.text(at, y - 0.45, words, size=SMALL, colour=tint, bold=bold, behind=behind)
             at += width_of(words, SMALL, bold=bold) + 0.8
@@ -524,7 +524,7 @@ class Ink(Pen):
         dx, dy = self.shift
         self.strokes.append(Stroke(tuple((x + dx, y + dy) for x, y in path), colour, width * self.scale, **more))
 
-    def dry(self) -> None:
+    def flush(self) -> None:
         """Puts everything drawn so far on the axes; `ax.artists[-1].ink` is this pen then."""
         self.ax.add_artist(_artist(self))
 

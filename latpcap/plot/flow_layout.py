@@ -343,12 +343,12 @@ def _slot_height(slot: Slot) -> float:
 def tag_width(row: FlowRow) -> float:
     """How wide is what stands beside a row's label, with the space before each?"""
     bold = sum(width_of(word, SMALL, bold=True) + 0.8 for word in (row.fact, row.tag) if word)
-    return said_width(row) + bold
+    return message_width(row) + bold
 
 
-def said_width(row: FlowRow) -> float:
+def message_width(row: FlowRow) -> float:
     """Of that, the request or status."""
-    return width_of(row.said, SMALL) + 0.8 if row.said else 0.0
+    return width_of(row.message, SMALL) + 0.8 if row.message else 0.0
 
 
 def _lanes(brackets: Sequence[FlowBracket]) -> list[int]:

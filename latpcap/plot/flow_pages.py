@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.plot import flow_rows, flow_waits
 from latpcap.plot.flow_rows import Clock, FlowRow, Record
-from latpcap.plot.flow_waits import FlowBracket, FlowMark, brackets, spoken
+from latpcap.plot.flow_waits import FlowBracket, FlowMark, brackets, label_messages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,7 +202,7 @@ class FlowPages:
         spans: tuple[FlowBracket, ...] = ()
         if self._exchanges is not None:
             near = records(_of_frames(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
-            spans, rows = brackets(rows, near), spoken(rows, near)
+            spans, rows = brackets(rows, near), label_messages(rows, near)
         if self._begins is not None:
             rows, marks, spans = self._folded(number, shown, rows, marks, spans)
         return Page(number, nodes, rows, marks, spans)

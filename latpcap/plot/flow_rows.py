@@ -101,7 +101,7 @@ class FlowRow:
     cause: str | None = None
     tag: str = ""
     at_ns: int = 0
-    said: str = ""
+    message: str = ""
     fact: str = ""
     since: str = ""
     packets: int = 1
@@ -324,7 +324,7 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
         label=f"{size}, {tenths(ns / 1e6)} ms",
         comment=", ".join(told),
         packets=len(packets),
-        said=next((row.said for row in rows if row.said), ""),
+        message=next((row.message for row in rows if row.message), ""),
     )
 
 

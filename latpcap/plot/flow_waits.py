@@ -317,7 +317,7 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
     return tuple(sorted(found, key=lambda one: (one.upper, one.lower)))
 
 
-def spoken(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
+def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
     """The rows, with the request that begins with a packet, and the status of the answer that does."""
     said: dict[tuple[int, int], list[str]] = {}
     for exchange in exchanges:
@@ -332,7 +332,7 @@ def spoken(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRo
     for row in rows:
         here = said.get((row.stream, row.frame), [])
         more = f" and {len(here) - 1} more" if len(here) > 1 else ""  # of pipelined requests in one segment
-        found.append(replace(row, said=f"{here[0]}{more}") if here else row)
+        found.append(replace(row, message=f"{here[0]}{more}") if here else row)
     return tuple(found)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, spill
 from latpcap.findings import Lazy
-from latpcap.findings.pushes import Pushed
 from latpcap.findings.segments import COLUMNS as EVENTS
 from latpcap.findings.segments import Segments
 from latpcap.findings.why import Question, Why, stall_frames
@@ -20,9 +19,9 @@ from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
 from latpcap.reading.portions import Portion, portions, taken
 from latpcap.reading.portions import table as as_table
-from latpcap.tables import LINKS, as_exchanges, of_stretches
+from latpcap.tables import LINKS
 from latpcap.views import recording
-from latpcap.views.compact import Causes, Exchanges, Streams, requests
+from latpcap.views.compact import Causes, Exchanges, Folded, Streams, requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,29 +52,23 @@ class _Rows:
     """What is kept of the growing tables."""
 
     def __init__(self) -> None:
-        self.segments, self.pushed = Segments(tuple), Pushed()
-        self.exchanges, self.causes, self.streams = Exchanges(), Causes(), Streams()
+        self.segments, self.folded, self.streams = Segments(tuple), Folded(), Streams()
         self.led: list[pa.Table] = []
         self.counts: dict[TableName, int] = dict.fromkeys(("connects", "gaps"), 0)
 
     def add(self, portion: Portion) -> None:
         """The next rows."""
-        exchanges = _whole(portion["exchanges"])
-        self.exchanges.add(exchanges)
+        self.folded.add("exchanges", _whole(portion["exchanges"]))
         for name in self.counts:
             others = _whole(portion[name])
-            if name == "gaps":
-                self.pushed.add(name, others)
-            if others.num_rows:
-                self.counts[name] += others.num_rows
-                self.exchanges.add(as_exchanges(others, name, exchanges.schema))
+            self.folded.add(name, others)
+            self.counts[name] += others.num_rows
             if name == "connects" and others["dns_ms"].null_count < others.num_rows:
                 self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
-        self.pushed.add("pushes", _whole(portion["pushes"]))
+        self.folded.add("pushes", _whole(portion["pushes"]))
         causes = _whole(portion["causes"], (*LINKS, *Causes.COLUMNS))
         events = _whole(portion["events"], EVENTS)
-        self.pushed.add("causes", causes)
-        self.causes.add(of_stretches(causes))
+        self.folded.add("causes", causes)
         self.segments.add(events)
         streams = _whole(portion["streams"], Streams.COLUMNS)
         if streams.num_rows:
@@ -103,11 +96,11 @@ class AnswerView(recording.Recording):
         rows.segments.again = lambda: self._reread("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]
-        few = {"exchanges": rows.exchanges, "causes": rows.causes, "streams": rows.streams}
+        few = {"exchanges": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
         made = {name: of.table() for name, of in few.items() if of.count}
         if rows.counts["connects"]:
             made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
-        self.kept = Lazy(self.arrow, rows.segments, made, rows.causes.evidence, rows.pushed)
+        self.kept = Lazy(self.arrow, rows.segments, made, rows.folded.causes.evidence, rows.folded.pushed)
         """What findings read: `stretches` and their causes, streams and connects, with few columns."""
         if "exchanges" in made:
             self._arrow["exchanges"] = requests(made["exchanges"])

@@ -261,33 +261,41 @@ class Streams:
         return _table(columns)
 
 
-def of(capture: Recording) -> Lazy:
-    """What findings read of a capture whose tables are there: the same as of one that is read for its answer alone."""
-    from latpcap.findings import Lazy
-    from latpcap.findings.pushes import Pushed
+class Folded:
+    """The growing tables in the columns that findings read; the first rows are of `exchanges`."""
 
-    exchanges, causes, pushed = Exchanges(), Causes(), Pushed()
-    schema = None
-    for rows in capture.pieces("exchanges"):
-        exchanges.add(rows)
-        schema = rows.schema
-        spill.rest()
-    others: tuple[TableName, ...] = ("connects", "gaps")
-    for name in others:
+    def __init__(self) -> None:
+        from latpcap.findings.pushes import Pushed
+
+        self.exchanges, self.causes, self.pushed = Exchanges(), Causes(), Pushed()
+        self._schema: pa.Schema | None = None
+
+    def add(self, name: TableName, rows: pa.Table) -> None:
+        """Fold the next rows of `exchanges`, `connects`, `gaps`, `pushes` or `causes`."""
+        if name in ("gaps", "pushes", "causes"):
+            self.pushed.add(name, rows)
+        if name == "exchanges":
+            self._schema = rows.schema
+            self.exchanges.add(rows)
+        elif name == "causes":
+            self.causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
+        elif name != "pushes" and rows.num_rows and self._schema is not None:
+            self.exchanges.add(as_exchanges(rows, name, self._schema))
+
+
+def of(capture: Recording) -> Lazy:
+    """Fold a capture whose tables are there as one that is read for its answer alone; what findings read of it."""
+    from latpcap.findings import Lazy
+
+    folded = Folded()
+    names: tuple[TableName, ...] = ("exchanges", "connects", "gaps", "pushes", "causes")
+    for name in names:
         for rows in capture.pieces(name):
-            if name == "gaps":
-                pushed.add(name, rows)
-            if rows.num_rows and schema is not None:
-                exchanges.add(as_exchanges(rows, name, schema))
-    for rows in capture.pieces("pushes"):
-        pushed.add("pushes", rows)
-    for rows in capture.pieces("causes"):
-        pushed.add("causes", rows)
-        causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
-        spill.rest()
-    kept = (("exchanges", exchanges), ("causes", causes))
+            folded.add(name, rows)
+            spill.rest()
+    kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
     made = {name: rows.table() for name, rows in kept if rows.count}
-    found = Lazy(capture.arrow, None, made, causes.evidence if causes.count else None, pushed)
+    found = Lazy(capture.arrow, None, made, folded.causes.evidence if folded.causes.count else None, folded.pushed)
     spill.give_back()
     return found
 
