@@ -375,7 +375,7 @@ def test_letters_that_the_font_lacks_are_marked_and_stop_nothing(tmp_path: Path,
 
 def test_times_below_a_tenth_of_a_millisecond_are_not_nought(bad: lp.Capture) -> None:
     setup = bad.flow_graph(max_rows=6).brackets[0]
-    assert setup.text == "exchange 960: connection set-up, 0.026 ms"
+    assert setup.text == "exchange 960: connection set-up, 0.03 ms"
     marks = bad.stream(24).flow_graph(exchange=0, mark_ms=0.01).marks
     assert [mark.text for mark in marks] == ["0.20 ms server_think (server)"]
 
