@@ -85,6 +85,16 @@ SENTENCES = {
     "redirects.fix": "直接链接到最后的地址，或一步重定向到那里；其间保持连接。",
     "closed_after": "，在 {wait_ms} 之后",
     "nameless": "一条消息",
+    "refused_until": (
+        "{server} 拒绝了 {of} 条连接中的 {n} 条（RST：那里还没有监听）：客户端再试，在首次尝试 {span_ms:s} 之后被接受（帧 {frame}）"
+    ),
+    "refused_until.fix": "等 {server} 监听之后再开始（就绪检查、启动顺序），或更早重试：尝试之间的停顿是客户端的。",
+    "later_until": (
+        "{server} 对 {of} 个请求中的 {n} 个应答 {status}，其一是 {name}（帧 {frame}）：客户端再次请求，在首次请求 {span_ms:s} 之后得到应答"
+    ),
+    "later_until.fix": (
+        "查清 {server} 为何应答 {status}（过载、限速、它所依赖的），以及它发送的 Retry-After：客户端的停顿跟随它，或是自己的。"
+    ),
     "stalled_answer": (
         "{server} 在应答 {name} 的中途停下（帧 {frame}）：{bytes} 字节之后 {span_ms} 内再无数据，直到{until}"
     ),
