@@ -22,9 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """# Thresholds
 
-Written by `.ci/sensitivity.py`; the numbers are changed in `core/src/judge/limits.rs`.
+Written by `.ci/sensitivity.py`; the numbers are changed in `core/src/limits.rs`.
 
-Every number that a verdict rests on (`core/src/judge/limits.rs`), with its source and what the labelled
+Every number that a verdict rests on (`core/src/limits.rs`), with its source and what the labelled
 recordings say when it is halved and doubled: precision and recall of proven stalls (`lab`, `lab3`, all points of
 capture together), precision, named recall and false blame of what the kernel held (`real`), in thousandths. `0`
 where all stay as they are, empty where it was not run.

@@ -43,7 +43,7 @@ def thresholds() -> list[tuple[str, float, str, str, str]]:
     """Every number that a row's verdict rests on: name, value, unit, source and meaning."""
 
 def limits() -> dict[str, float]:
-    """The limits that findings use, by name (`core/src/judge/limits.rs`)."""
+    """The limits that findings use, by name (`core/src/limits.rs`)."""
 
 @final
 class Pattern:

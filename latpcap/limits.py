@@ -1,4 +1,4 @@
-"""The numbers that findings rest on, by name. The core's `judge/limits.rs` has each once, with unit and source."""
+"""The numbers that findings rest on, by name. The core's `limits.rs` has each once, with unit and source."""
 
 from __future__ import annotations
 

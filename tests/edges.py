@@ -23,7 +23,7 @@ from makepcap import pcap_of
 import latpcap as lp
 
 US, MS = 1_000, 1_000_000
-# the limits of judge/limits.rs as they were written when these texts were made: the captures stay the same
+# the limits of limits.rs as they were written when these texts were made: the captures stay the same
 EDGES_NS = (
     60 * US, 100 * US, 200 * US, 300 * US, 500 * US, 750 * US, MS, 2 * MS, 3 * MS, 4 * MS, 5 * MS, 10 * MS, 15 * MS,
     20 * MS, 25 * MS, 35 * MS, 38 * MS, 40 * MS, 52 * MS, 90 * MS, 190 * MS, 200 * MS, 213 * MS, 215 * MS, 255 * MS,

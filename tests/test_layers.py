@@ -327,7 +327,7 @@ def rust_order() -> list[str]:
 
 
 def layer_of(path: Path) -> str:
-    """The layer that a Rust file belongs to: its folder's, or one of its own (`judge::limits`)."""
+    """The layer that a Rust file belongs to: its folder's, or one of its own (`limits`)."""
     parts = path.relative_to(RUST).with_suffix("").parts
     inner = (name for name in rust_order() if "::" in name)
     return next((name for name in inner if parts[: name.count("::") + 1] == tuple(name.split("::"))), parts[0])
@@ -426,17 +426,17 @@ NUMBERED = {"worth.rs", "roles.rs"}
     ids=lambda path: path.relative_to(RUST).as_posix(),
 )
 def test_limits_of_verdicts_stand_in_one_place(path: Path) -> None:
-    """Times, shares and chances are in judge/limits; other constants bound memory (usize) or are no numbers."""
-    if layer_of(path) == "judge::limits" or path.name in NUMBERED:
+    """Times, shares and chances are in limits; other constants bound memory (usize) or are no numbers."""
+    if layer_of(path) == "limits" or path.name in NUMBERED:
         return
     text = re.sub(r'"[^"]*"', "", code(path))
     free = NO_VERDICT.get(path.relative_to(RUST).as_posix(), set())
     constants = re.findall(r"\bconst (\w+): (?!usize)[\w:<>]+ = (?!0;|1 <<)[\d(][^;]*;", text)
-    assert set(constants) <= free, f"limits outside judge/limits.rs: {constants}"
+    assert set(constants) <= free, f"limits outside limits.rs: {constants}"
     numbers = re.findall(r"(?<![\w.])(\d[\d_]*\.\d+|\d+e-?\d+|\d[\d_]*_\d{3}|\d{3,})(?![\w.])", text)
     sizes = re.findall(rf"\bconst (?:\w+: usize|(?:{'|'.join(free) or '-'}): \w+) = ([\d_]+)", text)
     kinds = re.findall(r"\((?:false|true), (\d+)\)", text)  # of ICMP, with the version
-    assert set(numbers) <= {*NO_LIMIT, *sizes, *kinds}, f"numbers outside judge/limits.rs: {numbers}"
+    assert set(numbers) <= {*NO_LIMIT, *sizes, *kinds}, f"numbers outside limits.rs: {numbers}"
 
 
 def test_every_limit_is_asked_by_some_rule() -> None:
@@ -451,7 +451,7 @@ def test_every_limit_is_asked_by_some_rule() -> None:
 def test_no_other_room_holds_a_time() -> None:
     """A constant whose name ends in a unit of time is a limit, wherever it stands."""
     for path in RUST_FILES:
-        if layer_of(path) != "judge::limits":
+        if layer_of(path) != "limits":
             found = set(re.findall(r"\bconst (\w+_(?:NS|US|MS)): [iuf]\w+ =", code(path)))
             place = path.relative_to(RUST).as_posix()
             assert found <= NO_VERDICT.get(place, set()), f"{place}: {found}"

@@ -1,7 +1,7 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
 //! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `judge::limits` -> `capture`, `frame`, `decrypt` -> `records` ->
+//! `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` -> `capture`, `frame`, `decrypt` -> `records` ->
 //! `messages`, `assemble` -> `lookup` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` ->
 //! `probe` -> `table` -> `engine` -> `python`.
 
@@ -19,6 +19,7 @@ pub mod facts;
 pub mod frame;
 pub mod issue;
 pub mod judge;
+pub mod limits;
 pub mod lookup;
 pub mod messages;
 pub mod observe;

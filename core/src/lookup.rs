@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use crate::base::{At, Side};
 use crate::frame::Udp;
 use crate::issue::{Issue, Kind};
-use crate::judge::limits::LOOKED_UP_NS;
+use crate::limits::LOOKED_UP_NS;
 use neighbour::Sought;
 
 use crate::messages::dns::{Message, addresses};

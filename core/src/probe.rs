@@ -10,7 +10,7 @@ use ahash::AHashMap;
 use crate::base::At;
 use crate::frame::{Echo, Icmp};
 use crate::issue::{Issue, Kind};
-use crate::judge::limits::ECHO_COPY_NS;
+use crate::limits::ECHO_COPY_NS;
 use crate::stream::{AnswerKind, Stream, SynAnswer};
 
 /// Echo requests that wait for their answer; beyond this many the oldest is given up.

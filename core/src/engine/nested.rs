@@ -5,8 +5,8 @@ use super::Analysis;
 use super::judging::rows_of;
 use crate::base::Side;
 use crate::exchange::{Exchange, RowKind};
-use crate::judge::limits::AT_ENDPOINT_NS;
 use crate::judge::{self, Because, Inside, Nesting, Row, Span};
+use crate::limits::AT_ENDPOINT_NS;
 
 /// Judged requests that are remembered for exchanges around them that end later.
 const MAX_WAITING: usize = 256;

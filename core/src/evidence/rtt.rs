@@ -12,7 +12,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::judge::limits::{
+use crate::limits::{
     ANSWERED_FOR, AT_HOST_NS, BEST_SHARE, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS,
     STRAY_PART,
 };

@@ -4,7 +4,7 @@
 use super::{Context, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
-use crate::judge::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
+use crate::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.

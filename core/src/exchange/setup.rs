@@ -6,7 +6,7 @@ use std::num::{NonZeroI64, NonZeroU32};
 
 use super::{Context, CutBy, Exchange, Message, Opening, RowKind, Symbol};
 use crate::base::{At, Side};
-use crate::judge::limits::{ROW_PART, SYN_TIMER_NS};
+use crate::limits::{ROW_PART, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 

@@ -8,7 +8,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::Exchange;
 use crate::base::At;
-use crate::judge::limits::ANNOUNCED_NS;
+use crate::limits::ANNOUNCED_NS;
 use crate::observe::{Step, Wait};
 
 /// Transfers that are remembered, of all hosts.

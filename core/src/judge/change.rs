@@ -8,9 +8,9 @@
 
 use ahash::AHashMap;
 
-use super::limits::{ENOUGH, STRAY_PART};
 use super::sender::{Judged, Verdict};
 use crate::evidence::Pool;
+use crate::limits::{ENOUGH, STRAY_PART};
 
 /// From which frame on, whether Nagle's algorithm acts from there, and how many segments showed what before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,6 @@
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{
-    CORK_NS, CORK_ROUND_NS, ENOUGH, FINE_CLOCK, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART, TICK_NS,
-};
 use super::partition::{Cutter, row};
 use super::path::{Paths, queued_turn, reach};
 use super::program::{approach, bounded, think, turn};
@@ -17,6 +14,9 @@ use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
 use crate::exchange::Piece;
+use crate::limits::{
+    CORK_NS, CORK_ROUND_NS, ENOUGH, FINE_CLOCK, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART, TICK_NS,
+};
 
 /// Whether a message waited as long as the timer, where the path takes so many nanoseconds there and back to its sender, and its
 /// receiver's ACKs at most so many: the timer is the retransmission timeout, 200 ms and a smoothed round trip, delayed

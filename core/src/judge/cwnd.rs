@@ -6,13 +6,13 @@
 //! program that wrote just then (`program`).
 
 use super::grounds::Grounds;
-use super::limits::{HELD_NS, PROMPT_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
 use crate::base::At;
 use crate::exchange::Piece;
+use crate::limits::{HELD_NS, PROMPT_NS};
 
 /// After an ACK of earlier data, with nothing small outstanding: the congestion window's turn, or the line's, or by chance.
 #[inline(always)]

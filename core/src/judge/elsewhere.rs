@@ -5,7 +5,6 @@
 //! Rivals: a program that sleeps for as long on the same tick (`program`). So it is never proven.
 
 use super::grounds::Grounds;
-use super::limits::{ENOUGH, HELD_ELSEWHERE_NS, LUCK, MOST_ELSEWHERE_NS};
 use super::partition::{Cutter, row};
 use super::path::Paths;
 use super::program::{self, approach};
@@ -14,6 +13,7 @@ use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Starts;
 use crate::exchange::Piece;
+use crate::limits::{ENOUGH, HELD_ELSEWHERE_NS, LUCK, MOST_ELSEWHERE_NS};
 
 /// The median wait and the tick, where enough of a sender's messages waited about as long as a held ACK, and so many until a
 /// tick that it is no luck; `rtt` is the path to it and back.

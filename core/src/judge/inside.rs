@@ -9,9 +9,9 @@ use std::net::IpAddr;
 
 use ahash::AHashMap;
 
-use super::limits::{CLEARLY_NEARER, ENOUGH, INSIDE_SHARE, LEAST_CHANCE, LUCK, VARIES};
 use super::vocabulary::Because;
 use crate::evidence::Key;
+use crate::limits::{CLEARLY_NEARER, ENOUGH, INSIDE_SHARE, LEAST_CHANCE, LUCK, VARIES};
 
 /// Pairs of servers that are remembered, exchanges that are open at once, and lengths of a pair.
 const MAX_PAIRS: usize = 1024;

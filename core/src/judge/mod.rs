@@ -4,8 +4,6 @@
 //! Each hypothesis has a file that says what it claims, what it predicts that others do not, and its rivals. All numbers
 //! that they use stand in `limits`, all words in `vocabulary`.
 
-pub mod limits;
-
 mod backend;
 mod change;
 mod cork;

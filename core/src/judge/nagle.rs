@@ -9,7 +9,6 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
@@ -18,6 +17,7 @@ use super::vocabulary::{Because, Cause, Grade, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Gap;
 use crate::exchange::Piece;
+use crate::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
 use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.

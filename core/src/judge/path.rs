@@ -6,13 +6,13 @@
 //! Rivals: a program that takes its time (`program`), a host too busy for its packets.
 
 use super::grounds::Grounds;
-use super::limits::{AT_HOST_NS, AWAY_NS};
 use super::partition::{Cutter, Evidence, Named, row};
 use super::program::{approach, bounded, think};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::Piece;
+use crate::limits::{AT_HOST_NS, AWAY_NS};
 
 /// The path as far as it is known: best round trips to the client and to the server, by `Side`.
 #[derive(Debug, Clone, Copy, Default)]

@@ -7,12 +7,12 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::limits::{DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
 use super::partition::{Cutter, Named, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::exchange::Piece;
+use crate::limits::{DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
 
 pub(super) fn think(side: Side) -> Cause {
     match side {

@@ -13,11 +13,11 @@ use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::evidence::{Gap, Pool, Pools};
 
-use super::limits::{
+use super::{Change, change, cork, elsewhere};
+use crate::limits::{
     AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, REFUTED, REFUTED_SHARE, SOON_NS,
     WAVER_PART,
 };
-use super::{Change, change, cork, elsewhere};
 pub use controls::Control;
 use controls::Controls;
 pub use spread::Tick;

@@ -4,11 +4,11 @@
 //! receiver's window and the line show themselves at both ends. That a sender waited for no ACK shows at both, too, but not
 //! why: far from the sender its program, its timer and its buffer are one another's rivals.
 
-use super::limits::{
+use super::vocabulary::{Grade, Limiter};
+use crate::limits::{
     ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, PACED_BURST, PACED_SHARE, REORDERED_SHARE,
     SHUT_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
 };
-use super::vocabulary::{Grade, Limiter};
 use crate::observe::transfer::{Round, Transfer, Waited};
 
 /// Where what was seen leads.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{Lookup, Lookups};
 use crate::base::At;
 use crate::frame::Neighbour;
-use crate::judge::limits::{NEIGHBOUR_ANEW_NS, SYN_TIMER_NS, UNANSWERED_NEIGHBOUR};
+use crate::limits::{NEIGHBOUR_ANEW_NS, SYN_TIMER_NS, UNANSWERED_NEIGHBOUR};
 
 /// Hosts that are looked for at a time; beyond it new ones are not seen.
 const MAX_SOUGHT: usize = 1024;

@@ -1,7 +1,7 @@
 //! How much later than at best a segment passed the capture, by its sender's own clock. Time stamps of TCP in
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
-use crate::judge::limits::{
+use crate::limits::{
     BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_WINDOW_NS, FINE_CLOCK, FOURS_NS, GRAIN_NS, MOST_LATE_NS,
     NOISE_NS, OTHER_SHARE, RARE, RATED_NS, TENS_NS, TICK_NS,
 };

@@ -12,7 +12,7 @@ pub mod transfer;
 
 use crate::base::{At, words};
 use crate::facts::Covered;
-use crate::judge::limits::PROMPT_NS;
+use crate::limits::PROMPT_NS;
 
 pub use one_way::{OneWay, Passed, Suspect};
 pub use sender::{Sender, late_copy};

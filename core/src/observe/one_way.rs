@@ -6,7 +6,7 @@
 
 use super::is_small;
 use crate::base::At;
-use crate::judge::limits::{APART_NS, DRIFT, ENOUGH_PAIRS, HEARD_TICKS, ONE_WAY_GAP_NS, TICK_NS};
+use crate::limits::{APART_NS, DRIFT, ENOUGH_PAIRS, HEARD_TICKS, ONE_WAY_GAP_NS, TICK_NS};
 
 /// Gaps of one stream that are told; more of the same says no more.
 const MAX_SUSPECTS: usize = 1024;

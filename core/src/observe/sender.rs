@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
-use crate::judge::limits::{AWAY_NS, BEYOND_ROOM, BURST_NS, EVEN_PART};
+use crate::limits::{AWAY_NS, BEYOND_ROOM, BURST_NS, EVEN_PART};
 
 use freed::Freed;
 use pacer::Pacer;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use super::spacing::Spacing;
 use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
-use crate::judge::limits::{AT_ENDPOINT_NS, WATCHED_BYTES};
+use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES};
 use crate::segment::{ACK, FIN, PSH, SYN, Segment};
 
 /// ACKs that the sender does not know yet; pairs of them are merged beyond it.

@@ -6,7 +6,7 @@ use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
-use crate::judge::limits::{ACK_AT_ONCE, ANSWERED_FOR, SMALLEST_MSS, USUAL_MSS};
+use crate::limits::{ACK_AT_ONCE, ANSWERED_FOR, SMALLEST_MSS, USUAL_MSS};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.

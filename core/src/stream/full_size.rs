@@ -2,7 +2,7 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
-use crate::judge::limits::{MOST_SIZES, SMALLEST_MSS, UNPUSHED, USUAL_MSS};
+use crate::limits::{MOST_SIZES, SMALLEST_MSS, UNPUSHED, USUAL_MSS};
 use crate::observe::is_small;
 
 /// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in

@@ -6,7 +6,7 @@
 //! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
 //! a client that offers time stamps, which Windows does not.
 
-use crate::judge::limits::{
+use crate::limits::{
     COUNTED_LEAST, COUNTED_NEAR, COUNTED_OWN, COUNTED_RUN, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART,
 };
 

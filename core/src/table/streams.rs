@@ -12,7 +12,7 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Context;
-use crate::judge::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
+use crate::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 

@@ -1,7 +1,7 @@
 //! Who answered, and how soon a kernel does by itself: its handshakes.
 
 use super::{Rtt, brief};
-use crate::judge::limits::DELACK_LEAST_NS;
+use crate::limits::DELACK_LEAST_NS;
 
 /// Handshakes kept; the newest replace the oldest.
 const SHAKEN: usize = 16;

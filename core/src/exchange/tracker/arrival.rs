@@ -8,7 +8,7 @@ use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Context, Exchange, Repeat, Seen};
-use crate::judge::limits::ANSWERED_SHARE;
+use crate::limits::ANSWERED_SHARE;
 use crate::messages::Protocol;
 use crate::segment::ACK;
 

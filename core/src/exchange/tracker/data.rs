@@ -8,7 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Context, Seen, pauses};
-use crate::judge::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
+use crate::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};

@@ -17,7 +17,7 @@ pub(super) use self::pause::Pause;
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
-use crate::judge::limits::{
+use crate::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES,
     ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS, UNWOKEN_NS, UNWOKEN_PARTS,
 };

@@ -9,7 +9,7 @@ use ahash::AHashMap;
 use super::Judged;
 use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
-use crate::judge::limits::{
+use crate::limits::{
     CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, SHORT_HOLD_NS,
     SHORT_SPREAD_NS, STRAY_PART, UNHELD_NS,
 };

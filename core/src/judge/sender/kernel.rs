@@ -5,7 +5,7 @@
 //! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
 
 use crate::evidence::rtt::Rtt;
-use crate::judge::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, KERNEL_NS, NEARER_PERCENT, STRAY_PART};
+use crate::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, KERNEL_NS, NEARER_PERCENT, STRAY_PART};
 
 /// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
 /// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more

@@ -7,7 +7,7 @@ use super::Judged;
 use super::spread::deviation;
 use crate::evidence::Gap;
 use crate::evidence::rtt::Rtt;
-use crate::judge::limits::{
+use crate::limits::{
     AT_HOST_NS, CONTROL_STRAYS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, SOON_NS, STEADIER, TICK_NS,
 };
 

@@ -2,9 +2,7 @@
 
 use crate::evidence::Gap;
 pub(super) use crate::evidence::rtt::at_share;
-use crate::judge::limits::{
-    ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, SLOPE_LEAST, TICK_LUCK, TICKS_NS, TOGETHER_NS,
-};
+use crate::limits::{ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, SLOPE_LEAST, TICK_LUCK, TICKS_NS, TOGETHER_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;

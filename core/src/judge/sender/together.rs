@@ -8,7 +8,7 @@
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::Gap;
-use crate::judge::limits::{AS_CLOSELY, AT_HOST_NS, ENOUGH, INSTANT_NS, SOON_NS};
+use crate::limits::{AS_CLOSELY, AT_HOST_NS, ENOUGH, INSTANT_NS, SOON_NS};
 
 /// The frames that were freed so, rising, though they came later than a kernel sends one alone.
 pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {

@@ -4,7 +4,7 @@
 use super::controls::Control;
 use super::{Judged, Verdict};
 use crate::evidence::Gap;
-use crate::judge::limits::{ACCIDENT_PARTS, AT_HOST_NS, LONG_PAUSE_NS, ONE_LENGTH_NS, PROMPT_NS};
+use crate::limits::{ACCIDENT_PARTS, AT_HOST_NS, LONG_PAUSE_NS, ONE_LENGTH_NS, PROMPT_NS};
 
 impl Judged {
     /// What the control group says of this wait.

@@ -12,7 +12,7 @@ use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, Named, text};
 use super::packets::{self, Able, HEADER};
-use crate::judge::limits::HELD_BEHIND_NS;
+use crate::limits::HELD_BEHIND_NS;
 
 /// The longest name of a database or a table (MySQL: 64 characters).
 const MAX_NAME: usize = 256;

@@ -4,7 +4,7 @@
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::judge::limits::{HELD_AT_HOST, INSTANT_NS, KERNEL_NS, PROMPT_NS, STRAY_PART};
+use crate::limits::{HELD_AT_HOST, INSTANT_NS, KERNEL_NS, PROMPT_NS, STRAY_PART};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.

@@ -3,7 +3,7 @@
 //! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing. So it most
 //! likely is where the tails of the first messages, which nothing paces yet, left at once, and every later one waits.
 
-use crate::judge::limits::{
+use crate::limits::{
     ALIKE, BURST_NS, DIFFER, HASTE, NOISE_NS, PACE_MOST, PACE_SHOWN, SLOWEST, UNPACED, WHOLE,
 };
 use crate::observe::Data;

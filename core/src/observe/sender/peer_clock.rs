@@ -1,7 +1,7 @@
 //! When did a packet of the peer pass whose time stamp is known, but not the packet? And how much later than at best did one
 //! pass that is known? The peer's time stamps in, times of the capture out, to a tick of that clock.
 
-use crate::judge::limits::{BELIEVED_PART, CLOCK_WINDOW_NS, PEER_RATED_NS, TICK_NS};
+use crate::limits::{BELIEVED_PART, CLOCK_WINDOW_NS, PEER_RATED_NS, TICK_NS};
 
 /// The peer's clock: the first time stamp that passed, and the newest.
 #[derive(Debug, Default)]

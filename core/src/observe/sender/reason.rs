@@ -4,7 +4,7 @@ use super::peer_clock::PeerClock;
 use super::refuting::heard;
 use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
-use crate::judge::limits::{
+use crate::limits::{
     AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, DELACK_LEAST_NS, EVEN_GAPS, GRAIN_NS,
     HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS, LOCKSTEP, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS,
     PACE, PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,

@@ -3,7 +3,7 @@
 use std::vec::Drain;
 
 use super::{Data, Refutation, Sender, Small};
-use crate::judge::limits::{HEARD_TICKS, QUEUE_NS};
+use crate::limits::{HEARD_TICKS, QUEUE_NS};
 use crate::observe::Early;
 
 /// Refutations that wait for the peer's next packet.

@@ -3,7 +3,7 @@
 
 use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
-use crate::judge::limits::{
+use crate::limits::{
     ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, INITIAL_RTO_MOST_NS, INITIAL_RTO_NS, LATE_NS, MOST_LATE_NS,
     NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
 };

@@ -2,7 +2,7 @@
 
 use super::super::spread::at_share;
 use super::{Control, Lists, Pause};
-use crate::judge::limits::{
+use crate::limits::{
     CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS,
     OWN_CONTROLS,
 };

@@ -1,6 +1,6 @@
 //! One pause of a program, as the control group keeps it.
 
-use crate::judge::limits::NOISE_NS;
+use crate::limits::NOISE_NS;
 
 /// A pause of the program, on a stream. `exact`: its segment left by itself; else an ACK let it go, and it took at most so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

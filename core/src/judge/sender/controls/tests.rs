@@ -1,7 +1,7 @@
 //! Both sides of the limits of control groups.
 
 use super::*;
-use crate::judge::limits::SOON_NS;
+use crate::limits::SOON_NS;
 
 mod bounds;
 mod kernels;

@@ -139,7 +139,7 @@ macro_rules! limits {
         )+
 
         /// All limits, in the order of this file.
-        pub fn all() -> Vec<$crate::judge::limits::Told> {
+        pub fn all() -> Vec<$crate::limits::Told> {
             vec![$($name.told()),+]
         }
     };
