@@ -585,3 +585,25 @@ def test_results_of_a_batch_have_the_account_of_each_capture(tmp_path: Path) -> 
     one = results.slice(file="nginx-latency.pcap").actions.drop(columns="capture")
     assert one["total_ms"].tolist() == lp.read(files[0]).actions["total_ms"].tolist()
     assert results.sql("select count(*) as n from actions")["n"].iloc[0] == len(results.actions)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_turns_that_begin_as_the_answer_comes_may_be_second_halves(at_once: bool) -> None:
+    """Where they begin later, a program has read the answer: then the path is all there is."""
+    from spoken.answers import sealed_pairs
+
+    why = lp.read(sealed_pairs(at_once)).why()
+    assert ("Nagle's algorithm on the client" in why.headline) == at_once
+    assert why.grade == "probable" or not at_once
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_syns_without_an_answer_weigh_their_first_timer(later: bool) -> None:
+    """Most connections of a port got nothing: each waited a second at least, where the capture goes on for so long."""
+    tape = Tape()
+    tape.talk(0.0)
+    for number in range(6):
+        tape.tcp(20.0 + number, "S", Ends(("10.0.0.1", 41_000 + number), SERVER), 1000)
+    tape.talk(9000.0 if later else 26.0, OTHER)
+    [found] = [f for f in lp.read(tape.bytes()).why().findings if f.cause == "unanswered"]
+    assert (found.total_ms or 0) >= 6000 if later else (found.total_ms or 0) < 60

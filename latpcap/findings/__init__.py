@@ -137,7 +137,7 @@ def rows(
     so many servers, those with the most slow requests and then the most time. Without it that is `MOST_SERVERS`, and a
     row of kind "rest" counts the others.
     """
-    pushed, tables = _pushed(tables), _joined(tables)
+    pushed, tables = pushes_of(tables), _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[Finding] = []
@@ -184,7 +184,7 @@ def _rest(servers: Sequence[totals.Server]) -> Finding:
     )  # fmt: skip
 
 
-def _pushed(tables: Mapping[str, pa.Table]) -> Pushed | None:
+def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
     if isinstance(tables, Lazy):
         return tables.pushed
     if "pushes" not in tables or "gaps" not in tables:

@@ -159,6 +159,8 @@ class Overall(Head, total=False):
     silent: dict[str, int]
     ends: dict[str, int]
     shook: list[float] | None
+    pushed: int
+    halves: int
     skipped: list[Skipped]
     pings: int
     dns: Lookups | None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32
 """Bits of Wireshark's completeness."""
+FIRST_TIMER_NS = 1_000_000_000
+"""A SYN's first timer: RFC 6298 2.1."""
 OUTAGE = 3
 """So many connections without an answer are no accident."""
 SURE = {"traceroute": "refused", "unreachable": "refused"}
@@ -198,8 +200,13 @@ def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
     hit, of = event.streams or 0, event.of_streams or 0
     if hit < OUTAGE or 2 * hit < of or hit == of:
         return event
+    import numpy as np
+
     mine = unanswered & (seen.server == seen.place(event, unanswered))
-    return replace(event, harm="never", total_ms=float((seen.end[mine] - seen.start[mine]).sum()) / 1e6)
+    # where a SYN was not repeated, its first timer, or the rest of the capture, passed without an answer
+    left = np.minimum(seen.end.max() - seen.start[mine], FIRST_TIMER_NS)
+    waited = np.maximum(seen.end[mine] - seen.start[mine], left)
+    return replace(event, harm="never", total_ms=float(waited.sum()) / 1e6)
 
 
 def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:

@@ -214,11 +214,13 @@ def _nothing(d: Overall) -> str:
         many = words.say(
             "many_took", many=_many(d, slow["of"]), p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], polls=polls, streams=streams
         )
+    pushed = words.say("with_pushes", n=d["pushed"]) if d["pushed"] else ""
     path = first.cause == "network"
     long = path and slow["path_ms"] > slow["limit_ms"]
     return words.say(
-        "long_path" if long else "nothing_slow_path" if path else "nothing_slow",
-        server=d["server"], many=many, sure=_sure(first.grade), path_ms=slow["path_ms"],
+        "long_path_halves" if d["halves"] else "long_path" if long else "nothing_slow_path" if path else "nothing_slow",
+        server=d["server"], many=words.joined([many, pushed]), n=d["halves"], sure=_sure(first.grade),
+        path_ms=slow["path_ms"],
     )  # fmt: skip
 
 

@@ -49,6 +49,11 @@ LEAST_KIND, MOST_ANSWERS = 3, 0.8
 """From so many answers on, and this share of them, one status is what a server says."""
 ON_TIME = 1.5
 """The first piece of a stream of events is late where it takes more than so many times the time between two others."""
+MOSTLY_PUSHED = 10
+"""A server that pushed so many messages for each request is not told by its requests."""
+LEAST_HALVES, AT_ONCE_MS, NEAR_MS = 5, 0.1, 0.1
+"""Turns that may be second halves of requests: so many, each so soon after the answer before, captured so near to the
+client."""
 MANY_FRAMES = 100
 """Of so many frames and more what most are is named first, where that is no TCP."""
 MANY_ERRORS = 0.5

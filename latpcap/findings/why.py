@@ -7,7 +7,7 @@ here. Which lines the text has, `text.py` decides; which finding leads, `harm.py
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -30,6 +30,7 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import HasTables, of_stretches, stretches
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
@@ -229,6 +230,8 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
         data["scene"] == "scan" and "server" in data
     ):  # then that is the headline, and not what the requests that were answered waited for
         data["verdict"] = "scan"
+    if data.get("pushed", 0) and "slow" in data and data["slow"]["how"] == "none" and data["verdict"] != "scan":
+        data["verdict"] = "pushes"  # what its few requests took is nobody's question
     if "fix" in data:
         data["fix"] = _fix(data)
     lead = data["lead"] or harm.pushed(data)
@@ -322,8 +325,52 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
         data["backend"] = {"server": at.server.name if at else proxies.elsewhere(), "says": says}
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
+    data["pushed"] = _pushes(tables, server)
+    data["halves"] = _halves(data, server, tables)
+    if data["halves"]:
+        first = data["findings"][0]
+        data["confidence"] = min(first.confidence, LIMITS["mixed_confidence"])
+        data["findings"][0] = replace(
+            first, grade="probable", confidence=data["confidence"], proven=0, rival=words.say("rival_halves"),
+            rival_lost=words.say("rival_halves_lost", n=data["halves"]),
+        )  # fmt: skip
     stall_frames(data, capture.unfiltered.arrow)
     return data
+
+
+def _pushes(tables: Mapping[str, pa.Table], server: totals.Server) -> int:
+    """How many messages did this server push, where they are nearly all that it said? Else 0."""
+    pushed = findings.pushes_of(tables)
+    if pushed is None:
+        return 0
+    streams = tables["streams"]
+    address, addresses = arrays.codes(streams, "server")
+    here = address == (addresses.index(server.address) if server.address in addresses else -2)
+    here &= arrays.numbers(streams, "server_port") == server.port
+    many = int(pushed.of_streams(arrays.numbers(streams, "stream")[here]).sum())
+    return many if many >= show.MOSTLY_PUSHED * len(server.asked) else 0
+
+
+def _halves(data: Overall, server: totals.Server, tables: Mapping[str, pa.Table]) -> int:
+    """Where nothing but the path takes time, and no reader sees messages: so many turns began at the client just as the
+    answer to the one before came, every second one. They may be second halves, held until that was acknowledged.
+    """
+    import numpy as np
+
+    first, exchanges, streams = data["findings"][0], tables["exchanges"], tables["streams"]
+    hidden = first.cause == "network" and data["slow"]["how"] == "none" and not data["senders"]["client"].refuted
+    if not hidden or len(server.rows) < 2 * show.LEAST_HALVES or data["traffic"]["protocol"] != "tls":
+        return 0
+    rows = np.sort(server.rows)
+    stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
+    rows = np.lexsort((start, stream))
+    stream, start, end = stream[rows], start[rows], end[rows]
+    place = spill.places(arrays.numbers(streams, "stream"), stream)
+    near = np.nan_to_num(arrays.numbers(streams, "client_rtt_ms").astype(float)[place[1:]], nan=np.inf) < show.NEAR_MS
+    gap = (start[1:] - end[:-1]) / 1e6
+    second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.AT_ONCE_MS)
+    count, in_a_row = int(second.sum()), bool((second[1:] & second[:-1]).any())
+    return count if count >= show.LEAST_HALVES and not in_a_row and 3 * count >= len(gap) else 0
 
 
 def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:

@@ -561,6 +561,12 @@ SENTENCES = {
     "nothing_slow": "Nothing is slow at {server}: {many}.",
     "nothing_slow_path": "Nothing is slow at {server}: {many}; what takes the time is {sure}the path's round trip.",
     "long_path": "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}.",
+    "long_path_halves": (
+        "What takes the time at {server} is {sure}the path's round trip, {path_ms} of it: {many}; {n} of them began "
+        "just as the answer before came: perhaps second parts of requests that Nagle's algorithm on the client held"
+        " until then."
+    ),
+    "with_pushes": "{n} messages that it pushed waited for nobody",
     "many_took": "{many}, p50 {p50_ms:n}, p99 {p99_ms}{polls}{streams}",
     "with_polls": ", of which {n} {n:waits|wait} for an event on purpose",
     "with_streams": ", of which {n} {n:streams|stream} events",
@@ -950,6 +956,11 @@ SENTENCES = {
     "rival_too_long": "a connection on which the host waited meanwhile",
     "rival_too_long_lost": "it is not in this capture",
     "rival_stall": "Nagle on the {owner}, delayed ACK on the {holder}",
+    "rival_halves": "Nagle's algorithm on the client, which holds the second part of a request for a round trip",
+    "rival_halves_lost": (
+        "not ruled out: {n} turns began just as the answer to the one before came, and no reader sees what they are; "
+        "set TCP_NODELAY on the client and measure again"
+    ),
     "rival_programs": "the programs are slow",
     "rival_programs_lost": "the kernels' handshake, where no program is asked, took {took_ms}",
     "rival_programs_kernels": "the shortest answers of the kernels alone take as long",

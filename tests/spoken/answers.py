@@ -312,3 +312,32 @@ def a_slow_log_in() -> bytes:
         talk.server(at + 50.61 + number % 4, keys[300:])
         talk.client(at + 51.7 + number % 4, struct.pack(">IBB", 12, 10, 21) + bytes(10))
     return in_time(tape)
+
+
+def _sealed(size: int) -> bytes:
+    return b"\x17\x03\x03" + size.to_bytes(2, "big") + bytes(size)
+
+
+def sealed_pairs(at_once: bool) -> bytes:
+    """Sealed requests of two parts, the second of which leaves as the answer to the first comes, or later."""
+    talk = Talk(server_leg=36.0, client_leg=0.01, ends=Ends(server=("10.0.0.2", 443)))
+    talk.open()
+    now = 40.0
+    for _ in range(8):
+        talk.client(now, _sealed(43))
+        talk.server(now + 36.1, _sealed(42))
+        second = now + (36.14 if at_once else 41.0)
+        talk.client(second, _sealed(338))
+        talk.server(second + 36.1, _sealed(239))
+        talk.client(second + 36.11)
+        now = second + 57.0
+    return pcap(talk.tape)
+
+
+@says(
+    "7 of them began just as the answer before came: perhaps second parts of requests that Nagle's algorithm on the",
+    "Nagle's algorithm on the client, which holds the second part of a request for a round trip",
+    "7 turns began just as the answer to the one before came, and no reader sees what they are",
+)
+def turns_that_begin_as_the_answer_comes() -> bytes:
+    return sealed_pairs(at_once=True)

@@ -13,11 +13,11 @@ use super::partition::{Cutter, Named, row};
 use super::path::{Paths, reach};
 use super::program::{approach, think, thought};
 use super::sender::{Control, Judged, Verdict};
-use super::vocabulary::{Because, Cause, Grade, Owner, Rule};
+use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Gap;
 use crate::exchange::Piece;
-use crate::limits::{AT_HOST_NS, DATED_NS, ENOUGH, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
+use crate::limits::{AT_HOST_NS, DATED_NS, ENOUGH, HELD_NS, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
 use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
@@ -102,6 +102,10 @@ impl Judged {
                     proven(Because::GoesWithoutAck)
                 }
                 Verdict::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
+                // so long behind the ACK no kernel held it: who typed it, perhaps
+                _ if late > HELD_NS.most.get() => {
+                    program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
+                }
                 _ => probable(Because::LateAfterAck),
             };
         }

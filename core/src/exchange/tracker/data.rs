@@ -105,6 +105,8 @@ impl Tracker {
         let rhythm = pairing.busy / over.max(1);
         let least = match self.messages.turns() {
             Some(TurnsOf::Segments) => SILENCE_NS.get(),
+            // (a program that asks does not wait for nothing between two parts)
+            Some(TurnsOf::Records) if side == Side::Client => SILENCE_NS.get(),
             Some(TurnsOf::Records) => SEALED_SILENCE_NS.get(),
             None => return,
         };
