@@ -54,6 +54,8 @@ MOSTLY_PUSHED = 10
 LEAST_HALVES, AT_ONCE_MS, NEAR_MS = 5, 0.1, 0.1
 """Turns that may be second halves of requests: so many, each so soon after the answer before, captured so near to the
 client."""
+HALVES_SHARE = 0.33
+"""And this share of all turns: about every second one."""
 MANY_FRAMES = 100
 """Of so many frames and more what most are is named first, where that is no TCP."""
 MANY_ERRORS = 0.5

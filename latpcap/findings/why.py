@@ -370,7 +370,7 @@ def _halves(data: Overall, server: totals.Server, tables: Mapping[str, pa.Table]
     gap = (start[1:] - end[:-1]) / 1e6
     second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.AT_ONCE_MS)
     count, in_a_row = int(second.sum()), bool((second[1:] & second[:-1]).any())
-    return count if count >= show.LEAST_HALVES and not in_a_row and 3 * count >= len(gap) else 0
+    return count if count >= show.LEAST_HALVES and not in_a_row and count >= show.HALVES_SHARE * len(gap) else 0
 
 
 def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
