@@ -412,7 +412,6 @@ NO_VERDICT = {
     "engine/end.rs": {"PART"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},
     "exchange/tracker/listener.rs": {"FIRST_ERROR"},  # of HTTP
-    "judge/sender/batches.rs": {"STEP"},  # how finely periods are tried
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }
 """Constants that decide no verdict, by the file that has them."""
@@ -440,7 +439,7 @@ def test_limits_of_verdicts_stand_in_one_place(path: Path) -> None:
 
 
 def test_every_limit_is_asked_by_some_rule() -> None:
-    home = RUST / "judge" / "limits.rs"
+    home = RUST / "limits.rs"
     names = re.findall(r"^    ([A-Z_]+): \w+ =", home.read_text(encoding="utf-8"), re.MULTILINE)
     asked = "".join(code(path) for path in RUST_FILES if path != home)
     bands = code(home).partition("limits! {")[0]  # two limits make a band
