@@ -176,7 +176,7 @@ impl Rtt {
 }
 
 /// The ninety-fifth of a hundred that came so much later than at best, in any order.
-fn now_and_then(mut late: Vec<i64>) -> i64 {
+pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
     let place = (late.len() * LATE_PERCENT.get() / 100).min(most);
     picked(&mut late, place).unwrap_or(0)

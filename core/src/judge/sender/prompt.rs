@@ -4,9 +4,9 @@
 //! all, is no shorter than that. But the program's time keeps its length wherever the ACK falls, and the path's does not.
 
 use super::Judged;
-use super::spread::deviation;
+use super::spread::{at_share, deviation};
 use crate::evidence::Gap;
-use crate::evidence::rtt::Rtt;
+use crate::evidence::rtt::{Rtt, now_and_then};
 use crate::limits::{
     AT_HOST_NS, CONTROL_STRAYS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, SOON_NS, STEADIER, TICK_NS,
 };
@@ -17,8 +17,9 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
     PROMPT_NS.get().max((late as f64 * PATH_LATE.get()) as i64)
 }
 
-/// Where its program's pauses are seen by the sender's clock, which tells the way to the capture from what the program took
-/// before: no later than its ticks explain. More was sent later than such a way makes late, and it keeps its length. None
+/// Where its program's pauses are seen, by the sender's clock, which tells the way to the capture from what the program took
+/// before: no later than the clock's ticks explain, as more was sent later than such a way makes late and keeps its length; or
+/// than that clock says the path wavers, as the program takes about as long as ACKs are held where nothing holds it. None
 /// elsewhere, beside the sender, and where all that is prompt is sooner.
 pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= NOISE_NS.get() {
@@ -40,7 +41,23 @@ pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     let by_path = PATH_LATE.get() * (passed_late * held.len()) as f64 / f64::from(all).max(1.0);
     let pauses =
         sent_late.len() >= ENOUGH.get() && sent_late.len() as f64 > by_path && keep_their_length(&sent_late);
-    pauses.then_some(NOISE_NS.get())
+    if pauses {
+        return Some(NOISE_NS.get());
+    }
+    let unheld = gaps.iter().filter(|gap| gap.timer && !j.is_held(gap));
+    let mut unheld: Vec<i64> = unheld.map(|gap| gap.wait + gap.release).collect();
+    unheld.sort_unstable();
+    let ways: Vec<i64> = gaps
+        .iter()
+        .filter_map(|gap| gap.lateness)
+        .map(i64::from)
+        .collect();
+    let works = at_share(&unheld, 0.5) >= Some(j.hold_least / 2);
+    if !works || unheld.len().min(ways.len()) < ENOUGH.get() {
+        return None;
+    }
+    let wavers = now_and_then(ways);
+    Some(NOISE_NS.get() + (wavers as f64 * PATH_LATE.get()) as i64)
 }
 
 /// Whether the sender's clock tells what the path took: it counts every millisecond, and the path took no more than all by which
