@@ -354,22 +354,25 @@ def checked(tape: Tape) -> None:
         tape.talk(at)
 
 
-def answered_later(tape: Tape, statuses: tuple[int, ...] = (503, 503, 200), pause: float = 2000.0) -> None:
-    """Requests for one thing on a kept connection, one after the other."""
+def answered_later(
+    tape: Tape, statuses: tuple[int, ...] = (503, 503, 200), pause: float = 2000.0, took: tuple[float, ...] = (),
+) -> None:  # fmt: skip
+    """Requests for one thing on a kept connection, one after the other, each of which took 1 ms, or so long."""
     tape.port += 1
     ends = Ends(("10.0.0.1", tape.port), SERVER)
     tape.tcp(0, "S", ends, 1000)
     tape.tcp(1, "SA", ends, 5000, 1001, back=True)
     tape.tcp(1.1, "A", ends, 1001, 5001)
     ask, now, mine, theirs = b"GET /export HTTP/1.1\r\nHost: a\r\n\r\n", 2.0, 1001, 5001
-    for status in statuses:
+    for status, ms in zip(statuses, took or (1.0,) * len(statuses), strict=True):
         tape.tcp(now, "PA", ends, mine, theirs, ask)
         mine += len(ask)
         reply = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status
-        tape.tcp(now + 1, "PA", ends, theirs, mine, reply, back=True)
+        tape.tcp(now + 0.9, "A", ends, theirs, mine, back=True)
+        tape.tcp(now + ms, "PA", ends, theirs, mine, reply, back=True)
         theirs += len(reply)
-        tape.tcp(now + 1.1, "A", ends, mine, theirs)
-        now += pause
+        tape.tcp(now + ms + 0.1, "A", ends, mine, theirs)
+        now += ms + pause
 
 
 def polled(tape: Tape) -> None:
@@ -499,6 +502,23 @@ def test_addresses_tried_one_after_the_other_are_one_action() -> None:
     cap = lp.read(tape.bytes())
     assert list(cap.actions["connect_ms"].round()) == [2001.0, 2001.0]
     assert list(cap.waits["ended"][:2]) == ["given_up", "answered"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "took", "slow"),
+    [
+        ((204, 200, 204), (6001.0, 3200.0, 6004.0), 0),  # a timer ends the empty ones: a long poll
+        ((204, 200, 204), (6001.0, 3200.0, 4700.0), 3),  # a program that works
+        ((200, 200, 200), (6001.0, 3200.0, 6004.0), 3),  # answers with something to report
+    ],
+)
+def test_a_poll_is_known_by_its_empty_answers(
+    statuses: tuple[int, ...], took: tuple[float, ...], slow: int
+) -> None:  # fmt: skip
+    tape = Tape()
+    answered_later(tape, statuses, 5.0, took)
+    [server] = lp.read(tape.bytes()).why().to_dict()["servers"][:1]
+    assert server["slow"] == slow
 
 
 def test_requests_behind_the_first_are_actions_of_their_own() -> None:

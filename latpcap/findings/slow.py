@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from latpcap import arrays, spill
 from latpcap.findings import presentation as show
+from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, FAMILIES
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ How: TypeAlias = Literal["none", "typical", "tail", "outlier"]
 """How many are slow: none, half and more, some, or a few that nobody meets twice."""
 UNREAD = "turns"
 """The protocol of what no reader knows: all that one side says until the other speaks."""
-
+NO_CONTENT = 204
+"""The status of an answer without a body: RFC 9110 15.3.5."""
+SAME_TIMER = 1.02
+"""A timer ends waits within this of each other; programs that work take longer or shorter."""
 
 POLL = "long_poll"
 STREAM = "event_stream"
@@ -52,8 +56,24 @@ def unread(exchanges: pa.Table) -> Array:
 
 
 def polls(exchanges: pa.Table) -> Array:
-    """Which exchanges are meant to wait: long polls?"""
-    return _is(exchanges, "kind", POLL)
+    """Which exchanges are meant to wait: long polls?
+
+    Readers know them in most protocols. In HTTP a request for one thing is a poll where its answers come empty, GET
+    with 204, and more than once after the same long time: the server's timer ended them, with nothing to report.
+    """
+    import numpy as np
+
+    marked = _is(exchanges, "kind", POLL)
+    status = arrays.numbers(exchanges, "status")
+    if not (status == NO_CONTENT).any():
+        return marked
+    get, took = _is(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
+    thing = arrays.numbers(exchanges, "stream").astype(np.int64) << 32 | arrays.codes(exchanges, "target")[0]
+    empty = np.flatnonzero(get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
+    empty = empty[np.lexsort((took[empty], thing[empty]))]
+    again = (thing[empty][1:] == thing[empty][:-1]) & (took[empty][1:] <= SAME_TIMER * took[empty][:-1])
+    found: Array = marked | (get & np.isin(thing, thing[empty][1:][again]))
+    return found
 
 
 def streams(exchanges: pa.Table) -> Array:

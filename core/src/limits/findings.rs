@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 89] = [
+pub const OF_FINDINGS: [(&str, f64); 90] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -137,6 +137,9 @@ pub const OF_FINDINGS: [(&str, f64); 89] = [
     // A server takes turns where so many of the requests that wait together are at most answered out of turn. Measured:
     // 0 to 0.02 where one loop serves all (nginx), 0.15 to 0.9 where each connection has a thread.
     ("overtaken_share", 0.1),
+    // --- GET answered 204 after the same time again and again is a long poll from here on. Chosen: servers end them after
+    // tens of seconds (RFC 6202 5.5), and no program's work takes the same second twice.
+    ("poll_ms", 1_000.0),
     // --- advice: a longer silence may be a long poll; curl waits about a second for 100 Continue (RFC 9110 10.1.1).
     ("long_poll_ms", 2_000.0),
     ("continue_least_ms", 970.0),
