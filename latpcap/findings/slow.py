@@ -81,6 +81,15 @@ def streams(exchanges: pa.Table) -> Array:
     return _is(exchanges, "kind", STREAM)
 
 
+def until_it_begins(exchanges: pa.Table, time: Array) -> Array:
+    """Of `time` ms, how many passed before each answer began? All, where none did."""
+    import numpy as np
+
+    begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
+    first: Array = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
+    return first
+
+
 def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     """Which exchanges took, of `time` ms, more than their limit beyond the path's round trip?
 
@@ -93,8 +102,7 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     own = time - np.nan_to_num(network, nan=0.0)
     stream = streams(exchanges)
     if stream.any():
-        begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
-        first = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
+        begun, first = arrays.filled(exchanges, "response_start", 0), until_it_begins(exchanges, time)
         held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
         each = held / np.maximum(arrays.filled(exchanges, "pieces", 0), 1)
         pieces = arrays.filled(exchanges, "pieces", 0)

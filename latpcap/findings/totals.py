@@ -280,7 +280,8 @@ class _Seen:
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
-            "time": time,
+            # of a stream of events users wait for its begin; the rest comes when there is something to report
+            "time": np.where(slowness.streams(exchanges), slowness.until_it_begins(exchanges, time), time),
             "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
         }
 

@@ -572,7 +572,7 @@ SENTENCES = {
     "with_streams": ", of which {n} {n:streams|stream} events",
     "one_request_took": "its one request took {p50_ms}",
     "one_turn_took": "its one turn took {p50_ms}",
-    "one_stream_took": "its one request, a stream of events, took {p50_ms}",
+    "one_stream_took": "its one request, a stream of events, began to be answered after {p50_ms}",
     "stall_slow": "{server} is {sure}slow because {why}.",
     "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}.",
     "stall_server": "its answers wait for acknowledgements that the clients hold back",

@@ -403,12 +403,17 @@ SENTENCES = {
     "nothing_slow": "{server} 没有什么慢：{many}。",
     "nothing_slow_path": "{server} 没有什么慢：{many}；花时间的{sure}是路径的往返。",
     "long_path": "{server} 花时间的{sure}是路径的往返，占 {path_ms}：{many}。",
+    "long_path_halves": (
+        "{server} 花时间的{sure}是路径的往返，占 {path_ms}：{many}；其中 {n} 个恰在前一个应答到达时开始："
+        "可能是请求的后一部分，客户端的 Nagle 算法把它压到了那时。"
+    ),
     "many_took": "{many}，p50 {p50_ms:n}，p99 {p99_ms}{polls}{streams}",
+    "with_pushes": "它推送的 {n} 条消息没有人在等",
     "with_polls": "，其中 {n} 个有意等待事件",
     "with_streams": "，其中 {n} 个是事件流",
     "one_request_took": "唯一的请求花了 {p50_ms}",
     "one_turn_took": "唯一的一轮花了 {p50_ms}",
-    "one_stream_took": "唯一的请求是事件流，花了 {p50_ms}",
+    "one_stream_took": "唯一的请求是事件流，{p50_ms} 后开始应答",
     "stall_slow": "{server} {sure}慢，因为{why}。",
     "stall_few": "{server}：{many}中 {n} 个慢，{sure}因为{why}。",
     "stall_server": "它的应答在等客户端压住的确认",
@@ -590,6 +595,10 @@ SENTENCES = {
     "queue_empty": (
         "前面排队的请求中位数 {n} 个，应答间隔 {each_us}：服务器 {think_ms} 的时间中有 {wait_ms:n} 可能是等它们；"
         "前面没有时需 {alone_ms}"
+    ),
+    "rival_halves": "客户端的 Nagle 算法，它把请求的后一部分压住一个往返",
+    "rival_halves_lost": (
+        "未排除：{n} 轮恰在前一轮的应答到达时开始，没有读取器看得出它们是什么；请在客户端设置 TCP_NODELAY 再测一次"
     ),
     "rival_sharing": "请求共享一个处理器或一把锁，而不是排队等候",
     "rival_sharing_lost": "未排除：两者都随同时的请求增多而变长",
