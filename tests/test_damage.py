@@ -20,7 +20,7 @@ import latpcap as lp
 from latpcap.tables import of_stretches, stretches
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
-PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap*")) if path.stat().st_size < 1 << 20]
+PATHS = [path for path in sorted(SAMPLES.rglob("*.pcap")) if path.stat().st_size < 1 << 20]
 ARCHIVES = {"plain": bytes, **PACKERS}
 few = settings(deadline=None, max_examples=20, derandomize=True, database=None)
 more = settings(few, max_examples=120)

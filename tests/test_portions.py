@@ -104,7 +104,7 @@ def test_rows_of_one_portion_belong_together(long: Path, rng: random.Random) -> 
     parts: dict[str, list[pa.Table]] = {name: [] for name in portions.TABLES}
     with takes(size):
         feed = portions.Feed(long)
-        for portion in portions.portions(feed, left=()):
+        for portion in portions.portions(feed, skip_tables=()):
             found = {name: portions.table(rows) for name, rows in portion.items()}
             for link, name in LINKS.items():
                 mine = set(found["causes"][link].drop_null().to_pylist())

@@ -32,11 +32,11 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
     exchanges, streams = tables["exchanges"], tables["streams"]
     code, texts = arrays.codes(exchanges, "status_text")
-    told = [place for place, text in enumerate(texts) if text and ALERT in text]
-    if not told:
+    places = [place for place, text in enumerate(texts) if text and ALERT in text]
+    if not places:
         return []
     shakes = _is(exchanges, "method", "handshake")
-    rows = np.flatnonzero(np.isin(code, told) & shakes)
+    rows = np.flatnonzero(np.isin(code, places) & shakes)
     stream = arrays.numbers(exchanges, "stream")
     names = ("server", "server_port", "client")
     ends = arrays.looked_up(streams, "stream", stream[rows], names)

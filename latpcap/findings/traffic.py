@@ -1,6 +1,6 @@
 """What was asked, and what was answered? Requests of one server in; counts by protocol, method and status out.
 
-Where one status is nearly all that a server says, that is the answer before any time is: a redirect loop, pages that
+Where one status is nearly all that a server answers, that is the answer before any time is: a redirect loop, pages that
 are not there, logins that are refused.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REDIRECTS = (301, 302, 303, 307, 308)
 LOGINS = (401, 407, 530, 535)
-"""Codes by which HTTP, proxies, FTP and SMTP refuse who somebody says to be."""
+"""Codes by which HTTP, proxies, FTP and SMTP refuse who somebody claims to be."""
 TCP_PORTS = {
     21: "FTP", 22: "SSH", 23: "telnet", 25: "SMTP", 53: "DNS", 80: "HTTP", 88: "Kerberos", 102: "ISO-TSAP (S7)",
     110: "POP3", 119: "NNTP", 135: "RPC", 139: "SMB", 143: "IMAP", 179: "BGP", 389: "LDAP", 443: "TLS", 445: "SMB",
@@ -89,14 +89,14 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     known = np.array([word != UNREAD for word in protocols])  # of as many the one that a reader knows
     most = protocols[int(np.lexsort((known, often))[-1])]
     target, targets = arrays.codes(exchanges, "target")
-    said, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
+    counted_words, seen = Counter[str](), np.zeros(len(targets) + 1, np.int64)
     errors = away = refused = 0
     for span, part in arrays.sliced(exchanges):
         # of the rows' own type: else all of them would become that of the bounds
         begin, end = np.searchsorted(rows, np.array([span.start, span.stop], rows.dtype))
         mine = rows[begin:end] - rows.dtype.type(span.start)
         status = arrays.numbers(part, "status")[mine].astype(float)
-        said.update(_said(part, mine, status))
+        counted_words.update(_status_words(part, mine, status))
         errors += _errors(part, mine)
         redirects = np.isin(status, REDIRECTS)
         away, refused = away + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
@@ -109,8 +109,8 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "names": [printable(name) for name in names],
         "requests": len(rows),
         "methods": _counted(spill.counted(method, len(methods), rows), methods),
-        "statuses": dict(said.most_common(show.MOST_WORDS)),
-        "answers": said.total(),
+        "statuses": dict(counted_words.most_common(show.MOST_WORDS)),
+        "answers": counted_words.total(),
         "errors": errors,
         "asked_again": again,
         "target": which,
@@ -131,17 +131,17 @@ def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
     return float(np.median(begun[1:] - done[:-1])) / 1e9 if len(mine) > 1 else 0.0
 
 
-def _said(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
+def _status_words(exchanges: pa.Table, rows: Array, status: Array) -> Counter[str]:
     """How the answers ended: the protocol's word, else its number; each with its count, the first seen first."""
     import numpy as np
 
     text, texts = arrays.codes(exchanges, "status_text")
     text = text[rows]
     worded = [bool(word) for word in texts]
-    says = np.array([*worded, False])[text]
-    code = np.where(says | (status != status), -1.0, status)
+    is_worded = np.array([*worded, False])[text]
+    code = np.where(is_worded | (status != status), -1.0, status)
     found: dict[str, int] = {}
-    key = np.where(says, -2.0 - text, code)  # words are below -1, -1 is none, codes are never negative
+    key = np.where(is_worded, -2.0 - text, code)  # words are below -1, -1 is none, codes are never negative
     ways, first, many = np.unique(key, return_index=True, return_counts=True)
     for at in np.argsort(first).tolist():
         way = int(ways[at])
