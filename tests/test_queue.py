@@ -31,6 +31,7 @@ def told(
             "request_end": came,
             "response_start": left,
             "kind": pa.nulls(number, pa.string()).dictionary_encode(),
+            "status": pa.nulls(number, pa.int32()),
         }
     )
     rows, none = np.arange(number), np.zeros(0, np.int64)
