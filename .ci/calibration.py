@@ -11,7 +11,7 @@ Truth, by situation:
 A row that no label speaks of (the path, repairs, what a program did between two exchanges) is not counted.
 
 Half of the situations fill the table, the other half check it: both are printed. --write puts the first half's
-shares into the table, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
+shares into the core's `worth`, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
 than 200 ms in three situations keeps its grade's default. Exit code 1 if a proven rule is right for less than
 0.9 or a probable one for less than 0.5 of the checking half's time, where there are 1,000 ms of it and --strict
 is given. --json writes the checking half's share by grade.
@@ -134,12 +134,17 @@ def share(figures):
     return figures["right"] / whole if whole else None
 
 
-def table(worth):
-    """The core's table, as it stands in the file."""
+def arms(worth):
+    """The arms of the core's `worth`: rules of one worth together, those with the default's left out."""
+    alike = {}
+    for rule in vocabulary.RULES:
+        alike.setdefault(tuple(worth[rule][grade] for grade in GRADES), []).append(rule)
+    alike.pop(tuple(DEFAULT[grade] for grade in GRADES), None)
     return "".join(
-        "    [" + ", ".join(f"{worth[rule][grade]:.2f}" for grade in GRADES) + f"], // {rule}\n"
-        for rule in vocabulary.RULES
-    )
+        "        " + " | ".join(f"Rule::{rule.title().replace('_', '')}" for rule in rules)
+        + " => [" + ", ".join(f"{share:.2f}" for share in shares) + "],\n"
+        for shares, rules in alike.items()
+    )  # fmt: skip
 
 
 def main():
@@ -191,14 +196,14 @@ def main():
     if args.write:
         text = args.write.read_text()
         text, found = re.subn(
-            r"(    // proven, probable, suspected, unknown\n).*?(?=\];)",
-            lambda m: m[1] + table(worth),
+            r"(match rule \{\n).*?(?=        _ =>)",
+            lambda m: m[1] + arms(worth),
             text,
             flags=re.S,
         )
         if found != 1:
-            return f"{args.write}: no table to write to"
-        args.write.write_text(text)
+            return f"{args.write}: no match over rules to write to"
+        args.write.write_text(text)  # `cargo fmt` breaks its lines
     if short:
         print("worth less than their grade says:", ", ".join(short))
     return 1 if short and args.strict else 0

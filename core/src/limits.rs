@@ -56,7 +56,7 @@ limits! {
     /// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a
     /// kernel holds a segment or its ACK back.
     SILENCE_NS: i64 = 300_000_000, "ns", "TCP_DELACK_MAX and TCP_RTO_MIN (200 ms), and half as much again";
-    /// The same of a server inside TLS, where an answer may go on: no program computes for longer between a head and its body.
+    /// A server inside TLS may go on with its answer until then: no program computes for longer between a head and its body.
     SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
     /// So many times what exchanges took so far is more than the connection's own rhythm.
     RHYTHM: i64 = 4, "times", "chosen";

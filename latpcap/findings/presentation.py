@@ -50,7 +50,7 @@ LEAST_KIND, MOST_ANSWERS = 3, 0.8
 ON_TIME = 1.5
 """The first piece of a stream of events is late where it takes more than so many times the time between two others."""
 MOSTLY_PUSHED = 10
-"""A server that pushed so many messages for each request is not told by its requests."""
+"""A server that pushed so many messages for each request is not known by its requests."""
 LEAST_HALVES, AT_ONCE_MS, NEAR_MS = 5, 0.1, 0.1
 """Turns that may be second halves of requests: so many, each so soon after the answer before, captured so near to the
 client."""

@@ -163,7 +163,7 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     exchanges = tables["exchanges"]
     rows = server.rows
     if not LIMITS["pool_least"] <= len(rows) <= LIMITS["queue_requests"]:
-        return None  # of more requests `queue` tells
+        return None  # `queue` answers for more requests
     came, left = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
     known = left > 0
     order = np.argsort(came[known], kind="stable")

@@ -285,10 +285,10 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
-    told = kinds.of(tables, data["events"], alone=not ledger.servers)
-    if told is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        told = kinds.without_tcp(scope.records())
-    data["scene"], data["scene_says"] = told or ("requests" if ledger.servers else "nothing", "")
+    known = kinds.of(tables, data["events"], alone=not ledger.servers)
+    if known is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
+        known = kinds.without_tcp(scope.records())
+    data["scene"], data["scene_says"] = known or ("requests" if ledger.servers else "nothing", "")
     data["dns"] = lookups.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"

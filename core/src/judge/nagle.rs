@@ -149,10 +149,10 @@ impl Judged {
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
     fn held(&self, gap: &Gap, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
         let (stream, waited) = (gap.stream, gap.wait + gap.release);
-        let said = self.says_of_last(gap);
-        let (program, likely) = program_took(said, waited);
-        let sure = self.proves(stream, said);
-        let because = match said {
+        let control = self.says_of_last(gap);
+        let (program, likely) = program_took(control, waited);
+        let sure = self.proves(stream, control);
+        let because = match control {
             // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
             Control::Explains { .. } => return Err(Because::ControlExplains),
@@ -168,7 +168,7 @@ impl Judged {
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
-        let grounds = match said {
+        let grounds = match control {
             _ if sure => Grounds::proven(because),
             _ if because == Because::NotAsKernel => Grounds::probable(because, think(sender)),
             Control::Unclear | Control::Explains { .. } => Grounds::probable(because, think(sender)),
@@ -191,8 +191,9 @@ impl Judged {
             && self.sender_rtt < AT_HOST_NS.get()
             && late <= SOON_NS.get().min(waited / 2)
             && self.controls.follows_alone(gap.stream);
-        let said = self.says_of_last(gap);
-        if !busy || !c.ack_pure || c.ack_fin || matches!(said, Control::Explains { .. } | Control::Unclear) {
+        let control = self.says_of_last(gap);
+        if !busy || !c.ack_pure || c.ack_fin || matches!(control, Control::Explains { .. } | Control::Unclear)
+        {
             return None;
         }
         let grounds = Grounds::probable(Because::LateAfterAck, think(sender));
@@ -200,7 +201,7 @@ impl Judged {
             let freed = Freed::ByAck;
             return Some(Ruling::Waited { freed, grounds });
         }
-        let (program, likely) = program_took(said, waited);
+        let (program, likely) = program_took(control, waited);
         Some(Ruling::Held {
             hold,
             grounds,
@@ -211,10 +212,10 @@ impl Judged {
 
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
-        let said = self.says_of_last(gap);
+        let control = self.says_of_last(gap);
         let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
-        match said {
-            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, said) => {
+        match control {
+            Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {
                 Ruling::Held {
                     hold,
                     grounds: Grounds::proven(Because::ControlShorter),
@@ -240,8 +241,8 @@ impl Judged {
 }
 
 /// How much of so long a wait its program took at most, and about.
-fn program_took(said: Control, waited: i64) -> (i64, i64) {
-    match said {
+fn program_took(control: Control, waited: i64) -> (i64, i64) {
+    match control {
         Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
         Control::Explains { likely } => (waited, likely),
         Control::Nothing | Control::Unclear => (0, 0),

@@ -15,12 +15,12 @@ impl Judged {
     /// The same of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
     /// it they took is not known, for they end while the first write is held.
     pub(in crate::judge) fn says_of_last(&self, gap: &Gap) -> Control {
-        let (said, more) = (self.says(gap), self.controls.gathered(gap.bytes));
-        let Control::Shorter { most, likely, exact } = said else {
-            return said;
+        let (control, more) = (self.says(gap), self.controls.gathered(gap.bytes));
+        let Control::Shorter { most, likely, exact } = control else {
+            return control;
         };
         if more == 0 {
-            return said;
+            return control;
         }
         let wait = gap.wait + gap.release;
         match self.controls.says(gap.stream, wait) {
@@ -34,9 +34,9 @@ impl Judged {
     }
 
     /// Whether a wait of which the control group says this is Nagle's beyond doubt.
-    pub(in crate::judge) fn proves(&self, stream: u32, said: Control) -> bool {
+    pub(in crate::judge) fn proves(&self, stream: u32, control: Control) -> bool {
         !self.scattered
-            && match said {
+            && match control {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();
                     let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
