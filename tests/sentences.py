@@ -98,6 +98,7 @@ def of_tests() -> list[Why]:
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(sys.stderr):
+        patch.delenv("PYTEST_ADDOPTS", raising=False)  # with -n they would run in processes that keep nothing
         patch.setattr(Why, "of", classmethod(keep))
         pytest.main(["-q", "-p", "no:cacheprovider", *(str(ROOT / "tests" / f"test_{name}.py") for name in TESTS)])
     return made

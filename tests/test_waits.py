@@ -604,6 +604,7 @@ def test_results_of_a_batch_have_the_account_of_each_capture(tmp_path: Path) -> 
         assert sorted(row["counts"] for row in counts) == sorted(alone)
     one = results.slice(file="nginx-latency.pcap").actions.drop(columns="capture")
     assert one["total_ms"].tolist() == lp.read(files[0]).actions["total_ms"].tolist()
+    pytest.importorskip("duckdb")
     assert results.sql("select count(*) as n from actions")["n"].iloc[0] == len(results.actions)
 
 
