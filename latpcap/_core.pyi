@@ -26,9 +26,11 @@ def first_ns(head: bytes) -> int | None:
 
 @type_check_only
 class _Vocabulary(TypedDict):
-    """Lists of words with their meanings; causes: name, meaning, owner, family, fix, colour."""
+    """Lists of words with their meanings; causes: name, meaning, owner, family, fix, colour, traits; protocols: word,
+    traits."""
 
-    causes: list[tuple[str, str, str, str, str | None, str]]
+    causes: list[tuple[str, str, str, str, str | None, str, list[str]]]
+    protocols: list[tuple[str, list[str]]]
     owners: list[tuple[str, str]]
     families: list[tuple[str, str]]
     grades: list[tuple[str, str]]

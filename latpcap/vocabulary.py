@@ -16,12 +16,18 @@ PROVEN = 0.9
 SUSPECTED = 0.5
 """Confidence that one direction alone gives at most; up to it a verdict is only suspected."""
 
-STALL = "nagle + delayed_ack"
+HALVES = ("nagle", "delayed_ack")
+STALL = " + ".join(HALVES)
 """Nagle's wait together with the delayed ACKs inside it: one finding with two owners."""
+STALLS = (STALL, *HALVES)
+"""That finding, and each half of it alone."""
 BACKEND = "backend"
 """The owner of time that another server took, which this one had called meanwhile."""
 
 _WORDS = _core.vocabulary()
+
+SIDES = {"client": "server", "server": "client"}
+"""The sides of a connection, each with the other."""
 
 OWNERS: dict[str, str] = dict(_WORDS["owners"])
 """Who can own a piece of latency: the values of the `owner` column of the `causes` table, each with its
@@ -45,7 +51,8 @@ class Cause(NamedTuple):
 
     `owner` is a key of `OWNERS`, or "sender" / "receiver" (of the bytes that had to wait) where only the
     stream shows which side that is: the `owner` column of the `causes` table holds the answer. `family` is a key
-    of `FAMILIES`. `fix` is None where no setting of either side would help. `colour` is "#rrggbb".
+    of `FAMILIES`. `fix` is None where no setting of either side would help. `colour` is "#rrggbb". `traits` are those
+    of `CauseTrait` in the core's vocabulary.
     """
 
     name: str
@@ -54,13 +61,36 @@ class Cause(NamedTuple):
     family: str
     fix: str | None
     colour: str
+    traits: frozenset[str]
 
 
 CAUSES: dict[str, Cause] = {
-    name: Cause(name, meaning, owner, family, fix, colour)
-    for name, meaning, owner, family, fix, colour in _WORDS["causes"]
+    name: Cause(name, meaning, owner, family, fix, colour, frozenset(traits))
+    for name, meaning, owner, family, fix, colour, traits in _WORDS["causes"]
 }
 """Every cause by its name, in the order of the `causes` table."""
+
+PROTOCOLS: dict[str, frozenset[str]] = {name: frozenset(traits) for name, traits in _WORDS["protocols"]}
+"""Every value of a column `protocol`, with its traits: those of `ProtocolTrait` in the core's list of readers."""
+
+
+def cause_names(*families: str, trait: str | None = None) -> tuple[str, ...]:
+    """List the causes of these families, or of all; with `trait` only those that have it. In the order of `CAUSES`."""
+    return tuple(
+        name
+        for name, cause in CAUSES.items()
+        if (not families or cause.family in families) and (trait is None or trait in cause.traits)
+    )
+
+
+PROGRAMS = cause_names("server", "client")
+"""The causes that are a program's time."""
+
+
+def protocol_names(trait: str) -> tuple[str, ...]:
+    """List the protocols that have this trait."""
+    return tuple(name for name, traits in PROTOCOLS.items() if trait in traits)
+
 
 RIVALS: dict[str, str] = {name: cause.meaning for name, cause in CAUSES.items()} | dict(_WORDS["hypotheses"])
 """What may explain a row as well: the values of the column `rival`, each with its meaning. Causes, and hypotheses that

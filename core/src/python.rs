@@ -16,6 +16,7 @@ use crate::engine::{End, Engine};
 use crate::frame::{self, Unwrapped};
 use crate::judge::{Because, Cause, Family, Grade, Hypothesis, Owner, Rule};
 use crate::limits::{self, OF_FINDINGS};
+use crate::messages::Protocol;
 use crate::pattern;
 use crate::records;
 use crate::table;
@@ -398,9 +399,23 @@ fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let words = PyDict::new(py);
     let causes = Cause::ALL.map(|c| {
         let family = c.family().name();
-        (c.name(), c.meaning(), c.owner(), family, c.fix(), c.colour())
+        let traits: Vec<&str> = c.traits().iter().map(|t| t.name()).collect();
+        (
+            c.name(),
+            c.meaning(),
+            c.owner(),
+            family,
+            c.fix(),
+            c.colour(),
+            traits,
+        )
     });
     words.set_item("causes", causes.to_vec())?;
+    let protocols = Protocol::ALL.iter().map(|p| {
+        let traits: Vec<&str> = p.traits().iter().map(|t| t.name()).collect();
+        (p.word(), traits)
+    });
+    words.set_item("protocols", protocols.collect::<Vec<_>>())?;
     words.set_item("owners", Owner::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
     words.set_item("families", Family::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;
     words.set_item("grades", Grade::ALL.map(|w| (w.name(), w.meaning())).to_vec())?;

@@ -20,6 +20,7 @@ from latpcap import arrays
 from latpcap.beside.source import CONFIRMS, CONTRADICTS, Beside, lines_of
 from latpcap.errors import LatpcapError
 from latpcap.tables import HasTables
+from latpcap.vocabulary import cause_names
 from latpcap.words import joined, say
 
 _CALL = re.compile(
@@ -33,7 +34,7 @@ _PEER = re.compile(r"sin6?_port=htons\((\d{1,5})\).*?(?:inet_addr\(\"|inet_pton\
 _ENDS = re.compile(r"\[?([0-9a-fA-F.:]+?)\]?:(\d{1,5})->\[?([0-9a-fA-F.:]+?)\]?:(\d{1,5})")
 _OPTION = re.compile(r"(?:SOL_TCP|IPPROTO_TCP), (TCP_NODELAY|TCP_CORK|TCP_QUICKACK), \[(\d{1,5})\]")
 _WRITES = frozenset(("write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "splice"))
-_STALLS = ("nagle", "cork", "delayed_ack")
+_STALLS = cause_names("stall")
 _DAY_S, _ZONE_S = 86_400.0, 900.0
 _NEAR_S = 5.0
 """How far a trace's clock may be from the capture's, apart from the time zone."""
@@ -242,8 +243,7 @@ def _dated(
     spent = {"held": [0.0, 0.0], "program": [0.0, 0.0]}
     for word, kind in [
         *((stall, "held") for stall in _STALLS),
-        ("server_think", "program"),
-        ("client_think", "program"),
+        *((think, "program") for think in cause_names("server", "client")),
     ]:
         if word not in words:
             continue

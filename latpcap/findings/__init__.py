@@ -39,7 +39,7 @@ from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import of_stretches, stretches
-from latpcap.vocabulary import BACKEND, PROVEN, STALL
+from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -232,7 +232,7 @@ def _of_server(
         client, share = evidence.hardest_client(item, tables)
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
-        stalled = item.cause in (STALL, "nagle", "delayed_ack")
+        stalled = item.cause in STALLS
         timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
         mend, won = _mend(item, ledger, tables, typical.ms, sure.grade, rival)
         ordered = item.ordered
@@ -288,7 +288,7 @@ def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Seq
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, LIMITS["cut_confidence"])
-    if item.cause in ("server_think", "client_think") and item.owner in pools and evidence.mixed(pools[item.owner]):
+    if item.cause in PROGRAMS and item.owner in pools and evidence.mixed(pools[item.owner]):
         sure = min(sure, LIMITS["mixed_confidence"])
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return _Sure(sure, word, tuple(c.check for c in limits))
@@ -306,9 +306,9 @@ def _options(
     item: totals.Spent, items: list[totals.Spent], mine: list[dict[str, Any]], tables: Mapping[str, pa.Table]
 ) -> _Options:
     """The options of the side whose bytes had to wait, and its peer's habit."""
-    sender = item.owner if item.owner in totals.SIDES else "server"
+    sender = item.owner if item.owner in SIDES else "server"
     if item.cause in ("delayed_ack", "receive_window", "zero_window"):
-        sender = totals.SIDES[sender]
+        sender = SIDES[sender]
     corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
     return _Options(
         sender,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from latpcap import arrays, spill
 from latpcap.findings.segments import HasSegments
 from latpcap.findings.sockets import Pool
-from latpcap.findings.totals import SIDES, Server, Spent
+from latpcap.findings.totals import Server, Spent
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import BACKEND, BECAUSES, PROVEN, RIVALS, STALL
+from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
 from latpcap.words import joined, say
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def rival(
         return _pair("by_itself")
     if item.cause == STALL:
         return say("rival_pauses", sender=item.owner), _against_pause(pools[item.owner])
-    if item.cause in ("server_think", "client_think"):
+    if item.cause in PROGRAMS:
         if float(item.ordered[0]) > LIMITS["held_most_ms"]:
             return _pair("too_long")
         stall = say("rival_stall", owner=item.owner, holder=SIDES[item.owner])

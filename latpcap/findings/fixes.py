@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
 from latpcap.findings.presentation import SAME
-from latpcap.findings.totals import SIDES
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import PROVEN, STALL
+from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +44,7 @@ SERVERS, CLIENTS = ("http", "mqtt"), ("http", "memcached", "mqtt", "redis")
 IN_ITS_WORDS = (STALL, "nagle")
 """The causes whose fix is said in the words of the server's software."""
 
-COSTS = (STALL, "nagle", "delayed_ack", "cork", "receive_window", "cwnd", "queueing")
+COSTS = (*STALLS, "cork", "receive_window", "cwnd", "queueing")
 """Causes whose fix costs something."""
 
 
@@ -58,11 +57,8 @@ class Fix:
     cost: str | None
 
 
-THINK = ("server_think", "client_think")
-"""A program's time: its fix says who is not to blame, where that is proven."""
-RULED_OUT = ("nagle", "cork", "delayed_ack", "network", "queueing")
+RULED_OUT = cause_names("stall", "path")
 """Rivals of a program's time that a test rules out."""
-LOSSES = ("tlp", "rto")
 
 
 def fix(
@@ -83,14 +79,14 @@ def fix(
     """
     if cause in IN_ITS_WORDS:
         knob = words.say("nodelay", owner=owner, known=_known(owner, software, protocol))
-    elif cause in LOSSES and owner in ("client", "server"):
+    elif cause in cause_names(trait="by_probe_or_timer") and owner in ("client", "server"):
         knob = words.say("host_drops", owner=owner)  # bytes sent again though their first copy had come
     else:
         known = words.fix_of(cause)
         if known is None:
             return Fix(None, None, None)
         knob = known
-        if cause in THINK and not proven:
+        if cause in PROGRAMS and not proven:  # the fix says who is not to blame, where that is proven
             first = knob.partition(words.say("between").strip())[0].rstrip(".。")
             knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
         if cause == "cwnd" and lost:
@@ -147,7 +143,6 @@ class Gain:
 
 AS_IT_IS = "path and programs"
 """The limit where no server's capacity is."""
-STALLS = (STALL, "nagle", "delayed_ack")
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
 """A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
 
@@ -168,7 +163,7 @@ def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table)
     """
 
     server = item.server
-    if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in ("server_think", "client_think"):
+    if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in PROGRAMS:
         return None
     left, worst, warm, hidden_ms = (_of_stall if item.cause in STALLS else _of_other)(item, items, exchanges, causes)
     high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
@@ -258,7 +253,7 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
     stalls = spill.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
-    programs = [i.causes for i in items if i.cause in ("server_think", "client_think")]
+    programs = [i.causes for i in items if i.cause in PROGRAMS]
     doubt = spill.joined([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
     why, words = arrays.codes(causes, "because")

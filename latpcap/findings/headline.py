@@ -13,10 +13,10 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.slow import beyond, family
-from latpcap.findings.totals import SIDES, endpoint
-from latpcap.vocabulary import STALL
+from latpcap.findings.totals import endpoint
+from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
-PROGRAMS = ("server_think", "client_think", "network")
+UNPROVEN = ("network", *PROGRAMS)
 """What may be a person's or nobody's time, where no reader knows the protocol."""
 SILENT = ("unanswered", "without_data", "without_answer")
 """How far connections without a request and its answer got."""
@@ -92,7 +92,7 @@ def _slow(d: Overall) -> str:
         return _backend(d, first)
     if first.cause == STALL:
         return _stall(d, first)
-    if not harm.waited_for(d) and first.cause in PROGRAMS:
+    if not harm.waited_for(d) and first.cause in UNPROVEN:
         return _unread(d)
     who = words.say("late_close" if d["closes_late"] else "cause_both_repairs") if _named(d) else phrase(first)
     values = {
@@ -155,8 +155,9 @@ def _log_in(d: Overall) -> str:
 def _by_both(d: Overall) -> bool:
     """Do probes and the timer each take a part of the losses' time that is worth a word?"""
     loss = d["families"][0]
-    timed = [loss["causes"].get(cause, 0.0) for cause in ("tlp", "rto")]
-    return d["findings"][0].cause in ("tlp", "rto") and min(timed) >= show.HOLDS_UP * loss["ms"]
+    by_timer = cause_names(trait="by_probe_or_timer")
+    timed = [loss["causes"].get(cause, 0.0) for cause in by_timer]
+    return d["findings"][0].cause in by_timer and min(timed) >= show.HOLDS_UP * loss["ms"]
 
 
 def _few(d: Overall) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays
 from latpcap.account.lookups import FAILED, NEIGHBOUR, Question, Resolution, questions, resolutions
-from latpcap.findings import presentation as show
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import endpoint
 from latpcap.format import printable
@@ -222,5 +221,5 @@ def line(dns: Lookups) -> str:
         "dns_quick" if lookups - unanswered > 1 else "dns_one_quick",
         n=lookups - unanswered, median_ms=dns["median_ms"] or 0.0, most_ms=dns["max_ms"],
     )  # fmt: skip
-    nothing = not rest and dns["max_ms"] < show.SLOW_OTHER_MS
+    nothing = not rest and dns["max_ms"] < LIMITS["slow_ms"]
     return say("dns_is_not_it", took=took) if nothing else joined([took, rest])

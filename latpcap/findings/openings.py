@@ -25,7 +25,7 @@ from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.segments import segments
 from latpcap.findings.totals import SETUP, endpoint
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import PROVEN
+from latpcap.vocabulary import PROTOCOLS, PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -350,8 +350,6 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
     )  # fmt: skip
 
 
-ASKS_FIRST = ("http", "tls")
-"""In these the client speaks first; elsewhere it may have waited for the server's greeting."""
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 """Of which rows beside the requests each of them is."""
 SURE_OF = {"syn_rto": "setup_confidence", "client_think": "setup_confidence", "cork": "corked_request_confidence"}
@@ -372,7 +370,7 @@ def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset())
         for row, (server, port, client, spoken, answers, lost) in zip(mine.tolist(), ends, strict=True):
             if cause == "syn_rto" and int(stream[row]) in known:
                 continue
-            if not answers or (cause == "client_think" and spoken not in ASKS_FIRST):
+            if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(spoken, ())):
                 continue
             if cause == "client_think" and lost:  # it may have asked before, and the request was lost
                 continue

@@ -16,13 +16,6 @@ HOLDS_UP = 0.1
 """A cause beside the path's round trip is named in the first sentence from this share of the time on."""
 MOST_TIME = 0.5
 """From this share on a cause takes "most time", below it "the largest part"."""
-SLOW_MS = {
-    "http": 20.0, "http2": 20.0, "http3": 20.0, "grpc": 20.0, "websocket": 20.0, "tls": 20.0,
-    "redis": 5.0, "memcached": 5.0, "postgres": 10.0, "postgresql": 10.0, "mysql": 10.0, "dns": 20.0,
-}  # fmt: skip
-SLOW_OTHER_MS = 20.0
-"""A request is slow from so many ms beyond the path's round trip on, by protocol: `slow_ms` sets another threshold. A
-page asks some dozens of times one after the other, a program its cache some hundreds of times."""
 TYPICAL, OUTLIERS = 0.5, 0.01
 """From the first share of slow requests on all are called slow; up to the second, or one request, they are outliers."""
 UNREAD_COUNTS = 0.5

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings import fixes, quality, sockets
-from latpcap.findings import presentation as show
+from latpcap.findings import fixes, quality, slow, sockets
 from latpcap.findings.schema import Finding, Grade
-from latpcap.findings.totals import SIDES, endpoint
-from latpcap.vocabulary import PROVEN, STALL, SUSPECTED
+from latpcap.findings.totals import endpoint
+from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
 
 HELD = "held"
 """The `kind` of gaps in which a client's kernel held what it sent unasked."""
-HOLDS = ("nagle", "delayed_ack")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "pushes": ("push", "stream", "protocol", "method", *(f"{name}_ms" for name in HOLDS)),
+    "pushes": ("push", "stream", "protocol", "method", *(f"{name}_ms" for name in HALVES)),
     "gaps": ("gap", "stream", "kind"),
     "causes": ("push", "gap", "cause", "duration_ms", "confidence", "evidence"),
 }
@@ -89,7 +87,7 @@ class Pushed:
         count = np.bincount(arrays.numbers(rows, "stream"), minlength=len(self._count))
         count[: len(self._count)] += self._count
         self._count = count.astype(np.uint32)
-        held: Array = sum((arrays.numbers(rows, f"{name}_ms") for name in HOLDS), np.zeros(rows.num_rows)) > 0
+        held: Array = sum((arrays.numbers(rows, f"{name}_ms") for name in HALVES), np.zeros(rows.num_rows)) > 0
         return held
 
     def of_streams(self, streams: Array) -> Array:
@@ -114,7 +112,7 @@ class Pushed:
         longest, which = order[first], np.zeros(len(number), np.int64)
         which[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
         confidence, (cause, words) = arrays.numbers(causes, "confidence"), arrays.codes(causes, "cause")
-        behind = cause == (words.index(HOLDS[1]) if HOLDS[1] in words else -2)
+        behind = cause == (words.index(HALVES[1]) if HALVES[1] in words else -2)
         sums = [np.bincount(which, ms * part) for part in (1.0, confidence >= PROVEN, behind)]
         rows = self._rows(number[longest])
         if rows is None:
@@ -167,7 +165,7 @@ def _causes(rows: pa.Table) -> Array | None:
     if all(rows[link].null_count == rows.num_rows for link in ("push", "gap")):
         return None
     code, words = arrays.codes(rows, "cause")
-    stalls = np.isin(code, [words.index(name) for name in HOLDS if name in words])
+    stalls = np.isin(code, [words.index(name) for name in HALVES if name in words])
     found: Array = stalls & (_is_there(rows, "push") | _is_there(rows, "gap"))
     return found
 
@@ -208,7 +206,7 @@ def found(
     import numpy as np
 
     ends = arrays.looked_up(streams, "stream", held.stream, ("server", "server_port", "protocol"))
-    limit = [show.SLOW_MS.get(spoken, show.SLOW_OTHER_MS) if slow_ms is None else slow_ms for *_, spoken in ends]
+    limit = [slow.limit(spoken, slow_ms) for *_, spoken in ends]
     groups: dict[tuple[str, int, bool, str | None], list[int]] = {}
     for row in np.flatnonzero((held.ms >= np.array(limit)) & (held.confidence > SUSPECTED)).tolist():
         server, port, spoken = ends[row]

@@ -17,7 +17,7 @@ from latpcap import arrays, spill, words
 from latpcap.findings.segments import DATA, Silence, segments
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
-from latpcap.vocabulary import SUSPECTED
+from latpcap.vocabulary import SIDES, SUSPECTED, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +27,7 @@ SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
 CODES = ("clock_back", "dropped")
 """Issues that have a check of their own."""
 MS_NS = 1_000_000
+LOSS = cause_names(trait="of_data")
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
 
     hit = []
     for _, rows in arrays.sliced(exchanges):
-        for cause in ("fast_retransmit", "tlp", "rto", "capture_gap"):
+        for cause in (*LOSS, "capture_gap"):
             hit.append(arrays.distinct(arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]))
     waited = np.concatenate(hit) if hit else np.zeros(0, np.int64)
     missing = sent = 0
@@ -281,12 +282,6 @@ def _reading(issues: pa.Table) -> list[Check]:
         says = words.say("of_server", server=row["layer"], text=row["reason"])
         found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))
     return found
-
-
-SIDES = {"client": "server", "server": "client"}
-
-
-LOSS = ("fast_retransmit", "tlp", "rto")
 
 
 def lost(streams: pa.Table, exchanges: pa.Table) -> int:

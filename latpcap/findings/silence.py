@@ -22,6 +22,7 @@ from latpcap.findings.totals import SETUP, endpoint, server_keys
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS
+from latpcap.vocabulary import protocol_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,10 +34,6 @@ REPEATS = 2
 MOST_MS = 3_600_000.0
 """A capture that goes on for longer than this behind a connection may be several, joined."""
 MS = 1e6
-ASKED_FIRST = ("http", "tls")
-"""In these the server says nothing before it is asked."""
-ALL_ANSWERED = ("http", "http2", "grpc")
-"""In these no request goes without an answer, not even the last one."""
 SAYS_MORE = 64
 """A record of TLS with so many bytes says more than that its sender closes (RFC 8446 6.1), or HTTP/2's good-bye."""
 TALK, ANSWERS = "websocket", 3
@@ -183,7 +180,7 @@ def _unanswered(
         never = (waited >= LIMITS["stuck_ms"]) & ~nameless
         met = shut[mine] & _is(rows, "cut_by", "fin", "rst") & ~never
         sealed = nameless & _is(rows, "protocol", "tls") & (arrays.numbers(rows, "request_bytes") >= SAYS_MORE)
-        instead = met & (_is(rows, "protocol", *ALL_ANSWERED) | sealed)
+        instead = met & (_is(rows, "protocol", *protocol_names("all_answered")) | sealed)
         # what else met an RST: a connection that had idled may be the reason
         idled = met & ~instead & _is(rows, "cut_by", "rst")
         which &= never | instead | idled
@@ -251,7 +248,7 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Arr
 
     spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
-        asked = _is(rows, "protocol", *ASKED_FIRST)
+        asked = _is(rows, "protocol", *protocol_names("client_first"))
         spoken[place[span][asked]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
         heard[place[span][asked & ~np.isnan(first)]] = True

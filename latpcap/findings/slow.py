@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from latpcap import arrays, spill
 from latpcap.findings import presentation as show
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import CAUSES, FAMILIES
+from latpcap.vocabulary import CAUSES, FAMILIES, PROTOCOLS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,8 +45,17 @@ def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
-    of = [slow_ms if slow_ms is not None else show.SLOW_MS.get(word, show.SLOW_OTHER_MS) for word in words]
-    return np.array([*of, slow_ms if slow_ms is not None else show.SLOW_OTHER_MS])[code]
+    return np.array([limit(word, slow_ms) for word in (*words, None)])[code]
+
+
+def limit(protocol: str | None, slow_ms: float | None) -> float:
+    """From how many ms on is a request of this protocol slow? `slow_ms`, or the protocol's default."""
+    if slow_ms is not None:
+        return slow_ms
+    traits = PROTOCOLS.get(protocol or "", frozenset())
+    if "cache" in traits:
+        return LIMITS["slow_cache_ms"]
+    return LIMITS["slow_database_ms"] if "database" in traits else LIMITS["slow_ms"]
 
 
 def unread(exchanges: pa.Table) -> Array:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.findings.schema import Finding, Grade, State
 from latpcap.findings.segments import segments
-from latpcap.findings.totals import SIDES, endpoint
+from latpcap.findings.totals import endpoint
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import STALL
+from latpcap.vocabulary import SIDES, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,9 +12,9 @@ from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
 from latpcap.findings.sockets import SHORTER, Pool
-from latpcap.findings.totals import SIDES, endpoint
+from latpcap.findings.totals import endpoint
 from latpcap.format import asked, escaped, ms, printable
-from latpcap.vocabulary import STALL
+from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say
 
 Lines = list[tuple[int, str]]
@@ -383,9 +383,6 @@ def _remarks(d: Overall) -> list[str]:
     return parts
 
 
-_REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto")
-
-
 def _not(d: Overall, skip: tuple[str, ...]) -> Lines:
     """What was looked at and is not the reason, with its share."""
     total = d["total_ms"] or 1.0
@@ -393,11 +390,11 @@ def _not(d: Overall, skip: tuple[str, ...]) -> Lines:
     for c in d["causes"]:
         spent[c["cause"]] = spent.get(c["cause"], 0.0) + c["total_ms"]
     parts = []
-    for name in ("network", "server_think", "client_think"):
+    for name in ("network", *PROGRAMS):
         share = spent.get(name, 0.0) / total
         if name not in skip and share < show.NOT_SHARE:
             parts.append(say(f"not_{name}", part_share=share))
-    repair = sum(spent.get(name, 0.0) for name in _REPAIRS)
+    repair = sum(spent.get(name, 0.0) for name in cause_names(trait="repair"))
     if not d["lost"] and not repair:
         parts.append(say("not_losses"))
     lines: Lines = [(1, line("not", say("and_more").join(parts)))] if parts else []

@@ -14,7 +14,7 @@ from latpcap import arrays, spill
 from latpcap.findings import presentation as show
 from latpcap.findings import slow as slowness
 from latpcap.limits import LIMITS
-from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, STALL
+from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-SIDES = {"client": "server", "server": "client"}
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
@@ -31,10 +30,7 @@ SETUP = "tcp"
 """The protocol of rows that are a connection's set-up and no request."""
 NOTHING_TO_SAY = "waits_for_event"
 """Why a program's time between the pieces of a stream is nobody's waiting: no finding counts it."""
-TCP_WAITS = (
-    "nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto",
-    "reordering",
-)  # fmt: skip
+TCP_WAITS = cause_names("stall", "windows", "loss")
 """Causes in which TCP, and no program, kept an exchange waiting."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 

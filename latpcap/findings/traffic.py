@@ -13,6 +13,7 @@ from latpcap import arrays, spill, words
 from latpcap.findings import presentation as show
 from latpcap.findings.slow import UNREAD
 from latpcap.format import printable
+from latpcap.vocabulary import PROTOCOLS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,13 +54,10 @@ STATUSES = {
 }  # fmt: skip
 """What numbers of a status are called (RFC 4511, MS-ERREF): only for words, the numbers stand in tables and JSON."""
 BY_PORT, UNKNOWN = " by its port", "unknown protocol"
-INTERACTIVE = ("SSH", "telnet", "rlogin", "RDP", "VNC")
-"""Where people type: the pauses are theirs."""
-PEOPLE = ("SSH", "VNC", "RDP")
-"""Those whose log-in is read."""
 UNNAMED = ("handshake", "message", "content")
 """Requests that have no word of their own on the wire."""
-TUNNELS = ("OpenVPN", "SOCKS")
+UNREAD_TRAITS = {"rlogin": "person", "socks": "tunnel"}
+"""What the core's list of readers would say of protocols that have no reader: those of `TCP_PORTS`."""
 
 
 class Traffic(TypedDict):
@@ -245,14 +243,19 @@ def turns(t: Traffic) -> bool:
 
 def people(t: Traffic) -> bool:
     """Does a person type here?"""
-    return t["protocol"].startswith(INTERACTIVE)
+    return _has(t, "person")
 
 
 def log_in(t: Traffic) -> bool:
     """Is it the log-in of people, and all that can be read of what they do?"""
-    return t["protocol"].upper() in PEOPLE and list(t["methods"]) == ["handshake"]
+    return _has(t, "person") and list(t["methods"]) == ["handshake"]
 
 
 def tunnel(t: Traffic) -> bool:
     """Do packets of others pass here, which answer nobody?"""
-    return t["protocol"].startswith(TUNNELS)
+    return _has(t, "tunnel")
+
+
+def _has(t: Traffic, trait: str) -> bool:
+    name = t["protocol"].removesuffix(BY_PORT).lower()
+    return trait in PROTOCOLS.get(name, ()) or UNREAD_TRAITS.get(name) == trait

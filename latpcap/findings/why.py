@@ -478,7 +478,7 @@ def _shook(streams: pa.Table) -> list[float] | None:
 
     trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)
     trips = trips[~np.isnan(trips)]
-    if not len(trips) or trips.max() < show.SLOW_OTHER_MS:
+    if not len(trips) or trips.max() < LIMITS["slow_ms"]:
         return None
     return [float(trips.min()), float(trips.max())]
 

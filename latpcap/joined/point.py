@@ -13,6 +13,7 @@ from latpcap.options import TableName
 from latpcap.reading import sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
+from latpcap.vocabulary import cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,9 +29,9 @@ NEEDED: dict[TableName, tuple[str, ...]] = {
     "causes": ("exchange", "start", "end", "cause", "owner", "from_frame", "to_frame", "evidence", "grade"),
 }  # fmt: skip
 """Columns of the tables that are read."""
-WAITS = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
+WAITS = cause_names(trait="ends_with_ack")
 """Causes by which a sender waited for a packet of the other side's."""
-REPAIRS = ("fast_retransmit", "tlp", "rto", "syn_rto", "reordering")
+REPAIRS = cause_names("loss")
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
 

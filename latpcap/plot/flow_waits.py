@@ -14,9 +14,9 @@ from typing import Any
 from latpcap.format import asked
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.text import tenths
-from latpcap.vocabulary import CAUSES, PROVEN
+from latpcap.vocabulary import CAUSES, PROVEN, cause_names
 
-FREEING = ("nagle", "delayed_ack", "cwnd", "receive_window", "zero_window")
+FREEING = cause_names(trait="ends_with_ack")
 """The causes whose end lets a segment go that was ready; after others the next segment is only the next."""
 
 HELD, FREED = "held ACK", "freed"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from latpcap import arrays, spill
 from latpcap.findings.slow import streams
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
-from latpcap.vocabulary import CAUSES
+from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
     from latpcap.views.recording import Recording
 
-ALWAYS = ("network", "fast_retransmit", "tlp", "rto", "capture_gap")
+ALWAYS = ("network", *cause_names(trait="of_data"), "capture_gap")
 """Causes whose time of complete exchanges is kept, too. Of the others only that of incomplete ones: the time
 of complete ones is summed from `causes`."""
 

@@ -3,9 +3,22 @@
 
 use crate::base::{Side, words};
 
-/// The list of causes: each with its family, owner, colour, meaning and fix ("" where no setting of either side would help).
+words! {
+    /// What sets a cause apart from others of its family.
+    CauseTrait:
+    "ends_with_ack" EndsWithAck "it ends with a packet of the other side, which lets a segment go that was ready"
+    "repair" Repair "a lost segment was sent again"
+    "of_data" OfData "and it carried data"
+    "by_probe_or_timer" ByProbeOrTimer "only the sender's timer saw the loss, no ACK"
+}
+
+/// The list of causes: each with its family, owner, colour, traits, meaning and fix ("" where no setting of either side
+/// would help).
 macro_rules! causes {
-    ($($word:literal $variant:ident $family:ident $owner:literal $colour:literal $meaning:literal $fix:literal)+) => {
+    ($(
+        $word:literal $variant:ident $family:ident $owner:literal $colour:literal [$($trait:ident)*]
+        $meaning:literal $fix:literal
+    )+) => {
         words! {
             /// What a piece of time was spent on, in the order of the table and its columns.
             Cause: $($word $variant $meaning)+
@@ -33,6 +46,12 @@ macro_rules! causes {
                 }
             }
 
+            pub fn traits(self) -> &'static [CauseTrait] {
+                match self {
+                    $(Cause::$variant => &[$(CauseTrait::$trait),*],)+
+                }
+            }
+
             pub fn fix(self) -> Option<&'static str> {
                 let fix = match self {
                     $(Cause::$variant => $fix,)+
@@ -48,58 +67,58 @@ macro_rules! causes {
 // protanopia and deuteranopia (Machado 2009): tests/test_colours.py. Each has a contrast of at least 3:1 on white (WCAG
 // 2.1, graphics), so that it prints. Pictures write the name beside the colour and hatch by family.
 causes! {
-    "network" Network Path "network" "#5D9B82"
+    "network" Network Path "network" "#5D9B82" []
         "the path's round trip, as far as its minimum goes"
         ""
-    "queueing" Queueing Path "network" "#0C5A12"
+    "queueing" Queueing Path "network" "#0C5A12" []
         "round trip above the path's minimum, when the packets say that it is the path"
         "Shorten the queue at the bottleneck: fq_codel or CAKE there, or pacing (fq, BBR) at the sender."
-    "bandwidth" Bandwidth Line "network" "#6E6D5A"
+    "bandwidth" Bandwidth Line "network" "#6E6D5A" []
         "bytes leaving as fast as the line or the pacing lets them"
         "Send fewer bytes (compress, cache) or use a faster line."
-    "server_think" ServerThink Server "server" "#BE6DFC"
+    "server_think" ServerThink Server "server" "#BE6DFC" []
         "the server program had not produced the next byte, and nothing held it back"
         "Profile the server for this request; this time is its program's, not TCP's."
-    "client_think" ClientThink Client "client" "#B67EA4"
+    "client_think" ClientThink Client "client" "#B67EA4" []
         "the client program had not produced the next byte, and nothing held it back"
         "Profile the client; the server and TCP were waiting for it."
-    "nagle" Nagle Stall "sender" "#D55E00"
+    "nagle" Nagle Stall "sender" "#D55E00" [EndsWithAck]
         "a small segment held while an earlier small one is unacknowledged"
         "Set TCP_NODELAY on the sending socket, or hand head and body to the kernel in one write (writev)."
-    "delayed_ack" DelayedAck Stall "receiver" "#0072B2"
+    "delayed_ack" DelayedAck Stall "receiver" "#0072B2" [EndsWithAck]
         "the receiver delays an ACK that the sender needs"
         "Free the sender from waiting for it (TCP_NODELAY there), or set TCP_QUICKACK after each read."
-    "cork" Cork Stall "sender" "#754C00"
+    "cork" Cork Stall "sender" "#754C00" []
         "a tail held by TCP_CORK or MSG_MORE until its timer, or an ACK"
         "Clear TCP_CORK after the last write, and do not set MSG_MORE on it."
-    "cwnd" Cwnd Windows "sender" "#3516DC"
+    "cwnd" Cwnd Windows "sender" "#3516DC" [EndsWithAck]
         "the sender's congestion window lets nothing more out until an ACK comes"
         "Keep connections open and warm (tcp_slow_start_after_idle=0), or raise the route's initcwnd."
-    "receive_window" ReceiveWindow Windows "receiver" "#39227C"
+    "receive_window" ReceiveWindow Windows "receiver" "#39227C" [EndsWithAck]
         "the receiver's window has no room for the next segment"
         "Raise the receiver's buffer (tcp_rmem, no small SO_RCVBUF) and let its program read sooner."
-    "zero_window" ZeroWindow Windows "receiver" "#0B0C3A"
+    "zero_window" ZeroWindow Windows "receiver" "#0B0C3A" [EndsWithAck]
         "the receiver announced a window of 0: its program does not read"
         "Let the receiving program read sooner; a bigger buffer only moves the moment."
-    "fast_retransmit" FastRetransmit Loss "network" "#F5634C"
+    "fast_retransmit" FastRetransmit Loss "network" "#F5634C" [Repair OfData]
         "a lost segment, repaired after duplicate or selective ACKs"
         "Find where the path drops packets (queue, policer, cable); the repair itself works."
-    "tlp" Tlp Loss "network" "#B347A3"
+    "tlp" Tlp Loss "network" "#B347A3" [Repair OfData ByProbeOrTimer]
         "a lost tail, repaired by a tail loss probe"
         "Find where the path drops packets; a lost tail costs two round trips, one lone segment 200 ms more."
-    "rto" Rto Loss "network" "#8C2470"
+    "rto" Rto Loss "network" "#8C2470" [Repair OfData ByProbeOrTimer]
         "a lost segment, repaired only by the retransmission timer"
         "Find where the path drops packets; with SACK and tail loss probes on, fewer losses need the timer."
-    "syn_rto" SynRto Loss "network" "#480328"
+    "syn_rto" SynRto Loss "network" "#480328" [Repair]
         "a lost SYN or SYN, ACK, repaired by its timer of 1 s or more"
         "Look for a full accept queue (backlog, somaxconn) or a firewall dropping SYNs; reuse connections."
-    "reordering" Reordering Loss "network" "#885828"
+    "reordering" Reordering Loss "network" "#885828" []
         "segments overtaken on the path, waited for until they came"
         "Find where one flow is split over several links (per-packet balancing); hash by flow there."
-    "capture_gap" CaptureGap Unknown "capture" "#4D4E4C"
+    "capture_gap" CaptureGap Unknown "capture" "#4D4E4C" []
         "the capture lacks packets that were on the wire here"
         "Capture again with a bigger buffer (tcpdump -B), a shorter snap length (-s) or a narrower filter."
-    "unknown" Unknown Unknown "capture" "#6E7378"
+    "unknown" Unknown Unknown "capture" "#6E7378" []
         "the capture cannot say"
         ""
 }
@@ -329,6 +348,7 @@ mod tests {
         }
         check(&Cause::ALL, &Cause::WORDS);
         check(&Owner::ALL, &Owner::WORDS);
+        check(&CauseTrait::ALL, &CauseTrait::WORDS);
         check(&Family::ALL, &Family::WORDS);
         check(&Grade::ALL, &Grade::WORDS);
         check(&Rule::ALL, &Rule::WORDS);

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 90] = [
+pub const OF_FINDINGS: [(&str, f64); 93] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -22,6 +22,11 @@ pub const OF_FINDINGS: [(&str, f64); 90] = [
     // streams without a sign of loss nearly all have to be there. Chosen.
     ("unseen_most_share", 0.25),
     ("unseen_few_share", 0.02),
+    // A request is slow from here on beyond the path's round trip, unless the user sets another threshold; sooner where
+    // a program sends tens, or hundreds, of requests for one page. Chosen.
+    ("slow_ms", 20.0),
+    ("slow_database_ms", 10.0),
+    ("slow_cache_ms", 5.0),
     // A clock that goes back in more than this share of the frames makes short times doubtful. Chosen.
     ("clock_back_share", 0.001),
     ("clock_back_confidence", 0.88),

@@ -8,6 +8,7 @@ use super::{
     memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, rabbit_streams, redis, rpc,
     sip, smb, synchrophasor, tls, turns, websocket,
 };
+use crate::base::words;
 
 /// How a protocol is known. Ports play no part.
 pub(super) struct Recognition {
@@ -25,15 +26,17 @@ pub(super) struct Recognition {
     pub(super) reader: fn(&mut Memory) -> AnyReader,
 }
 
-/// What sets a protocol's messages apart, named in the list of readers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trait {
-    /// Its reader gives turns: the protocol shows only the sender.
-    Turns,
-    /// The answers on a connection come in the order of the requests, whatever the server does at once.
-    InOrder,
-    /// A person's, or a tunnel: its turns are no requests.
-    Interactive,
+words! {
+    /// What sets a protocol's messages apart, named in the list of readers.
+    ProtocolTrait:
+    "turns" Turns "its reader gives turns: the protocol shows only the sender"
+    "in_order" InOrder "the answers on a connection come in the order of the requests, whatever the server does at once"
+    "person" Person "a person types: the pauses are theirs, and turns are no requests"
+    "tunnel" Tunnel "packets of others pass, which answer nobody: turns are no requests"
+    "client_first" ClientFirst "the server sends nothing before a request"
+    "all_answered" AllAnswered "no request goes without an answer, not even the last one"
+    "cache" Cache "a program sends hundreds of requests for one page: slow from `slow_cache_ms` on"
+    "database" Database "a program sends tens of requests for one page: slow from `slow_database_ms` on"
 }
 
 /// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below. Behind the recognition stand traits, behind a `+`
@@ -42,7 +45,7 @@ enum Trait {
 macro_rules! readers {
     (
         $($protocol:ident($reader:ty), $word:literal, $recognition:expr $(, $trait:ident)*;)*
-        $(+ $inner:ident, $inner_word:literal;)*
+        $(+ $inner:ident, $inner_word:literal $(, $inner_trait:ident)*;)*
     ) => {
         /// What a stream speaks.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +66,18 @@ macro_rules! readers {
                 }
             }
 
-            fn has(self, wanted: Trait) -> bool {
-                let traits: &[Trait] = match self {
-                    Protocol::Turns => &[Trait::Turns],
-                    $(Protocol::$protocol => &[$(Trait::$trait),*],)*
-                    $(Protocol::$inner => &[],)*
-                };
-                traits.contains(&wanted)
+            pub const ALL: &[Protocol] = &[$(Protocol::$protocol,)* $(Protocol::$inner,)* Protocol::Turns];
+
+            pub fn traits(self) -> &'static [ProtocolTrait] {
+                match self {
+                    Protocol::Turns => &[ProtocolTrait::Turns],
+                    $(Protocol::$protocol => &[$(ProtocolTrait::$trait),*],)*
+                    $(Protocol::$inner => &[$(ProtocolTrait::$inner_trait),*],)*
+                }
+            }
+
+            fn has(self, wanted: ProtocolTrait) -> bool {
+                self.traits().contains(&wanted)
             }
         }
 
@@ -122,17 +130,17 @@ macro_rules! readers {
 }
 
 readers! {
-    Http(http1::Http1), "http", http1::RECOGNITION, InOrder;
-    Tls(tls::Tls), "tls", tls::RECOGNITION, Turns;
-    Http2(http2::Http2), "http2", http2::RECOGNITION;
+    Http(http1::Http1), "http", http1::RECOGNITION, InOrder, ClientFirst, AllAnswered;
+    Tls(tls::Tls), "tls", tls::RECOGNITION, Turns, ClientFirst;
+    Http2(http2::Http2), "http2", http2::RECOGNITION, AllAnswered;
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
     Smb(smb::Reader), "smb", smb::RECOGNITION;
-    Ssh(interactive::Interactive), "ssh", interactive::SSH, Interactive;
-    Vnc(interactive::Interactive), "vnc", interactive::VNC, Interactive;
-    Rdp(interactive::Interactive), "rdp", interactive::RDP, Interactive;
-    Telnet(interactive::Interactive), "telnet", interactive::TELNET, Interactive;
-    OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN, Interactive;
+    Ssh(interactive::Interactive), "ssh", interactive::SSH, Person;
+    Vnc(interactive::Interactive), "vnc", interactive::VNC, Person;
+    Rdp(interactive::Interactive), "rdp", interactive::RDP, Person;
+    Telnet(interactive::Interactive), "telnet", interactive::TELNET, Person;
+    OpenVpn(interactive::Interactive), "openvpn", interactive::OPENVPN, Tunnel;
     S7(iso::Reader), "s7comm", iso::S7;
     Mms(iso::Reader), "mms", iso::MMS;
     Synchrophasor(synchrophasor::Reader), "c37.118", synchrophasor::RECOGNITION;
@@ -144,11 +152,11 @@ readers! {
     Pop3(commands::Commands), "pop3", commands::POP3, InOrder;
     Imap(commands::Commands), "imap", commands::IMAP;
     MongoDb(mongodb::MongoDb), "mongodb", mongodb::RECOGNITION;
-    MySql(mysql::MySql), "mysql", mysql::RECOGNITION, InOrder;
-    Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION, InOrder;
-    Redis(redis::Redis), "redis", redis::RECOGNITION, InOrder;
-    Memcached(memcached::Memcached), "memcached", memcached::RECOGNITION, InOrder;
-    MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY, InOrder;
+    MySql(mysql::MySql), "mysql", mysql::RECOGNITION, InOrder, Database;
+    Postgres(postgres::Postgres), "postgresql", postgres::RECOGNITION, InOrder, Database;
+    Redis(redis::Redis), "redis", redis::RECOGNITION, InOrder, Cache;
+    Memcached(memcached::Memcached), "memcached", memcached::RECOGNITION, InOrder, Cache;
+    MemcachedBinary(memcached::Binary), "memcached", memcached::BINARY, InOrder, Cache;
     Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Nats(nats::Reader), "nats", nats::RECOGNITION;
@@ -163,13 +171,13 @@ readers! {
     OpenFlow(openflow::Reader), "openflow", openflow::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
     FtpData(turns::DataConnection), "ftp-data", turns::RECOGNITION, Turns;
-    + Grpc, "grpc";
+    + Grpc, "grpc", AllAnswered;
 }
 
 impl Protocol {
     /// What its messages are where their reader sets nothing else.
     pub fn kind(self) -> Kind {
-        if self.has(Trait::Turns) {
+        if self.has(ProtocolTrait::Turns) {
             Kind::Turn
         } else {
             Kind::Request
@@ -177,11 +185,11 @@ impl Protocol {
     }
 
     pub fn answers_in_order(self) -> bool {
-        self.has(Trait::InOrder)
+        self.has(ProtocolTrait::InOrder)
     }
 
     pub fn is_interactive(self) -> bool {
-        self.has(Trait::Interactive)
+        self.has(ProtocolTrait::Person) || self.has(ProtocolTrait::Tunnel)
     }
 }
 
