@@ -336,3 +336,19 @@ def test_distinct_values_rise(values: list[int]) -> None:
     import numpy as np
 
     assert arrays.distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@pytest.mark.parametrize(
+    ("offer", "accepts", "reports"),
+    [("SEC", "SA", "AE"), ("SEC", "SAEC", "AE"), ("S", "SA", "AE"), ("SEC", "SAE", "A"), ("SEC", "SAE", "ARE")],
+)
+def test_no_mark_is_reported_where_ecn_was_not_accepted_or_nothing_was_marked(
+    offer: str, accepts: str, reports: str
+) -> None:
+    talk = Talk()
+    talk.client(0.0, flags=offer)
+    talk.server(0.01, flags=accepts)
+    talk.client(1.0, b"x" * 1000)
+    talk.server(1.01, flags=reports, window=0 if "R" in reports else None)
+    found = {row["cause"] for row in rows_of(scripted(talk))}
+    assert not found & {"zero_window", "ecn"}

@@ -166,6 +166,7 @@ def rows(
     found += errors.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         found += transfers.found(tables)
+    found += connections.noted(tables)
     found += sockets.suspects(tables)
     found += sockets.of_options(tables["evidence"])
     found += sockets.held_for_nobody(tables)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
 from latpcap.findings.schema import Finding, grade
+from latpcap.findings.segments import segments
 from latpcap.findings.totals import endpoint, server_keys
 from latpcap.limits import LIMITS
 
@@ -67,6 +68,55 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
     for side in ("server", "client"):
         found += _events(seen, "reset", side, (seen.code & DATA != 0) & seen.reset_by(side), f"reset_by_{side}")
     return sorted(found, key=lambda e: (e.cause != "syn_flood", -(e.streams or 0), e.server, e.server_port, e.cause))
+
+
+def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Which servers, or their clients, closed their window, and whose packets did the path mark (ECN)? Facts, and
+    nobody's fault.
+    """
+    import numpy as np
+
+    events, streams = segments(tables), tables["streams"]
+    if events is None or not streams.num_rows:
+        return []
+    found: list[Finding] = []
+    for side in (0, 1):
+        key, frame, often = events.noted("zero_window")
+        mine = key & 1 == side
+        values = {"side": "client" if side else "server"}
+        found += _noted(streams, "zero_window", key[mine] >> 1, frame[mine], often[mine], values)
+    key, frame, often = events.noted("reports")
+    agreed = np.isin(key >> 1, events.noted("agreed")[0] >> 1)
+    return found + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
+
+
+def _noted(
+    streams: pa.Table, cause: str, stream: Array, frame: Array, often: Array, values: Mapping[str, Any]
+) -> list[Finding]:
+    """One finding a server of these streams, that with the most of these packets first."""
+    if not len(stream):
+        return []
+    _, server, of = arrays.grouped(server_keys(streams))
+    places = spill.places(arrays.numbers(streams, "stream"), stream)
+    mine, found = server[places], []
+    for one in arrays.distinct(mine).tolist():
+        rows = mine == one
+        worst = int(often[rows].argmax())
+        [row] = streams.select(["server", "server_port", "client", "stream"]).slice(
+            int(places[rows][worst]), 1
+        ).to_pylist()  # fmt: skip
+        count = int(often[rows].sum())
+        end = endpoint(row["server"], row["server_port"])
+        found.append(
+            Finding(
+                kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
+                owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]), grade="proven",
+                confidence=LIMITS["refused_confidence"], worst_stream=row["stream"],
+                worst_frames=(int(frame[rows][worst]),), filter=f"tcp.stream eq {row['stream']}", sentence=cause,
+                values={"server": end, "n": count, "frame": int(frame[rows][worst]), **values},
+            )
+        )  # fmt: skip
+    return sorted(found, key=lambda e: -(e.values or {})["n"])
 
 
 class _Seen:

@@ -63,6 +63,7 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
         *_dropped(tables["issues"]),
         *_passed_unseen(tables["streams"], tables["exchanges"]),
         *_jumps(tables),
+        *_merged(tables),
         *_clock(tables["issues"], tables["streams"]),
         *_starts(tables["streams"]),
         *_reading(tables["issues"]),
@@ -217,6 +218,20 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     says = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
     most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
     return [Check("clock_ahead", len(jumps), events.count, most, says)]
+
+
+def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
+    """Recordings of different times in one file: the same addresses need not be the same hosts, nor their paths."""
+    events = segments(tables)
+    if events is None:
+        return []
+    starts, ends = (arrays.numbers(tables["streams"], name) for name in ("start", "end"))
+    months = [s for s in events.silences() if s.gap_ns >= LIMITS["merged_ns"]]
+    apart = [s for s in months if not ((starts <= s.begin) & (ends > s.begin)).any()]
+    if not apart:
+        return []
+    says = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 86_400e9)
+    return [Check("merged", len(apart), len(apart), LIMITS["merged_confidence"], says)]
 
 
 def _clock_only(silence: Silence) -> bool:

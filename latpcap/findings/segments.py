@@ -40,6 +40,20 @@ _MOST_REPEATS = 1 << 18
 """So many repeats are kept before those go that were answered since."""
 
 
+ECN = {"agreed": 1, "reports": 2}
+"""A SYN/ACK that accepts ECN, and ACKs that report a mark (ECE): RFC 3168."""
+
+
+def _ecn(flags: str) -> int:
+    """What of `ECN` a packet with these flags is. AE is of another scheme (RFC 9768), whose flags are a counter."""
+    found = {part.strip() for part in flags.split(",")}
+    if "AE" in found:
+        return 0
+    if "SYN" in found:
+        return ECN["agreed"] if {"ACK", "ECE"} <= found and "CWR" not in found else 0
+    return ECN["reports"] if "ECE" in found and "RST" not in found else 0
+
+
 def _none() -> Array:
     import numpy as np
 
@@ -80,7 +94,7 @@ class Segments:
         self._repeats: list[tuple[Array, ...]] = []
         self._stuck: Array = _none()
         self._probed: list[Array] = []
-        self._shut: list[Array] = []
+        self._noted: dict[str, list[tuple[Array, Array, Array]]] = {}
         self.opens = Opens()
         """How connections began."""
 
@@ -108,9 +122,9 @@ class Segments:
         import numpy as np
         import pyarrow as pa
 
-        if not self._shut:
+        if "zero_window" not in self._noted:
             return None
-        streams = arrays.distinct(np.concatenate(self._shut))
+        streams = arrays.distinct(self.noted("zero_window")[0] >> 1)
         found = []
         for events in self.again():
             rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
@@ -171,10 +185,33 @@ class Segments:
         rows = np.flatnonzero(apart & (columns["len"] <= 1))
         if len(rows):
             self._probed.append(columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows])
-        zero = columns["zero_window"].astype(bool)
-        if zero.any():
-            self._shut.append(arrays.distinct(columns["stream"][zero]))
+        self._note(columns, *arrays.codes(events, "flags"))
         self.count += events.num_rows
+
+    def _note(self, columns: dict[str, Array], flags: Array, names: list[str]) -> None:
+        """Counts windows of 0 and what ECN does, by stream and side."""
+        import numpy as np
+
+        ecn = np.array([_ecn(name) for name in names] or [0], np.uint8)[flags] if len(flags) else _none()
+        found = {"zero_window": columns["zero_window"].astype(bool)}
+        found |= {word: ecn & bit != 0 for word, bit in ECN.items()} if ecn.any() else {}
+        for word, which in found.items():
+            rows = np.flatnonzero(which)
+            if len(rows):
+                key = columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows]
+                keys, first, often = np.unique(key, return_index=True, return_counts=True)
+                self._noted.setdefault(word, []).append((keys, columns["frame"][rows[first]], often))
+
+    def noted(self, word: str) -> tuple[Array, Array, Array]:
+        """Of "zero_window" or a word of ECN: its streams (times 2, and 1 for the client's), first frames and counts."""
+        import numpy as np
+
+        parts = self._noted.get(word)
+        if not parts:
+            return _none(), _none(), _none()
+        key, frame, often = (np.concatenate(c) for c in zip(*parts, strict=True))
+        keys, first, back = np.unique(key, return_index=True, return_inverse=True)
+        return keys, frame[first], np.bincount(back.ravel(), often).astype(np.int64)
 
     def _take_held(self, columns: dict[str, Array]) -> None:
         import numpy as np

@@ -74,7 +74,7 @@ def _sure(grade: str, found: Finding | None) -> str:
     return line("sure?", say("sure_rival", grade=grade, rival=found.rival, lost=found.rival_lost))
 
 
-_SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead")
+_SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Limits of the capture that have a line even where they change no confidence."""
 
 
@@ -376,6 +376,9 @@ def _remarks(d: Overall) -> list[str]:
         number = sum(e.streams or 0 for e in rows)
         if number:
             parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(d, rows)))
+    held_up = {cause for family in d["families"] for cause in family["causes"]}
+    parts += [e.says for e in events if e.cause == "zero_window" and e.says and "zero_window" not in held_up][:1]
+    parts += [e.says for e in events if e.cause == "ecn" and e.says][:1]
     if d["pauses"]["count"]:
         # elsewhere the path may have held up what follows
         seen = "paused" if d["positions"] == ["at_client"] else "passed_between"

@@ -790,6 +790,9 @@ SENTENCES = {
         "{n:it|them}): lost before this point, or missed by the capture"
     ),
     "clock_ahead": ("the capture's clock jumped ahead (by up to {seconds:.3g} s): the hosts' own time stamps did not"),
+    "merged": (
+        "recordings of {n} times, up to {days:,.0f} days apart, are in this file: an address need not be one host"
+    ),
     "clock_back": "time stamps go back {n:once|{n} times}: short times are not to be trusted",
     "mid_stream": "{n} of {of} streams began before the capture: their MSS and window scale are guessed",
     # a queue at the server
@@ -828,6 +831,13 @@ SENTENCES = {
         "{connections} got a SYN-ACK and never completed the handshake: probes, or the SYN-ACK did not arrive"
     ),
     "refused": "{connections} {n:was|were} refused with RST: nothing listens on that port",
+    "zero_window": (
+        "{server}: the {side} had no room left for data {n:once|{n} times} (zero window, first in frame {frame})"
+    ),
+    "ecn": (
+        "{server}: the path marks packets instead of dropping them (ECN): {n} {n:ACK reports|ACKs report} it (ECE, "
+        "first in frame {frame})"
+    ),
     "reset_by_server": "{connections} {n:was|were} closed by the server's RST: it left bytes unread, or gave them up",
     "reset_by_client": (
         "{connections} {n:was|were} closed by the client's RST: programs that do not wait for the end do so"

@@ -586,6 +586,7 @@ SENTENCES = {
     "dropped": "抓包时网卡丢了 {n} 个包：看似没有的可能有过",
     "passed_unseen": ("至少 {n} 个已发送的包不在抓包中（IPv4 标识跳过它们）：在此点之前丢失，或抓包漏掉"),
     "clock_ahead": "抓包的时钟跳前了（至多 {seconds:.3g} s）：主机自己的时间戳没有",
+    "merged": "文件里有 {n} 个时间的抓包，相隔至多 {days:,.0f} 天：同一个地址未必是同一台主机",
     "clock_back": "时间戳倒退 {n} 次：短时间不可信",
     "mid_stream": "{of} 个流中 {n} 个在抓包之前开始：其 MSS 和窗口缩放是猜测的",
     "queue": (
@@ -615,6 +616,8 @@ SENTENCES = {
     "unreachable": "{connections}的 SYN 以 ICMP unreachable 应答：没有路由、主机或该端口",
     "half_open": "{connections}得到 SYN-ACK 却从未完成握手：探测，或 SYN-ACK 没有到达",
     "refused": "{connections}被 RST 拒绝：该端口无人监听",
+    "zero_window": "{server}：{side}有 {n} 次没有空间接收数据（零窗口，首次在帧 {frame}）",
+    "ecn": "{server}：路径标记包而不丢弃（ECN）：{n} 个 ACK 报告它（ECE，首次在帧 {frame}）",
     "reset_by_server": "{connections}由服务器的 RST 关闭：它留下未读的字节，或放弃了",
     "reset_by_client": "{connections}由客户端的 RST 关闭：不等结束的程序会这样",
     "elsewhere_too": "{text}；到其他服务器或端口的 {n} 条连接也一样",

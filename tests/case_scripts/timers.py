@@ -131,6 +131,7 @@ def small_window(room: int) -> bytes:
 
 @variants(
     by_a_nat={"handshake": 100.0, "answers": 104.0},
+    by_a_nat_as_long_as_a_timer={"handshake": 205.0, "answers": 206.0},
     decoy_slow_handshake={"handshake": 100.0, "answers": 60.0},
     decoy_slow_program={"handshake": 0.3, "answers": 104.0},
 )
@@ -150,4 +151,30 @@ def answered_for(handshake: float, answers: float) -> bytes:
         talk.server(left, b"".join(answer(300)))
         talk.client(left + talk.client_leg)
         at = left + 5.0 + number % 3
+    return pcap(talk.tape)
+
+
+@variants(queue={"others": 1.0, "last": FULL}, decoy_program={"others": 0.1, "last": 400})
+def last_ack_late(others: float, last: int) -> bytes:
+    """Uploads of twenty full segments through a queue that grows: each pair's ACK takes longer than the one before, the
+    last one's 150 ms. The answer comes 15 ms after that: the queue had the request before, and not the program.
+
+    Not to be mistaken for: ACKs that come soon but for that of a short last segment, which a receiver may hold back.
+    """
+    talk = Talk(server_leg=2.0, client_leg=0.01)
+    talk.open()
+    rest = 19 * FULL + last - 1000
+    head = b"POST /up HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nX: " % rest
+    whole = head + b"x" * (1000 - len(head) - 4) + b"\r\n\r\n" + bytes(rest)
+    at = 50.0
+    for _ in range(3):
+        begun = talk.c.sent
+        for part in range(20):
+            talk.client(at + part * 0.01, whole[part * FULL : (part + 1) * FULL])
+        for pair in range(1, 11):
+            late = 15.0 * pair * (others if pair < 10 else 1.0)
+            talk.server(at + 0.2 + late, ack=begun + min(pair * 2 * FULL, len(whole)))
+        talk.server(at + 165.0, b"".join(answer(300)))
+        talk.client(at + 165.02)
+        at += 300.0
     return pcap(talk.tape)

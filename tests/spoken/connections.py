@@ -253,3 +253,32 @@ def a_close_behind_a_sealed_request() -> bytes:
     talk.server(108.1)
     talk.server(590.0, flags="FA")
     return pcap(talk.tape)
+
+
+def marked(accepts: str, reports: str) -> bytes:
+    """An upload whose ACKs have these flags; its SYN/ACK those."""
+    talk = Talk()
+    talk.client(0.0, flags="SEC")
+    talk.server(0.01, flags=accepts)
+    talk.client(1.0)
+    for number in range(6):
+        talk.client(10.0 + number, bytes(1000))
+        talk.server(10.01 + number, flags=reports if number > 2 else "A")
+    return pcap(talk.tape)
+
+
+@says("10.0.0.2:80: the path marks packets instead of dropping them (ECN): 3 ACKs report it (ECE, first in frame 11)")
+def acks_that_report_marks() -> bytes:
+    return marked("SAE", "AE")
+
+
+@says("10.0.0.2:80: the server had no room left for data 2 times (zero window, first in frame 5)")
+def a_window_that_closes_twice() -> bytes:
+    talk = Talk()
+    talk.open()
+    for number in range(2):
+        at = 10.0 + 10.0 * number
+        talk.client(at, bytes(1000))
+        talk.server(at + 0.01, window=0)
+        talk.server(at + 0.1)
+    return pcap(talk.tape)

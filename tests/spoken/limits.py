@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from makepcap import Talk, answer, get, pcap
+from makepcap import Ends, Talk, answer, get, pcap
 from rawip import file, packet
 from simulator import Host, Path, Script, record
 
@@ -120,3 +120,33 @@ def an_answer_that_is_cut() -> bytes:
     talk.server(2603.3, (head + body)[2920:3500])
     talk.client(2604.3)
     return pcap(talk.tape)
+
+
+MONTHS = 100 * 86_400_000.0
+
+
+def twice(idle_ms: float, streams: int) -> bytes:
+    """Five requests, and so much later five more: on as many connections."""
+    talk = Talk()
+    talk.open()
+    for number in range(10):
+        if number == 5 and streams == 2:
+            talk = Talk(ends=Ends(("10.0.0.1", 50_000)), tape=talk.tape)
+            talk.open(idle_ms + 250.0)
+        at = 10.0 + 50.0 * number + (idle_ms if number > 4 else 0.0)
+        talk.client(at, get())
+        talk.server(at + 4.0, b"".join(answer(300)))
+        talk.client(at + 5.0)
+    return pcap(talk.tape)
+
+
+@says(
+    "recordings of 2 times, up to 100 days apart, are in this file: an address need not be one host", "probable (0.85)"
+)
+def two_recordings_in_one_file() -> bytes:
+    return twice(MONTHS, 2)
+
+
+@says("sure?     proven (0.90)")
+def a_connection_that_is_idle_for_months() -> bytes:
+    return twice(MONTHS, 1)

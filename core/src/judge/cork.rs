@@ -79,6 +79,7 @@ pub(super) fn late_turn(
             let held = row(Cause::Cork, Owner::of(side), Rule::CorkPool, grounds, evidence);
             cutter.cut(piece.end, held);
         }
+        _ if paths.behind(side, waited).is_some() => turn(cutter, since, acked, piece, paths),
         Some(judged)
             if (judged.timed || judged.corked) && timer(judged.to_answer.max(CORK_ROUND_NS.get())) =>
         {

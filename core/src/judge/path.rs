@@ -7,7 +7,7 @@
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, Evidence, Named, row};
-use super::program::{approach, bounded, think};
+use super::program::{approach, behind, bounded, think};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
@@ -93,6 +93,9 @@ pub(super) fn queued_turn(
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
+    if let Some(far) = paths.behind(side, piece.step.to.time_ns - since.time_ns) {
+        return behind(cutter, since.time_ns + far, piece);
+    }
     approach(cutter, since, piece, paths);
     let split = |passed: u32| end.saturating_sub(i64::from(passed));
     cutter.end = split(queued).max(cutter.at);

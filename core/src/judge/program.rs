@@ -114,7 +114,9 @@ pub(super) fn bounded(
     if beyond >= NOISE_NS.get() {
         let bounded = since.time_ns + i64::from(acked);
         let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        if beyond < DELACK_LEAST_NS.get() {
+        // ACKs that could not be held were as late just before: this one stood in the same queue
+        let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+        if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
             let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
             cutter.cut(
                 bounded,
@@ -146,7 +148,7 @@ pub(super) fn unbound() -> Grounds {
 /// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and
 /// no ACK says whose the rest is.
 #[cold]
-fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &Piece<'_>) {
+pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &Piece<'_>) {
     let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);
     let of = |cause, owner, rule, rival| {
         let grounds = Grounds::probable(Because::AnsweredFor, rival);

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 93] = [
+pub const OF_FINDINGS: [(&str, f64); 95] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -34,6 +34,9 @@ pub const OF_FINDINGS: [(&str, f64); 93] = [
     ("clock_ahead_ns", 200_000_000.0),
     // Jumps that hold more than this share of the exchanges' time forbid a verdict. Chosen.
     ("clock_ahead_share", 0.05),
+    // A month without a packet, and without a connection over it: recordings that were put into one file. Chosen.
+    ("merged_ns", 2_592_000_000_000_000.0),
+    ("merged_confidence", 0.85),
     // The rate of a sender's time stamps shows after this. Chosen: five of its ticks.
     ("stamp_rate_ns", 5_000_000.0),
     // Exchanges that never ended carry no more than this. Chosen.
