@@ -230,7 +230,7 @@ def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
     apart = [s for s in months if not ((starts <= s.begin) & (ends > s.begin)).any()]
     if not apart:
         return []
-    says = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 86_400e9)
+    says = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 1e9 / 86_400)
     return [Check("merged", len(apart), len(apart), LIMITS["merged_confidence"], says)]
 
 
