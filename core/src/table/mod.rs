@@ -304,10 +304,13 @@ impl Tables {
     }
 
     /// The batches of one table that are ready, with its schema; they are given once. Of rows that belong together
-    /// (an exchange, connect, push or gap and its causes) all are ready, or none is: their batches fill at other times.
+    /// (an exchange, connect, push or gap and its causes) all are ready, or none is: their batches fill at other times,
+    /// so the first full one makes all of them ready.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
         let place = NAMES.iter().position(|known| *known == name)?;
-        if LINKED.contains(&name) {
+        let ready =
+            |(known, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(known) && !batches.is_empty();
+        if LINKED.contains(&name) && NAMES.iter().zip(&self.batches).any(ready) {
             self.flush_exchanges();
             self.flush_beside();
             self.flush_causes();
