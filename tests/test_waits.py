@@ -380,6 +380,38 @@ def polled(tape: Tape) -> None:
     answered_later(tape, (503, 200, 200, 200))
 
 
+def looked_back(tape: Tape, name: str = "1.0.0.10.in-addr.arpa", took: float | None = None, work: float = 5.0) -> None:
+    """A server looks up a name while it works on a request."""
+    name_took = 4000.0 if took is None else took
+    tape.dns(10.0, name, 12, 40_900, 40_900, "10.0.0.9")
+    tape.frames[-1] = 10.0, asked_by_server(tape.frames[-1][1])
+    if took is not None:
+        tape.dns(10.0 + took, name, 12, 40_900, 40_900, "10.0.0.9", None, True)
+        tape.frames[-1] = 10.0 + took, asked_by_server(tape.frames[-1][1])
+    tape.talk(1.0, think=8.0 + name_took + work, apart=0.5)
+
+
+def asked_by_server(frame: bytes) -> bytes:
+    """A frame between 10.0.0.1 and a name server, with the server's address for the former."""
+    packet = dpkt.ethernet.Ethernet(frame)
+    mine, server = socket.inet_aton("10.0.0.1"), socket.inet_aton(SERVER[0])
+    packet.data.src = server if packet.data.src == mine else packet.data.src
+    packet.data.dst = server if packet.data.dst == mine else packet.data.dst
+    packet.data.sum = packet.data.data.sum = 0
+    return bytes(packet)
+
+
+def reverse_never(tape: Tape) -> None:
+    looked_back(tape)
+
+
+def reverse_beside(tape: Tape) -> None:
+    """The client's name comes at once, and the work goes on; another address's name never comes."""
+    looked_back(tape, took=300.0, work=4000.0)
+    tape.dns(20.0, "7.0.0.10.in-addr.arpa", 12, 40_901, 40_901, "10.0.0.9")
+    tape.frames[-1] = 20.0, asked_by_server(tape.frames[-1][1])
+
+
 def late_neighbour(tape: Tape) -> None:
     for at in (0.0, 1020.0, 2040.0):
         arp(tape, at, "10.0.0.1", "10.0.0.2")
@@ -429,14 +461,14 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "syn_old_stamp": old_stamps, "syn_challenged": challenged, "syn_ecn": ecn_dropped, "syn_queue_full": full_queue,
     "syn_other_address": translated, "data_other_address": moved, "greeting_late": late_greeting, "in_turn": one_by_one,
     "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel, "redirects": redirected,
-    "refused_until": refused_until, "later_until": answered_later,
+    "refused_until": refused_until, "later_until": answered_later, "dns_reverse": reverse_never,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
     "family_refused": refused_at_once, "syn_old_stamp": any_stamps, "syn_challenged": lost_syn, "syn_ecn": ecn_lost,
     "syn_queue_full": lost_syn, "greeting_late": prompt_greeting, "in_turn": with_pauses,
     "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel, "redirects": redirected_once,
-    "refused_until": checked, "later_until": polled,
+    "refused_until": checked, "later_until": polled, "dns_reverse": reverse_beside,
 }  # fmt: skip
 
 

@@ -36,6 +36,10 @@ PATH_WEIGHT = 0.25
 """What a second of the path's round trips counts beside a second that was waited for beyond them."""
 
 
+INSIDE = ("dns_reverse",)
+"""Waits that a server's program had while a request waited for it."""
+
+
 class Harm(NamedTuple):
     """How bad is it? Greater is worse."""
 
@@ -82,8 +86,8 @@ def leading(d: Overall) -> Finding | None:
     if lead is None:
         return None
     of_rest = _of_rest(d)
-    if lead.kind == "transfer" and not of_rest.never:
-        # the requests' time has the transfer's in it: it leads where it is most of that
+    if (lead.kind == "transfer" or lead.sentence in INSIDE) and not of_rest.never:
+        # the requests' time has this one's in it: it leads where it is most of that
         return lead if 2 * of(lead).waited_ms > of_rest.waited_ms else None
     return lead if of(lead) > of_rest else None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
@@ -89,7 +89,8 @@ def _too_large(
     waited = (end - held.first) / MS
     if waited < LIMITS["stuck_ms"]:
         return None
-    values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to}
+    values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to,
+              "frame": held.frame}  # fmt: skip
     if icmp and told is not None:
         values |= {"told": told[0], "mtu": told[1], "mss": told[1] - 40}
         return ("path_mtu_icmp_heeded" if held.cut_to else "path_mtu_icmp"), values, "proven"
@@ -131,7 +132,8 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
     small = came < most - OPTIONS and length >= max(most - OPTIONS, LIMITS["mtu_least_bytes"])
     if not small or waited < LIMITS["stuck_ms"]:
         return None
-    return "path_mtu_in_vain", {"length": length, "span_ms": waited, "cut": 0, "repeats": 0}, "probable"
+    values = {"length": length, "span_ms": waited, "cut": 0, "repeats": 0, "frame": int(course.frame[place])}
+    return "path_mtu_in_vain", values, "probable"
 
 
 def after_idling(
@@ -226,7 +228,6 @@ def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Cas
         cases_ = [case for case, _ in several]
         made = _finding("peer_gone", "peer_gone", {**values, **who, "n": len(several)}, cases_, "network", "probable",
                         values["span_ms"])  # fmt: skip
-        made = replace(made, worst_frames=(values["frame"],))
         findings += [(case, made) for case in cases_]
     return findings
 
@@ -309,7 +310,8 @@ def _finding(
         of_exchanges=of if asked else None, streams=len({c.stream for c in cases}),
         total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms, grade=grade,
         confidence=LIMITS[f"hung_{grade}_confidence"], worst_exchange=worst.exchange, worst_stream=worst.stream,
-        worst_ms=waited_ms, worst_frames=(worst.frame,), filter=on_stream(worst.stream),
+        worst_ms=waited_ms, worst_frames=(values.get("frame", worst.frame),),
+        filter=on_stream(worst.stream),
         harm="never", sentence=word, values=values,
     )  # fmt: skip
 

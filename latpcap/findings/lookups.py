@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypedDict
 
-from latpcap import arrays
+from latpcap import arrays, spill
 from latpcap.account.lookups import FAILED, NEIGHBOUR, Question, Resolution, questions, resolutions
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.totals import endpoint
@@ -28,15 +29,18 @@ AGAIN_MS = 300.0
 """No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
 SEARCHED = 1
 """So many names of a search list that do not exist, before the one that does, are needless questions."""
+AFTER = 0.25
+"""Of a wait for a name, the server's own work behind it is at most this share; else the wait is mostly that work."""
 SURE, LIKELY = 0.95, 0.85
 
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """What names were waited for, by reason."""
-    rows = resolutions(tables["lookups"])
-    link = [q for q in questions(tables["lookups"]) if q.kind in NEIGHBOUR]
+    rows, every = resolutions(tables["lookups"]), questions(tables["lookups"])
+    reverse = _reverse([q for q in every if q.kind == "PTR"], tables)
+    link = [q for q in every if q.kind in NEIGHBOUR]
     if not rows:
-        return _neighbours(link)
+        return reverse + _neighbours(link)
     alive = {q.server for row in rows for q in row.questions if q.end is not None}
     groups: dict[tuple[str, str], list[tuple[float, Resolution, Question]]] = defaultdict(list)
     for row in rows:
@@ -44,7 +48,76 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
         if case is not None:
             sentence, waited, question = case
             groups[sentence, question.server].append((waited, row, question))
-    return [_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()] + _neighbours(link)
+    slow = [_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
+    return slow + reverse + _neighbours(link)
+
+
+def _reverse(asked: list[Question], tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Servers that looked up the name of a client's address while that client waited for them.
+
+    The wait is from the first of these questions to the answer of the server. Where the name came long before that
+    answer, the server had more to do, and it is not this.
+    """
+    import numpy as np
+
+    of_client: dict[tuple[str, str], list[Question]] = defaultdict(list)
+    for q in asked:
+        address = _address(q.name)
+        if address is not None:
+            of_client[q.client, address].append(q)
+    if not of_client or not tables["exchanges"].num_rows:
+        return []
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    server, servers = arrays.codes(streams, "server")
+    client, clients = arrays.codes(streams, "client")
+    sent, begun = arrays.numbers(exchanges, "request_end"), arrays.filled(exchanges, "response_start", 0)
+    port, stream = arrays.numbers(streams, "server_port"), arrays.numbers(exchanges, "stream")
+    groups: dict[tuple[str, int, str], list[tuple[float, Question, int]]] = defaultdict(list)
+    for (host, address), some in of_client.items():
+        if host not in servers or address not in clients:
+            continue
+        pair = (server == servers.index(host)) & (client == clients.index(address))
+        for row in np.flatnonzero(pair[place] & (begun > 0)).tolist():
+            inside = [q for q in some if sent[row] <= q.start < begun[row]]
+            if not inside:
+                continue
+            waited = (int(begun[row]) - inside[0].start) / 1e6
+            found = [q.end for q in inside if q.end is not None]
+            then = (int(begun[row]) - max(found)) / 1e6 if found else 0.0
+            if waited - then >= LATE_MS and then <= AFTER * waited:
+                groups[host, int(port[place[row]]), inside[0].server].append((waited, inside[0], int(stream[row])))
+    return [_reverse_finding(host, number, cases) for (host, number, _), cases in groups.items()]
+
+
+def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, int]]) -> Finding:
+    cases.sort(key=lambda case: case[0])
+    worst, q, stream = cases[-1]
+    values = {
+        "n": len(cases), "span_ms": (cases[0][0], worst), "server": endpoint(host, port), "name": printable(q.name),
+        "other": endpoint(q.server, q.server_port),
+        "came": say("reverse_never" if q.end is None else "reverse_late"),
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns", clients=1,
+        exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
+        max_ms=worst, harm="late", grade="probable", confidence=LIKELY, worst_stream=stream, worst_ms=worst,
+        worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,
+    )  # fmt: skip
+
+
+def _address(name: str) -> str | None:
+    """The address whose name is looked up: 1.2.0.192.in-addr.arpa, or 32 nibbles and ip6.arpa. None for other names."""
+    labels = name.rstrip(".").lower().split(".")
+    parts, end = labels[-3::-1], labels[-2:]
+    try:
+        if end == ["in-addr", "arpa"]:
+            return str(ip_address(".".join(parts)))
+        if end == ["ip6", "arpa"] and len(parts) == 32:
+            return str(ip_address(int("".join(parts), 16)))
+    except ValueError:
+        pass
+    return None
 
 
 def _neighbours(asked: list[Question]) -> list[Finding]:

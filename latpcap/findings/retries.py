@@ -23,8 +23,11 @@ SYN_ACK = 2
 """Bit of Wireshark's completeness."""
 LATER = (429, 503)
 """Too many requests, service unavailable: "come back later" (RFC 6585 4, RFC 9110 15.6.4)."""
-LONGEST_NS = 120_000_000_000
-"""A program that tries again does so within this; what comes later is another piece of work."""
+TRANSIENT = range(400, 500)
+"""Of mail and FTP: not now (RFC 5321 4.2.1, RFC 959 4.2.1); a server that delays unknown senders answers so, too."""
+LONGEST_NS = 1_800_000_000_000
+"""A program that tries again does so within this, a mail server's queue too (RFC 5321 4.5.4.1); what comes later is
+another piece of work."""
 RHYTHM = 0.25
 """What goes on at the same pace, within this share of it, after it was accepted is a check that repeats anyway."""
 
@@ -107,7 +110,7 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
 
 
 def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
-    """Requests that were answered 429 or 503, until the same client's next one for the same was not."""
+    """Requests answered 429 or 503, or 4yz in mail and FTP, until the same client's next one for the same was not."""
     import numpy as np
 
     if not exchanges.num_rows:
@@ -115,7 +118,8 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
     status = np.nan_to_num(arrays.numbers(exchanges, "status").astype(float))
     protocol, words = arrays.codes(exchanges, "protocol")
     requests = protocol != (words.index(SETUP) if SETUP in words else -2)
-    later = np.isin(status, LATER) & requests
+    transient = arrays.equals(exchanges, "protocol", "smtp", "ftp")
+    later = np.where(transient, np.isin(status, TRANSIENT), np.isin(status, LATER)) & requests
     if not later.any():
         return
     (method, _), (target, _) = arrays.codes(exchanges, "method"), arrays.codes(exchanges, "target")

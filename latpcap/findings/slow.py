@@ -67,7 +67,7 @@ def unread(exchanges: pa.Table) -> Array:
 def polls(exchanges: pa.Table) -> Array:
     """Which exchanges are meant to wait: long polls?
 
-    Readers know them in most protocols. In HTTP a request for one thing is a poll where its answers come empty, GET
+    Readers know them in most protocols. In HTTP a request for one path is a poll where its answers come empty, GET
     with 204, and more than once after the same long time: the server's timer ended them, with nothing to report.
     """
     import numpy as np
@@ -77,7 +77,9 @@ def polls(exchanges: pa.Table) -> Array:
     if not (status == NO_CONTENT).any():
         return marked
     get, took = _is(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
-    thing = arrays.numbers(exchanges, "stream").astype(np.int64) << 32 | arrays.codes(exchanges, "target")[0]
+    target, words = arrays.codes(exchanges, "target")
+    paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[1]  # ?since=7 is no other thing
+    thing = np.where(target >= 0, paths[target], -1)
     empty = np.flatnonzero(get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
     empty = empty[np.lexsort((took[empty], thing[empty]))]
     again = (thing[empty][1:] == thing[empty][:-1]) & (took[empty][1:] <= SAME_TIMER * took[empty][:-1])

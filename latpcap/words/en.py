@@ -33,6 +33,16 @@ SENTENCES = {
         "Take {server} out of resolv.conf or mend it; until then a short time-out (options timeout:1 attempts:2), or "
         "a caching resolver on the host."
     ),
+    "dns_reverse": (
+        "{server} looked up the name of its client's address ({name}) at {other}, and {came}: {n} "
+        "{n:request|requests} waited {span_ms} for that"
+    ),
+    "dns_reverse.fix": (
+        "On {server}: mend or replace the name server {other}, or look up no names of clients (sshd: UseDNS no; "
+        "MariaDB, MySQL: skip-name-resolve; Apache: HostnameLookups off)."
+    ),
+    "reverse_never": "no answer came",
+    "reverse_late": "the answer came late",
     "dns_lost": (
         "DNS: {n} {n:lookup|lookups} waited {span_ms} because a question to {server} or its answer was lost, and was "
         "asked again only after the resolver's time-out ({kind} of {name})"

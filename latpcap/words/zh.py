@@ -24,6 +24,13 @@ SENTENCES = {
     "dns_dead.fix": (
         "把 {server} 从 resolv.conf 中去掉或修好它；在此之前用短超时（options timeout:1 attempts:2）或本机缓存解析器。"
     ),
+    "dns_reverse": "{server} 向 {other} 反查其客户端地址的名字（{name}），{came}：{n} 个请求为此等了 {span_ms}",
+    "dns_reverse.fix": (
+        "在 {server} 上：修好或更换域名服务器 {other}，或不再反查客户端的名字（sshd: UseDNS no；"
+        "MariaDB、MySQL: skip-name-resolve；Apache: HostnameLookups off）。"
+    ),
+    "reverse_never": "没有得到应答",
+    "reverse_late": "应答来得很晚",
     "dns_lost": (
         "DNS：{n} 次解析等了 {span_ms}，因为发往 {server} 的询问或其应答丢失，解析器超时后才再问（{name} 的 {kind}）"
     ),
