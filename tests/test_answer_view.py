@@ -20,9 +20,9 @@ from makepcap import Talk, answer, get, pcap
 
 import latpcap as lp
 from latpcap import spill
+from latpcap.account.segments import Segments
+from latpcap.account.segments import segments as of_tables
 from latpcap.findings import Lazy
-from latpcap.findings.segments import Segments
-from latpcap.findings.segments import segments as of_tables
 from latpcap.reading import portions
 from latpcap.views import answer_view, compact
 from latpcap.views import capture as capture_module
@@ -100,7 +100,7 @@ def kept(found: Segments, streams: np.ndarray) -> list[object]:  # type: ignore[
 def test_segments_are_the_same_however_they_come(
     name: str, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from latpcap.findings import segments
+    from latpcap.account import segments
     from latpcap.limits import LIMITS
 
     monkeypatch.setattr(segments, "LIMITS", {**LIMITS, **limits})

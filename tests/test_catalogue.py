@@ -11,7 +11,7 @@ import pytest
 import latpcap as lp
 from latpcap import words
 from latpcap.findings import harm
-from latpcap.findings.schema import Finding, Harmful
+from latpcap.findings.schema import Finding, Harmful, grade, graded
 
 SAMPLES = Path(__file__).parents[1] / "sample_pcaps"
 
@@ -88,3 +88,14 @@ def test_round_trips_count_for_less_than_what_was_waited_for_beyond_them() -> No
 
 def test_what_did_no_harm_never_leads() -> None:
     assert harm.worst([wait(None, 1e9)]) is None
+
+
+def test_a_grade_is_not_rounded_up_to_the_next_ones_number() -> None:
+    near = {
+        0.8999: "probable (0.89)",
+        0.9: "proven (0.90)",
+        0.8999999761581421: "proven (0.90)",
+        0.29: "suspected (0.29)",
+    }
+    assert {sure: graded(sure) for sure in near} == near
+    assert all(graded(sure).startswith(grade("nagle", sure)) for sure in near)

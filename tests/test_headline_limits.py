@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from latpcap import presentation as show
 from latpcap.findings import headline
-from latpcap.findings import presentation as show
 
 
 @pytest.mark.parametrize(

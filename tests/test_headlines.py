@@ -15,9 +15,10 @@ from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap import words
+from latpcap.account import totals
+from latpcap.account.slow import by_family
 from latpcap.cli import colour
-from latpcap.findings import fixes, quality, totals
-from latpcap.findings.slow import by_family
+from latpcap.findings import fixes, quality
 from latpcap.vocabulary import CAUSES, STALL
 
 CASES = Path(__file__).with_name("cases")

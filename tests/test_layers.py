@@ -30,8 +30,13 @@ ORDER = [
     "spill",
     "arrays",
     "tables",
+    "presentation",
     "account.lookups",
     "account.opens",
+    "account.segments",
+    "account.course",
+    "account.slow",
+    "account.totals",
     "account.attempts",
     "account.waits",
     "account",
@@ -85,12 +90,7 @@ ORDER = [
     "beside.access_log",
     "beside.strace",
     "beside",
-    "findings.presentation",
     "findings.schema",
-    "findings.segments",
-    "findings.course",
-    "findings.slow",
-    "findings.totals",
     "findings.quality",
     "findings.traffic",
     "findings.sockets",
@@ -294,7 +294,7 @@ BOUNDS = {"0 <= number < 2 ** 63", "2 <= ticks < 2 ** 31", "len(safe) <= 60"}
 
 
 def test_no_threshold_of_a_verdict_stands_in_python() -> None:
-    files = [p for p in (PACKAGE / "findings").glob("*.py") if p.name != "presentation.py"]
+    files = [path for room in ("account", "findings") for path in (PACKAGE / room).glob("*.py")]
     found = [line for path in files for line in numbers(path) if not any(line.endswith(bound) for bound in BOUNDS)]
     assert found == []
 
@@ -302,7 +302,8 @@ def test_no_threshold_of_a_verdict_stands_in_python() -> None:
 def test_every_limit_of_findings_is_used_and_every_one_used_is_there() -> None:
     from latpcap.limits import LIMITS
 
-    text = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "findings").glob("*.py"))
+    files = [path for room in ("account", "findings") for path in (PACKAGE / room).glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     literal = set(re.findall(r'LIMITS\["(\w+)"\]|"(\w+_confidence)"', text))
     named = {a or b for a, b in literal}
     patterns = [re.sub(r"\{[^}]*\}", r"\\w+", name) for name in re.findall(r'LIMITS\[f"([^"]+)"\]', text)]

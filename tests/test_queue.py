@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from latpcap.account.totals import Server, Spent
 from latpcap.findings import queues
-from latpcap.findings.totals import Server, Spent
 from latpcap.limits import LIMITS
 
 US = 1_000

@@ -660,3 +660,26 @@ def test_syns_without_an_answer_weigh_their_first_timer(later: bool) -> None:
     tape.talk(9000.0 if later else 26.0, OTHER)
     [found] = [f for f in lp.read(tape.bytes()).why().findings if f.cause == "unanswered"]
     assert (found.total_ms or 0) >= 6000 if later else (found.total_ms or 0) < 60
+
+
+LATE_NAMES = {
+    "dns_dead": ("server", "dns"), "dns_lost": ("loss", "dns"), "dns_lost_pair": ("loss", "dns"),
+    "dns_search": ("client", "client"), "dns_slow": ("server", "dns"), "dns_failed": ("server", "dns"),
+    "dns_never": ("server", "dns"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", LATE_NAMES)
+def test_a_lookup_has_the_cause_and_the_grade_of_its_finding(reason: str) -> None:
+    capture = read(WAITS[reason])
+    [found] = [row for row in capture.arrow("findings").to_pylist() if row["cause"] == reason]
+    rows = [row for row in capture.arrow("waits").to_pylist() if row["cause"] == reason]
+    assert len(rows) == found["exchanges"]
+    assert {(row["kind"], row["family"], row["owner"], row["grade"]) for row in rows} == {
+        ("lookup", *LATE_NAMES[reason], found["grade"])
+    }
+
+
+def test_a_quick_lookup_has_no_cause() -> None:
+    rows = read(quick_names).arrow("waits").to_pylist()
+    assert {(row["cause"], row["grade"]) for row in rows if row["kind"] == "lookup"} == {(None, None)}

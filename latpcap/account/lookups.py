@@ -154,3 +154,65 @@ def _searched(one: Question, other: Question) -> bool:
     """Can one search list have made both names? One begins with the other, or both go on differently behind a label."""
     short, long = sorted((one.name.lower(), other.name.lower()), key=len)
     return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)
+
+
+LATE_MS = 100.0
+"""A name that takes so long is worth a line: most are known at the name server within a round trip."""
+AGAIN_MS = 300.0
+"""No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
+SURE, LIKELY = 0.95, 0.85
+"""How sure a reason is: that of a plain loss, or of a slow answer, could be another's."""
+
+
+def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
+    """By place in the list: why a resolution took long, how many ms of it that was, and which question shows it."""
+    alive = {q.server for row in rows for q in row.questions if q.end is not None}
+    found = ((place, _late(row, alive)) for place, row in enumerate(rows))
+    return {place: case for place, case in found if case is not None}
+
+
+def sure_of(reason: str) -> float:
+    """How sure is this reason?"""
+    return LIKELY if reason in ("dns_slow", "dns_lost") else SURE
+
+
+def owner_of(reason: str) -> str:
+    """Whose it is: the search list is the client's."""
+    return "client" if reason == "dns_search" else "dns"
+
+
+def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
+    """Why did this one take long, how much of it was that, and which question shows it? None where it did not."""
+    mute = [q for q in row.questions if q.end is None]
+    first = mute[0] if mute else row.questions[0]
+    if not row.answered:
+        again = len(row.questions) > 1 or first.repeats
+        return ("dns_never", row.waited_ms, first) if again and row.waited_ms >= AGAIN_MS else None
+    good = [q for q in row.questions if q.end is not None]
+    if mute:
+        later = [q for q in good if q.start > first.start and q.kind == first.kind]
+        waited = (min(q.start for q in later) - first.start) / 1e6 if later else (row.end - first.start) / 1e6
+        if waited < AGAIN_MS:
+            return None
+        if first.server not in alive:
+            return "dns_dead", waited, first
+        return ("dns_lost_pair" if _pair(row, first) else "dns_lost"), waited, first
+    slow = max(good, key=lambda q: q.end - q.start if q.end is not None else 0)
+    took = ((slow.end or 0) - slow.start) / 1e6
+    if slow.repeats and took >= AGAIN_MS:
+        return ("dns_lost_pair" if _pair(row, slow) else "dns_lost"), took, slow
+    needless = [q for q in good if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()]
+    if needless and any(q.addresses for q in good):
+        since = min(q.start for q in row.questions if q.name.lower() == row.name.lower() and q.addresses)
+        waited = (since - row.start) / 1e6
+        if 2 * waited > row.waited_ms:
+            return "dns_search", waited, needless[0]
+    if took >= LATE_MS:
+        return ("dns_failed" if slow.status in FAILED and slow.status != "NXDOMAIN" else "dns_slow"), took, slow
+    return None
+
+
+def _pair(row: Resolution, lost: Question) -> bool:
+    """Was the other address family's question, of the same socket, answered at once?"""
+    others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
+    return any(q.end is not None and (q.end - q.start) / 1e6 < AGAIN_MS for q in others)

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap.account.attempts import Pair, Streams, instead, names_of
-from latpcap.account.lookups import Resolution, resolutions
+from latpcap.account.lookups import Question, Resolution, late, owner_of, resolutions, sure_of
 from latpcap.account.opens import Opened, Opens, begun
-from latpcap.vocabulary import CAUSES, OWNERS
+from latpcap.vocabulary import CAUSES, OWNERS, PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,9 @@ LIMITED = {
     "line": "line", "congestion": "loss",
 }  # fmt: skip
 """The family of what limits a transfer; of a program it is the side's that it runs on."""
+
+LOOKED_UP = {"dns_lost": "loss", "dns_lost_pair": "loss", "dns_search": "client"}
+"""The family of what made a lookup late; else it is the name server's."""
 
 
 @dataclass(slots=True)
@@ -198,8 +201,9 @@ def _connections(
     """An action for each resolution and each connection, those that belong together in one."""
     actions = _Actions()
     gave: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
-    for resolution in resolved:
-        action = Action([_lookup(resolution)])
+    reasons = late(list(resolved))
+    for place, resolution in enumerate(resolved):
+        action = Action([_lookup(resolution, reasons.get(place))])
         actions.append(action)
         for address in {address for q in resolution.questions for address in q.addresses}:
             gave[resolution.client, address].append((resolution.end, action))
@@ -230,14 +234,17 @@ def _connections(
     return actions
 
 
-def _lookup(resolution: Resolution) -> Wait:
+def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) -> Wait:
     asked = resolution.questions
     failed = resolution.answered and not any(q.addresses for q in asked)
     answering = next((q for q in reversed(asked) if q.end is not None), asked[0])
     return Wait(
         "lookup", resolution.client, answering.server, answering.server_port, resolution.name, resolution.start,
         resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
-        asked[0].number,
+        asked[0].number, None if reason is None else reason[0],
+        owner=None if reason is None else owner_of(reason[0]),
+        grade=None if reason is None else "proven" if sure_of(reason[0]) >= PROVEN else "probable",
+        family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
     )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
+from latpcap.account import totals
+from latpcap.account.segments import HasSegments, Segments
 from latpcap.findings import (
     connections,
     errors,
@@ -28,16 +30,14 @@ from latpcap.findings import (
     retries,
     silence,
     sockets,
-    totals,
     transfers,
     trips,
 )
-from latpcap.findings.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
-from latpcap.findings.segments import HasSegments, Segments
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
+from latpcap.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.tables import of_stretches, stretches
 from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from latpcap.account.slow import How
 from latpcap.findings.lookups import Lookups
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
-from latpcap.findings.slow import How
 from latpcap.findings.sockets import Pool
 from latpcap.findings.traffic import Traffic
 

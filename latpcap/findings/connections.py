@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.account.segments import segments
+from latpcap.account.totals import endpoint, server_keys
 from latpcap.findings.schema import Finding, grade
-from latpcap.findings.segments import segments
-from latpcap.findings.totals import endpoint, server_keys
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:

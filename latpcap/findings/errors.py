@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, words
+from latpcap.account.totals import endpoint
 from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
-from latpcap.findings.totals import endpoint
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
-from latpcap.findings.segments import HasSegments
+from latpcap.account.segments import HasSegments
+from latpcap.account.totals import Server, Spent
 from latpcap.findings.sockets import Pool
-from latpcap.findings.totals import Server, Spent
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
 from latpcap.words import joined, say

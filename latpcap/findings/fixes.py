@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
-from latpcap.findings.presentation import SAME
 from latpcap.limits import LIMITS
+from latpcap.presentation import SAME
 from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from latpcap.account.totals import Spent
     from latpcap.arrays import Array
-    from latpcap.findings.totals import Spent
 
 KNOBS = {
     "nginx": "nginx", "openresty": "openresty", "tengine": "tengine", "basehttp": "http.server",

@@ -23,12 +23,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
+from latpcap import presentation as show
 from latpcap import words
-from latpcap.findings import presentation as show
+from latpcap.account.slow import beyond
+from latpcap.account.totals import endpoint
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding
-from latpcap.findings.slow import beyond
-from latpcap.findings.totals import endpoint
 
 ACCIDENT = 0.1
 """What happened to fewer than this share of the actions is an accident: it leads where it cost the most time."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from latpcap import presentation as show
 from latpcap import words
+from latpcap.account.slow import beyond, family
+from latpcap.account.totals import endpoint
 from latpcap.findings import harm, traffic
-from latpcap.findings import presentation as show
 from latpcap.findings.answer import Overall
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
-from latpcap.findings.slow import beyond, family
-from latpcap.findings.totals import endpoint
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
 UNPROVEN = ("network", *PROGRAMS)

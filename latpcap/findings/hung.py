@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings.course import Course, Held
+from latpcap.account.course import Course, Held
+from latpcap.account.totals import SETUP, endpoint
 from latpcap.findings.schema import Finding, Grade
-from latpcap.findings.totals import SETUP, endpoint
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:

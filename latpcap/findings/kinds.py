@@ -12,13 +12,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
+from latpcap import presentation as show
+from latpcap.account.segments import segments
+from latpcap.account.totals import endpoint
 from latpcap.errors import CaptureError
-from latpcap.findings import presentation as show
 from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
-from latpcap.findings.segments import segments
-from latpcap.findings.totals import endpoint
 from latpcap.reading.packets import packet
 from latpcap.words import say
 

@@ -12,9 +12,22 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill
-from latpcap.account.lookups import FAILED, NEIGHBOUR, Question, Resolution, questions, resolutions
+from latpcap.account.lookups import (
+    AGAIN_MS,
+    LATE_MS,
+    LIKELY,
+    NEIGHBOUR,
+    SURE,
+    Question,
+    Resolution,
+    late,
+    owner_of,
+    questions,
+    resolutions,
+    sure_of,
+)
+from latpcap.account.totals import endpoint
 from latpcap.findings.schema import Finding, Harmful
-from latpcap.findings.totals import endpoint
 from latpcap.format import printable
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import PROVEN
@@ -23,15 +36,8 @@ from latpcap.words import joined, say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LATE_MS = 100.0
-"""A name that takes so long is worth a line: most are known at the name server within a round trip."""
-AGAIN_MS = 300.0
-"""No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
-SEARCHED = 1
-"""So many names of a search list that do not exist, before the one that does, are needless questions."""
 AFTER = 0.25
 """Of a wait for a name, the server's own work behind it is at most this share; else the wait is mostly that work."""
-SURE, LIKELY = 0.95, 0.85
 
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -41,13 +47,9 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     link = [q for q in every if q.kind in NEIGHBOUR]
     if not rows:
         return reverse + _neighbours(link)
-    alive = {q.server for row in rows for q in row.questions if q.end is not None}
     groups: dict[tuple[str, str], list[tuple[float, Resolution, Question]]] = defaultdict(list)
-    for row in rows:
-        case = _case(row, alive)
-        if case is not None:
-            sentence, waited, question = case
-            groups[sentence, question.server].append((waited, row, question))
+    for place, (sentence, waited, question) in late(rows).items():
+        groups[sentence, question.server].append((waited, rows[place], question))
     slow = [_finding(sentence, cases, len(rows)) for (sentence, _), cases in groups.items()]
     return slow + reverse + _neighbours(link)
 
@@ -148,43 +150,6 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
     )  # fmt: skip
 
 
-def _case(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
-    """Why did this one take long, how much of it was that, and which question shows it? None where it did not."""
-    mute = [q for q in row.questions if q.end is None]
-    first = mute[0] if mute else row.questions[0]
-    if not row.answered:
-        again = len(row.questions) > 1 or first.repeats
-        return ("dns_never", row.waited_ms, first) if again and row.waited_ms >= AGAIN_MS else None
-    good = [q for q in row.questions if q.end is not None]
-    if mute:
-        later = [q for q in good if q.start > first.start and q.kind == first.kind]
-        waited = (min(q.start for q in later) - first.start) / 1e6 if later else (row.end - first.start) / 1e6
-        if waited < AGAIN_MS:
-            return None
-        if first.server not in alive:
-            return "dns_dead", waited, first
-        return ("dns_lost_pair" if _pair(row, first) else "dns_lost"), waited, first
-    late = max(good, key=lambda q: q.end - q.start if q.end is not None else 0)
-    took = ((late.end or 0) - late.start) / 1e6
-    if late.repeats and took >= AGAIN_MS:
-        return ("dns_lost_pair" if _pair(row, late) else "dns_lost"), took, late
-    needless = [q for q in good if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()]
-    if needless and any(q.addresses for q in good):
-        since = min(q.start for q in row.questions if q.name.lower() == row.name.lower() and q.addresses)
-        waited = (since - row.start) / 1e6
-        if 2 * waited > row.waited_ms:
-            return "dns_search", waited, needless[0]
-    if took >= LATE_MS:
-        return ("dns_failed" if late.status in FAILED and late.status != "NXDOMAIN" else "dns_slow"), took, late
-    return None
-
-
-def _pair(row: Resolution, lost: Question) -> bool:
-    """Was the other address family's question, of the same socket, answered at once?"""
-    others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
-    return any(q.end is not None and (q.end - q.start) / 1e6 < AGAIN_MS for q in others)
-
-
 def _finding(sentence: str, cases: list[tuple[float, Resolution, Question]], of: int) -> Finding:
     cases.sort(key=lambda case: case[0])
     worst, row, question = cases[-1]
@@ -192,7 +157,7 @@ def _finding(sentence: str, cases: list[tuple[float, Resolution, Question]], of:
     needless = {q.name.lower() for q in row.questions if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()}
     answers = [q for q in row.questions if q.end is not None and q.server != question.server]
     others = [((q.end or 0) - q.start) / 1e6 for q in answers]
-    sure = LIKELY if sentence in ("dns_slow", "dns_lost") else SURE
+    sure = sure_of(sentence)
     values = {
         "n": len(cases),
         "span_ms": (cases[0][0], worst),
@@ -206,11 +171,8 @@ def _finding(sentence: str, cases: list[tuple[float, Resolution, Question]], of:
         "other": f"{answers[0].server}" if answers else "",
         "other_ms": others[0] if others else 0.0,
     }
-    if sentence == "dns_dead" and not answers:
-        sentence = "dns_lost"
-    owner = "client" if sentence == "dns_search" else "dns"
     return Finding(
-        kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner,
+        kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner_of(sentence),
         clients=len({r.client for _, r, _ in cases}), client=row.client, exchanges=len(cases), of_exchanges=of,
         total_ms=sum(w for w, *_ in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst, harm=never,
         grade="proven" if sure >= PROVEN else "probable", confidence=sure, worst_ms=worst,

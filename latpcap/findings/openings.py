@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.account.attempts import Ends, Streams, instead, names_of
 from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
+from latpcap.account.segments import segments
+from latpcap.account.totals import SETUP, endpoint
 from latpcap.findings.answer import Pauses
 from latpcap.findings.connections import DATA as CARRIES
 from latpcap.findings.schema import Finding, Harmful
-from latpcap.findings.segments import segments
-from latpcap.findings.totals import SETUP, endpoint
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import PROTOCOLS, PROVEN
 

@@ -13,8 +13,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, words
-from latpcap.findings import presentation as show
-from latpcap.findings.totals import Ledger, Server, Spent
+from latpcap import presentation as show
+from latpcap.account.totals import Ledger, Server, Spent
 from latpcap.vocabulary import BACKEND, STALL
 
 if TYPE_CHECKING:

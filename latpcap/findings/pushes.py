@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings import fixes, quality, slow, sockets
-from latpcap.findings.schema import Finding, Grade
-from latpcap.findings.totals import endpoint
+from latpcap.account import slow
+from latpcap.account.totals import endpoint
+from latpcap.findings import fixes, quality, sockets
+from latpcap.findings.schema import Finding, grade
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _of(
     sure = _how_sure(held, rows, checks, sockets.pool(mine, sender).acts)
     if sure <= SUSPECTED:
         return None
-    grade: Grade = "proven" if sure >= PROVEN else "probable"
+    word = grade(STALL, sure)
     (address, addresses), ports = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
     protocol, protocols = arrays.codes(streams, "protocol")
     alike = protocol == (protocols.index(spoken) if spoken is not None else -1)
@@ -241,14 +242,14 @@ def _of(
     nodelay, acks = sockets.nodelay(mine, sender), sockets.delayed_ack(mine, sender)
     timer = sockets.timer(sockets.pool(mine, sender))
     mend = fixes.of_pushes(sender, _software(streams, here), spoken)
-    says = _says(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{grade}"))
+    says = _says(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{word}"))
     return Finding(
         kind="push", server=server, server_port=port, cause=STALL, owner=sender, held_by=SIDES[sender], client=client,
         exchanges=len(rows), of_exchanges=int(each.sum()),
         streams=len(arrays.distinct(held.stream[rows])),
         of_streams=int((each > 0).sum()) or None, total_ms=float(took.sum()), median_ms=arrays.percentile(took, 0.5),
         p10_ms=arrays.percentile(took, 0.1), p90_ms=arrays.percentile(took, 0.9), max_ms=float(took[-1]),
-        grade=grade, confidence=sure, proven=int((held.confidence[rows] >= PROVEN).sum()),
+        grade=word, confidence=sure, proven=int((held.confidence[rows] >= PROVEN).sum()),
         worst_stream=int(held.stream[last]), worst_ms=float(held.ms[last]), worst_frames=held.frames(int(last)),
         typical_stream=stream, typical_ms=float(held.ms[middle]), typical_frames=frames,
         filter=f"tcp.stream eq {stream} and frame.number in {{{', '.join(map(str, frames))}}}", sender=sender,

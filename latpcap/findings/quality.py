@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.findings.segments import DATA, Silence, segments
+from latpcap.account.segments import DATA, Silence, segments
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
 from latpcap.vocabulary import SIDES, SUSPECTED, cause_names

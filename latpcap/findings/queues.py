@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings import slow
+from latpcap.account import slow
+from latpcap.account.totals import SETUP, Server, Spent, endpoint
 from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
-from latpcap.findings.totals import SETUP, Server, Spent, endpoint
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays, spill
+from latpcap.account.totals import SETUP, endpoint
 from latpcap.findings import traffic
 from latpcap.findings.schema import Finding
-from latpcap.findings.totals import SETUP, endpoint
 from latpcap.limits import LIMITS
 
 if TYPE_CHECKING:

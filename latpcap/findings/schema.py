@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import floor
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from latpcap.vocabulary import PROVEN, SUSPECTED
@@ -297,14 +298,21 @@ def schema() -> pa.Schema:
     )
 
 
+def _rounded(confidence: float) -> float:
+    """Without what 32 bits add to it or take from it."""
+    return round(confidence, 6)
+
+
 def graded(confidence: float) -> str:
-    """A grade with what it was measured to be worth: "proven (0.99)"."""
-    word = "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
-    return f"{word} ({confidence:.2f})"
+    """A grade with what it was measured to be worth: "proven (0.99)". Never rounded up to the next grade's."""
+    sure = _rounded(confidence)
+    word = "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"
+    return f"{word} ({floor(round(100 * sure, 4)) / 100:.2f})"
 
 
 def grade(cause: str, confidence: float) -> Grade:
     """Which word stands for this confidence? "proven", "probable", "suspected", or "unknown"."""
+    sure = _rounded(confidence)
     if cause in ("unknown", "capture_gap"):
         return "unknown"
-    return "proven" if confidence >= PROVEN else "probable" if confidence > SUSPECTED else "suspected"
+    return "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"

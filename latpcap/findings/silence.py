@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
-from latpcap.findings import course, hung
+from latpcap.account import course
+from latpcap.account.segments import segments
+from latpcap.account.slow import polls
+from latpcap.account.slow import streams as streaming
+from latpcap.account.totals import SETUP, endpoint, server_keys
+from latpcap.findings import hung
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
-from latpcap.findings.segments import segments
-from latpcap.findings.slow import polls
-from latpcap.findings.slow import streams as streaming
-from latpcap.findings.totals import SETUP, endpoint, server_keys
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS

@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
+from latpcap.account.segments import segments
+from latpcap.account.totals import endpoint
 from latpcap.findings.schema import Finding, Grade, State
-from latpcap.findings.segments import segments
-from latpcap.findings.totals import endpoint
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import SIDES, STALL
 

@@ -6,13 +6,13 @@ the catalogue (`latpcap/words`).
 
 from __future__ import annotations
 
+from latpcap import presentation as show
 from latpcap import words
+from latpcap.account.totals import endpoint
 from latpcap.findings import harm, headline, lookups, traffic
-from latpcap.findings import presentation as show
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.schema import Finding, graded
 from latpcap.findings.sockets import SHORTER, Pool
-from latpcap.findings.totals import endpoint
 from latpcap.format import asked, escaped, ms, printable
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings import presentation as show
-from latpcap.findings.slow import UNREAD
+from latpcap import presentation as show
+from latpcap.account.slow import UNREAD
 from latpcap.format import printable
 from latpcap.vocabulary import PROTOCOLS
 

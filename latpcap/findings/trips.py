@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
+from latpcap.account.totals import SETUP, endpoint
 from latpcap.findings import traffic
 from latpcap.findings.schema import Finding, Harmful
-from latpcap.findings.totals import SETUP, endpoint
 from latpcap.findings.traffic import REDIRECTS
 from latpcap.vocabulary import PROVEN
 

@@ -12,21 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
-from latpcap.findings import (
-    evidence,
-    harm,
-    headline,
-    kinds,
-    lookups,
-    proxies,
-    quality,
-    slow,
-    sockets,
-    text,
-    totals,
-    traffic,
-)
-from latpcap.findings import presentation as show
+from latpcap import presentation as show
+from latpcap.account import slow, totals
+from latpcap.findings import evidence, harm, headline, kinds, lookups, proxies, quality, sockets, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding

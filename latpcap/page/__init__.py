@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, files
+from latpcap.account.totals import endpoint
 from latpcap.account.waits import KINDS
 from latpcap.errors import LatpcapError, OutputError
-from latpcap.findings.totals import endpoint
 from latpcap.format import asked, count
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from latpcap import arrays
-from latpcap.findings.totals import endpoint
+from latpcap.account.totals import endpoint
 from latpcap.format import count, printable
 from latpcap.reports.form import Report, Subject
 from latpcap.tables import Kept, Needed

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from latpcap.findings.totals import endpoint
+from latpcap.account.totals import endpoint
 from latpcap.format import count, ms
 from latpcap.reports.form import Report, Subject
 from latpcap.tables import Kept, Needed

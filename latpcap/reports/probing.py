@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from latpcap.findings.totals import endpoint
+from latpcap.account.totals import endpoint
 from latpcap.format import count
 from latpcap.reports.form import Report, Subject
 from latpcap.reports.sent import Probe, probes

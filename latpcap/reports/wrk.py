@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.findings.totals import endpoint
+from latpcap.account.totals import endpoint
 from latpcap.format import ms
 from latpcap.reports.form import Report, Subject, binary, metric, padded, time_us
 from latpcap.tables import Kept, Needed

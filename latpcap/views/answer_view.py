@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, spill
+from latpcap.account.segments import COLUMNS as EVENTS
+from latpcap.account.segments import Segments
 from latpcap.findings import Lazy
-from latpcap.findings.segments import COLUMNS as EVENTS
-from latpcap.findings.segments import Segments
 from latpcap.findings.why import Question, Why, stall_frames
 from latpcap.reading import links, slices, sources
 from latpcap.reading.feed import Feed

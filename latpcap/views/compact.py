@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, spill
-from latpcap.findings.slow import streams
+from latpcap.account.slow import streams
 from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
 from latpcap.vocabulary import CAUSES, cause_names
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 import dpkt
-from makepcap import EPOCH_NS
+from makepcap import EPOCH_NS, Talk, answer, get, pcap
 from test_waits import Tape, late_neighbour, lost_pair
 from transfer_simulator import Transfer
 
-from spoken.registry import says
+from spoken.registry import SPOKEN, Spoken, says
 
 
 def _names_and_neighbours() -> Tape:
@@ -32,3 +32,46 @@ def a_small_window_beside_lost_names() -> bytes:
         since = (float(seconds) - EPOCH_NS / 1e9) * 1000
         tape.frames.append((since, bytes(frame).replace(b"\x0a\0\0\2", b"\x0a\0\0\4")))
     return tape.bytes()
+
+
+def idle(seconds: float, *earlier: float) -> bytes:
+    """A request after each of these idle times in seconds; the one after the last meets a RST."""
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    at = 20.0
+    for pause in (*earlier, seconds):
+        talk.client(at, get("/a"))
+        talk.server(at + 10.0, b"".join(answer(40)))
+        talk.client(at + 10.1)
+        at += 10.1 + 1000.0 * pause
+    talk.client(at, get("/again"))
+    talk.server(at + 8.1, flags="R")
+    return pcap(talk.tape)
+
+
+TIMERS = {
+    10: "a keep-alive time-out of 10 s",
+    15: "a keep-alive time-out of 15 s",
+    60: "an AWS ALB, HAProxy or proxy time-out of 60 s",
+    65: "nginx's keepalive_timeout as shipped by some",
+    75: "nginx's keepalive_timeout",
+    120: "IIS, Go programs",
+    240: "Azure's load balancer and NAT",
+    300: "a firewall's or proxy's 5 min",
+    900: "a firewall's 15 min",
+    1800: "a firewall's 30 min",
+    3600: "a firewall's hour",
+    7200: "the kernel's tcp_keepalive_time",
+    28800: "MySQL's wait_timeout",
+    432000: "conntrack's 5 days",
+}
+for seconds, whose in TIMERS.items():
+    SPOKEN[f"idle for {seconds} s"] = Spoken(
+        lambda seconds=seconds: idle(1.01 * seconds),  # type: ignore[misc]
+        (f"that is like {whose}",),
+    )
+
+
+@says("more than 100.00 s and ", "that is like AWS NLB")
+def idle_for_longer_than_before() -> bytes:
+    return idle(353.0, 100.0)

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from latpcap import arrays, spill
-from latpcap.findings import presentation as show
-from latpcap.findings import slow as slowness
+from latpcap import presentation as show
+from latpcap.account import slow as slowness
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_names
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from latpcap import arrays, spill
-from latpcap.findings import presentation as show
+from latpcap import presentation as show
 from latpcap.limits import LIMITS
 from latpcap.vocabulary import CAUSES, FAMILIES, PROTOCOLS
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
-from latpcap.findings.segments import PROBES, PROBES_MS, Segments
+from latpcap.account.segments import PROBES, PROBES_MS, Segments
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
