@@ -13,21 +13,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
-from latpcap.account import totals
+from latpcap.account import proxies, totals
 from latpcap.account.segments import HasSegments, Segments
 from latpcap.findings import (
     connections,
-    errors,
     evidence,
     fixes,
     harm,
     lookups,
     openings,
-    proxies,
     pushes,
     quality,
     queues,
-    retries,
     silence,
     sockets,
     transfers,
@@ -162,8 +159,8 @@ def rows(
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.found(tables)
-    found += retries.found(tables)
-    found += errors.alerts(tables) if tables["exchanges"].num_rows else []
+    found += trips.tried_again(tables)
+    found += openings.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         found += transfers.found(tables)
     found += connections.noted(tables)
@@ -336,8 +333,8 @@ def _mend(
         at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken, rival=rival, lost=lost
     )
     if item.owner == BACKEND:
-        name = at.server.name if at is not item else proxies.elsewhere()
-        mend = fixes.Fix(proxies.mended(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
+        name = at.server.name if at is not item else fixes.unknown_backend()
+        mend = fixes.Fix(fixes.of_backend(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
     items = ledger.spent(item.server)
     return mend, fixes.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
 

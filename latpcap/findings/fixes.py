@@ -483,3 +483,27 @@ def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> 
         late = np.minimum(path[span], usual) * 1e6
         asked[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - asked[span], 0))
     spill.rest()
+
+
+def unknown_backend() -> str:
+    """The name of a server behind, where the capture has more than one that it may be."""
+    return words.say("behind_unknown")
+
+
+def of_backend(name: str, knob: str | None, owner: str) -> str | None:
+    """The fix of a server behind, with its name, or of what is sent to there."""
+    return (
+        words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=_capital(knob)) if knob else None
+    )
+
+
+def _capital(text: str) -> str:
+    """With a capital first letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def backend_clause(cause: str, found: Spent | None, phrase: str) -> str:
+    """What the requests to the server behind wait for, in a sentence about that server."""
+    if cause != STALL or found is None:
+        return words.say("behind_cause", cause=phrase)
+    return words.say(f"behind_stall_{found.owner}")

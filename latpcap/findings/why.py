@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.account import slow, totals
-from latpcap.findings import evidence, harm, headline, kinds, lookups, proxies, quality, sockets, text, traffic
+from latpcap.account import proxies, slow, totals
+from latpcap.findings import evidence, fixes, harm, headline, kinds, lookups, quality, sockets, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -309,8 +309,8 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     _main(data, items[0], tables)
     if items[0].owner == BACKEND:
         at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
-        says = proxies.clause(items[0].cause, at, headline.phrase(data["findings"][0]))
-        data["backend"] = {"server": at.server.name if at else proxies.elsewhere(), "says": says}
+        says = fixes.backend_clause(items[0].cause, at, headline.phrase(data["findings"][0]))
+        data["backend"] = {"server": at.server.name if at else fixes.unknown_backend(), "says": says}
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
     data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
     data["pushed"] = _pushes(tables, server)

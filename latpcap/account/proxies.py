@@ -12,10 +12,10 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from latpcap import arrays, words
+from latpcap import arrays
 from latpcap import presentation as show
 from latpcap.account.totals import Ledger, Server, Spent
-from latpcap.vocabulary import BACKEND, STALL
+from latpcap.vocabulary import BACKEND
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,25 +102,3 @@ def source(server: Server, cause: str, ledger: Ledger, exchanges: pa.Table) -> S
             return most
         place = ledger.servers.index(most.server)
     return None
-
-
-def elsewhere() -> str:
-    """The name of a server behind, where the capture has more than one that it may be."""
-    return words.say("behind_unknown")
-
-
-def mended(name: str, knob: str | None, owner: str) -> str | None:
-    """The fix of a server behind, with its name, or of what is sent to there."""
-    return words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=capital(knob)) if knob else None
-
-
-def capital(text: str) -> str:
-    """With a capital first letter."""
-    return f"{text[:1].upper()}{text[1:]}"
-
-
-def clause(cause: str, found: Spent | None, phrase: str) -> str:
-    """What the requests to the server behind wait for, in a sentence about that server."""
-    if cause != STALL or found is None:
-        return words.say("behind_cause", cause=phrase)
-    return words.say(f"behind_stall_{found.owner}")
