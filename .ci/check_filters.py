@@ -1,8 +1,11 @@
 """Do latpcap's display filters choose the packets that tshark's choose? `check_filters.py DIR` compares all captures.
 
-Each expression's frames in each capture: tshark (one run a capture, by a Lua tap for each expression) against
-`Capture.filter`. Frames that are not segments of `events` (TCP inside ICMP errors, say) are left out on both sides.
-Prints what differs, and fails if more differs than `ALLOWED` knows of.
+First the frames of each of `EXPRESSIONS` in each capture: tshark (one run a capture, by a Lua tap for each expression)
+against `Capture.filter`. Frames that are not segments of `events` (TCP inside ICMP errors, say) are left out on both
+sides. Prints what differs, and fails if more differs than `KNOWN` has a reason for.
+
+Then `everyday_filters.txt`, over every frame, against `tshark -2`: fails if less than `AGREE` of the pairs of filter
+and capture choose the same frames.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
 import latpcap as lp
-from latpcap.reading.filters.evaluate import datagrams
+from latpcap.reading.filters import grammar
+from latpcap.reading.filters.evaluate import datagrams, fields_of, passing
+from latpcap.reading.filters.source import Frames
 
 EXPRESSIONS = [
     "tcp.stream in {0, 2..4} and tcp.len > 0",
@@ -62,6 +68,9 @@ EXPRESSIONS = [
     "udp.dstport == 53 or dns.flags.rcode == 3",
     "dns.time > 0.05",
 ]
+
+EVERYDAY = [line for line in Path(__file__).with_name("everyday_filters.txt").read_text().splitlines() if line]
+AGREE = 0.989
 
 OF_LOOKUPS = ("udp.", "dns")
 """Expressions with these words are compared for the frames of lookups, too."""
@@ -147,21 +156,42 @@ class TsharkError(Exception):
     """tshark neither answered every expression nor refused the capture."""
 
 
-def of_tshark(path: Path, script: Path) -> dict[int, set[int]]:
+def of_tshark(path: Path, script: Path, count: int, *options: str) -> dict[int, list[int]]:
     """The frames of each expression; none at all where tshark refuses the capture."""
-    words = ["tshark", "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
+    words = ["tshark", *options, "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
     said = ""
     for _ in range(2):  # a run of it that dies half way says nothing about latpcap
         try:
-            ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=120)
+            ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=300)
         except subprocess.TimeoutExpired:
-            said = "nothing within 120 s"
+            said = "nothing within 300 s"
             continue
         rows = [line.split("\t") for line in ran.stdout.splitlines() if line.startswith("filter\t")]
-        if (ran.returncode, len(rows)) in {(0, 1 + ALL), (DAMAGED, 1 + ALL), (DAMAGED, 0)}:
-            return {int(number) - 1: {int(frame) for frame in frames.split()} for _, number, frames in rows}
+        if (ran.returncode, len(rows)) in {(0, count), (DAMAGED, count), (DAMAGED, 0)}:
+            return {int(number) - 1: [int(frame) for frame in frames.split()] for _, number, frames in rows}
         said = f"exit code {ran.returncode}, {len(rows)} answers, {ran.stderr[-300:].strip()!r}"
     raise TsharkError(f"{path.parent.name}/{path.name}: tshark fails twice: {said}")
+
+
+def everyday(path: Path, script: Path) -> list[str] | None:
+    """The everyday filters that choose other frames than tshark does; None for what one of the two does not open."""
+    try:
+        source = Frames(lp.read(path))
+    except lp.CaptureError:
+        return None
+    theirs = of_tshark(path, script, len(EVERYDAY), "-2")
+    if not theirs:
+        return None
+    for expression in EVERYDAY:
+        source.wanted |= fields_of(expression)
+    return [e for number, e in enumerate(EVERYDAY) if passing(source, e).to_pylist() != theirs[number]]
+
+
+def script_of(expressions: list[str], path: Path) -> Path:
+    """A tap for each expression, macros written out: taps know none."""
+    taps = ", ".join(f"[==[{grammar.expanded(expression)}]==]" for expression in expressions)
+    path.write_text(TAP.format(expressions=taps))
+    return path
 
 
 def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int]]]:
@@ -182,7 +212,7 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
             for n, expression in enumerate(EXPRESSIONS)
         ]
     for _ in range(2):  # once in thousands of runs tshark has answered otherwise: what differs is asked again
-        theirs = of_tshark(path, script)
+        theirs = {number: set(frames) for number, frames in of_tshark(path, script, 1 + ALL).items()}
         if not theirs.pop(ALL, None):
             return []  # a container that tshark does not open
         of = [known | lookups if with_lookups else known for with_lookups in both]
@@ -198,11 +228,11 @@ def main() -> int:
     paths = sorted(p for sub in ("tcp", "link", "icmp", "broken") for p in (folder / sub).glob("*") if p.is_file())
     paths = [p for p in paths if not p.name.startswith("derived--")]  # the same packets, wrapped otherwise
     with tempfile.TemporaryDirectory() as scratch, ProcessPoolExecutor(2) as pool:
-        script = Path(scratch) / "filters.lua"
-        taps = ", ".join(f"[==[{expression}]==]" for expression in [*EXPRESSIONS, "frame"])
-        script.write_text(TAP.format(expressions=taps))
+        script = script_of([*EXPRESSIONS, "frame"], Path(scratch) / "filters.lua")
+        other = script_of(EVERYDAY, Path(scratch) / "everyday.lua")
         try:
             found = dict(zip(paths, pool.map(differences, paths, repeat(script)), strict=True))
+            whole = dict(zip(paths, pool.map(everyday, paths, repeat(other)), strict=True))
         except TsharkError as failed:
             print(failed)
             return 1
@@ -220,7 +250,15 @@ def main() -> int:
         f"{len(EXPRESSIONS)} filters, {len(paths)} captures: {pairs - differing:,} of {pairs:,} pairs agree,", end=" "
     )
     print(f"{unexplained} of the others unexplained")
-    return 1 if unexplained else 0
+    opened = {path: missed for path, missed in whole.items() if missed is not None}
+    for expression, count in Counter(e for missed in opened.values() for e in missed).most_common(20):
+        print(f"{count} captures differ: {expression}")
+    pairs = len(opened) * len(EVERYDAY)
+    agree = pairs - sum(map(len, opened.values()))
+    print(
+        f"{len(EVERYDAY)} everyday filters: {agree:,} of {pairs:,} pairs agree, {agree / max(pairs, 1):.4f} >= {AGREE}"
+    )
+    return 1 if unexplained or agree < AGREE * pairs else 0
 
 
 if __name__ == "__main__":

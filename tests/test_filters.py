@@ -420,12 +420,51 @@ def test_frames_of_every_protocol_pass(tmp_path: Path) -> None:
         ('http.server contains "nginx"', "http.response"),
         ("tcp.window_size_scalefactor == 1024", "tcp.flags.syn == 0"),
         ("tcp.window_size_scalefactor == -1", "tcp.len < 0"),
+        ('lower(http.request.method) == "get"', "http.request"),
+        ("len(http.request.method) == 3", "http.request"),
+        ("count(tcp.port) == 2", "tcp"),
+        ('string(tcp.dstport) matches "^8080$"', "tcp.dstport == 8080"),
+        ("max(tcp.port) < 1024", "all tcp.port < 1024"),
+        ("len(eth.src) == 6", "eth"),
+        ("${private_ipv4:ip.src}", "ip.src in {10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16}"),
+        ("$private_ipv4(ip.dst)", "ip.dst in {10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16}"),
+        ("http.request_number == 1", "http.request and not http.prev_request_in"),
+        ('http.response.code.desc == "OK"', "http.response.code == 200"),
+        ("tcp.analysis.duplicate_ack_num", "tcp.analysis.duplicate_ack_frame"),
+        ("eth.src == eth.dst", "frame.len < 0"),
     ],
 )
 def test_two_ways_to_choose_the_same_segments(stalls: lp.Capture, one: str, other: str) -> None:
     """A field of the frames' bytes against one of `events`."""
     frames = stalls.filter(other).events["frame"].tolist()
     assert stalls.filter(one).events["frame"].tolist() == frames
+
+
+def test_echoes_find_their_replies() -> None:
+    probes = lp.read(ROOT / "sample_pcaps" / "probes.pcap")
+    table = probes.probes.query("kind == 'icmp_echo'")
+    answered = table[table["answer"] == "echo_reply"]
+    assert probes.filter("icmp.resp_in").others == answered["sent_frame"].tolist()
+    assert probes.filter("icmp.resp_to").others == sorted(answered["answer_frame"].astype(int).tolist())
+    longest = answered["rtt_ms"].max()
+    assert len(probes.filter(f"icmp.resptime >= {longest:.6f}").others) == 1
+    assert (
+        probes.filter("icmp.type == 8 and icmp.no_resp").others
+        == table[table["answer_frame"].isna()]["sent_frame"].tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("lower(tcp.port) == 80", "lower is not for tcp.port, which is a number"),
+        ("${nothing:ip.src}", "'nothing' is no macro that Wireshark brings"),
+        ("len(http.host", "the filter ends here"),
+    ],
+)
+def test_mistakes_in_functions_and_macros(stalls: lp.Capture, expression: str, reason: str) -> None:
+    with pytest.raises(lp.FilterError, match=re.escape(reason)):
+        stalls.filter(expression)
 
 
 def test_tls_is_read_record_by_record() -> None:
@@ -479,7 +518,7 @@ def test_fields_are_found_behind_every_link_header(link: int, head: bytes) -> No
 
 def test_what_no_filter_reads_is_named() -> None:
     cap = lp.read(ROOT / "sample_pcaps" / "probes.pcap")
-    with pytest.raises(lp.FilterError, match="no filter reads smb2, tshark -Y may"):
+    with pytest.raises(lp.FilterError, match="latpcap has no dissector of smb2, tshark -Y may"):
         cap.filter("smb2.cmd == 5")
     with pytest.raises(lp.FilterError, match="cannot be sliced"):
         cap.filter("tcp.port[0] == 1")

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
+from latpcap.reading.filters.conversations import Conversations
 from latpcap.reading.filters.tls import Tls
+from latpcap.reading.links import Found, read
 
 Values = dict[str, list[Any]]
 _SNAP = b"\xaa\xaa\x03\0\0\0"
@@ -21,12 +23,14 @@ _MAX_NAME = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
 _DNS_PORTS = {53: "dns", 5353: "mdns", 5355: "llmnr"}
+_UNVERIFIED, _ABSENT = 2, 3
+"""Wireshark's status of a checksum, which by default it does not verify."""
 _FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
 
 
-def values(data: bytes, link: int | None, tls: Tls | None = None) -> Values:
-    """Every field of a frame that these few dissectors know; TLS where its state is given."""
-    found = _Frame(tls)
+def values(data: bytes, link: int | None, tls: Tls | None = None, before: Conversations | None = None) -> Values:
+    """Every field of a frame that these few dissectors know; TLS and conversations where their state is given."""
+    found = _Frame(tls, before)
     with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
         found.link(data, link)
     found.out["frame"] = [data]
@@ -34,20 +38,23 @@ def values(data: bytes, link: int | None, tls: Tls | None = None) -> Values:
 
 
 class _Frame:
-    def __init__(self, tls: Tls | None) -> None:
+    def __init__(self, tls: Tls | None, before: Conversations | None) -> None:
         self.out: Values = {}
         self.tls = tls
+        self.before = before
+        self.hosts = ("", "")
+        self.quoted = False
 
     def add(self, name: str, value: Any) -> None:
         self.out.setdefault(name, []).append(value)
 
-    def link(self, data: bytes, link: int | None) -> None:
+    def link(self, data: bytes, link: int | None, depth: int = 0) -> None:
         if link == 1:
-            self.ethernet(data)
+            self.ethernet(data, depth)
         elif link in (12, 14, 101, 228, 229):
-            self.ip(data, 0)
+            self.ip(data, depth)
         elif link in (0, 108):
-            self.ip(data[4:], 0)
+            self.ip(data[4:], depth)
         elif link == 113:
             self.of_type(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
         elif link == 276:
@@ -57,8 +64,23 @@ class _Frame:
         elif link in (9, 50):
             skip = 2 if data[:2] == b"\xff\x03" else 0
             self.of_type(
-                {0x21: 0x800, 0x57: 0x86DD}.get(struct.unpack_from(">H", data, skip)[0], 0), data[skip + 2 :], 0
+                {0x21: 0x800, 0x57: 0x86DD, 0x281: 0x8847}.get(struct.unpack_from(">H", data, skip)[0], 0),
+                data[skip + 2 :],
+                0,
             )
+        elif link is not None:
+            self.found(read("link", link, data), depth)
+
+    def found(self, what: Found, depth: int) -> None:
+        """What a reader of rare layers found in one."""
+        if isinstance(what, bytes):
+            self.ip(what, depth)
+        elif isinstance(what, tuple) and depth <= _MAX_DEPTH:
+            layer, number, data = what
+            if layer == "link":
+                self.ethernet(data, depth) if number == 1 else self.link(data, number, depth + 1)
+            elif layer == "ethertype":
+                self.of_type(number, data, depth)
 
     def ethernet(self, data: bytes, depth: int = 0) -> None:
         target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
@@ -90,6 +112,10 @@ class _Frame:
             self.ip(data, depth)
         elif kind == 0x806:
             self.arp(data)
+        elif kind == 0x8909:  # Cisco's metadata
+            self.of_type(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
+        elif kind == 0x8903:  # FabricPath
+            self.ethernet(data[2:], depth + 1)
         elif kind == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
             self.ip(data[8:], depth)
         elif kind == 0x8847:
@@ -143,6 +169,7 @@ class _Frame:
         self.add("ip.ttl", ttl)
         self.add("ip.proto", protocol)
         self.add("ip.checksum", checksum)
+        self.add("ip.checksum.status", _UNVERIFIED)
         self.addresses("ip", str(IPv4Address(data[12:16])), str(IPv4Address(data[16:20])))
         if offset == 0 and not place & 0x2000:
             self.above(protocol, data[size : total if size <= total else None], depth)
@@ -174,6 +201,7 @@ class _Frame:
         self.above(following, rest, depth)
 
     def addresses(self, name: str, source: str, target: str) -> None:
+        self.hosts = source, target
         for word, address in (("src", source), ("dst", target)):
             self.add(f"{name}.{word}", address)
             self.add(f"{name}.{word}_host", address)
@@ -182,13 +210,17 @@ class _Frame:
 
     def above(self, protocol: int, data: bytes, depth: int) -> None:
         reader: Callable[[bytes, int], None] | None = {
-            1: self.icmp, 4: self._inner, 6: self.tcp, 17: self.udp, 41: self._inner, 47: self.gre, 58: self.icmp6,
+            1: self.icmp, 4: self._inner, 6: self.tcp, 17: self.udp, 41: self._inner, 47: self.gre, 51: self.ah,
+            58: self.icmp6,
         }.get(protocol)  # fmt: skip
         if reader is not None:
             reader(data, depth)
 
     def _inner(self, data: bytes, depth: int) -> None:
         self.ip(data, depth + 1)
+
+    def ah(self, data: bytes, depth: int) -> None:
+        self.above(data[0], data[(data[1] + 2) * 4 :], depth)
 
     def gre(self, data: bytes, depth: int) -> None:
         flags, kind = struct.unpack_from(">HH", data, 0)
@@ -197,6 +229,8 @@ class _Frame:
         rest = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
         if kind == 0x6558:
             self.ethernet(rest, depth + 1)
+        elif kind == 0x88BE:  # ERSPAN, with its header where GRE has a number
+            self.ethernet(rest[8 if flags & 0x1000 else 0 :], depth + 1)
         else:
             self.of_type(kind, rest, depth + 1)
 
@@ -213,11 +247,14 @@ class _Frame:
                 self.add("icmp.ident", value)
             self.add("icmp.seq", seq)
             self.add("icmp.seq_le", swapped[1])
+            if self.before is not None and not self.quoted:
+                self.before.echo(kind, frozenset(self.hosts), checksum, (ident, seq))
         elif kind in (3, 4, 5, 11, 12):
             if kind == 3 and code == 4:
                 self.add("icmp.mtu", struct.unpack_from(">H", data, 6)[0])
             if kind == 5:
                 self.add("icmp.redir_gw", str(IPv4Address(data[4:8])))
+            self.quoted = True
             self.ip(data[8:], depth + 1)
 
     def icmp6(self, data: bytes, depth: int) -> None:
@@ -236,6 +273,7 @@ class _Frame:
         elif kind in (1, 2, 3, 4):
             if kind == 2:
                 self.add("icmpv6.mtu", struct.unpack_from(">I", data, 4)[0])
+            self.quoted = True
             self.ip(data[8:], depth + 1)
 
     def udp(self, data: bytes, depth: int) -> None:
@@ -247,11 +285,16 @@ class _Frame:
         self.add("udp.port", target)
         self.add("udp.length", length)
         self.add("udp.checksum", checksum)
+        self.add("udp.checksum.status", _UNVERIFIED if checksum else _ABSENT)
+        if self.before is not None:
+            self.add("udp.stream", self.before.udp((self.hosts[0], source), (self.hosts[1], target)))
         payload = data[8 : length if length >= 8 else None]
         if payload:
             self.add("udp.payload", payload)
         if ports := _DNS_PORTS.keys() & {source, target}:
             self.dns(payload, _DNS_PORTS[ports.pop()])
+        elif 2152 in (source, target) and payload[:1] and payload[0] >> 5 == 1 and payload[1] == 0xFF:  # GTP-U
+            self.ip(payload[12 if payload[0] & 7 else 8 :], depth + 1)
         elif target == 4789:
             self.ethernet(payload[8:], depth + 1)
         elif target == 6081:
@@ -277,6 +320,7 @@ class _Frame:
             self.add(f"tcp.flags.{name}", flags >> bit & 1)
         self.add("tcp.window_size_value", window)
         self.add("tcp.checksum", checksum)
+        self.add("tcp.checksum.status", _UNVERIFIED)
         self.add("tcp.urgent_pointer", urgent)
         if size > 20:
             self.add("tcp.options", data[20:size])
@@ -365,8 +409,35 @@ class _Frame:
                 word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
                 self.add(word, _name(data, place)[0] or "<Root>")
             elif kind == 15:
+                self.add("dns.mx.preference", struct.unpack_from(">H", data, place)[0])
                 self.add("dns.mx.mail_exchange", _name(data, place + 2)[0])
+            elif kind == 16:
+                for text in _texts(held):
+                    self.add("dns.txt.length", len(text))
+                    self.add("dns.txt", text.decode("utf-8", "replace"))
+            elif kind == 33:
+                for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", held), strict=True):
+                    self.add(f"dns.srv.{name}", value)
+                self.add("dns.srv.target", _name(data, place + 6)[0] or "<Root>")
+            elif kind == 6:
+                main, at = _name(data, place)
+                owner, at = _name(data, at)
+                self.add("dns.soa.mname", main or "<Root>")
+                self.add("dns.soa.rname", owner or "<Root>")
+                for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
+                    self.add(f"dns.soa.{name}", value)
             place += length
+
+
+_SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "minimum_ttl")
+
+
+def _texts(held: bytes) -> Iterator[bytes]:
+    """The strings of a TXT record."""
+    place = 0
+    while place < len(held):
+        yield held[place + 1 : place + 1 + held[place]]
+        place += 1 + held[place]
 
 
 def _letter(flags: int, bit: int) -> str:

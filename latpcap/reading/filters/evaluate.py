@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap.errors import FilterError
 from latpcap.reading.filters import grammar
 from latpcap.reading.filters.fields import FIELDS, Field
+from latpcap.reading.filters.functions import FUNCTIONS, applied, per_frame
 from latpcap.reading.filters.source import Column, Datagrams, Frames, Keyed, Source, mapped
 from latpcap.reading.filters.values import KINDS as _KINDS
 from latpcap.reading.filters.values import Meaning, address
@@ -43,23 +44,34 @@ _Truths = Callable[[Any], Any]
 
 def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
     """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
-    tree = grammar.parse(expression)
-    return _Evaluation(Source(capture), expression, tree).truths(tree)
+    return truths(Source(capture), expression)
 
 
 def frames(capture: Recorded, expression: str) -> pa.Array:
     """The numbers of the frames that pass, of every protocol, in order."""
-    tree = grammar.parse(expression)
-    source = Frames(capture)
-    passed = _Evaluation(source, expression, tree).truths(tree)
-    return source.events["frame"].filter(passed).combine_chunks()
+    return passing(Frames(capture), expression)
 
 
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
     """Which frames of `lookups` over UDP pass? Their numbers."""
-    source, tree = Datagrams(capture), grammar.parse(expression)
-    passed = _Evaluation(source, expression, tree).truths(tree)
-    return source.events["frame"].filter(passed).combine_chunks()
+    return passing(Datagrams(capture), expression)
+
+
+def passing(source: Source, expression: str) -> pa.Array:
+    """The numbers of a source's frames that pass."""
+    return source.events["frame"].filter(truths(source, expression)).combine_chunks()
+
+
+def truths(source: Source, expression: str) -> pa.ChunkedArray:
+    """A truth for each row of the source."""
+    expression = grammar.expanded(expression)
+    tree = grammar.parse(expression)
+    return _Evaluation(source, expression, tree).truths(tree)
+
+
+def fields_of(expression: str) -> set[str]:
+    """The names in a filter that may be fields: what its source has to read."""
+    return _names(grammar.parse(grammar.expanded(expression)))
 
 
 class _Evaluation:
@@ -77,7 +89,8 @@ class _Evaluation:
         if isinstance(node, grammar.Not):
             return pc.invert(self.truths(node.inner))
         field = self.field(node.field)
-        if FIELDS[node.field.name].kind == "protocol" and (node.field.slices or _searches(node)):
+        of_bytes = FIELDS[node.field.name].kind == "protocol" and not node.field.functions
+        if of_bytes and (node.field.slices or _searches(node)):
             field = replace(field, get=lambda source: source.shown(node.field.name))  # its bytes
         if isinstance(node, grammar.Exists):
             if node.field.mask is not None:
@@ -110,13 +123,18 @@ class _Evaluation:
             reason = f"{node.name!r} is no field that latpcap filters by"
             first = node.name.partition(".")[0]
             if first not in {name.partition(".")[0] for name in FIELDS}:
-                reason += f": no filter reads {first}, tshark -Y may"
+                reason += f": latpcap has no dissector of {first}, tshark -Y may"
             raise FilterError(self.expression, node.at, reason, length=len(node.name), near=near)
         if node.slices and field.kind not in ("bytes", "protocol", "ether", "text"):
             reason = f"{node.name} is {_KINDS.get(field.kind, 'no row of bytes')} and cannot be sliced"
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
         if node.slices:
             field = replace(field, kind="text" if field.kind == "text" else "bytes")
+        for name in node.functions:
+            if node.slices or field.kind not in FUNCTIONS[name]:
+                reason = f"{name} is not for {node.name}, which is {_KINDS.get(field.kind, 'there or not')}"
+                raise FilterError(self.expression, node.at, reason, length=len(node.name))
+            field = applied(name, field, node.name)
         if node.mask is not None and field.kind not in ("int", "bytes"):
             reason = f"'&' is for numbers, and {node.name} is none"
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
@@ -259,10 +277,10 @@ class _Evaluation:
         if other.kind != field.kind or field.kind == "label":
             raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
         left, right = self.columns(field), self.columns(other)
-        if not all(isinstance(column, Column) for column in (*left, *right)) or field.kind == "text":
-            raise self.meaning.error(node.value, "values of HTTP and of SACK are compared with literals only")
         if field.kind in ("ipv4", "ipv6") and word not in ("eq", "ne"):
             raise self.meaning.error(node.value, "two addresses are compared with '==' or '!='")
+        if not all(isinstance(column, Column) for column in (*left, *right)):
+            return self.two_lists(left, right, word, every)
         arrow = getattr(pc, _ARROW[_FLIPPED[word] if every else word])
         pairs = [arrow(a.values, b.values).fill_null(False) for a in left for b in right]
         found = functools.reduce(pc.or_, pairs)
@@ -270,6 +288,18 @@ class _Evaluation:
             there = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
             return pc.and_not(there, found)
         return found
+
+    def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Any:
+        """Two fields of which a frame may have several values: some pair of them, or every one."""
+        import pyarrow as pa
+
+        events = self.source.events["frame"]
+        a, b = (per_frame(columns, events) for columns in (left, right))
+        fits = {
+            frame: (all if every else any)(_COMPARE[word](one, two) for one in a[frame] for two in b[frame])
+            for frame in a.keys() & b.keys()
+        }
+        return pa.chunked_array([[fits.get(frame, False) for frame in events.to_pylist()]], "bool")
 
 
 def _names(node: Any) -> set[str]:

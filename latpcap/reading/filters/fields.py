@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from latpcap.reading.filters.heads import NAMES, OTHERS
@@ -42,9 +43,9 @@ FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6
 class Field:
     """What kind of value, and how to get it.
 
-    `kind`: "int" (with `bits`), "signed", "bool", "duration" and "instant" (both in ns), "seconds" (a float), "ipv4",
-    "ipv6", "text", "bytes", "ether" (six bytes), "protocol" (bytes from its header on, without a value of its own), or
-    "label": there or not, without a value. `shown`: it is read from the frames' bytes.
+    `kind`: "int" (with `bits`), "signed", "bool", "duration" and "instant" (both in ns), "ms" (also in ns), "seconds"
+    (a float), "ipv4", "ipv6", "text", "bytes", "ether" (six bytes), "protocol" (bytes from its header on, without a
+    value of its own), or "label": there or not, without a value. `shown`: it is read from the frames' bytes.
     """
 
     kind: str
@@ -238,16 +239,132 @@ def _initial_rtt(source: Source) -> list[Column | Keyed]:
     import pyarrow.compute as pc
 
     took = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
-    behind = pc.equal(pc.bit_wise_and(source.flags, 2), 0)
     more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
-    behind = pc.and_(behind, functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)]))
-    return [Column(pc.if_else(behind, took, pa.scalar(None, pa.int64())))]
+    noted = functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
+    return [Column(pc.if_else(noted, took, pa.scalar(None, pa.int64())))]
 
 
 def _any_mark(source: Source) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
+
+
+def _duplicates(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
+    """A duplicate ACK's number among those of one acknowledgement number, or the frame of the first ACK with it."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+
+        names = ["frame", "stream", "from_client", "ack", "duplicate_ack"]
+        table = source.capture.unfiltered.arrow("events").select(names).to_pandas()
+        side = [table["stream"], table["from_client"]]
+        run = (table["ack"] != table.groupby(side)["ack"].shift()).groupby(side).cumsum()
+        runs = table.groupby([*side, run])
+        values = runs["frame"].transform("first") if of_frame else runs["duplicate_ack"].cumsum()
+        marked = table["duplicate_ack"].astype(bool)
+        frames, values = table["frame"][marked], values[marked].astype("int64")
+        return [Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values)]))]
+
+    return get
+
+
+def _rto(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
+    """The oldest segment with the number of a plain retransmission, else the one that reached furthest; ns since it."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = ["frame", "time", "stream", "from_client", "seq", "len", "retransmission", *_OTHER_REPEATS, *_KEEP]
+        events = source.capture.unfiltered.arrow("events")
+        counted = mapped(events["flags"], lambda flags: int("SYN" in flags or "FIN" in flags), "int64")
+        table = events.select(names)
+        table = table.set_column(names.index("len"), "len", pc.add(table["len"].cast("int64"), counted))
+        first: dict[tuple[int, bool, int], tuple[int, int]] = {}
+        furthest: dict[tuple[int, bool], tuple[int, int, int]] = {}
+        frames: list[int] = []
+        values: list[int] = []
+        columns = [table[n].cast("int64") if n == "time" else table[n] for n in names]
+        for frame, time, stream, asks, seq, length, again, *others in zip(
+            *(c.to_pylist() for c in columns), strict=True
+        ):
+            if again and not any(others[: len(_OTHER_REPEATS)]):
+                found = first.get((stream, asks, seq)) or furthest.get((stream, asks), (0, 0, 0))[1:]
+                if found[0]:
+                    frames.append(frame)
+                    values.append(found[0] if of_frame else time - found[1])
+            elif length and not any(others):
+                first.setdefault((stream, asks, seq), (frame, time))
+            if length and seq + length > furthest.get((stream, asks), (-1,))[0]:
+                furthest[stream, asks] = seq + length, frame, time
+        return [
+            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values, pa.int64())]))
+        ]
+
+    return get
+
+
+_OTHER_REPEATS = ("fast_retransmission", "spurious_retransmission", "out_of_order")
+_BOTH = ("request_in", "response_in")
+_KEEP = ("keep_alive", "zero_window_probe")
+
+
+def _part(word: str) -> Callable[[Source], list[Column | Keyed]]:
+    """A part of the request's target; there only where the target has a query."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+
+        frames: list[int] = []
+        values: list[str] = []
+        table = source.http
+        for frame, target in zip(table["request_in"].to_pylist(), table["target"].to_pylist(), strict=True):
+            path, mark, query = (target or "").partition("?")
+            if frame is None or not mark:
+                continue
+            parts = {"path": [path], "query": [query], "parameter": query.split("&")}[word]
+            values += parts
+            frames += [frame] * len(parts)
+        return [
+            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values, "string")]))
+        ]
+
+    return get
+
+
+def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> Callable[[Source], list[Column | Keyed]]:
+    """A message's number among those of its connection, or (with `shift`) the frame of one before or behind it.
+
+    `shown`: the messages of an exchange on whose frames Wireshark shows it.
+    """
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+
+        table = source.http.select(["stream", "request_in", "response_in"]).to_pandas()
+        table = table[table[frame].notna()].sort_values(frame, kind="stable")
+        side = table.groupby("stream")
+        table["value"] = side[frame].shift(-shift) if shift else side.cumcount() + 1
+        table = table[table["value"].notna()]
+        out: list[Column | Keyed] = []
+        for name in shown or (frame,):
+            there = table[table[name].notna()]
+            frames, values = pa.array(there[name].astype("uint64")), pa.array(there["value"].astype("int64"))
+            out.append(Keyed(pa.chunked_array([frames]), pa.chunked_array([values])))
+        return out
+
+    return get
+
+
+def _phrase(source: Source) -> list[Column | Keyed]:
+    """The standard's phrase for the status (RFC 9110, 15)."""
+    import pyarrow as pa
+
+    phrases = {status.value: status.phrase for status in HTTPStatus}
+    (column,) = FIELDS["http.response.code"].get(source)
+    words = [phrases.get(status) for status in column.values.to_pylist()]
+    return [replace(column, values=pa.chunked_array([pa.array(words, "string")]))]
 
 
 def _http_any(source: Source) -> list[Column | Keyed]:
@@ -261,6 +378,7 @@ FIELDS: dict[str, Field] = {
     "frame.time_epoch": Field("seconds", lambda s: [Column(s.times)], "the same in seconds since 1970"),
     "frame.time_relative": Field("duration", _frame("time_relative"), "since the capture's first frame"),
     "frame.time_delta": Field("duration", _frame("time_delta"), "since the frame before it"),
+    "frame.time_delta_displayed": Field("duration", _frame("time_delta"), "the same, of a capture without a filter"),
     "frame.len": Field("int", _frame("len"), "bytes on the wire"),
     "frame.cap_len": Field("int", _frame("cap_len"), "bytes captured"),
     "ip": Field("label", _address(4, "src"), "IPv4"),
@@ -315,17 +433,31 @@ FIELDS: dict[str, Field] = {
     },
     "tcp.analysis.acks_frame": Field("int", _one("acks_frame"), "the frame that it acknowledges"),
     "tcp.analysis.ack_rtt": Field("duration", _nanos("ack_rtt_ms"), "since that frame"),
+    "tcp.analysis.duplicate_ack_num": Field("int", _duplicates(False), "which duplicate of this number it is"),
+    "tcp.analysis.duplicate_ack_frame": Field("int", _duplicates(True), "the ACK that it repeats"),
+    "tcp.analysis.rto": Field("duration", _rto(False), "since the segment that it repeats"),
+    "tcp.analysis.rto_frame": Field("int", _rto(True), "the segment that it repeats"),
     "tcp.analysis.bytes_in_flight": Field("int", _one("bytes_in_flight"), "bytes not yet acknowledged"),
     "tcp.analysis.push_bytes_sent": Field("int", _one("push_bytes_sent"), "bytes since the last PSH"),
     "http": Field("label", _http_any, "a frame that completes a request or an answer"),
     "http.request": Field("bool", _http("request_in", None), "a frame that completes a request"),
     "http.request.method": Field("text", _http("request_in", "method"), "GET, POST ..."),
     "http.request.uri": Field("text", _http("request_in", "target"), "the request's target"),
+    "http.request.uri.path": Field("text", _part("path"), "the target up to '?'"),
+    "http.request.uri.query": Field("text", _part("query"), "the target behind '?'"),
+    "http.request.uri.query.parameter": Field("text", _part("parameter"), "its parts between '&'"),
     "http.host": Field("text", _http("request_in", "host"), "whom the request is for: Host"),
     "http.response": Field("bool", _http("response_in", None), "a frame that completes an answer"),
     "http.response.code": Field("int", _http("response_in", "status"), "its status", 16),
     "http.time": Field("duration", _http_time, "from the request's frame to the answer's"),
     "http.request_in": Field("int", _http("response_in", "request_in"), "the request's frame"),
+    "http.request_number": Field("int", _number("request_in"), "which request of its connection, from 1"),
+    "http.response_number": Field("int", _number("response_in"), "which answer of its connection, from 1"),
+    "http.prev_request_in": Field("int", _number("request_in", -1, _BOTH), "the connection's request before it"),
+    "http.next_request_in": Field("int", _number("request_in", 1, _BOTH), "the connection's next request"),
+    "http.prev_response_in": Field("int", _number("response_in", -1), "the connection's answer before it"),
+    "http.next_response_in": Field("int", _number("response_in", 1), "the connection's next answer"),
+    "http.response.code.desc": Field("text", _phrase, "what its status is called"),
     "http.response_in": Field("int", _http("request_in", "response_in"), "the answer's frame"),
     "udp": Field("label", lambda s: [Column(s.udp("sport"))], "a question to a name server over UDP, or its answer"),
     "udp.srcport": Field("int", lambda s: [Column(s.udp("sport"))], "source port", 16),
@@ -335,6 +467,8 @@ FIELDS: dict[str, Field] = {
     "dns.qry.name": Field("text", _dns("target"), "the name that is asked for"),
     "dns.flags.response": Field("bool", _dns_response, "0 a question, 1 an answer"),
     "dns.flags.rcode": Field("int", _http("response_in", "status", "dns"), "the answer's code: 3 is NXDOMAIN", 16),
+    "dns.response_in": Field("int", _http("request_in", "response_in", "dns"), "the frame of the answer"),
+    "dns.response_to": Field("int", _http("response_in", "request_in", "dns"), "the frame of the question"),
     "dns.time": Field("duration", _http("response_in", "took", "dns"), "from the question to the answer"),
 }
 """Every field of the subset; docs/filters.md lists them."""
@@ -406,7 +540,21 @@ _add("ipv6", {
     "dns.aaaa": "addresses of an answer", "icmpv6.nd.ns.target_address": "who is asked for",
     "icmpv6.nd.na.target_address": "who answers",
 })  # fmt: skip
+_add("int", {
+    "frame.interface_id": "the interface's number, of pcapng", "ip.checksum.status": "2: not verified",
+    "udp.checksum.status": "2: not verified, 3: none", "tcp.checksum.status": "2: not verified",
+    "udp.stream": "the conversation's number", "icmp.resp_in": "the frame of the reply",
+    "icmp.resp_to": "the frame of the request", "dns.txt.length": "length of a text", "dns.srv.priority": "priority",
+    "dns.srv.weight": "weight", "dns.srv.port": "port", "dns.mx.preference": "preference",
+    "dns.soa.serial_number": "serial number", "dns.soa.refresh_interval": "seconds",
+    "dns.soa.retry_interval": "seconds", "dns.soa.expire_limit": "seconds", "dns.soa.minimum_ttl": "seconds",
+    "dns.flags.opcode": "0 is a query",
+}, 32)  # fmt: skip
+_add("ms", {"icmp.resptime": "from the request to the reply, in ms"})
+_add("label", {"icmp.no_resp": "an echo request without a reply"})
 _add("text", {
+    "dns.txt": "texts of an answer", "dns.srv.target": "server of a service", "dns.soa.mname": "main name server",
+    "dns.soa.rname": "whom to write to",
     "ip.src_host": "source as text", "ip.dst_host": "destination as text", "ip.host": "both as text",
     "ipv6.src_host": "source as text", "ipv6.dst_host": "destination as text", "ipv6.host": "both as text",
     "tcp.flags.str": "the flags as Wireshark shows them", "dns.cname": "names of an answer", "dns.ns": "name servers",
@@ -426,7 +574,10 @@ _add("label", {
     "tls.change_cipher_spec": "ChangeCipherSpec", "tls.alert_message": "an alert, encrypted or not",
 })  # fmt: skip
 _add("protocol", {"tls": "a frame that completes a TLS record"})
-_add("bytes", {"tls.app_data": "encrypted data"})
+_add("bytes", {
+    "tls.app_data": "encrypted data", "tls.handshake.random": "random bytes of the hello",
+    "tls.handshake.session_id": "the session's id",
+})  # fmt: skip
 _add("int", {
     "tls.record.content_type": "21 alert, 22 handshake, 23 data", "tls.record.opaque_type": "the same of TLS 1.3",
     "tls.handshake.type": "1 ClientHello, 2 ServerHello, 11 Certificate", "tls.alert_message.level": "2 is fatal",

@@ -26,6 +26,7 @@ class Field:
     mask: Word | None = None
     every: bool | None = None  # `all` and `any` before it
     slices: tuple[tuple[int | None, int | None], ...] = ()  # from and to, as Python's
+    functions: tuple[str, ...] = ()  # applied to its values, the innermost first
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,14 @@ class Word:
 
     text: str
     at: int
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A field's name inside of functions, the innermost first."""
+
+    word: Word
+    functions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -120,11 +129,20 @@ WORDS = {
     "contains": "contains",
     "matches": "matches",
 }
+FUNCTIONS = ("lower", "upper", "len", "count", "string", "max", "min", "abs")
+MACROS = {
+    "private_ipv4": "({0} == 192.168.0.0/16 or {0} == 172.16.0.0/12 or {0} == 10.0.0.0/8)",
+    "private_ipv6": "(ipv6 and {0} == fc00::/7)",
+    "private_ethernet": "({0}[0] & 0x0f == 2)",
+}
+"""The macros that Wireshark brings."""
 RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
 _ONE_AT_A_TIME = threading.Lock()
 """pyparsing learns how many arguments an action takes when it first runs, and two threads confuse it."""
 _SLICE = re.compile(r"(?P<begin>-?\d{1,9})?(?:(?P<colon>:)(?P<length>\d{1,9})?|-(?P<last>-?\d{1,9}))?")
+_MACRO = re.compile(r"\$\{(\w+)[:;]([^}]*)\}|\$(\w+)\(([^)]*)\)")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
@@ -137,6 +155,26 @@ def parse(expression: str) -> Any:
         raise _mistake(expression, problem.loc, problem.msg) from None
     except RecursionError:
         raise FilterError(expression, 0, "is nested too deeply") from None
+
+
+def expanded(expression: str) -> str:
+    """The filter with its macros, `${private_ipv4:ip.src}` or `$private_ipv4(ip.src)`, written out."""
+    if "$" not in _STRING.sub("", expression):
+        return expression
+
+    def one(match: re.Match[str]) -> str:
+        name, words = match[1] or match[3], match[2] or match[4] or ""
+        if name not in MACROS:
+            reason = f"{name!r} is no macro that Wireshark brings"
+            raise FilterError(expression, match.start(), reason, length=len(match[0]), near=list(MACROS))
+        return MACROS[name].format(*(word.strip() for word in re.split("[;,]", words)))
+
+    quoted = {match.span() for match in _STRING.finditer(expression)}
+
+    def outside(match: re.Match[str]) -> str:
+        return match[0] if any(begin < match.start() < end for begin, end in quoted) else one(match)
+
+    return _MACRO.sub(outside, expression)
 
 
 def _mistake(expression: str, at: int, expected: str) -> FilterError:
@@ -211,7 +249,18 @@ def _grammar() -> pp.ParserElement:
     )
     mask = pp.Suppress(pp.Regex(r"&(?!&)")) - word
     quantifier = pp.Regex(r"(?:all|any)(?=\s+[A-Za-z_])(?!\s+(?:and|or|in)\b)")
-    operand = (pp.Optional(quantifier) + name + pp.Optional(mask)).set_parse_action(_operand)
+    call = pp.Forward()
+    opening = pp.Regex(rf"(?:{'|'.join(FUNCTIONS)})(?=\s*\()")
+    call <<= (
+        opening + pp.Suppress("(") - (call | name) - pp.Suppress(pp.Literal(")").set_name("')'"))
+    ).set_parse_action(
+        lambda found: (
+            _Called(found[1].word, (*found[1].functions, found[0]))
+            if isinstance(found[1], _Called)
+            else _Called(found[1], (found[0],))
+        )
+    )
+    operand = (pp.Optional(quantifier) + (call | name) + pp.Optional(mask)).set_parse_action(_operand)
     test = operand + pp.Optional(among - pp.Group(items) | (verb | sign) - value)
     test.set_parse_action(_test)
 
@@ -261,9 +310,11 @@ def _item(text: str, at: int, found: Any) -> Any:
 def _operand(text: str, at: int, found: Any) -> Field:
     parts = list(found)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
-    word, _, inside = parts[0].text.partition("[")
-    slices = _slices(text, parts[0].at + len(word), inside[:-1]) if inside else ()
-    return Field(word, parts[0].at, parts[1] if len(parts) > 1 else None, every, slices)
+    named = parts[0] if isinstance(parts[0], _Called) else _Called(parts[0], ())
+    word, _, inside = named.word.text.partition("[")
+    slices = _slices(text, named.word.at + len(word), inside[:-1]) if inside else ()
+    mask = parts[1] if len(parts) > 1 else None
+    return Field(word, named.word.at, mask, every, slices, named.functions)
 
 
 def _test(text: str, at: int, found: Any) -> Exists | Test | Among:

@@ -50,17 +50,28 @@ class Source:
     @cached_property
     def dissected(self) -> dict[str, Keyed]:
         """The wanted fields of these frames from their bytes, by a second reading."""
+        from latpcap.reading.filters.conversations import FIELDS, Conversations
         from latpcap.reading.filters.dissect import values
         from latpcap.reading.filters.tls import Tls
 
         found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
+        ordered = bool(FIELDS & self.wanted)
+        before = Conversations() if ordered else None
         tls = Tls() if any(name.partition(".")[0] == "tls" for name in self.wanted) else None
-        for record in self.capture.unfiltered.records(self.of_records()):
-            shown = values(record.data, record.link, tls)
+        for record in self.capture.unfiltered.records(None if ordered else self.of_records()):
+            if before is not None:
+                before.frame, before.time = record.frame, record.time_ns
+            shown = values(record.data, record.link, tls, before)
+            if self.capture.format.startswith("pcapng"):
+                shown["frame.interface_id"] = [record.interface]
             for name, (frames, held) in found.items():
                 for value in shown.get(name, ()):
                     frames.append(record.frame)
                     held.append(value)
+        for name, pairs in (before.finished() if before else {}).items():
+            if name in found:
+                found[name][0].extend(frame for frame, _ in pairs)
+                found[name][1].extend(value for _, value in pairs)
         return {name: _keyed(*columns) for name, columns in found.items()}
 
     @cached_property

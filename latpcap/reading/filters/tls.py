@@ -108,8 +108,11 @@ class Tls:
 
     def _hello(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
         add("tls.handshake.version", struct.unpack_from(">H", body)[0])
+        add("tls.handshake.random", body[2:34])
         place = 34
         add("tls.handshake.session_id_length", body[place])
+        if body[place]:
+            add("tls.handshake.session_id", body[place + 1 : place + 1 + body[place]])
         place += 1 + body[place]
         if kind == _CLIENT_HELLO:
             size = struct.unpack_from(">H", body, place)[0]

@@ -20,6 +20,7 @@ KINDS = {
     "signed": "a number",
     "bool": "a boolean",
     "duration": "a time in seconds",
+    "ms": "a time in ms",
     "instant": "a date and time",
     "seconds": "a time in seconds since 1970",
     "ipv4": "an IPv4 address",
@@ -79,6 +80,9 @@ class Meaning:
 
     def _duration(self, node: Word | Text, field: Field, name: str) -> int:
         return self._nanos(node, f"{name} is a time in seconds, as in 0.04")
+
+    def _ms(self, node: Word | Text, field: Field, name: str) -> int:
+        return self._nanos(node, f"{name} is a time in ms, as in 0.4") // 1000
 
     def _seconds(self, node: Word | Text, field: Field, name: str) -> int:
         return self._nanos(node, f"{name} is in seconds since 1970, as in 1700000000.5")

@@ -1,0 +1,87 @@
+"""Functions of the filter language: a field in, a field of the function's values out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from latpcap.reading.filters.fields import Field
+from latpcap.reading.filters.source import Column, Keyed, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ALL = frozenset({
+    "int", "signed", "bool", "duration", "ms", "instant", "seconds", "ipv4", "ipv6", "text", "bytes", "ether",
+    "protocol", "label",
+})  # fmt: skip
+FUNCTIONS: dict[str, frozenset[str]] = {
+    "lower": frozenset({"text"}),
+    "upper": frozenset({"text"}),
+    "len": frozenset({"text", "bytes", "protocol", "ether"}),
+    "count": _ALL,
+    "string": frozenset({"int", "signed", "bool", "ipv4", "ipv6", "ether"}),
+    "max": frozenset({"int", "signed", "duration"}),
+    "min": frozenset({"int", "signed", "duration"}),
+    "abs": frozenset({"int", "signed", "duration"}),
+}
+"""By function: the kinds of fields that it is for."""
+
+
+def applied(function: str, field: Field, name: str) -> Field:
+    """The function's values as a field."""
+    if function == "count":
+        return Field("int", lambda source: [_per_frame(field, source, len)], "how many")
+    if function in ("max", "min"):
+        of = {"max": max, "min": min}[function]
+        return replace(field, get=lambda source: [_per_frame(field, source, of)])
+    value, kind = _VALUES[function]
+    read = field.get
+    if field.kind == "protocol":  # its bytes
+        read = lambda source: source.shown(name)  # noqa: E731
+    get = lambda source: [_mapped(column, value) for column in read(source)]  # noqa: E731
+    return replace(field, kind=kind or field.kind, get=get, bits=32)
+
+
+def _string(held: Any) -> str:
+    return held.hex(":") if isinstance(held, bytes) else str(held)
+
+
+_VALUES: dict[str, tuple[Callable[[Any], Any], str | None]] = {
+    "lower": (str.lower, "text"),
+    "upper": (str.upper, "text"),
+    "len": (lambda held: len(held.encode() if isinstance(held, str) else held), "int"),
+    "string": (_string, "text"),
+    "abs": (abs, None),
+}
+
+
+def _mapped(column: Column | Keyed, value: Callable[[Any], Any]) -> Column | Keyed:
+    held = _array([None if one is None else value(one) for one in column.values.to_pylist()])
+    return Keyed(column.frames, held) if isinstance(column, Keyed) else Column(held)
+
+
+def _per_frame(field: Field, source: Source, of: Callable[[list[Any]], Any]) -> Keyed:
+    """One value for each frame that has the field."""
+    import pyarrow as pa
+
+    found = per_frame(field.get(source), source.events["frame"])
+    return Keyed(pa.chunked_array([pa.array(list(found), pa.uint64())]), _array([of(held) for held in found.values()]))
+
+
+def per_frame(columns: list[Column | Keyed], events: pa.ChunkedArray) -> dict[int, list[Any]]:
+    """The values of each frame that has some."""
+    found: dict[int, list[Any]] = {}
+    for column in columns:
+        frames = column.frames if isinstance(column, Keyed) else events
+        for frame, held in zip(frames.to_pylist(), column.values.to_pylist(), strict=True):
+            if held is not None:
+                found.setdefault(frame, []).append(held)
+    return found
+
+
+def _array(held: list[Any]) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    return pa.chunked_array([pa.array(held, None if any(one is not None for one in held) else pa.int64())])
