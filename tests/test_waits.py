@@ -412,6 +412,59 @@ def reverse_beside(tape: Tape) -> None:
     tape.frames[-1] = 20.0, asked_by_server(tape.frames[-1][1])
 
 
+def frozen(tape: Tape) -> None:
+    """Requests that come one by one while nothing is answered, then all at once."""
+    tape.talk(0.0, requests=4)
+    for number, at in enumerate((1000.0, 1200.0, 1500.0, 1900.0)):
+        tape.talk(at, client=f"10.0.0.{20 + number}", think=4000.0 - at + number)
+
+
+def held_by_one(tape: Tape) -> None:
+    """The same, and others are answered meanwhile."""
+    frozen(tape)
+    for at in (2000.0, 2300.0, 3100.0):
+        tape.talk(at, client="10.0.0.40")
+
+
+def long_work(tape: Tape) -> None:
+    """Each takes as long as the others, however it began."""
+    tape.talk(0.0, requests=4)
+    for number, at in enumerate((1000.0, 1200.0, 1500.0, 1900.0)):
+        tape.talk(at, client=f"10.0.0.{20 + number}", think=2000.0 + 3 * number)
+
+
+def passive(tape: Tape, there: tuple[str, int] = ("10.9.9.9", 50_007), answered: bool = False) -> None:
+    """FTP's PASV, and a connection for the data."""
+    tape.port += 1
+    ends = Ends(("10.0.0.1", tape.port), ("10.0.0.2", 21))
+    tape.tcp(0, "S", ends, 1000)
+    tape.tcp(1, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(1.1, "A", ends, 1001, 5001)
+    now, mine, theirs = 2.0, 1001, 5001
+    lines = ((b"", b"220 ready\r\n"), (b"USER a\r\n", b"331 password\r\n"), (b"PASS b\r\n", b"230 in\r\n"),
+             (b"PASV\r\n", b"227 Entering Passive Mode (10,9,9,9,195,87)\r\n"))  # fmt: skip
+    for ask, reply in lines:
+        if ask:
+            tape.tcp(now, "PA", ends, mine, theirs, ask)
+            mine += len(ask)
+        tape.tcp(now + 0.9, "PA", ends, theirs, mine, reply, back=True)
+        theirs += len(reply)
+        tape.tcp(now + 1.0, "A", ends, mine, theirs)
+        now += 2.0
+    if answered:
+        tape.talk(now, there)
+    else:
+        tape.mute(now, there, syns=(0.0, 1000.0, 3000.0, 7000.0))
+
+
+def passive_port(tape: Tape) -> None:
+    passive(tape, ("10.0.0.2", 50_007))
+
+
+def passive_answered(tape: Tape) -> None:
+    passive(tape, ("10.0.0.2", 50_007), answered=True)
+
+
 def late_neighbour(tape: Tape) -> None:
     for at in (0.0, 1020.0, 2040.0):
         arp(tape, at, "10.0.0.1", "10.0.0.2")
@@ -462,6 +515,7 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "syn_other_address": translated, "data_other_address": moved, "greeting_late": late_greeting, "in_turn": one_by_one,
     "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel, "redirects": redirected,
     "refused_until": refused_until, "later_until": answered_later, "dns_reverse": reverse_never,
+    "frozen": frozen, "behind_one": held_by_one, "ftp_address": passive, "ftp_port": passive_port,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
@@ -469,6 +523,7 @@ DECOYS = {
     "syn_queue_full": lost_syn, "greeting_late": prompt_greeting, "in_turn": with_pauses,
     "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel, "redirects": redirected_once,
     "refused_until": checked, "later_until": polled, "dns_reverse": reverse_beside,
+    "frozen": long_work, "behind_one": frozen, "ftp_address": passive_port, "ftp_port": passive_answered,
 }  # fmt: skip
 
 
@@ -551,6 +606,11 @@ def test_a_poll_is_known_by_its_empty_answers(
     answered_later(tape, statuses, 5.0, took)
     [server] = lp.read(tape.bytes()).why().to_dict()["servers"][:1]
     assert server["slow"] == slow
+
+
+def test_a_name_that_came_late_was_waited_for_too() -> None:
+    why = read(lambda tape: looked_back(tape, took=4000.0)).why()
+    assert why.findings[0].sentence == "dns_reverse" and words.say("reverse_late") in why.headline
 
 
 def test_requests_behind_the_first_are_actions_of_their_own() -> None:

@@ -145,7 +145,8 @@ def rows(
         waited = queues.of(server, spent, tables)
         if waited is not None:
             found.append(queues.finding(waited, server))
-        found += [one for one in (queues.pool(server, tables), queues.buffered(server, tables)) if one is not None]
+        waits = (queues.pool(server, tables), queues.together(server, spent, tables), queues.buffered(server, tables))
+        found += [one for one in waits if one is not None]
     before, known = openings.found(tables)
     found += before
     events = connections.of(tables["streams"], tables.get("probes"))
@@ -163,7 +164,7 @@ def rows(
     found += openings.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         found += transfers.found(tables)
-    found += connections.noted(tables)
+    found += connections.passive(tables) + connections.noted(tables)
     found += sockets.suspects(tables)
     found += sockets.of_options(tables["evidence"])
     found += sockets.held_for_nobody(tables)

@@ -6,6 +6,7 @@ be why nobody is answered.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,53 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     key, frame, often = events.noted("reports")
     agreed = np.isin(key >> 1, events.noted("agreed")[0] >> 1)
     return found + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
+
+
+PASSIVE_NS = 1_000_000_000
+"""An FTP client connects for the data at once after the answer that names the port."""
+
+
+def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Connections for an FTP transfer, to where the server had its client connect, that nobody answered."""
+    import numpy as np
+
+    streams, exchanges = tables["streams"], tables["exchanges"]
+    if not exchanges.num_rows or not arrays.equals(exchanges, "method", "PASV", "EPSV").any():
+        return []
+    code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
+    mute = np.flatnonzero((code & SYN != 0) & ~answered)
+    wanted = arrays.equals(exchanges, "method", "PASV", "EPSV") & np.isin(
+        arrays.numbers(exchanges, "status"), (227, 229)
+    )
+    asked = np.flatnonzero(wanted & arrays.equals(exchanges, "protocol", "ftp"))
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))[asked]
+    (client, _), at = arrays.codes(streams, "client"), arrays.numbers(exchanges, "end")[asked]
+    start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
+    groups: dict[tuple[str, int, str], list[tuple[float, dict[str, Any]]]] = defaultdict(list)
+    for row in mute.tolist():
+        hits = np.flatnonzero((client[place] == client[row]) & (at <= start[row]) & (start[row] - at <= PASSIVE_NS))
+        if len(hits):
+            control = int(place[hits[at[hits].argmax()]])
+            names = ["server", "server_port", "client", "stream", "first_frame"]
+            data, ftp = (streams.select(names).slice(one, 1).to_pylist()[0] for one in (row, control))
+            waited = (end[row] - start[row]) / 1e6
+            groups[ftp["server"], ftp["server_port"], data["server"]].append((waited, data))
+    made = []
+    for (server, port, there), cases in groups.items():
+        cases.sort(key=lambda case: case[0])
+        worst, data = cases[-1]
+        sentence = "ftp_port" if there == server else "ftp_address"
+        values = {"server": endpoint(server, port), "other": endpoint(there, data["server_port"]), "n": len(cases),
+                  "span_ms": (cases[0][0], worst)}  # fmt: skip
+        made.append(Finding(
+            kind="wait", server=server, server_port=port, cause=sentence,
+            owner="network" if there == server else "server",
+            clients=1, client=data["client"], streams=len(cases), total_ms=sum(case[0] for case in cases),
+            max_ms=worst, harm="never", grade="probable", confidence=LIMITS["hung_probable_confidence"],
+            worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
+            filter=f"tcp.stream eq {data['stream']}", sentence=sentence, values=values,
+        ))  # fmt: skip
+    return made
 
 
 def _noted(

@@ -36,7 +36,7 @@ PATH_WEIGHT = 0.25
 """What a second of the path's round trips counts beside a second that was waited for beyond them."""
 
 
-INSIDE = ("dns_reverse",)
+INSIDE = ("dns_reverse", "frozen", "behind_one")
 """Waits that a server's program had while a request waited for it."""
 
 

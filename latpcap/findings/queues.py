@@ -66,11 +66,7 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
-    think = np.zeros(len(rows))
-    for item in items:
-        if (item.cause, item.owner) == ("server_think", "server"):
-            hit = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
-            think += np.where(item.rows[hit] == rows, item.ms[hit], 0.0)
+    think = _think(items, rows)
     ahead, passed = _ahead(came, left)
     steps = _steps(ahead, think)
     if len(steps) < LIMITS["queue_steps"]:
@@ -104,6 +100,18 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
         "stream": row["stream"],
         "frame": row["request_first_frame"],
     }
+
+
+def _think(items: Sequence[Spent], rows: Array) -> Array:
+    """How long the server's program worked on each of these, in ms."""
+    import numpy as np
+
+    think = np.zeros(len(rows))
+    for item in items:
+        if (item.cause, item.owner) == ("server_think", "server") and len(item.rows):
+            hit = np.minimum(np.searchsorted(item.rows, rows), len(item.rows) - 1)
+            think += np.where(item.rows[hit] == rows, item.ms[hit], 0.0)
+    return think
 
 
 def _ahead(came: Array, left: Array) -> tuple[Array, Array]:
@@ -146,6 +154,70 @@ def says(queue: Queue) -> str:
     fewest = round(queue["fewest"])
     values = {name: queue[name] for name in ("each_us", "wait_ms", "think_ms", "alone_ms")}
     return words.say("queue" if fewest else "queue_empty", n=round(queue["ahead"]), fewest=fewest, **values)
+
+
+TOGETHER, ENDS, STARTS, CHANCE = 3, 0.01, 5.0, 0.1
+"""Requests that waited for one thing: at least so many, answered within this share of their wait, who came so many
+times as far apart; and so few others as are answered in such a span are expected among them."""
+MOSTLY = 0.9
+"""Nearly all of a wait."""
+
+
+def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Did requests come one by one, wait, and get their answers all at once? The longest such wait; None without one.
+
+    Something that they all need was taken: the whole program, if nobody was answered meanwhile, else a lock, which the
+    first of them may hold. Work of their own would end as far apart as it began.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    late = spill.chosen(server.slow, ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    if not TOGETHER <= len(late) <= LIMITS["pool_most"]:
+        return None
+    took = arrays.numbers(exchanges, "latency_ms")
+    came, left = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    late = late[(left[late] > 0) & (_think(items, late) >= MOSTLY * took[late])]
+    late = late[np.argsort(left[late], kind="stable")]
+    if len(late) < TOGETHER:
+        return None
+    waited, step = left[late] - came[late], np.diff(left[late])
+    near = step <= ENDS * np.minimum(waited[1:], waited[:-1])
+    groups = np.split(late, np.flatnonzero(~near) + 1)
+    all_left, stream = np.sort(left[server.rows]), arrays.numbers(exchanges, "stream")
+    span = int(all_left[-1] - came[server.rows].min())
+    found = []
+    for rows in groups:
+        ends, starts = int(np.ptp(left[rows])), int(np.ptp(came[rows]))
+        if len(rows) < TOGETHER or len(set(stream[rows].tolist())) < TOGETHER or starts <= STARTS * ends:
+            continue
+        if (len(late) - 1) * 2 * ends > CHANCE * span:
+            continue  # so many are slow that some end together by accident
+        first = int(rows[came[rows].argmin()])
+        begun = int(came[rows].min())
+        since = int(np.searchsorted(all_left, begun + (1 - MOSTLY) * (left[rows].min() - begun), side="right"))
+        meanwhile = int(np.searchsorted(all_left, left[rows].min(), side="left")) - since
+        found.append((rows, first, ends, max(meanwhile, 0)))
+    if not found:
+        return None
+    rows, first, ends, meanwhile = max(found, key=lambda one: float(took[one[1]]))
+    frozen = not meanwhile
+    total = sum(float(took[these].sum()) - (0.0 if alone == 0 else float(took[one])) for these, one, _, alone in found)
+    names = ["exchange", "stream", "request_first_frame", "method", "target"]
+    [row] = exchanges.select(names).slice(first, 1).to_pylist()
+    values = {
+        "server": server.name, "n": len(rows) - (not frozen), "streams": len(set(stream[rows].tolist())),
+        "span_ms": float(took[first]), "ends_ms": ends / MS, "name": called(row["method"], row["target"]),
+        "frame": row["request_first_frame"], "times": len(found), "meanwhile": meanwhile,
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause="frozen" if frozen else "behind_one",
+        owner="server", clients=len(server.clients), exchanges=sum(len(one[0]) for one in found),
+        of_exchanges=len(server.rows), total_ms=total, max_ms=float(took[first]), grade="probable",
+        confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
+        worst_ms=float(took[first]), worst_frames=(row["request_first_frame"],), filter=on_stream(row["stream"]),
+        harm="late", sentence="frozen" if frozen else "behind_one", values=values,
+    )  # fmt: skip
 
 
 LOCAL = ("127.", "::1")

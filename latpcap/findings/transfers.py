@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from latpcap import words
+from latpcap import arrays, words
 from latpcap.findings.schema import Finding, Grade
 from latpcap.format import printable
 
@@ -30,11 +30,27 @@ UNLIMITED_MBIT = 2_000.0
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The transfers that took their time, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
+    pauses = [row for row in rows if row["limited_by"] == "sender_program" and row["direction"] == "to_client"]
+    between = _between_answers(pauses, tables["exchanges"]) if pauses else set()
+    rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
     made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+
+
+def _between_answers(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
+    """Which of these had their pauses between answers more than in them? Those are waits of requests, or of nobody."""
+    stream = arrays.numbers(exchanges, "stream")
+    begun, end = arrays.filled(exchanges, "response_start", 0), arrays.filled(exchanges, "end", 0)
+    found = set()
+    for row in rows:
+        mine = (stream == row["stream"]) & (begun > 0)
+        in_answers = float((end[mine] - begun[mine]).sum()) / 1e6
+        if mine.sum() > 1 and 2 * in_answers < row["duration_ms"]:
+            found.add((row["stream"], row["direction"]))
+    return found
 
 
 def _matters(row: dict[str, Any]) -> bool:

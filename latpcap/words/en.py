@@ -33,6 +33,39 @@ SENTENCES = {
         "Take {server} out of resolv.conf or mend it; until then a short time-out (options timeout:1 attempts:2), or "
         "a caching resolver on the host."
     ),
+    "frozen": (
+        "{server} answered nothing for {span_ms}: {n} requests on {streams} connections, which came one by one, then "
+        "got their answers within {ends_ms} of each other; the first of them was {name} (frame {frame})"
+        "{times:|, the longest of {times} such waits}"
+    ),
+    "frozen.fix": (
+        "See what stopped the whole program of {server}: {name} itself, if requests are worked on one at a time, "
+        "garbage collection, a disk that is flushed, a program without its processor."
+    ),
+    "behind_one": (
+        "{server}: {n} {n:request|requests} waited for {name} (frame {frame}, {span_ms}) and got their answers within "
+        "{ends_ms} of its own, though they came one by one; others were answered meanwhile"
+    ),
+    "behind_one.fix": (
+        "See which lock {name} holds on {server} while it runs: a session's (PHP: session_write_close() before long "
+        "work), a row's or a table's (shorter transactions), a mutex."
+    ),
+    "ftp_address": (
+        "{server} had its client connect to {other} for the data (PASV), another address than its own: nobody answered "
+        "there, and {n} {n:transfer|transfers} waited {span_ms}"
+    ),
+    "ftp_address.fix": (
+        "Let {server} name the address that its clients reach (vsftpd: pasv_address; ProFTPD: MasqueradeAddress), or "
+        "use EPSV, which names none."
+    ),
+    "ftp_port": (
+        "{server} had its client connect to {other} for the data (passive mode): nobody answered there, and {n} "
+        "{n:transfer|transfers} waited {span_ms}"
+    ),
+    "ftp_port.fix": (
+        "Open the ports of passive mode in the firewall before {server} (vsftpd: pasv_min_port, pasv_max_port; Linux: "
+        "nf_conntrack_ftp)."
+    ),
     "dns_reverse": (
         "{server} looked up the name of its client's address ({name}) at {other}, and {came}: {n} "
         "{n:request|requests} waited {span_ms} for that"

@@ -24,6 +24,31 @@ SENTENCES = {
     "dns_dead.fix": (
         "把 {server} 从 resolv.conf 中去掉或修好它；在此之前用短超时（options timeout:1 attempts:2）或本机缓存解析器。"
     ),
+    "frozen": (
+        "{server} 在 {span_ms} 内没有作任何应答：{streams} 条连接上的 {n} 个请求先后到达，随后在 {ends_ms} 之内一起得到"
+        "应答；其中最早的是 {name}（帧 {frame}）{times:|，这是 {times} 次这样的等待中最长的一次}"
+    ),
+    "frozen.fix": (
+        "查明是什么让 {server} 的整个程序停住：若请求逐个处理，就是 {name} 本身；或垃圾回收、磁盘刷写、得不到处理器。"
+    ),
+    "behind_one": (
+        "{server}：{n} 个请求等待 {name}（帧 {frame}，{span_ms}），先后到达，却在它得到应答的 {ends_ms} 之内一起得到应答；"
+        "其间其他请求照常得到应答"
+    ),
+    "behind_one.fix": (
+        "查明 {name} 在 {server} 上运行时持有哪个锁：会话锁（PHP：长时间工作之前 session_write_close()）、行锁或表锁"
+        "（缩短事务）、互斥锁。"
+    ),
+    "ftp_address": (
+        "{server} 让客户端为数据连接到 {other}（PASV），那不是它自己的地址：那里无人应答，{n} 次传输等了 {span_ms}"
+    ),
+    "ftp_address.fix": (
+        "让 {server} 给出客户端能到达的地址（vsftpd: pasv_address；ProFTPD: MasqueradeAddress），或用不含地址的 EPSV。"
+    ),
+    "ftp_port": "{server} 让客户端为数据连接到 {other}（被动模式）：那里无人应答，{n} 次传输等了 {span_ms}",
+    "ftp_port.fix": (
+        "在 {server} 前的防火墙上放行被动模式的端口（vsftpd: pasv_min_port、pasv_max_port；Linux: nf_conntrack_ftp）。"
+    ),
     "dns_reverse": "{server} 向 {other} 反查其客户端地址的名字（{name}），{came}：{n} 个请求为此等了 {span_ms}",
     "dns_reverse.fix": (
         "在 {server} 上：修好或更换域名服务器 {other}，或不再反查客户端的名字（sshd: UseDNS no；"
