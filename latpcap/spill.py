@@ -5,6 +5,9 @@ at once. Such columns are written to a file in the folder of temporary files, fr
 read as arrays over the mapped file: `rest` gives back the memory of what was touched, and what is touched again is read
 again. (Writing to a mapped file instead takes a fault for each page.) Where no file can be had (no room, no such
 folder, no `posix_fallocate`) they lie in memory like all others.
+
+No library does this: `numpy.memmap` has a name in the folder and faults on each written page, and engines that sort on
+disk (DuckDB, Polars) would be a dependency of 40 MB and more for `latpcap why`, and want their own copy of each column.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ import pages
 import pytest
 from pages import PAGES, ROOT
 
+from latpcap import _core, vocabulary
+from latpcap.reading.portions import table as rows
+
 EXIT_CODES = (0, 1)
 """A page may show a rule of `compare --fail-on` that does not hold."""
 
@@ -108,3 +111,18 @@ def test_a_page_that_lies_is_noticed() -> None:
         not pages.same("a\nc\n", said) and not pages.same("b\n...\nc\n", said) and not pages.same("a\n...\nb\n", said)
     )
     assert pages.commands(second) == [["why", "x"]]
+
+
+def test_every_column_and_protocol_stands_in_the_docs() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    analysis = _core.Analysis()
+    for table in _core.TABLES:
+        of = [part for part in sections if f"`{table}`" in part.partition("\n")[0]]
+        named = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`\n]+`", " ".join(of)))))
+        for column in rows(analysis.take(table)).column_names:
+            of_side = re.sub("^(client|server)_", "_", column)  # the docs have `…_packets` for both
+            is_cause = column.removesuffix("_ms") in vocabulary.CAUSES  # `network_ms` … `unknown_ms`
+            assert column in named or of_side in named or is_cause, f"docs: `{column}` of `{table}`"
+    absent = [word for word in vocabulary.PROTOCOLS if f"`{word}`" not in text]
+    assert not absent, f"docs/exchanges-and-causes.md, row `protocol`: {absent}"

@@ -52,27 +52,7 @@ def test_the_docs_have_the_words_and_limits_of_the_core() -> None:
     assert told.returncode == 0, told.stderr
 
 
-def test_causes_are_the_designs_in_its_order() -> None:
-    assert list(vocabulary.CAUSES) == [
-        "network",
-        "queueing",
-        "bandwidth",
-        "server_think",
-        "client_think",
-        "nagle",
-        "delayed_ack",
-        "cork",
-        "cwnd",
-        "receive_window",
-        "zero_window",
-        "fast_retransmit",
-        "tlp",
-        "rto",
-        "syn_rto",
-        "reordering",
-        "capture_gap",
-        "unknown",
-    ]
+def test_causes_have_a_name_an_owner_and_a_colour_of_their_own() -> None:
     assert all(name == cause.name for name, cause in vocabulary.CAUSES.items())
     assert {cause.owner for cause in vocabulary.CAUSES.values()} <= {*vocabulary.OWNERS, "sender", "receiver"}
     assert len({cause.colour for cause in vocabulary.CAUSES.values()}) == len(vocabulary.CAUSES)

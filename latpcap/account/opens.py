@@ -43,11 +43,6 @@ class Opened:
     spoke: int | None
     server_first: bool
 
-    @property
-    def set_up_ms(self) -> float | None:
-        """From the first SYN to the SYN/ACK; None where none came."""
-        return None if self.answered is None else (self.answered - self.syns[0]) / 1e6
-
 
 class Opens:
     """The packets with which connections begin; `add` takes the next events, in frame order."""

@@ -2,6 +2,9 @@
 
 In a local folder the system holds the lock, and lets go of it when the process ends, however it ends. Elsewhere (object
 stores, Windows) a batch leaves a file of its own and renews it; one that was not renewed for long is a dead batch's.
+
+filelock and portalocker have the first half alone, which is a few lines here; neither names who holds a lock, nor
+knows object stores.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Gives a download as a file object, and size and version without one. A transfer that ends before its length is an
 error here: rows up to the break are kept, with an issue. A redirection leads to web servers alone, and a
 password goes to the server that it was given for. Knows nothing of captures.
+
+fsspec's http needs aiohttp, and requests and urllib3 would be dependencies as well; all three leave to the caller what
+most of this file is: a body that ends early, sizes without HEAD, redirections, and a time limit over all of them.
 """
 
 from __future__ import annotations

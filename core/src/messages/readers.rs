@@ -68,6 +68,7 @@ macro_rules! readers {
 
             pub const ALL: &[Protocol] = &[$(Protocol::$protocol,)* $(Protocol::$inner,)* Protocol::Turns];
 
+            #[inline]
             pub fn traits(self) -> &'static [ProtocolTrait] {
                 match self {
                     Protocol::Turns => &[ProtocolTrait::Turns],
@@ -76,6 +77,7 @@ macro_rules! readers {
                 }
             }
 
+            #[inline]
             fn has(self, wanted: ProtocolTrait) -> bool {
                 self.traits().contains(&wanted)
             }
