@@ -42,6 +42,11 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
 
 
+def code_of(words: Sequence[str], word: str) -> int:
+    """Find the code of a word in the list that `codes` gave; of one that is not there a code that no row has."""
+    return words.index(word) if word in words else -2  # -1 is null
+
+
 def equals(table: pa.Table, column: str, *wanted: str) -> Array:
     """Mark the rows of a column of words that have one of these. Null is none of them."""
     import numpy as np

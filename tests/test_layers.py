@@ -69,8 +69,6 @@ ORDER = [
     "reading.packets",
     "reading.foreign",
     "reading.recorded",
-    "reading.headers",
-    "reading.payloads",
     "reading.packet_info",
     "reading.masks",
     "reading.anonymise",

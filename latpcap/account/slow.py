@@ -72,11 +72,11 @@ def polls(exchanges: pa.Table) -> Array:
     """
     import numpy as np
 
-    marked = _is(exchanges, "kind", POLL)
+    marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
     if not (status == NO_CONTENT).any():
         return marked
-    get, took = _is(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
+    get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
     target, words = arrays.codes(exchanges, "target")
     paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[1]  # ?since=7 is no other thing
     thing = np.where(target >= 0, paths[target], -1)
@@ -89,7 +89,7 @@ def polls(exchanges: pa.Table) -> Array:
 
 def streams(exchanges: pa.Table) -> Array:
     """Which exchanges have a stream for an answer, whose next piece comes when there is something to say?"""
-    return _is(exchanges, "kind", STREAM)
+    return arrays.equals(exchanges, "kind", STREAM)
 
 
 def until_it_begins(exchanges: pa.Table, time: Array) -> Array:
@@ -123,12 +123,6 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
         own = np.where(stream, np.maximum(first - (time - own), each), own)
     found: Array = (own > limit) & ~polls(exchanges)
     return found
-
-
-def _is(exchanges: pa.Table, column: str, word: str) -> Array:
-    code, words = arrays.codes(exchanges, column)
-    which: Array = code == (words.index(word) if word in words else -2)
-    return which
 
 
 def how(slow: int, of: int) -> How:

@@ -129,7 +129,7 @@ class Ledger:
         stream = slowness.streams(exchanges)
         if stream.any():
             because, words = arrays.codes(causes, "because")
-            whose[(because == _code(words, NOTHING_TO_SAY)) & spill.taken(stream, self._row)] = -1
+            whose[(because == arrays.code_of(words, NOTHING_TO_SAY)) & spill.taken(stream, self._row)] = -1
         self._pieces = spill.split(whose)
         self._place = place
         self._spent: dict[str, list[Spent]] = {}
@@ -272,7 +272,7 @@ class _Seen:
         return {
             "complete": complete,
             "begun": begun,
-            "asked": protocol != (protocols.index(SETUP) if SETUP in protocols else -2),
+            "asked": protocol != arrays.code_of(protocols, SETUP),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
@@ -287,7 +287,7 @@ def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
 
     def says(table: pa.Table, column: str, word: str) -> Array:
         code, words = arrays.codes(table, column)
-        found: Array = code == _code(words, word)
+        found: Array = code == arrays.code_of(words, word)
         return found
 
     ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
@@ -327,8 +327,9 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     owner, owner_words = arrays.codes(causes, "owner")
     rule, _ = arrays.codes(causes, "rule")
     owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
-    nagle, held, width = _code(cause_words, "nagle"), _code(cause_words, "delayed_ack"), len(owner_words)
-    within, behind = _code(parent_words, "nagle"), _code(owner_words, BACKEND)
+    nagle, held = arrays.code_of(cause_words, "nagle"), arrays.code_of(cause_words, "delayed_ack")
+    width = len(owner_words)
+    within, behind = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
     # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
     spans = list(spill.parts(causes.num_rows))
     rules = set[int]()
@@ -345,10 +346,6 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
         label.add(np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose)
     names, found = [*cause_words, STALL], label.array()
     return found, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(found)}
-
-
-def _code(words: list[str], word: str) -> int:
-    return words.index(word) if word in words else -2
 
 
 def _middle(levels: Array, codes: Array, weights: Array) -> float:

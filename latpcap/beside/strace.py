@@ -233,7 +233,7 @@ def _dated(
     (cause, words), exchange = arrays.codes(causes, "cause"), arrays.filled(causes, "exchange", -1)
     owner, owners = arrays.codes(causes, "owner")
     start, end = (arrays.filled(causes, name, 0) for name in ("start", "end"))
-    here = owner != (owners.index("backend") if "backend" in owners else -2)  # those are of another connection
+    here = owner != arrays.code_of(owners, "backend")  # those are of another connection
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")

@@ -136,9 +136,9 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
     """The wanted rows; columns of headers, which take a second reading, only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
     if wanted := _of_headers(name, columns):
-        from latpcap.reading import headers
+        from latpcap.reading import recorded
 
-        found = headers.table(capture, table)
+        found = recorded.headers(capture, table)
         for column in wanted:
             table = table.append_column(found.schema.field(column), found[column])
     return table
@@ -148,9 +148,9 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
     """Which of these columns of events does only a second reading give?"""
     if name != "events" or columns is None:
         return []
-    from latpcap.reading import headers
+    from latpcap.reading import recorded
 
-    return [column for column in headers.COLUMNS if column in [word.strip() for word in columns.split(",")]]
+    return [column for column in recorded.HEADERS if column in [word.strip() for word in columns.split(",")]]
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:

@@ -187,7 +187,7 @@ class _Seen:
     def reset_by(self, side: str) -> Array:
         """Which streams did this side's RST close?"""
         word = f"{side}_rst"
-        by: Array = self._closed_by == (self._words.index(word) if word in self._words else -2)
+        by: Array = self._closed_by == arrays.code_of(self._words, word)
         return by
 
     def answered_by(self, probes: pa.Table | None, answer: str) -> Array:
@@ -197,7 +197,7 @@ class _Seen:
         if probes is None or not probes.num_rows:
             return np.zeros(len(self.code), bool)
         code, words = arrays.codes(probes, "answer")
-        hit = code == (words.index(answer) if answer in words else -2)
+        hit = code == arrays.code_of(words, answer)
         numbers = arrays.numbers(probes, "stream")[hit]
         which: Array = np.isin(arrays.numbers(self._streams, "stream"), numbers)
         return which

@@ -257,7 +257,7 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
     doubt = spill.joined([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
     why, words = arrays.codes(causes, "because")
-    at_work, late = (spill.chosen(doubt, ~sure & (why == _code(words, word))) for word in (AT_WORK, LATE))
+    at_work, late = (spill.chosen(doubt, ~sure & (why == arrays.code_of(words, word))) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
@@ -266,9 +266,9 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     rule, rules = arrays.codes(causes, "rule")
-    made = where.sums_of(sure_work & (rule == _code(rules, TURN)))
+    made = where.sums_of(sure_work & (rule == arrays.code_of(rules, TURN)))
     # where there is no control group only the end of a wait is proven, not its length
-    least = where.sums([spill.chosen(stalls, sure & (why != _code(words, NO_CONTROL)))])
+    least = where.sums([spill.chosen(stalls, sure & (why != arrays.code_of(words, NO_CONTROL)))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(spill.taken(made, rows), 0.1)
@@ -282,10 +282,6 @@ def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
     spill.rest()
     return left, worst, warm, 2 * _percentile(spill.taken(more, rows), 0.5)
-
-
-def _code(words: list[str], word: str) -> int:
-    return words.index(word) if word in words else -2
 
 
 class _Places:

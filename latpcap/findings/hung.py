@@ -323,7 +323,7 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     code, protocols = arrays.codes(exchanges, "protocol")
-    asked = np.flatnonzero(code != (protocols.index(SETUP) if SETUP in protocols else -2))
+    asked = np.flatnonzero(code != arrays.code_of(protocols, SETUP))
     order = asked[np.lexsort((start[asked], stream[asked]))]
     stream, start, end, complete = stream[order], start[order], end[order], complete[order]
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]

@@ -54,7 +54,7 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
         return
     answers, words = arrays.codes(probes, "answer")
     kinds, names = arrays.codes(probes, "kind")
-    pings = kinds == (names.index("icmp_echo") if "icmp_echo" in names else -2)
+    pings = kinds == arrays.code_of(names, "icmp_echo")
     if not pings.any():
         return
     hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(words)}
@@ -103,7 +103,7 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     port = arrays.numbers(streams, "server_port").astype(np.int64)
     closed, words = arrays.codes(streams, "closed_by")
     silent = (code & SYN != 0) & (code & DATA == 0)
-    refused = silent & (closed == (words.index("server_rst") if "server_rst" in words else -2)) & (code & SYN_ACK == 0)
+    refused = silent & (closed == arrays.code_of(words, "server_rst")) & (code & SYN_ACK == 0)
     failed = refused | (silent & (answers == 0))
     if not silent.any():
         return

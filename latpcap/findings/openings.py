@@ -135,7 +135,7 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
 
     unanswered = {(ends.client, ends.client_port): one for one, ends in opened if one.answered is None}
     closed, words = arrays.codes(all_of.streams, "closed_by")
-    reset = closed == (words.index("client_rst") if "client_rst" in words else -2)
+    reset = closed == arrays.code_of(words, "client_rst")
     which = np.flatnonzero(reset & (all_of.code & CARRIES == 0) & (all_of.answers > 0))
     ports = {port for _, port in unanswered}
     rows = [at for at in which[:MOST].tolist() if int(all_of.client_port[at]) in ports]
@@ -394,7 +394,7 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
         method, methods = arrays.codes(rows, "method")
         before = protocol == names.index(SETUP)
         for cause, places in found.items():
-            of_kind = method == (methods.index(ROWS[cause]) if ROWS[cause] in methods else -2)
+            of_kind = method == arrays.code_of(methods, ROWS[cause])
             late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
             places.append(np.flatnonzero(before & of_kind & late) + span.start)
     return {cause: np.concatenate(places) for cause, places in found.items() if places}
@@ -413,7 +413,7 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     if not len(rows):
         return {"count": 0, "median_ms": 0.0}
     address, addresses = arrays.codes(streams, "server")
-    here = address == (addresses.index(server) if server in addresses else -2)
+    here = address == arrays.code_of(addresses, server)
     mine = arrays.numbers(streams, "stream")[here & (arrays.numbers(streams, "server_port") == port)]
     found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
     return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}

@@ -113,7 +113,7 @@ class Pushed:
         longest, which = order[first], np.zeros(len(number), np.int64)
         which[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
         confidence, (cause, words) = arrays.numbers(causes, "confidence"), arrays.codes(causes, "cause")
-        behind = cause == (words.index(HALVES[1]) if HALVES[1] in words else -2)
+        behind = cause == arrays.code_of(words, HALVES[1])
         sums = [np.bincount(which, ms * part) for part in (1.0, confidence >= PROVEN, behind)]
         rows = self._rows(number[longest])
         if rows is None:
@@ -155,7 +155,7 @@ def _ends(table: pa.Table, number: str) -> tuple[Array, Array]:
 
 def _gaps(rows: pa.Table) -> Array:
     code, words = arrays.codes(rows, "kind")
-    held: Array = code == (words.index(HELD) if HELD in words else -2)
+    held: Array = code == arrays.code_of(words, HELD)
     return held
 
 

@@ -134,12 +134,12 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
     spoken, protocols = arrays.codes(exchanges, "protocol")
-    asked = spoken != (protocols.index(SETUP) if SETUP in protocols else -2)  # set-ups and pauses are no exchanges
+    asked = spoken != arrays.code_of(protocols, SETUP)  # set-ups and pauses are no exchanges
     of = int(asked.sum())
     if not of:
         return []
     cut, cuts = arrays.codes(exchanges, "cut_by")
-    gap = cuts.index("gap") if "gap" in cuts else -2
+    gap = arrays.code_of(cuts, "gap")
     count = 0
     for span, rows in arrays.sliced(exchanges):
         count += int((asked[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap))).sum())
@@ -326,9 +326,7 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
                     (side, "packets"),
                 )
             )
-            ours, theirs = (
-                position == (positions.index(f"at_{s}") if f"at_{s}" in positions else -2) for s in (side, peer)
-            )
+            ours, theirs = (position == arrays.code_of(positions, f"at_{s}") for s in (side, peer))
             needless = np.maximum(needless, spurious)  # a DSACK may tell of the same repeat
             # what is out of order where it is sent was sent before; nobody overtakes there
             repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)

@@ -294,7 +294,7 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
     begun = arrays.filled(exchanges, "response_start", 0)
     code, protocols = arrays.codes(exchanges, "protocol")
-    asked = code != (protocols.index(SETUP) if SETUP in protocols else -2)
+    asked = code != arrays.code_of(protocols, SETUP)
     least = LIMITS["stuck_ms"] * MS
     inner = np.flatnonzero(asked & (begun > 0) & (end - begun >= least))
     inner = inner[~np.isin(inner, server.rows)]

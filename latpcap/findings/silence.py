@@ -157,37 +157,38 @@ def _unanswered(
     place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     answers, end = arrays.numbers(streams, "server_packets") > 0, arrays.numbers(streams, "end")
     closed = arrays.codes(streams, "closed_by")[0] >= 0
-    shut = _is(streams, "closed_by", "server_fin", "server_rst")
+    shut = arrays.equals(streams, "closed_by", "server_fin", "server_rst")
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
     talks = _answered_talks(streams.num_rows, exchanges, place)
     found, long, hung_up, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
-        asked = ~_is(rows, "protocol", SETUP)
+        asked = ~arrays.equals(rows, "protocol", SETUP)
         np.add.at(counts, place[span][asked], 1)
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
         left = (last[mine] - asked_at) / MS
-        still = _is(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
+        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / MS)
         which = asked & ~polls(rows)  # a poll that is meant to wait may wait
         which &= answers[mine] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
         half = which & ~nameless & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
-        half &= ~_is(rows, "protocol", TALK)
-        which &= ~_is(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
-        which &= ~lost[mine] & silent & ~_is(rows, "cut_by", "gap")
+        half &= ~arrays.equals(rows, "protocol", TALK)
+        which &= ~arrays.equals(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
+        which &= ~lost[mine] & silent & ~arrays.equals(rows, "cut_by", "gap")
         never = (waited >= LIMITS["stuck_ms"]) & ~nameless
-        met = shut[mine] & _is(rows, "cut_by", "fin", "rst") & ~never
-        sealed = nameless & _is(rows, "protocol", "tls") & (arrays.numbers(rows, "request_bytes") >= SAYS_MORE)
-        instead = met & (_is(rows, "protocol", *protocol_names("all_answered")) | sealed)
+        met = shut[mine] & arrays.equals(rows, "cut_by", "fin", "rst") & ~never
+        sealed = nameless & arrays.equals(rows, "protocol", "tls")
+        sealed &= arrays.numbers(rows, "request_bytes") >= SAYS_MORE
+        instead = met & (arrays.equals(rows, "protocol", *protocol_names("all_answered")) | sealed)
         # what else met an RST: a connection that had idled may be the reason
-        idled = met & ~instead & _is(rows, "cut_by", "rst")
+        idled = met & ~instead & arrays.equals(rows, "cut_by", "rst")
         which &= never | instead | idled
         which |= half
         if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
-            which &= ~(_is(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
+            which &= ~(arrays.equals(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
         hung_up.append(np.where(idled, 2, instead)[which])
@@ -213,7 +214,7 @@ def _answered_talks(count: int, exchanges: pa.Table, place: Array) -> Array:
 
     found = np.zeros(count, np.uint32)
     for span, rows in arrays.sliced(exchanges):
-        which = _is(rows, "protocol", TALK) & arrays.numbers(rows, "complete").astype(bool)
+        which = arrays.equals(rows, "protocol", TALK) & arrays.numbers(rows, "complete").astype(bool)
         np.add.at(found, place[span][which], 1)
     return found
 
@@ -234,22 +235,13 @@ def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
     return found
 
 
-def _is(rows: pa.Table, column: str, *names: str) -> Array:
-    """In which rows does this column say one of these words?"""
-    import numpy as np
-
-    code, words = arrays.codes(rows, column)
-    found: Array = np.isin(code, [words.index(name) for name in names if name in words])
-    return found
-
-
 def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
     """On which streams did the server say something of which nothing could be read, where it speaks only when asked?"""
     import numpy as np
 
     spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
-        asked = _is(rows, "protocol", *protocol_names("client_first"))
+        asked = arrays.equals(rows, "protocol", *protocol_names("client_first"))
         spoken[place[span][asked]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
         heard[place[span][asked & ~np.isnan(first)]] = True

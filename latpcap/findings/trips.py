@@ -56,10 +56,10 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
         return []
     protocol, words = arrays.codes(rows, "protocol")
     method, methods = arrays.codes(rows, "method")
-    asked = protocol != (words.index(SETUP) if SETUP in words else -2)
+    asked = protocol != arrays.code_of(words, SETUP)
     asked &= arrays.numbers(rows, "complete").astype(bool)
-    hello = asked & (method == (methods.index("handshake") if "handshake" in methods else -2))
-    hello &= protocol == (words.index("tls") if "tls" in words else -2)
+    hello = asked & (method == arrays.code_of(methods, "handshake"))
+    hello &= protocol == arrays.code_of(words, "tls")
     place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
     took, path = (np.nan_to_num(arrays.numbers(rows, f"{name}_ms").astype(float)) for name in ("latency", "network"))
     of = _Of(streams, place)
@@ -293,7 +293,7 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
 
     accepted = arrays.numbers(streams, "completeness") & SYN_ACK != 0
     closed, words = arrays.codes(streams, "closed_by")
-    refused = ~accepted & (closed == (words.index("server_rst") if "server_rst" in words else -2))
+    refused = ~accepted & (closed == arrays.code_of(words, "server_rst"))
     if not refused.any() or not accepted.any():
         return
     (client, _), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
@@ -326,7 +326,7 @@ def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
         return
     status = np.nan_to_num(arrays.numbers(exchanges, "status").astype(float))
     protocol, words = arrays.codes(exchanges, "protocol")
-    requests = protocol != (words.index(SETUP) if SETUP in words else -2)
+    requests = protocol != arrays.code_of(words, SETUP)
     transient = arrays.equals(exchanges, "protocol", "smtp", "ftp")
     later = np.where(transient, np.isin(status, TRANSIENT), np.isin(status, LATER)) & requests
     if not later.any():

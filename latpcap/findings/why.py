@@ -333,7 +333,7 @@ def _pushes(tables: Mapping[str, pa.Table], server: totals.Server) -> int:
         return 0
     streams = tables["streams"]
     address, addresses = arrays.codes(streams, "server")
-    here = address == (addresses.index(server.address) if server.address in addresses else -2)
+    here = address == arrays.code_of(addresses, server.address)
     here &= arrays.numbers(streams, "server_port") == server.port
     many = int(pushed.of_streams(arrays.numbers(streams, "stream")[here]).sum())
     return many if many >= show.MOSTLY_PUSHED * len(server.asked) else 0
@@ -566,7 +566,7 @@ def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, in
         return 0, 0
     exchanges, causes = tables["exchanges"], tables["causes"]
     rule, rules = arrays.codes(causes, "rule")
-    fin = rules.index("nagle_fin_release") if "nagle_fin_release" in rules else -2
+    fin = arrays.code_of(rules, "nagle_fin_release")
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
     ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")

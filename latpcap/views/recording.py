@@ -229,9 +229,9 @@ class Recording(View):
 
     def _headers(self) -> pa.Table:
         if "_heads" not in self.__dict__:
-            from latpcap.reading.headers import table
+            from latpcap.reading.recorded import headers
 
-            self.__dict__["_heads"] = table(self, self.arrow("events"))
+            self.__dict__["_heads"] = headers(self, self.arrow("events"))
         return self.__dict__["_heads"]
 
     def _by_name(self) -> dict[str, Callable[[], pa.Table]]:
@@ -245,9 +245,9 @@ class Recording(View):
         Repeats have rows; `Stream.follow` gives each byte once, and plain text inside TLS. TypeError without either;
         IndexError where there is none; CaptureError where the source cannot be read twice.
         """
-        from latpcap.reading.payloads import of
+        from latpcap.reading.recorded import payloads
 
-        return to_pandas(of(self, stream, exchange))
+        return to_pandas(payloads(self, stream, exchange))
 
     def record(self, frame: int) -> Record:
         """Give a frame with its bytes. `frame` is Wireshark's frame.number; IndexError where there is none."""

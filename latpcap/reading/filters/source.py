@@ -128,9 +128,9 @@ class Source:
     @cached_property
     def headers(self) -> pa.Table:
         """What headers say beside the events, by a second reading; aligned with them."""
-        from latpcap.reading.headers import table
+        from latpcap.reading.recorded import headers
 
-        return table(self.capture, self.events)
+        return headers(self.capture, self.events)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column of `events`."""
