@@ -42,6 +42,14 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
     return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
 
 
+def nanoseconds(column: pa.ChunkedArray) -> Array:
+    """Convert a column of instants to ns since 1970, whatever its unit is."""
+    import pyarrow as pa
+
+    ns: Array = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
+    return ns
+
+
 def code_of(words: Sequence[str], word: str) -> int:
     """Find the code of a word in the list that `codes` gave; of one that is not there a code that no row has."""
     return words.index(word) if word in words else -2  # -1 is null

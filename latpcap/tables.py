@@ -67,6 +67,10 @@ ORDER: dict[TableName, tuple[str, ...]] = {
 CAPTURE_BITS = 40
 """Bits of an exchange's number within its capture, where several answer as one; above them stands the capture's."""
 
+MS = 1e6
+"""Nanoseconds."""
+REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
+"""Columns of `events` that mark a repeat."""
 SETUP = "tcp"
 """In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspicion)."""
 

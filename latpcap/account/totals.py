@@ -14,6 +14,7 @@ from latpcap import arrays, spill
 from latpcap import presentation as show
 from latpcap.account import slow as slowness
 from latpcap.limits import LIMITS
+from latpcap.tables import SETUP
 from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_names
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
-SETUP = "tcp"
-"""The protocol of rows that are a connection's set-up and no request."""
 NOTHING_TO_SAY = "waits_for_event"
 """Why a program's time between the pieces of a stream is nobody's waiting: no finding counts it."""
 TCP_WAITS = cause_names("stall", "windows", "loss")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import typer
 
 from latpcap.cli import archive, colour, joining
-from latpcap.cli.options import FilterOption, KeylogOption, StreamOption, over_time, span, spoken
+from latpcap.cli.options import EXIT_UNREADABLE, FilterOption, KeylogOption, StreamOption, over_time, span, spoken
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
 
-EXIT_UNREADABLE = 3
 
 _Answer = TypeVar("_Answer")
 

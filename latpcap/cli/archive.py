@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latpcap.cli.options import KeylogOption
+from latpcap.cli.options import EXIT_UNREADABLE, KeylogOption
 from latpcap.errors import Interrupted, OutputError
 
 if TYPE_CHECKING:
     from latpcap.findings.why import Why
 
 EXIT_FAILED = 1
-EXIT_UNREADABLE = 3
 EXIT_INTERRUPTED = 130
 
 

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from latpcap import files
+from latpcap.cli.options import EXIT_UNREADABLE
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
-EXIT_UNREADABLE = 3
 _TOO_LONG = "integer string conversion"
 """Python's message for numbers of thousands of digits."""
 _ENDING = ("SIGTERM", "SIGHUP")

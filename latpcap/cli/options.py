@@ -17,6 +17,8 @@ from latpcap.errors import OutputError
 if TYPE_CHECKING:
     from latpcap.views.recording import Recording
 
+EXIT_UNREADABLE = 3
+"""A file cannot be read."""
 SAMPLE = "--sample"
 """Stands for the sample's path wherever a command takes a file."""
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
 from latpcap.account.course import Course, Held
-from latpcap.account.totals import SETUP, endpoint
+from latpcap.account.totals import endpoint
 from latpcap.findings.schema import Finding, Grade
 from latpcap.limits import LIMITS
+from latpcap.tables import MS, SETUP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MS = 1e6
 OPTIONS = 40
 """TCP's options take so many bytes of a segment at most."""
 TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 7200, 28800, 432000)

@@ -20,6 +20,7 @@ from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.reading.packets import packet
+from latpcap.tables import MS
 from latpcap.words import say
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
     from latpcap.reading.packets import Record
 
-MS = 1e6
 RISING = 0.5
 """Echo requests of a traceroute: from this share on, routers answer them instead of their target."""
 

@@ -22,11 +22,12 @@ from latpcap import arrays, words
 from latpcap.account.attempts import Ends, Streams, instead, names_of
 from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
 from latpcap.account.segments import segments
-from latpcap.account.totals import SETUP, endpoint
+from latpcap.account.totals import endpoint
 from latpcap.findings.answer import Pauses
 from latpcap.findings.connections import DATA as CARRIES
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
+from latpcap.tables import MS, SETUP
 from latpcap.vocabulary import PROTOCOLS, PROVEN
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-MS = 1e6
 MOST = 20_000
 """So many beginnings that took long are looked at."""
 GREETING_MS = 300.0

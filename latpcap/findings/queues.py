@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.account import slow
-from latpcap.account.totals import SETUP, Server, Spent, endpoint
+from latpcap.account.totals import Server, Spent, endpoint
 from latpcap.findings.hung import on_stream
 from latpcap.findings.schema import Finding
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
+from latpcap.tables import MS, SETUP
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
 
-MS = 1e6
 MOST = 1 << 18
 """So many requests are looked at, the first of the capture: they tell, and memory is bounded."""
 

@@ -16,13 +16,13 @@ from latpcap.account import course
 from latpcap.account.segments import segments
 from latpcap.account.slow import polls
 from latpcap.account.slow import streams as streaming
-from latpcap.account.totals import SETUP, endpoint, server_keys
+from latpcap.account.totals import endpoint, server_keys
 from latpcap.findings import hung
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
-from latpcap.tables import CAPTURE_BITS
+from latpcap.tables import CAPTURE_BITS, MS, SETUP
 from latpcap.vocabulary import protocol_names
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ REPEATS = 2
 """So many repeats without any answer show that a peer has gone; one may be the last packet of a capture."""
 MOST_MS = 3_600_000.0
 """A capture that goes on for longer than this behind a connection may be several, joined."""
-MS = 1e6
 SAYS_MORE = 64
 """A record of TLS with so many bytes says more than that its sender closes (RFC 8446 6.1), or HTTP/2's good-bye."""
 TALK, ANSWERS = "websocket", 3

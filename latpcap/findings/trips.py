@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays, spill
-from latpcap.account.totals import SETUP, endpoint
+from latpcap.account.totals import endpoint
 from latpcap.findings import traffic
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.traffic import REDIRECTS
 from latpcap.limits import LIMITS
+from latpcap.tables import SETUP
 from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:

@@ -12,20 +12,20 @@ from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+from latpcap import arrays
 from latpcap.arrays import percentile
 from latpcap.format import count, ms
 from latpcap.options import Scale
 from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
 from latpcap.plot.families import mark
 from latpcap.plot.text import moment
-from latpcap.tables import Kept, Needed
+from latpcap.tables import REPEATED, Kept, Needed
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-_REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
 _LANES = {
     "retransmission": "#882255",
     "lost_segment": "#4D4D4D",
@@ -113,7 +113,7 @@ class Timeline(Display):
         import numpy as np
         import pyarrow as pa
 
-        seconds = (_ns(exchanges["start"]) - start_ns) / 1e9
+        seconds = (arrays.nanoseconds(exchanges["start"]) - start_ns) / 1e9
         latency = exchanges["latency_ms"].to_numpy()
         tops = np.array([c or "" for c in exchanges["top_cause"].cast(pa.string()).to_pylist()], dtype=object)
         whole = ~np.isnan(latency)
@@ -121,7 +121,7 @@ class Timeline(Display):
         for name in [*CAUSES, ""]:
             mine = whole & (tops == name)
             dots.append(Dots(name or None, seconds[mine], latency[mine]))
-        at = (_ns(events["time"]) - start_ns) / 1e9
+        at = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
         lanes = {name: at[column.to_numpy()] for name, column in _marks(events).items()}
         lanes["incomplete"] = seconds[~whole]
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
@@ -211,7 +211,7 @@ def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
     import pyarrow.compute as pc
 
     flags = events["flags"].cast(pa.string())
-    repeated = pc.or_(pc.or_(events[_REPEATED[0]], events[_REPEATED[1]]), events[_REPEATED[2]])
+    repeated = pc.or_(pc.or_(events[REPEATED[0]], events[REPEATED[1]]), events[REPEATED[2]])
     marks = {name: events[name] for name in _FACTS}
     marks |= {"retransmission": repeated, "RST": pc.match_substring(flags, "RST")}
     marks["SYN"] = pc.and_(pc.match_substring(flags, "SYN"), pc.invert(pc.match_substring(flags, "ACK")))
@@ -226,7 +226,7 @@ def _in_a_lane(events: pa.Table) -> pa.ChunkedArray:
 
 def needed() -> Needed:
     """What `Timeline.from_tables` reads: of `events` the segments that are in a lane."""
-    columns = ("time", "flags", *_REPEATED, *_FACTS)
+    columns = ("time", "flags", *REPEATED, *_FACTS)
     return {
         "exchanges": Kept(("start", "latency_ms", "top_cause")),
         "events": Kept(columns, _in_a_lane),
@@ -244,9 +244,3 @@ def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any,
     row = ((height - low) / ((top - low) or 1) * (_PLACES[1] - 1)).round().astype(np.int64)
     _, kept, each = np.unique(column * _PLACES[1] + row, return_index=True, return_counts=True)
     return x[kept], y[kept], each
-
-
-def _ns(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()

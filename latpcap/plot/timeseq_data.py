@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays
 from latpcap.options import Side
+from latpcap.tables import REPEATED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = 1_600  # of a picture: marks that are nearer than the span by this are joined
-REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
 _BINS = 80
 SENDERS = ("client", "server")
 
@@ -127,7 +128,7 @@ def read(
     if not (shown & mine & (length > 0)).any():
         where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
         raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
-    seconds = (_ns(events["time"]) - start_ns) / 1e9
+    seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
     seq, ack = events["seq"].to_numpy(), events["ack"].to_numpy()
     repeated = np.zeros(len(frame), bool)
     for name in REPEATED:
@@ -167,12 +168,6 @@ def read(
         room=room,
         limits=() if transfers is None else _limits(transfers, sender, start_ns, span),
     )
-
-
-def _ns(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
 
 
 def _filled(column: Any) -> Any:
@@ -257,7 +252,7 @@ def _rates(
 def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, float]) -> tuple[Limit, ...]:
     """The transfers of this sender in the time shown."""
     direction = "to_client" if sender == "server" else "to_server"
-    begins, ends = ((_ns(transfers[name]) - start_ns) / 1e9 for name in ("start", "end"))
+    begins, ends = ((arrays.nanoseconds(transfers[name]) - start_ns) / 1e9 for name in ("start", "end"))
     rows = transfers.select(["direction", "limited_by", "rate_mbit", "grade"]).to_pylist()
     return tuple(
         Limit(row["limited_by"], max(begin, span[0]), min(end, span[1]), row["rate_mbit"], row["grade"])
@@ -274,7 +269,10 @@ def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms:
 
     found: list[Stall] = []
     chosen = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
-    begins, ends = (_ns(chosen["start"]) - start_ns) / 1e9, (_ns(chosen["end"]) - start_ns) / 1e9
+    begins, ends = (
+        (arrays.nanoseconds(chosen["start"]) - start_ns) / 1e9,
+        (arrays.nanoseconds(chosen["end"]) - start_ns) / 1e9,
+    )
     words = chosen.select(["cause", "confidence", "from_frame", "to_frame"]).to_pylist()
     for row, begin, end in sorted(zip(words, begins, ends, strict=True), key=lambda r: r[1]):
         if end <= span[0] or begin >= span[1]:

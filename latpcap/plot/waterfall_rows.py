@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
+from latpcap import arrays
 from latpcap.format import asked, ms, printable
 from latpcap.options import Align, Sort
 from latpcap.plot.text import spent
@@ -216,8 +217,8 @@ def _pieces(
     else:
         code = np.array([index[name] for name in words], dtype=int)[column.indices.to_numpy()][keep]
     proven = causes["confidence"].to_numpy()[keep] >= PROVEN
-    start = _ns(causes["start"])[keep]
-    begin = _ns(exchanges["start"])[at]
+    start = arrays.nanoseconds(causes["start"])[keep]
+    begin = arrays.nanoseconds(exchanges["start"])[at]
     width = causes["duration_ms"].to_numpy()[keep]
     if align == "clock":
         return Pieces(bar, code, proven, (start - start_ns) / 1e9, width / 1e3)
@@ -249,12 +250,6 @@ def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Seque
     firsts = np.flatnonzero(np.diff(row, prepend=-1))
     base[row[firsts]] = ends[firsts] - wide[firsts]
     return Pieces(row, of // 2, (of % 2).astype(bool), ends - wide - base[row], wide)
-
-
-def _ns(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
 
 
 def _count(bars: Sequence[Bar], group: Group) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from latpcap import arrays
 from latpcap.account.totals import endpoint
 from latpcap.format import count, printable
-from latpcap.reports.form import Report, Subject
+from latpcap.reports.form import Report, Subject, ns_of
 from latpcap.tables import Kept, Needed
 
 HTTP = ("http", "http2", "tls")
@@ -112,7 +112,7 @@ def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
 
 
 def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, tls: int | None) -> dict[str, Any]:
-    start, answered, end = (_ns(row[c]) for c in ("start", "response_start", "end"))
+    start, answered, end = (ns_of(row[c]) for c in ("start", "response_start", "end"))
     begin = start if opening is None else opening[0]
 
     def seconds(at: int | None) -> float | None:
@@ -130,11 +130,6 @@ def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, t
         "time_total": seconds(end),
         "size_download": row["response_bytes"],
     }
-
-
-def _ns(instant: Any) -> int:
-    """An instant as Arrow gives it, in ns since 1970."""
-    return int(getattr(instant, "value", 0)) or int(instant.timestamp() * 1_000_000) * 1000
 
 
 def _lines(one: dict[str, Any]) -> list[str]:

@@ -74,3 +74,8 @@ def padded(text: str, width: int) -> str:
     """wrk's columns: the digits of numbers stand below each other, units hang over."""
     hang = 2 - sum(1 for letter in text[-2:] if letter.isalpha())
     return text.rjust(width - hang) + " " * hang
+
+
+def ns_of(instant: Any) -> int:
+    """Convert an instant as Arrow gives it to ns since 1970."""
+    return int(getattr(instant, "value", 0)) or int(instant.timestamp() * 1_000_000) * 1000

@@ -13,7 +13,7 @@ from typing import Any
 
 from latpcap.account.totals import endpoint
 from latpcap.format import count, ms
-from latpcap.reports.form import Report, Subject
+from latpcap.reports.form import Report, Subject, ns_of
 from latpcap.tables import Kept, Needed
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
@@ -56,7 +56,7 @@ def report(capture: Subject, server: str | None) -> Report:
         name = endpoint(row["server"], row["server_port"]) if row["server"] else "?"
         if server in (None, row["server"], name) and _by_clients(asked.get(row["stream"], [])):
             ends.setdefault(name, []).append(row["stream"])
-            opened[row["stream"]] = _ns(row["start"])
+            opened[row["stream"]] = ns_of(row["start"])
     if not ends:
         raise ValueError(f"no statement of PostgreSQL{f' to {server}' if server else ''} in this capture")
     name = max(ends, key=lambda one: sum(len(asked[stream]) for stream in ends[one]))
@@ -66,7 +66,7 @@ def report(capture: Subject, server: str | None) -> Report:
     if all(run.fatal for told in runs for run in told):
         raise ValueError(f"no transaction of {name} is whole in this capture")
     whole = [stream for stream in mine if alone[stream]]
-    ready = [logged_in.get(stream, _ns(asked[stream][0]["start"])) for stream in whole]
+    ready = [logged_in.get(stream, ns_of(asked[stream][0]["start"])) for stream in whole]
     numbers = _numbers(runs, [opened[stream] for stream in whole], ready, parts)
     numbers |= {"server": name, "type": _type(runs), "mode": _mode([row for stream in mine for row in asked[stream]])}
     return Report("pgbench", _lines(numbers), _unknown(numbers), numbers)
@@ -94,11 +94,11 @@ def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict
     found: dict[int, list[dict[str, Any]]] = {}
     logged_in: dict[int, int] = {}
     rows = capture.arrow("exchanges").select(_COLUMNS).to_pylist()
-    for row in sorted(rows, key=lambda row: _ns(row["start"])):
+    for row in sorted(rows, key=lambda row: ns_of(row["start"])):
         if row["protocol"] == "postgresql" and row["kind"] == "request" and row["method"]:
             found.setdefault(row["stream"], []).append(row)
         elif row["protocol"] == "postgresql" and row["complete"] and row["stream"] not in found:
-            logged_in[row["stream"]] = _ns(row["end"])
+            logged_in[row["stream"]] = ns_of(row["end"])
     return found, logged_in
 
 
@@ -122,7 +122,7 @@ def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
         if all(part["complete"] for part in whole):
             wrong = [part["status_text"] in FAILURES for part in whole if part["error"]]
             words = tuple(_word(part) for part in whole)
-            ends = _ns(whole[0]["start"]), _ns(whole[-1]["end"])
+            ends = ns_of(whole[0]["start"]), ns_of(whole[-1]["end"])
             found.append(_Run(words, *ends, failed=any(wrong), fatal=not all(wrong)))
     return found
 
@@ -275,11 +275,6 @@ def _unknown(n: dict[str, Any]) -> list[str]:
             f"with -R pgbench adds how late a transaction began; without -R or -P it prints {ms(n['average_ms'])} ms"
         )
     return told
-
-
-def _ns(instant: Any) -> int:
-    """An instant as Arrow gives it, in ns since 1970."""
-    return int(getattr(instant, "value", 0)) or int(instant.timestamp() * 1_000_000) * 1000
 
 
 __all__ = ["report"]
