@@ -111,6 +111,7 @@ READERS = {
     "reports.json": of_numbers,
     "transfers.json": of_numbers,
     "join.json": of_numbers,
+    "joined.json": of_numbers,
     "gain-real.txt": of_gain,
     "gain-lab.txt": of_gain,
     "wireshark.txt": of_wireshark,

@@ -42,8 +42,15 @@ pub fn matters(transfer: &Transfer) -> bool {
 
 /// `idle`: the best round trip between the two ends.
 pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
-    let loaded = || rest(&t.rounds).filter(|round| round.best > 0);
-    let stands = mean(loaded().map(|round| (round.best, round.ns)));
+    let loaded = rest(&t.rounds).filter(|round| round.best > 0);
+    let stands = mean(loaded.clone().map(|round| (round.best, round.ns)));
+    // a queue that grows is least where a round begins: half way to the next one's least is its mean
+    let next = loaded.clone().skip(1).map(|round| round.best).chain([0]);
+    let grows = mean(
+        loaded
+            .zip(next)
+            .map(|(round, next)| (round.best.midpoint(round.best.max(next)), round.ns)),
+    );
     let tail = t.rounds.last().map_or(0, |round| round.best);
     let over = |best: i64| idle.map(|idle| (best - idle).max(0));
     let queue = stands.and_then(over);
@@ -74,7 +81,9 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
         waited,
         rtt_idle: idle,
         rtt_load: rtt_load.filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
-        queue: queue.filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
+        queue: grows
+            .and_then(over)
+            .filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
         each,
     }
 }
@@ -216,7 +225,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
             ..is(Limiter::Congestion, Grade::Suspected)
         },
         Limiter::Congestion => Verdict {
-            cut_by: Some(if t.congestion_marks > 0 { "ecn" } else { "losses" }),
+            cut_by: Some(if t.slowed > 0 { "ecn" } else { "losses" }),
             ..is(most, sure(share))
         },
         Limiter::Pacing => {

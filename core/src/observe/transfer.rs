@@ -12,12 +12,15 @@ use super::spacing::Spacing;
 use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
 use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES};
-use crate::segment::{ACK, FIN, PSH, SYN, Segment};
+use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// ACKs that the sender does not know yet; pairs of them are merged beyond it.
 const MOST_AHEAD: usize = 64;
 /// Round trips that are kept; pairs of them are merged beyond it.
 const MOST_ROUNDS: usize = 64;
+
+/// An ACK of more segments, and of a quarter of what is in flight, is no receiver's answer to each second segment.
+const WHOLE_SEGMENTS: i64 = 8;
 
 /// Both directions of a stream.
 #[derive(Debug, Default)]
@@ -159,7 +162,7 @@ pub struct Waited {
     pub growing: i64,
     /// ... and when it carried no more; ...
     pub level: i64,
-    /// ... and after something was lost.
+    /// ... and after something was lost, or marked.
     pub cut: i64,
     /// The other side's data were awaited, with nothing in flight: no part of the transfer.
     pub turns: i64,
@@ -200,6 +203,8 @@ pub struct Transfer {
     pub holes: u64,
     pub holes_mended: u64,
     pub congestion_marks: u64,
+    /// Times that the sender made its window smaller upon such marks (CWR, RFC 3168 6.1.2).
+    pub slowed: u64,
     /// Bytes that were acknowledged, and those of them for which the window's edge did not move.
     pub acked: u64,
     pub acked_shut: u64,
@@ -277,6 +282,10 @@ impl Transfer {
         self.near = near.is_some_and(|ns| ns < AT_ENDPOINT_NS.get() && far.is_some_and(|far| ns * 4 < far));
         if segment.tos & 3 == 3 {
             self.congestion_marks += 1;
+        }
+        if segment.has(CWR) {
+            self.slowed += 1;
+            self.lost = true;
         }
         self.learn(segment, now, trip);
         if !begins && facts.seq < self.high {
@@ -462,13 +471,16 @@ impl Transfer {
         let edge = facts.ack + window;
         let before = self.newest;
         let acked = (facts.ack - before.ack).max(0);
-        if before.last != 0 && acked > 0 {
+        // behind a hole the number jumps and the edge stays: what lies behind the hole takes room
+        if before.last != 0 && acked > 0 && self.repairing.is_none() {
             self.acked += acked as u64;
             if edge - before.edge < acked / 2 {
                 self.acked_shut += acked as u64;
             }
         }
-        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() {
+        // one ACK of a large part of the flight says nothing of the line: the receiver waited for its program
+        let whole = acked > WHOLE_SEGMENTS * i64::from(self.mss) && acked * 4 > self.largest_flight;
+        if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
             self.acks
                 .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
         }

@@ -61,7 +61,7 @@ pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
             segments: one.segments,
             mss: one.mss,
             repeats: one.repeats,
-            marks: one.congestion_marks,
+            marks: one.congestion_marks.max(one.slowed),
             near: one.near,
             window: Some(one.window_most.clamp(0, i64::from(u32::MAX)) as u32)
                 .filter(|_| one.window_known && one.window_most > 0),

@@ -1,0 +1,55 @@
+"""Transfers recorded here and now between two namespaces: are limit, rate and round trips the sending kernel's?
+
+The whole matrix is `tests/recorders/transfers.py FOLDER`, then `--score`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorders import transfers
+from recorders.transfers import Plan
+
+import latpcap as lp
+
+PLANS = {
+    "window": Plan("receiver_window", 20, 50, bytes=500_000, receive_bytes=40_000),
+    "line": Plan("line", 20, 10, 3, 900_000),
+    "upload": Plan("line", 10, 20, 4, 1_500_000, upload=True),
+    "writer": Plan("sender_program", 10, 100, writer=(20_000, 25.0), bytes=500_000),
+    "marked": Plan("congestion", 10, 20, 2, 600_000, mark_bytes=6_000, also=("line",)),
+}
+
+
+@pytest.fixture(scope="module")
+def line() -> Path:
+    if lacking := transfers.missing():
+        pytest.skip(lacking)
+    return transfers.built()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_limit_is_the_one_that_was_made(line: Path, name: str, tmp_path: Path) -> None:
+    try:
+        truth = transfers.record(line, PLANS[name], tmp_path / name)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        pytest.skip(f"no namespaces or devices here: {problem}")
+    kernel: dict[str, Any] = truth["kernel"]
+    for end in ("client", "server"):
+        (row,) = lp.read(tmp_path / name / f"{end}.pcap").arrow("transfers").to_pylist()
+        at_sender = truth["sender"] == end
+        assert transfers.right(truth, row, at_sender), (end, row)
+        assert transfers.near(row["rate_mbit"], truth["rate_mbit"], 0.1, 0), (end, row)  # short, on a busy machine
+        if at_sender:
+            assert transfers.near(row["rtt_idle_ms"], kernel["rtt_idle_ms"], 0.1, 1), row
+
+
+def test_the_recorder_says_what_it_needs() -> None:
+    ran = subprocess.run(
+        [sys.executable, Path(transfers.__file__), "--help"], capture_output=True, text=True, check=True
+    )
+    assert "needs root" in ran.stdout.lower().replace("\n", " ")
