@@ -80,6 +80,8 @@ limits! {
     WATCHED_BYTES: u32 = 8_192, "bytes", "chosen: less than the ten segments of a first window (RFC 6928)";
     /// Fewer bytes in one go are no transfer.
     TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
+    /// An ACK of more segments, and of a quarter of what is in flight, comes at its program's pace, not at the line's.
+    WHOLE_SEGMENTS: u32 = 8, "segments", "own recordings: 45 with a slow reader, 2 to 4 behind a line";
     /// A limit that holds this share of the time is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
     /// And from here on nothing else is left to explain.

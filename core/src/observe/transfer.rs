@@ -11,16 +11,13 @@ use std::collections::VecDeque;
 use super::spacing::Spacing;
 use crate::base::{At, Side};
 use crate::facts::{Facts, flag};
-use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES};
+use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES, WHOLE_SEGMENTS};
 use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// ACKs that the sender does not know yet; pairs of them are merged beyond it.
 const MOST_AHEAD: usize = 64;
 /// Round trips that are kept; pairs of them are merged beyond it.
 const MOST_ROUNDS: usize = 64;
-
-/// An ACK of more segments, and of a quarter of what is in flight, is no receiver's answer to each second segment.
-const WHOLE_SEGMENTS: i64 = 8;
 
 /// Both directions of a stream.
 #[derive(Debug, Default)]
@@ -479,7 +476,8 @@ impl Transfer {
             }
         }
         // one ACK of a large part of the flight says nothing of the line: the receiver waited for its program
-        let whole = acked > WHOLE_SEGMENTS * i64::from(self.mss) && acked * 4 > self.largest_flight;
+        let whole =
+            acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
         if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
             self.acks
                 .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
