@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import struct
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from makepcap import EPOCH_NS, Ends, Segment
 from twopoints import MS, MSS, Talker, Wire, capture, talk
 
 import latpcap as lp
+from latpcap.joined.chain import Chain
 
 SECOND = 1000 * MS
 
@@ -409,6 +411,88 @@ def test_through_a_proxy_requests_nest() -> None:
     assert rows.out_ms.to_numpy() == pytest.approx(2.6, abs=0.3)
     assert set(found.packets.fate) == {"unknown"}
     assert "a proxy between" in str(found.why())
+
+
+def one_file(front: bytes, back: Wire, tmp_path: Path) -> Path:
+    """What a capture beside the proxy has: both legs, in order of time."""
+    frames = sorted(
+        [(header, data) for name in (front, capture(back.frames(False))) for header, data in records(name)],
+        key=lambda frame: frame[0],
+    )
+    path = tmp_path / "proxy.pcap"
+    path.write_bytes(front[:24] + b"".join(data for _, data in frames))
+    return path
+
+
+def records(pcap: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Of each record its time and all its bytes."""
+    at = 24
+    while at < len(pcap):
+        *time, size, _ = struct.unpack_from("<IIII", pcap, at)
+        yield tuple(time), pcap[at : at + 16 + size]
+        at += 16 + size
+
+
+def test_both_legs_of_a_proxy_in_one_capture(tmp_path: Path) -> None:
+    path = one_file(*proxied(1), tmp_path)
+    found = lp.join(path)
+    rows = found.exchanges
+    assert found.one_file
+    assert len(rows) == 40
+    assert rows.b_exchange.is_unique and not set(rows.a_exchange) & set(rows.b_exchange)
+    assert (abs(rows.out_ms + rows.far_ms + rows.back_ms - rows.latency_ms) < 2e-6).all()
+    assert rows.out_ms.to_numpy() == pytest.approx(2.1, abs=0.3)
+    assert (rows.clock_error_ms == 0).all()
+    text = answered("why", "--join", str(path))
+    assert text.startswith("proxy.pcap: both sides of a proxy, 40 exchanges with the request behind it\n")
+    assert "in the proxy" in text
+    assert len(json.loads(answered("join", str(path), "--json"))) == 40
+    assert "only exchanges" in complains(2, "join", str(path), "--table", "packets")
+    with pytest.raises(KeyError, match="no table 'packets'"):
+        found.arrow("packets")
+
+
+def test_a_client_that_asks_two_servers_is_no_proxy(tmp_path: Path) -> None:
+    front, back = proxied(1)
+    ends = Ends(("10.0.0.1", 50_000), ("10.0.2.2", 8080))
+    back.at_a = [(time, number, replace(one, ends=ends)) for time, number, one in back.at_a]
+    with pytest.raises(lp.LatpcapError, match="no two legs of a proxy"):
+        lp.join(one_file(front, back, tmp_path))
+
+
+def test_three_points_in_a_row(tmp_path: Path) -> None:
+    """The third is 0.1 ms behind the second, by another clock."""
+    wire = Wire(seed=33)
+    talk(wire)
+    paths = [tmp_path / name for name in ("a.pcap", "b.pcap", "c.pcap")]
+    behind = [(time + MS // 10 * (1 if one.from_client else -1), number, one) for time, number, one in wire.at_b]
+    seen = (
+        (wire.frames(False), int),
+        (wire.frames(True), clock(900, 20)),
+        (sorted(behind, key=lambda one: one[0]), clock(-70)),
+    )
+    for path, (frames, shown) in zip(paths, seen, strict=True):
+        path.write_bytes(capture(frames, clock=shown))
+    chain = lp.join(*paths)
+    assert isinstance(chain, Chain)
+    rows = chain.exchanges
+    two = lp.join(*paths[:2]).exchanges
+    assert list(rows.a_exchange) == list(two.a_exchange)
+    ways = ["a_b_out_ms", "b_c_out_ms", "far_ms", "b_c_back_ms", "a_b_back_ms"]
+    assert (abs(rows[ways].sum(axis=1) - rows.latency_ms) < 2e-6).all()
+    assert list(rows.a_b_out_ms) == list(two.out_ms)
+    assert (abs(rows[["b_c_out_ms", "b_c_back_ms"]] - 0.1) <= rows[["b_c_clock_error_ms"]].to_numpy() + 0.003).all(
+        axis=None
+    )
+    places = chain.places()
+    assert sum(places.values()) == pytest.approx(rows.latency_ms.sum())
+    assert places["b_c"] < 0.05 * places["a_b"]
+    text = answered("why", "--join", *map(str, paths))
+    assert text.startswith("a.pcap + b.pcap + c.pcap: 60 exchanges at all 3 points\n")
+    assert "between a.pcap and b.pcap" in text
+    assert text.count("  clock ") == 2
+    assert chain.why().to_dict()["legs"][1]["packets"]["both"] == wire.number
+    assert len(json.loads(answered("join", *map(str, paths), "--json"))) == 60
 
 
 def test_requests_of_another_run_do_not_nest() -> None:

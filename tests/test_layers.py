@@ -167,6 +167,7 @@ ORDER = [
     "joined.tables",
     "joined.shares",
     "joined.words",
+    "joined.chain",
     "joined.drawn",
     "joined",
     "archive",

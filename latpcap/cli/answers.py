@@ -50,7 +50,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
         join: Annotated[
-            bool, typer.Option("--join", help="Two captures of the same traffic: the client's side, the server's side.")
+            bool,
+            typer.Option("--join", help="Captures of the same traffic, from the client's side on; one beside a proxy."),
         ] = False,
         together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
         slow_ms: Annotated[
@@ -89,11 +90,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if join:
             limited = strace or access_log or slow_ms or server or top or together
-            if len(files) != 2 or not whole or limited:
-                raise typer.BadParameter(
-                    "takes two captures, the client's side first, and no limit", param_hint="--join"
-                )
-            pair = joining.joined(files[0], files[1], keylog).why()
+            if not whole or limited:
+                raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
+            pair = joining.every(files, keylog).why()
             typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
             return
         if strace is not None or access_log is not None:

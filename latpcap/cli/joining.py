@@ -1,8 +1,8 @@
-"""The command `join`: two captures of the same traffic as tables on one clock. `why --join` gives the answer."""
+"""The command `join`: captures of the same traffic as tables on one clock. `why --join` gives the answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -12,16 +12,35 @@ from latpcap.cli.options import KeylogOption
 
 if TYPE_CHECKING:
     from latpcap.joined import Joined
+    from latpcap.joined.chain import Chain
 
 Client = Annotated[str, typer.Argument(metavar="CLIENT", help="The capture at the client's side: A.")]
 Server = Annotated[str, typer.Argument(metavar="SERVER", help="The capture at the server's side: B.")]
+
+
+More = Annotated[list[str] | None, typer.Argument(metavar="[MORE]...", help="Captures further on, in order: C, D ...")]
 
 
 def joined(client: str, server: str, keylog: str | None) -> Joined:
     """Both captures on one clock; files that are damaged give what they have, and a warning."""
     from latpcap.joined import join as of
 
-    found = of(client, server, keylog=keylog, progress=True)
+    return _warned(of(client, server, keylog=keylog, progress=True))
+
+
+def every(files: list[str], keylog: str | None) -> Joined | Chain:
+    """One capture with both legs of a proxy, two, or more in a row; damaged ones as `joined`."""
+    from latpcap.joined import join as of
+
+    if len(files) == 1:
+        return _warned(of(files[0], keylog=keylog, progress=True))
+    return _warned(of(files[0], files[1], *files[2:], keylog=keylog, progress=True))
+
+
+Found = TypeVar("Found", "Joined", "Chain", "Joined | Chain")
+
+
+def _warned(found: Found) -> Found:
     for problem in found.broken:
         typer.echo(f"latpcap: warning: {problem}", err=True)
     return found
@@ -33,7 +52,10 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def join(
         client: Client,
-        server: Server,
+        server: Annotated[
+            str | None, typer.Argument(help="At the server's side: B. Without: A has a proxy's both legs.")
+        ] = None,
+        more: More = None,
         table: Annotated[
             str, typer.Option("--table", help="packets, exchanges, or parts: whose each part of an exchange was.")
         ] = "exchanges",
@@ -48,5 +70,8 @@ def register(app: typer.Typer) -> None:
 
         if table not in TABLES:
             raise typer.BadParameter(f"{table!r} is no table; there are {', '.join(TABLES)}", param_hint="--table")
+        if table != "exchanges" and (more or (server is None and table == "packets")):
+            raise typer.BadParameter("only exchanges are over all of these", param_hint="--table")
         form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-        export.give(joined(client, server, keylog).arrow(table), output, form, fit=True)
+        files = [client, *([server] if server else []), *(more or [])]
+        export.give(every(files, keylog).arrow(table), output, form, fit=True)

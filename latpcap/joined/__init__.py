@@ -1,4 +1,4 @@
-"""Two captures of the same traffic on one clock: `join` gives `Joined`, tables of packets and exchanges.
+"""Captures of the same traffic on one clock: `join` gives `Joined`, tables of packets and exchanges; of more, `Chain`.
 
 Reads both captures once. What no packet shows, it does not claim: an asymmetric path looks like an offset, so every
 instant of B has a bound; a packet counts as lost only by proof, or where the other capture is complete.
@@ -7,7 +7,8 @@ instant of B has a bound; a packet counts as lost only by proof, or where the ot
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, overload
 
 from latpcap.errors import LatpcapError
 from latpcap.format import escaped, shortest
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.joined import exchanges, fates, pairing, way
+    from latpcap.joined.chain import Chain
     from latpcap.joined.clock import Clock
     from latpcap.joined.point import Point
     from latpcap.joined.words import JoinedWhy
@@ -29,23 +31,56 @@ if TYPE_CHECKING:
 TABLES = ("packets", "exchanges", "parts")
 
 
+@overload
 def join(
-    client: sources.Source, server: sources.Source, *, keylog: Keylog | None = None, progress: bool = False
-) -> Joined:
-    """Where between two points did the time go? Lays two captures of the same traffic on the first one's clock.
+    client: sources.Source,
+    server: sources.Source | None = None,
+    *,
+    keylog: Keylog | None = None,
+    progress: bool = False,
+) -> Joined: ...
+@overload
+def join(
+    client: sources.Source,
+    server: sources.Source,
+    *more: sources.Source,
+    keylog: Keylog | None = None,
+    progress: bool = False,
+) -> Joined | Chain: ...
+def join(
+    client: sources.Source,
+    server: sources.Source | None = None,
+    *more: sources.Source,
+    keylog: Keylog | None = None,
+    progress: bool = False,
+) -> Joined | Chain:
+    """Where between two points did the time go? Lays captures of the same traffic on the first one's clock.
 
     `client` and `server` are sources as `read` takes them; A is the first, B the second, whatever lies between them.
     The same packets are found though addresses, ports, numbers or options were rewritten, segments merged or cut,
     frames are missing or the captures began and ended at other times. Through a proxy that keeps no packet, requests
-    are matched by content and nesting.
+    are matched by content and nesting. With `more`, captures further on in this order, a `Chain`. Without `server`,
+    `client` is one capture beside a proxy, and has both of its legs: A is the front, B the requests behind it.
 
-    LatpcapError where the two have no traffic in common; CaptureError where one cannot be read.
+    LatpcapError where two neighbours have no traffic in common; CaptureError where one cannot be read.
     """
-    from latpcap.joined import exchanges, limits, match, pairing
+    from latpcap.joined.chain import MOST_POINTS, Chain
     from latpcap.joined.point import Point
 
-    a = Point(client, keylog=keylog, causes=False, progress=progress)
-    b = Point(server, keylog=keylog, progress=progress)
+    if server is None:
+        return _beside_proxy(Point(client, keylog=keylog, progress=progress))
+    if len(more) + 2 > MOST_POINTS:
+        raise LatpcapError(f"{len(more) + 2} captures: at most {MOST_POINTS} are joined")
+    first = Point(client, keylog=keylog, causes=False, progress=progress)
+    points = [first, *(Point(source, keylog=keylog, progress=progress) for source in (server, *more))]
+    legs = [_pair(a, b) for a, b in pairwise(points)]
+    return Chain(legs) if more else legs[0]
+
+
+def _pair(a: Point, b: Point) -> Joined:
+    """Two neighbours."""
+    from latpcap.joined import exchanges, limits, match, pairing
+
     pairs = match.streams(a, b)
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:
@@ -60,20 +95,32 @@ def join(
     return Joined(a, b, None, matched)
 
 
+def _beside_proxy(point: Point) -> Joined:
+    """Both legs of a proxy, of one capture."""
+    from latpcap.joined import exchanges
+
+    matched = exchanges.beside_proxy(point)
+    if matched is None:
+        raise LatpcapError(
+            f"{escaped(point.name)} has no two legs of a proxy: no requests of one server lie inside those of another"
+        )
+    return Joined(point, point, None, matched)
+
+
 class Joined:
     """Two captures of the same traffic on A's clock.
 
     Tables as pandas frames (`packets`, `exchanges`, `parts`) or by `arrow(name)`; `clock` has offset, rate,
     steps and bounds, `way` what was changed between the points. `broken` are the files that are damaged.
-    `proxied`: no packet is the same at both, only requests
-    are.
+    `proxied`: no packet is the same at both, only requests are. `one_file`: both are legs of a proxy, of one capture.
     """
 
     def __init__(self, a: Point, b: Point, found: pairing.Pairing | None, matched: exchanges.Matched):
         self._a, self._b, self._found, self._matched = a, b, found, matched
         self.names = a.name, b.name
         self.proxied = found is None
-        self.broken = [*a.broken, *b.broken]
+        self.one_file = a is b
+        self.broken = a.broken if self.one_file else [*a.broken, *b.broken]
         self.clock: Clock = matched.line
 
     @cached_property
@@ -109,9 +156,11 @@ class Joined:
         return shares.table(parts, self._exchanges)
 
     def arrow(self, name: str) -> pa.Table:
-        """Give `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name."""
-        if name not in TABLES:
-            raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
+        """Give `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name, and for the packets
+        of one capture."""
+        tables = TABLES[1:] if self.one_file else TABLES
+        if name not in tables:
+            raise KeyError(f"no table {name!r}; there are {', '.join(tables)}")
         table: pa.Table = getattr(self, f"_{name}")
         return table
 
@@ -155,8 +204,10 @@ class Joined:
         from latpcap.joined import tables, words
 
         packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
-        found = words.numbers(packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied)
-        return words.JoinedWhy(self.names, found)
+        found = words.numbers(
+            packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied, self.one_file
+        )
+        return words.JoinedWhy(self.names[:1] if self.one_file else self.names, found)
 
     @property
     def points(self) -> tuple[Point, Point]:
@@ -190,6 +241,8 @@ class Joined:
         return drawn.graph(self, exchange=exchange, stream=stream, frames=frames)
 
     def __repr__(self) -> str:
+        if self.one_file:
+            return f"{self.names[0]}: both sides of a proxy, {self._exchanges.num_rows:,} exchanges"
         both = "a proxy between" if self._found is None else f"{len(self._found.a):,} packets at both"
         return f"{self.names[0]} + {self.names[1]}: {both}, {self._exchanges.num_rows:,} exchanges"
 

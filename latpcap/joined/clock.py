@@ -109,6 +109,15 @@ class Clock:
         return [(s.first, -s.step_ns) for s in self.sections[1:] if s.step_ns]
 
 
+def one(first_ns: int, last_ns: int) -> Clock:
+    """The clock of one capture against itself."""
+    import numpy as np
+
+    span = float(max(last_ns - first_ns, 0))
+    section = Section(0, 0.0, 0.0, 0.0, 0.0, np.array([0.0, span]), np.zeros(2), np.zeros(2), np.inf)
+    return Clock(first_ns, 0, [section], span)
+
+
 def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) -> Clock:
     """Fit B's clock to A's. `place` is each packet's place in B's file, `up`: it went from A to B.
 

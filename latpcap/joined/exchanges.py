@@ -209,6 +209,40 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
     return Matched(front, back, ia[order], ib[order], _fitted(a, b, front, back, ia, ib))
 
 
+def beside_proxy(point: Point) -> Matched | None:
+    """Match front requests with the back requests inside them, of one capture; None where that is no proof.
+
+    A back request has the front's content and comes from the host that the front request went to. A host has other
+    addresses behind, perhaps: then from one that requests nothing of the front.
+    """
+    import numpy as np
+
+    every = requests(point)
+    names = contents(point, every)
+    columns = point.table("streams").select(["stream", "client", "server", "server_port"]).to_pydict()
+    ends = {stream: (client, (server, port)) for stream, client, server, port in zip(*columns.values(), strict=True)}
+    servers = [ends[stream][1] for stream in every.stream.tolist()]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    best: Matched | None = None
+    for front in dict.fromkeys(servers):
+        for back in dict.fromkeys(servers):
+            mine = np.array([server == front for server in servers])
+            theirs = np.array([server == back for server in servers])
+            fronts, backs = ({ends[stream][0] for stream in every.stream[of].tolist()} for of in (mine, theirs))
+            relays = backs == {front[0]} or (len(backs) == 1 and not backs & fronts)
+            if front == back or not relays or min(mine.sum(), theirs.sum()) < limits.PROXY_LEAST:
+                continue
+            keys = np.array([numbers[name] for name in names], np.int64)
+            key_a, key_b = np.where(mine, keys, -1), np.where(theirs, keys, -2)
+            ia, ib = _nested(every, every, key_a, key_b, np.zeros(len(keys), np.int64), 0)
+            if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * min(mine.sum(), theirs.sum())):
+                continue
+            if best is None or len(ia) > len(best.a):
+                order = np.argsort(ia, kind="stable")
+                best = Matched(every, every, ia[order], ib[order], clock.one(point.first_ns, point.last_ns))
+    return best
+
+
 def _same_ends(a: Point, b: Point) -> bool:
     """Do both captures show the same clients at the same servers? Then no proxy stands between, and packets decide."""
     names = ("client", "server", "server_port")

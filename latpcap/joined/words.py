@@ -6,6 +6,7 @@ alone. Nothing is claimed of exchanges that only one capture has.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from latpcap.format import count, escaped, ms, percent, shortest
@@ -14,6 +15,8 @@ from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from latpcap.joined.clock import Clock
@@ -30,6 +33,16 @@ CATALOGUE = {
     "client": "Most of the time is spent on the client's side: {cause}.",
     "unknown": "Most of the time is of no known cause.",
     "none": "No exchange is whole in both captures.",
+    "one_file": "{a}: both sides of a proxy, {exchanges} with the request behind it",
+    "way_one_file": "Most of the time is spent in the proxy, or between it and the captured host.",
+    "proxy_part": "{time} in the proxy",
+    "split_one_file": "{out} ms until the proxy asked, {far} until it was answered, {back} until it had passed that on",
+    "same_clock": "one capture, one clock: every part is exact",
+    "points": "{names}: {exchanges} at all {points} points",
+    "way_of": "Most of the time is spent between {a} and {b}.",
+    "far_of": "Most of the time is spent beyond {a}.",
+    "way_of_part": "{time} between {a} and {b}",
+    "far_of_part": "{time} beyond {a}",
     "typical": "of {latency} ms (the median request): {places}",
     "held_part": "{time} held by the client (proven at the client)",
     "client_part": "{time} on the client's side",
@@ -62,7 +75,7 @@ DIRECTIONS = dict(zip(tables.DIRECTIONS, ("from A to B", "from B to A"), strict=
 class JoinedWhy:
     """The answer over two captures; prints as lines, `to_dict()` has every number."""
 
-    def __init__(self, names: tuple[str, str], numbers: dict[str, Any]):
+    def __init__(self, names: tuple[str, ...], numbers: dict[str, Any]):
         self.names, self._numbers = names, numbers
 
     @property
@@ -74,17 +87,83 @@ class JoinedWhy:
         """Every number of the answer."""
         return dict(self._numbers)
 
+    def between(self) -> list[str]:
+        """The captures, their clocks, what lies between them and what became of packets: no exchanges."""
+        kept = ("  clock ", "  way ", "  packets ")
+        lines = _lines(self.names, self._numbers)
+        return [lines[0], *(line for line in lines[1:] if line.startswith(kept))]
+
     def __str__(self) -> str:
         return "\n".join(_lines(self.names, self._numbers))
 
     __repr__ = __str__
 
 
+class ChainWhy:
+    """The answer over more than two captures; prints as lines, `to_dict()` has every number, of each leg too."""
+
+    def __init__(self, names: Sequence[str], numbers: dict[str, Any], legs: Sequence[JoinedWhy]):
+        self.names, self._numbers, self._legs = tuple(escaped(name) for name in shortest(names)), numbers, legs
+
+    @property
+    def headline(self) -> str:
+        """Whose time it was, in a sentence."""
+        places = self._numbers["places"]
+        if not self._numbers["exchanges"]:
+            return CATALOGUE["none"]
+        lead = max(places, key=lambda name: places[name])
+        if lead == "far":
+            return CATALOGUE["far_of"].format(a=self.names[-1])
+        if lead in self._ways():
+            a, b = self._ways()[lead]
+            return CATALOGUE["way_of"].format(a=a, b=b)
+        if lead == "client":
+            return CATALOGUE["client"].format(cause=CAUSES["unknown"].meaning)
+        return CATALOGUE["unknown" if lead == "rest" else lead]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of the answer."""
+        return dict(self._numbers)
+
+    def _ways(self) -> dict[str, tuple[str, str]]:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return {f"{letters[n]}_{letters[n + 1]}": pair for n, pair in enumerate(pairwise(self.names))}
+
+    def _places(self, places: dict[str, float]) -> str:
+        """The parts of a latency, largest first; what is under 0.05 % of it is left out."""
+        texts = {"held": CATALOGUE["held_part"], "client": CATALOGUE["client_part"], "rest": CATALOGUE["unknown_part"],
+                 "far": CATALOGUE["far_of_part"].replace("{a}", self.names[-1])}  # fmt: skip
+        for name, (a, b) in self._ways().items():
+            texts[name] = CATALOGUE["way_of_part"].replace("{a}", a).replace("{b}", b)
+        least = sum(places.values()) / 2000
+        shown = sorted((name for name in places if places[name] > least), key=lambda name: -places[name])
+        return ", ".join(texts[name].format(time=ms(places[name])) for name in shown)
+
+    def __str__(self) -> str:
+        found = self._numbers
+        exchanges = count(found["exchanges"], "exchange")
+        names = " + ".join(self.names)
+        lines = [CATALOGUE["points"].format(names=names, exchanges=exchanges, points=len(self.names)), self.headline]
+        typical = found["typical"]
+        if typical is not None:
+            latency = ms(typical["latency_ms"])
+            lines.append(
+                f"  {'time':9} " + CATALOGUE["typical"].format(latency=latency, places=self._places(typical["places"]))
+            )
+            total = CATALOGUE["total"].format(places=self._places(found["places"]), latency=ms(found["latency_ms"]))
+            lines.append(f"  {'in all':9} {total}")
+        for leg in self._legs:
+            lines += leg.between()
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
 def numbers(
-    packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: str, proxied: bool
+    packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: str, proxied: bool, one_file: bool
 ) -> dict[str, Any]:
     """Everything that the answer says, as numbers and words. `packets` is what `tables.tally` counts."""
-    found: dict[str, Any] = {"schema": 1, "proxied": proxied, "exchanges": exchanges.num_rows}
+    found: dict[str, Any] = {"schema": 1, "proxied": proxied, "one_file": one_file, "exchanges": exchanges.num_rows}
     error = packets.pop("clock_error_ms")
     found["packets"] = packets
     found["places"] = _places(parts)
@@ -162,23 +241,23 @@ def _verdict(found: dict[str, Any]) -> tuple[str, str]:
     rest = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
     lead = max(rest, key=lambda place: rest[place])
     if lead == BETWEEN:
-        return lead, CATALOGUE["way_proxy" if found["proxied"] else "way"]
+        return lead, CATALOGUE["way_one_file" if found["one_file"] else "way_proxy" if found["proxied"] else "way"]
     if lead in (SERVER, CLIENT):
         causes = {name: time for name, time in found["places"][lead].items() if (lead, name) != (CLIENT, "delayed_ack")}
         return lead, CATALOGUE[lead].format(cause=CAUSES[max(causes, key=lambda name: causes[name])].meaning)
     return lead, CATALOGUE[lead]
 
 
-def _shares(places: dict[str, dict[str, float]], lost: float, bound: float | None, proxied: bool) -> str:
+def _shares(places: dict[str, dict[str, float]], lost: float, bound: float | None, way: str = "way_part") -> str:
     """The parts of a latency, largest first; what is under 0.05 % of it is left out."""
     held = places[CLIENT].get("delayed_ack", 0.0)
     program = places[SERVER].get("server_think", 0.0)
-    known = f" \N{PLUS-MINUS SIGN} {ms(bound)}" if bound is not None and proxied else ""
+    known = f" \N{PLUS-MINUS SIGN} {ms(bound)}" if bound is not None else ""
     times = [
         ("held_part", held, ""),
         ("client_part", sum(places[CLIENT].values()) - held, ""),
         ("lost_part", lost, ""),
-        ("way_part", sum(places[BETWEEN].values()) - lost, known),
+        (way, sum(places[BETWEEN].values()) - lost, known),
         ("program_part", program, ""),
         ("server_part", sum(places[SERVER].values()) - program, ""),
         ("unknown_part", sum(places[UNKNOWN].values()), ""),
@@ -188,13 +267,15 @@ def _shares(places: dict[str, dict[str, float]], lost: float, bound: float | Non
     return ", ".join(CATALOGUE[name].format(time=ms(time), bound=more) for name, time, more in shown)
 
 
-def _lines(names: tuple[str, str], found: dict[str, Any]) -> list[str]:
+def _lines(names: tuple[str, ...], found: dict[str, Any]) -> list[str]:
+    alone = len(names) == 1
     packets = CATALOGUE["proxy"] if found["proxied"] else CATALOGUE["packets"].format(
         both=found["packets"]["both"], all=max(found["packets"]["a"], found["packets"]["b"]))  # fmt: skip
-    a, b = shortest(names)
-    title = CATALOGUE["title"].format(
-        a=escaped(a), b=escaped(b), packets=packets, exchanges=count(found["exchanges"], "exchange")
-    )
+    exchanges = count(found["exchanges"], "exchange")
+    title = CATALOGUE["one_file"].format(a=escaped(shortest(names)[0]), exchanges=exchanges)
+    if not alone:
+        a, b = map(escaped, shortest(names))
+        title = CATALOGUE["title"].format(a=a, b=b, packets=packets, exchanges=exchanges)
     lines = [title, found["verdict"]]
 
     def line(label: str, text: str) -> None:
@@ -202,13 +283,13 @@ def _lines(names: tuple[str, str], found: dict[str, Any]) -> list[str]:
 
     typical, clock = found["typical"], found["clock"]
     if typical is not None:
-        bound = typical["clock_error_ms"]
-        shares = _shares(typical["places"], typical["losses_ms"], bound, found["proxied"])
+        bound, way = None if alone else typical["clock_error_ms"], "proxy_part" if alone else "way_part"
+        shares = _shares(typical["places"], typical["losses_ms"], bound if found["proxied"] else None, way)
         line("time", CATALOGUE["typical"].format(latency=ms(typical["latency_ms"]), places=shares))
         thirds = {name: ms(typical[f"{name}_ms"]) for name in ("out", "far", "back")}
         known = "" if bound is None else CATALOGUE["split_bound"].format(bound=ms(bound))
-        line("split", CATALOGUE["split"].format(**thirds, bound=known))
-        shares = _shares(found["places"], found["losses_ms"], None, False)
+        line("split", CATALOGUE["split_one_file" if alone else "split"].format(**thirds, bound=known))
+        shares = _shares(found["places"], found["losses_ms"], None, way)
         line("in all", CATALOGUE["total"].format(places=shares, latency=ms(found["latency_ms"])))
     proofs = []
     if found["held_in"]:
@@ -219,7 +300,7 @@ def _lines(names: tuple[str, str], found: dict[str, Any]) -> list[str]:
         line("sure?", "proven: " + "; ".join(proofs))
     if found["fix"]:
         line("fix", found["fix"])
-    line("clock", _clock(clock))
+    line("clock", CATALOGUE["same_clock"] if alone else _clock(clock))
     if not found["proxied"]:
         line("way", found["way"])
         line("packets", "; ".join(_packets(found["packets"])))

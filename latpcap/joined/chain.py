@@ -1,0 +1,197 @@
+"""More than two captures of the same traffic, in order from the client on: each exchange over all of them.
+
+Reads the joined pairs of neighbours. An exchange that all points have is cut into its ways between neighbours, there
+and back, and what lies beyond the last point; the sum is the latency at the first one, to the nanosecond. Whose each
+part was is measured where it can be: the client's holds at the first point, each way by its own pair, the rest at the
+last one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from latpcap.format import shortest
+from latpcap.tables import to_pandas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+    from latpcap.joined.words import ChainWhy, JoinedWhy
+
+NS = 1e6
+"""Nanoseconds in a millisecond."""
+MOST_POINTS = len(ascii_lowercase)
+REST = "rest"
+"""What of a latency no point shows the place of."""
+
+
+class Leg(Protocol):
+    """What is read of two joined neighbours."""
+
+    names: tuple[str, str]
+    broken: list[Any]
+
+    def arrow(self, name: str) -> pa.Table:
+        """One of their tables."""
+
+    def why(self) -> JoinedWhy:
+        """Their answer."""
+
+
+class Chain:
+    """Three or more captures of the same traffic, from the client's side on.
+
+    `legs` are the joined pairs of neighbours (`Joined`, each with its clock, packets and fates); `exchanges` has what
+    all points have whole. `names` are the captures; in columns they are a, b, c and so on.
+    """
+
+    def __init__(self, legs: Sequence[Leg]):
+        self.legs = tuple(legs)
+        self.names = (legs[0].names[0], *(leg.names[1] for leg in legs))
+        self.broken = list(dict.fromkeys(problem for leg in legs for problem in leg.broken))
+
+    @property
+    def letters(self) -> list[str]:
+        """What the points are called in columns."""
+        return list(ascii_lowercase[: len(self.names)])
+
+    @cached_property
+    def _rows(self) -> list[Array]:
+        """For each leg, the rows of its exchanges that all points have; by the first point's numbers."""
+        import numpy as np
+
+        numbers = [(leg.arrow("exchanges")["a_exchange"].to_numpy(), leg.arrow("exchanges")["b_exchange"].to_numpy())
+                   for leg in self.legs]  # fmt: skip
+        rows = [np.arange(len(numbers[0][0]))]
+        for (_, came), (left, _) in pairwise(numbers):
+            mine = came[rows[-1]]
+            order = np.argsort(left, kind="stable")
+            place = np.minimum(np.searchsorted(left[order], mine), max(len(left) - 1, 0))
+            known = left[order][place] == mine if len(left) else np.zeros(len(mine), bool)
+            rows = [one[known] for one in rows]
+            rows.append(order[place[known]] if len(left) else place[known])
+        return rows
+
+    @cached_property
+    def _exchanges(self) -> pa.Table:
+        import numpy as np
+        import pyarrow as pa
+
+        taken = [leg.arrow("exchanges").take(pa.array(rows)) for leg, rows in zip(self.legs, self._rows, strict=True)]
+        first = taken[0]
+        columns: dict[str, Any] = {"a_exchange": first["a_exchange"]}
+        columns |= {f"{name}_exchange": one["b_exchange"] for name, one in zip(self.letters[1:], taken, strict=True)}
+        columns |= {name: first[name] for name in ("protocol", "method", "target", "status", "start", "latency_ms")}
+        ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
+
+        def whole(one: pa.Table, name: str) -> Array:
+            found: Array = np.rint(one[name].to_numpy() * NS).astype(np.int64)
+            return found
+
+        there = {f"{way}_out_ms": whole(one, "out_ms") for way, one in zip(ways, taken, strict=True)}
+        back = {f"{way}_back_ms": whole(one, "back_ms") for way, one in zip(ways, taken, strict=True)}
+        # clocks run at other rates: what that is of the latency stays beyond the last point
+        far = whole(first, "latency_ms") - sum(there.values()) - sum(back.values())
+        for name, value in {**there, "far_ms": far, **dict(reversed(back.items()))}.items():
+            columns[name] = pa.array(value / NS)
+        for way, one in zip(ways, taken, strict=True):
+            columns[f"{way}_clock_error_ms"] = one["clock_error_ms"]
+        return pa.table(columns)
+
+    def arrow(self, name: str = "exchanges") -> pa.Table:
+        """Give `exchanges` as a pyarrow.Table; KeyError for another name: packets and parts are each leg's."""
+        if name != "exchanges":
+            raise KeyError(f"no table {name!r} over more than two captures; each leg has its own")
+        return self._exchanges
+
+    @property
+    def exchanges(self) -> pd.DataFrame:
+        """Where was each exchange's time spent? A row for each that all points have whole.
+
+        `a_exchange`, `b_exchange`, `c_exchange` ... are numbers of each capture's own table. `latency_ms` at the first
+        point is the sum of `a_b_out_ms`, `b_c_out_ms` ... (the request's last byte between neighbours), `far_ms`
+        (beyond the last point) and `b_c_back_ms`, `a_b_back_ms`; `a_b_clock_error_ms` ... bound both ways.
+        """
+        return to_pandas(self._exchanges)
+
+    def places(self, row: int | None = None) -> dict[str, float]:
+        """Milliseconds by place, of one row of `exchanges` or of all: `held` and `client` at the first point, `a_b`,
+        `b_c` ... between neighbours, `far` beyond the last point, `rest` of no known place. They add up to the
+        latency."""
+        import numpy as np
+
+        ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
+        table = self._exchanges
+        latency = table["latency_ms"].to_numpy()
+        found = {
+            "held": self._part(0, "client", "delayed_ack", True),
+            "client": self._part(0, "client", "delayed_ack", False),
+        }
+        for number, way in enumerate(ways):
+            found[way] = self._part(number, "between", None, True)
+        found["far"] = self._part(len(ways) - 1, "server", None, True)
+        found[REST] = latency - sum(found.values())
+        # where two points contradict each other only the ways are known
+        wrong = found[REST] < -1e-6
+        for way in ways:
+            plain = table[f"{way}_out_ms"].to_numpy() + table[f"{way}_back_ms"].to_numpy()
+            found[way] = np.where(wrong, plain, found[way])
+        for name in ("held", "client", REST):
+            found[name] = np.where(wrong, 0.0, found[name])
+        found["far"] = np.where(wrong, table["far_ms"].to_numpy(), found["far"])
+        rows = slice(None) if row is None else slice(row, row + 1)
+        return {name: float(values[rows].sum()) for name, values in found.items()}
+
+    def _part(self, leg: int, place: str, cause: str | None, alike: bool) -> Array:
+        """Of each exchange, what a leg's parts have at a place; of a cause, or of all others."""
+        import numpy as np
+        import pyarrow.compute as pc
+
+        of = self.legs[leg]
+        parts = of.arrow("parts")
+        mine = pc.equal(parts["place"], place)
+        if cause is not None:
+            same = pc.equal(parts["cause"], cause)
+            mine = pc.and_(mine, same if alike else pc.invert(same))
+        parts = parts.filter(mine)
+        numbers = of.arrow("exchanges")["a_exchange"].to_numpy()[self._rows[leg]]
+        order = np.argsort(numbers, kind="stable")
+        have = parts["a_exchange"].to_numpy()
+        sums = np.zeros(len(numbers))
+        if len(numbers):
+            at = np.minimum(np.searchsorted(numbers[order], have), len(numbers) - 1)
+            known = numbers[order][at] == have
+            np.add.at(sums, order[at[known]], parts["duration_ms"].to_numpy()[known])
+        return sums
+
+    def why(self) -> ChainWhy:
+        """Between which points did the time go? Prints as lines; `to_dict()`, `headline`."""
+        from latpcap.joined.words import ChainWhy
+
+        table = self._exchanges
+        order = table["latency_ms"].to_numpy().argsort(kind="stable")
+        legs = [leg.why() for leg in self.legs]
+        found: dict[str, Any] = {
+            "schema": 1,
+            "names": list(self.names),
+            "exchanges": table.num_rows,
+            "latency_ms": float(sum(table["latency_ms"].to_pylist())),
+            "places": self.places(),
+            "typical": None,
+            "legs": [leg.to_dict() for leg in legs],
+        }
+        if len(order):
+            row = int(order[(len(order) - 1) // 2])
+            found["typical"] = {**table.slice(row, 1).drop(["start"]).to_pylist()[0], "places": self.places(row)}
+        return ChainWhy(self.names, found, legs)
+
+    def __repr__(self) -> str:
+        names = " + ".join(shortest(self.names))
+        return f"{names}: {self._exchanges.num_rows:,} exchanges at all {len(self.names)} points"
