@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from makepcap import Talk, answer, get, pcap
+from transfer_simulator import Transfer
 
 import latpcap as lp
 from latpcap import page
@@ -270,3 +271,9 @@ def test_one_request_has_no_chart_over_the_clock_and_no_option_of_the_terminal_s
     one = page.of_capture(lp.read(pcap(talk.tape)))
     assert 'id="timeline"' not in one and 'id="waterfall"' in one and "longest of" not in one
     assert page._MORE.sub("", "  further   2 servers: nothing is slow there (--top 3 lists them)").endswith("there")
+
+
+def test_transfers_have_their_rates_over_the_clock() -> None:
+    moved = page.of_capture(lp.read(Transfer(bytes=400_000).captures()["receiver"]))
+    assert 'id="rates"' in moved and "Throughput of" in moved
+    assert 'id="rates"' not in page.of_capture(lp.read(SAMPLE))

@@ -71,6 +71,9 @@ class Listed(Subject, Protocol):
     def arrow(self, name: TableName) -> pa.Table:
         """One of its tables."""
 
+    def throughput(self, *, by: Any = "direction") -> Any:
+        """How many bytes moved when."""
+
 
 class Whole(Listed, Drawing, Protocol):
     """A capture."""
@@ -102,7 +105,7 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: answer, actions, servers, findings, time, waterfall, exchanges, flow graphs."""
+    """The report of one capture: answer, actions, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
     return of_parts(capture, lambda _: capture)
 
 
@@ -111,7 +114,7 @@ def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str
     requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
     worst = requests.rows(requests.firsts()[:GRAPHS])
     graphs = _graphs(around([row["stream"] for row in worst]), worst)
-    return _page(capture, requests, graphs, capture.arrow("actions"))
+    return _page(capture, requests, graphs, capture.arrow("actions"), _rates(capture))
 
 
 def of_results(results: Stored) -> str:
@@ -162,13 +165,31 @@ def _actions(actions: pa.Table | None) -> list[str]:
     return [parts.section("What users waited for", parts.note(note), parts.table(heads, rows), name="actions")]
 
 
-def _page(subject: Subject, requests: _Requests, graphs: list[str], actions: pa.Table | None = None) -> str:
+def _rates(capture: Listed) -> list[str]:
+    """Bytes over the clock, where there are transfers."""
+    if not capture.arrow("transfers").num_rows:
+        return []
+    try:
+        drawn = capture.throughput(by="server")
+    except ValueError:  # no segment with payload
+        return []
+    return [parts.section("How fast", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>', name="rates")]
+
+
+def _page(
+    subject: Subject,
+    requests: _Requests,
+    graphs: list[str],
+    actions: pa.Table | None = None,
+    rates: Sequence[str] = (),
+) -> str:
     about, _, told = str(subject.why()).partition("\n")
     bodies = [parts.section("Answer", parts.answer(_MORE.sub("", told)), name="answer")]
     bodies += _actions(actions)
     if requests.total:
         bodies.append(parts.section("Servers", _servers(subject), name="servers"))
     bodies += _found(subject)
+    bodies += rates
     if len(requests.timed):
         dots = requests.dots()
         if dots.ns.min() < dots.ns.max():

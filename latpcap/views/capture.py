@@ -219,7 +219,7 @@ class Capture(Recording):
         )
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
-        """Write one page to mail: the answer, servers, findings, a timeline, a waterfall, exchanges and flow graphs.
+        """Write one page to mail: the answer, servers, findings, rates, timeline, waterfall, exchanges, flow graphs.
 
         One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. `lang` is the
         language of its answer, as in `why`. OutputError where it cannot be written, or for another suffix than .html.

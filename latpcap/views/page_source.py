@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from latpcap.account import waits
 from latpcap.page import EXCHANGES
-from latpcap.plot import waterfall_rows
+from latpcap.plot import throughput, waterfall_rows
 from latpcap.tables import Kept, Needed
 from latpcap.views import flows, latency, projection
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from latpcap.options import Group, Pick, TableName
+    from latpcap.options import Group, Pick, TableName, ThroughputGroup
     from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.throughput import Throughput
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
@@ -61,6 +62,10 @@ class PageSource:
         """How long its requests took."""
         return self._requests.latency(by=by)
 
+    def throughput(self, *, by: ThroughputGroup = "direction") -> Throughput:
+        """As `Capture.throughput`."""
+        return self._read(throughput.needed()).throughput(by=by)
+
     def around(self, streams: Sequence[int]) -> Drawn:
         """What draws exchanges of these streams."""
         return Drawn(self._read(projection.of_streams(streams)))
@@ -81,4 +86,4 @@ def _needed() -> Needed:
     """What servers, timeline, waterfall and the list of exchanges read."""
     bars = waterfall_rows.needed((), "latency_ms")
     columns = [*EXCHANGES, *latency.needed("server", "latency_ms"), *(bars["exchanges"].columns or ())]
-    return {**bars, "exchanges": Kept(list(dict.fromkeys(columns)))}
+    return {**bars, "exchanges": Kept(list(dict.fromkeys(columns))), "transfers": Kept(("stream",))}
