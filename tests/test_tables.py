@@ -247,16 +247,19 @@ CAPTURES = [*ALL, *sorted((ROOT / "tests" / "cases").glob("*/capture.*"))]
 
 
 def test_exchanges_have_the_ends_of_their_streams() -> None:
-    """Also where several connections had the same ports one after the other, and where ports alone tell who asked."""
+    """Also where several connections had the same ports one after the other, and where ports alone tell who asked; the
+    other way round where the accepting side requests.
+    """
     ends = ["client", "client_port", "server", "server_port"]
-    seen = 0
+    seen, turned = 0, 0
     for path in CAPTURES:
         capture = read(path) if path in ALL else lp.read(path)
         of = {stream: tuple(rest) for stream, *rest in columns(capture.arrow("streams"), ["stream", *ends])}
-        for stream, *rest in columns(capture.arrow("exchanges"), ["stream", *ends]):
-            assert of[stream] == tuple(rest), (path.parent.name, path.name, stream)
-            seen += 1
-    assert seen > 5_000
+        for stream, asks, *rest in columns(capture.arrow("exchanges"), ["stream", "server_asks", *ends]):
+            own = (*rest[2:], *rest[:2]) if asks else tuple(rest)
+            assert of[stream] == own, (path.parent.name, path.name, stream)
+            seen, turned = seen + 1, turned + asks
+    assert seen > 5_000 and turned >= 6
 
 
 def test_exchanges_of_many_servers_keep_theirs_in_every_batch() -> None:

@@ -201,8 +201,7 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
     import numpy as np
 
     seen = _Seen(streams, exchanges, slow_ms)
-    client, addresses = arrays.codes(streams, "client")
-    (word, ends), ports = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
+    sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
     partial, chosen = ~seen.complete, np.zeros(exchanges.num_rows, bool)
     found = []
     for first, whole in spill.split(place).items():
@@ -218,6 +217,9 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
             continue
         for span in spill.parts(len(rows)):
             chosen[rows[span]] = True
+        answers = "server" if first < streams.num_rows else "client"
+        word, ends, ports = sides[answers]
+        client, addresses, _ = sides[SIDES[answers]]
         clients = arrays.distinct(spill.taken(seen.stream_row, rows))
         rows = spill.taken(rows, spill.ranked(spill.taken(seen.time, rows)))
         codes = (arrays.distinct(client[clients[span]]) for span in spill.parts(len(clients)))
@@ -226,7 +228,8 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
         counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
         slow = spill.chosen(rows, seen.late)
         blind = int(seen.unread[slow].sum())
-        end = ends[int(word[first])], int(ports[first])
+        at = first % streams.num_rows
+        end = ends[int(word[at])], int(ports[at])
         found.append(Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names))
     found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
     return found, chosen
@@ -297,14 +300,22 @@ def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
 
 
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
-    """For each exchange the first row of `streams` that has the same server."""
+    """For each exchange the first row of `streams` that has the same server; where the accepting side requests, behind
+    all these the first row whose client answers.
+    """
     import numpy as np
 
     if not exchanges.num_rows:
         return np.zeros(0, np.int64)
     first, which, _ = arrays.grouped(server_keys(streams))
     rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    return spill.made("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
+    turned = arrays.numbers(exchanges, "server_asks").astype(bool)
+    if not turned.any():
+        return spill.made("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
+    client, own, _ = arrays.grouped(arrays.codes(streams, "client")[0])
+    answers = streams.num_rows + client[own]
+    spans = spill.parts(len(rows))
+    return spill.made("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
 
 
 def server_keys(streams: pa.Table) -> Array:

@@ -197,7 +197,8 @@ def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
     import numpy as np
 
     (address, addresses), (word, words) = arrays.codes(streams, "server"), arrays.codes(streams, column)
-    mine = (address == addresses.index(server.address)) & (arrays.numbers(streams, "server_port") == server.port)
+    mine = address == (addresses.index(server.address) if server.address in addresses else -2)
+    mine &= arrays.numbers(streams, "server_port") == server.port
     counts = np.bincount(word[mine & (word >= 0)], minlength=1)
     return [words[i] for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
 

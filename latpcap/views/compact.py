@@ -105,8 +105,8 @@ class Exchanges:
     """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""
-    COLUMNS = ("exchange", "complete", "response_first_frame", "response_start", "latency_ms", *WORDS, *NUMBERS, *TIMES,
-               *INCOMPLETE, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
+    COLUMNS = ("exchange", "complete", "server_asks", "response_first_frame", "response_start", "latency_ms", *WORDS,
+               *NUMBERS, *TIMES, *INCOMPLETE, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
@@ -117,7 +117,7 @@ class Exchanges:
         self._numbers["latency_ms"] = Numbers("float64")
         self._response_start = Numbers("int64")
         self._numbers |= {f"{name}_ms": Numbers("float64") for name in CAUSES}
-        self._answered, self._complete = Numbers("bool"), Numbers("bool")
+        self._answered, self._complete, self._turned = Numbers("bool"), Numbers("bool"), Numbers("bool")
 
     def add(self, rows: pa.Table) -> None:
         """The next rows."""
@@ -126,6 +126,7 @@ class Exchanges:
         self.count += rows.num_rows
         complete = arrays.numbers(rows, "complete")
         self._complete.add(complete)
+        self._turned.add(arrays.numbers(rows, "server_asks").astype(bool))
         answered = ~np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         self._answered.add(answered)
         self._response_start.add(np.where(answered, arrays.filled(rows, "response_start", 0), 0))
@@ -156,6 +157,7 @@ class Exchanges:
             columns[name] = arrays.column(*self._numbers[name].lowered(order))
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
         columns["complete"] = arrays.column(self._complete.values(order))
+        columns["server_asks"] = arrays.column(self._turned.values(order))
         answered = self._answered.values(order)
         columns["response_start"] = arrays.column(self._response_start.values(order), answered)
         columns["response_first_frame"] = arrays.column(answered.view("uint8"), answered)

@@ -240,7 +240,8 @@ class View:
         """How long did each request take? One row a request and its answer, with its time in ms by cause.
 
         Which: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol shows that
-        it is a request; `server_asks` where the accepting side asks). How it ended: `status, status_text, error`.
+        it is a request; `server_asks` where the accepting side requests). Of which trace, and for whom: `trace_id,
+        request_id, forwarded_for`. How it ended: `status, status_text, error`.
         When: `start, end`, and of request and answer the first and last frame, instants and bytes. How long:
         `latency_ms` (at the capture), `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's
         `request_spread_ms, service_ms, response_spread_ms`; of a streamed body `pieces, first_chunk_ms,

@@ -19,7 +19,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::{Round, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::lookup::Found;
-use crate::messages::{Close, Kind as MessageKind, Protocol, Secured};
+use crate::messages::{Close, Kind as MessageKind, Protocol, Secured, Tags};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::Segment;
 
@@ -220,6 +220,7 @@ pub struct Exchange {
     pub method: Option<SmolStr>,
     pub target: Option<SmolStr>,
     pub host: Option<SmolStr>,
+    pub tags: Option<Box<Tags>>,
     pub status: Option<u16>,
     pub status_text: Option<SmolStr>,
     pub error: bool,
@@ -281,6 +282,7 @@ impl Exchange {
             method,
             target,
             host,
+            tags,
             status,
             status_text,
             error,
@@ -297,7 +299,7 @@ impl Exchange {
         } = self;
         (*row, *kind, *key, *by_server) = (RowKind::Exchange, MessageKind::Turn, None, false);
         (*opening, *before) = (None, None);
-        (*protocol, *method, *target, *host) = (None, None, None, None);
+        (*protocol, *method, *target, *host, *tags) = (None, None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
         (*dialogue, *complete, *ack_at_request, *pool) = (false, false, 0, u32::MAX);
@@ -309,6 +311,11 @@ impl Exchange {
                 *steps = Vec::new();
             }
         }
+    }
+
+    #[cold]
+    fn tag(&mut self, more: &Tags) {
+        self.tags.get_or_insert_default().join(more);
     }
 
     pub fn start(&self) -> i64 {

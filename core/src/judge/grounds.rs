@@ -30,6 +30,18 @@ impl Grounds {
         }
     }
 
+    /// With client and server in each other's place.
+    pub(super) fn turned(self) -> Grounds {
+        let turned = |rival| match rival {
+            Rival::Cause(cause) => Rival::Cause(cause.turned()),
+            other => other,
+        };
+        Grounds {
+            rival: self.rival.map(turned),
+            ..self
+        }
+    }
+
     /// Something does not fit here.
     pub fn suspected(because: Because, rival: impl Into<Rival>) -> Self {
         Grounds {

@@ -26,6 +26,18 @@ impl Row {
     pub fn confidence(&self) -> f64 {
         self.grounds.confidence(self.rule)
     }
+
+    /// In an exchange that the accepting side requests: client is who requests, server who answers.
+    #[cold]
+    pub fn turned(&self) -> Row {
+        Row {
+            cause: self.cause.turned(),
+            parent: self.parent.map(Cause::turned),
+            owner: self.owner.turned(),
+            grounds: self.grounds.turned(),
+            ..*self
+        }
+    }
 }
 
 /// A row but for its time and place.

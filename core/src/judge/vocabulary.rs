@@ -126,7 +126,7 @@ causes! {
 words! {
     /// Who can own a piece of time.
     Owner:
-    "client" Client "the side that opened the connection"
+    "client" Client "the side that requests; mostly it opened the connection"
     "server" Server "the side that accepted the connection"
     "network" Network "the path between the two"
     "capture" Capture "the capture itself: it does not hold what would be needed to tell"
@@ -306,11 +306,31 @@ impl Rival {
     }
 }
 
+impl Cause {
+    /// With client and server in each other's place.
+    pub(super) fn turned(self) -> Cause {
+        match self {
+            Cause::ServerThink => Cause::ClientThink,
+            Cause::ClientThink => Cause::ServerThink,
+            other => other,
+        }
+    }
+}
+
 impl Owner {
     pub(super) fn of(side: Side) -> Owner {
         match side {
             Side::Client => Owner::Client,
             Side::Server => Owner::Server,
+        }
+    }
+
+    /// With client and server in each other's place.
+    pub(super) fn turned(self) -> Owner {
+        match self {
+            Owner::Client => Owner::Server,
+            Owner::Server => Owner::Client,
+            other => other,
         }
     }
 }

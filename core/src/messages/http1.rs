@@ -52,6 +52,8 @@ pub(super) struct Http1 {
     early: bool,
     /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
     searched: u8,
+    /// A CONNECT was granted: what follows is the tunnel's own.
+    tunnels: bool,
     /// Who reads on, where a 101 has switched to a protocol that is known.
     next: Option<AnyReader>,
 }
@@ -86,6 +88,7 @@ impl MessageReader for Http1 {
         match piece {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Read::All,
+                Err(rest) if self.tunnels => Read::Anew(Stretch::Bytes(rest)),
                 Err(rest) => match self.next.take() {
                     Some(reader) => Read::Switch(reader, Stretch::Bytes(rest)),
                     None => Read::Lost(Stretch::Bytes(rest)),
@@ -266,6 +269,9 @@ impl Http1 {
                 if !host.is_empty() {
                     sink.host(host);
                 }
+                if let Some(tags) = &head.tags {
+                    sink.tags(tags);
+                }
                 self.ask(*kind);
                 let after = if *kind == MethodKind::Connect {
                     State::Tunnel
@@ -284,10 +290,14 @@ impl Http1 {
                     sink.end();
                     return Ok(rest);
                 }
+                if let Some(tags) = &head.tags {
+                    sink.tags(tags);
+                }
                 let switched = status == 101;
                 let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
                 self.early = self.pending.is_empty() && sink.other_is_open();
                 if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
+                    self.tunnels = !switched && !sink.other_is_open();
                     sink.end();
                     return Err(rest);
                 }

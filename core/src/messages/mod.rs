@@ -53,6 +53,7 @@ mod openflow;
 mod pending_queue;
 mod pieces;
 mod postgres;
+mod proxy;
 mod rabbit_streams;
 mod readers;
 mod recognise;
@@ -64,6 +65,7 @@ mod sip;
 mod smb;
 mod sql;
 mod synchrophasor;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -78,6 +80,7 @@ pub use notes::{Close, ExchangeEvent, Kind, Named, Note, Push, Secured, Status, 
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};
+pub use tags::Tags;
 
 /// Receives what the readers find, while they read.
 pub trait Listener {
@@ -132,6 +135,8 @@ enum Read<'a> {
     Lost(Stretch<'a>),
     /// Both sides go on in the protocol of this reader, this one with the rest.
     Switch(AnyReader, Stretch<'a>),
+    /// What was read is the way to a connection's own bytes, which both sides begin now, this one with the rest.
+    Anew(Stretch<'a>),
 }
 
 /// Why a reader of packets does not go on, and what it has not read.
@@ -179,6 +184,8 @@ pub struct Messages {
     undecided: Vec<(Side, At, Box<[u8]>)>,
     /// The server has spoken in turns: what follows is no greeting.
     greeted: bool,
+    /// Tunnels that this connection was led through.
+    tunnels: u8,
     /// Where bytes are not in the capture.
     mid_stream: Option<Box<recognise::MidStream>>,
 }
@@ -282,6 +289,7 @@ impl Messages {
                 Read::All => {}
                 Read::Lost(rest) => self.lost(side, at, rest, listener),
                 Read::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
+                Read::Anew(rest) => self.anew(side, at, rest, listener),
             }
         } else {
             self.turn(side, at, stretch, listener);

@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::readers::Protocol;
+use super::tags::Tags;
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
 
@@ -120,6 +121,7 @@ pub enum ExchangeEvent<'a> {
     /// The request's first byte.
     RequestBegin(Kind),
     Named(Named<'a>),
+    Tags(&'a Tags),
     /// So many bytes more, of the request or the answer.
     Bytes(u64),
     /// The request is whole.
@@ -162,6 +164,13 @@ pub enum Note<'a> {
     },
     /// The server's name in the client's newest message.
     Host(&'a SmolStr),
+    /// What the head of this side's newest message names beside its request.
+    Tags {
+        side: Side,
+        tags: &'a Tags,
+    },
+    /// What is true of all requests of the connection from here on.
+    ConnectionTags(&'a Tags),
     /// What the client's newest message is; given before its end.
     Kind(Kind),
     /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and

@@ -5,8 +5,8 @@ use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
     amqp, beanstalk, commands, dnp3, dns, enip, http1, http2, interactive, iscsi, iso, kafka, ldap,
-    memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, rabbit_streams, redis, rpc,
-    sip, smb, synchrophasor, tls, turns, websocket,
+    memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy, rabbit_streams, redis,
+    rpc, sip, smb, synchrophasor, tls, turns, websocket,
 };
 use crate::base::words;
 
@@ -134,6 +134,7 @@ macro_rules! readers {
 readers! {
     Http(http1::Http1), "http", http1::RECOGNITION, InOrder, ClientFirst, AllAnswered;
     Tls(tls::Tls), "tls", tls::RECOGNITION, Turns, ClientFirst;
+    Proxy(proxy::Proxy), "proxy", proxy::PROXY, InOrder;
     Http2(http2::Http2), "http2", http2::RECOGNITION, AllAnswered;
     Amqp(amqp::Reader), "amqp", amqp::RECOGNITION;
     Mqtt(mqtt::Reader), "mqtt", mqtt::RECOGNITION;
@@ -172,6 +173,7 @@ readers! {
     Iscsi(iscsi::Reader), "iscsi", iscsi::RECOGNITION;
     OpenFlow(openflow::Reader), "openflow", openflow::RECOGNITION;
     WebSocket(websocket::WebSocket), "websocket", websocket::RECOGNITION;
+    Socks(proxy::Socks), "socks", proxy::SOCKS, InOrder;
     FtpData(turns::DataConnection), "ftp-data", turns::RECOGNITION, Turns;
     + Grpc, "grpc", AllAnswered;
 }

@@ -18,6 +18,8 @@ const MAX_HELD: usize = 4096;
 const MAX_HELD_PACKETS: usize = 512;
 /// Protocols that one packet's bytes may pass through.
 const MAX_SWITCHES: usize = 4;
+/// Tunnels in tunnels that are followed; each may hold the next in the same packet.
+const MAX_TUNNELS: u8 = 4;
 /// Turns that are matched before a stream joined in the middle stays unknown.
 const MAX_TURNS: u32 = 32;
 /// Bytes kept of the packet that begins a turn.
@@ -191,9 +193,23 @@ impl Messages {
                 Read::All => return,
                 Read::Lost(left) => return self.lost(side, at, left, listener),
                 Read::Switch(reader, left) => (next, rest) = (reader, left),
+                Read::Anew(left) => return self.anew(side, at, left, listener),
             }
         }
         self.lost(side, at, rest, listener);
+    }
+
+    /// A tunnel is made: what it carries is recognised as at a stream's beginning.
+    #[cold]
+    pub(super) fn anew(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
+        self.tunnels += 1;
+        if self.tunnels > MAX_TUNNELS {
+            return self.lost(side, at, rest, listener);
+        }
+        self.open.take_mark(Side::Client);
+        self.open.take_mark(Side::Server);
+        (self.stage, self.reader, self.greeted) = (Stage::Undecided, AnyReader::Turns, false);
+        self.feed(side, at, rest, listener);
     }
 
     /// Missing bytes of the client are held.

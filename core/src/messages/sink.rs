@@ -10,6 +10,7 @@ mod keyed;
 pub(super) use keyed::Keyed;
 
 use super::http1::HeadCache;
+use super::tags::Tags;
 use super::{At, Close, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
@@ -228,6 +229,21 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         if self.is_open() && self.side == Side::Client {
             self.listener.note(Note::Host(host));
         }
+    }
+
+    /// What the head of this side's open message names beside its request.
+    #[cold]
+    pub(super) fn tags(&mut self, tags: &Tags) {
+        if self.is_open() {
+            let side = self.side;
+            self.listener.note(Note::Tags { side, tags });
+        }
+    }
+
+    /// What is true of all requests of this connection from here on.
+    pub(super) fn connection_tags(&mut self, tags: &Tags) {
+        self.open.recognised = true;
+        self.listener.note(Note::ConnectionTags(tags));
     }
 
     /// How the server's open message ends, in the protocol's own words.

@@ -22,6 +22,7 @@ mod mongodb;
 mod mqtt;
 mod mysql;
 mod postgres;
+mod proxy;
 mod random;
 mod recorded;
 mod redis;
@@ -75,6 +76,11 @@ impl Listener for Notes {
             Note::Begin { side, at, other } => Note::Begin { side, at, other },
             Note::Host(host) => Note::Host(short(host)),
             Note::Kind(kind) => Note::Kind(kind),
+            Note::Tags { side, tags } => Note::Tags {
+                side,
+                tags: Box::leak(Box::new(tags.clone())),
+            },
+            Note::ConnectionTags(tags) => Note::ConnectionTags(Box::leak(Box::new(tags.clone()))),
             Note::Dialogue => Note::Dialogue,
             Note::Response { status, interim } => Note::Response { status, interim },
             Note::Status(status) => Note::Status(kept_status(status)),
@@ -90,6 +96,7 @@ impl Listener for Notes {
                         target: kept(named.target),
                         host: kept(named.host),
                     }),
+                    ExchangeEvent::Tags(tags) => ExchangeEvent::Tags(Box::leak(Box::new(tags.clone()))),
                     ExchangeEvent::Bytes(bytes) => ExchangeEvent::Bytes(bytes),
                     ExchangeEvent::RequestEnd => ExchangeEvent::RequestEnd,
                     ExchangeEvent::AnswerBegin => ExchangeEvent::AnswerBegin,
@@ -140,6 +147,9 @@ fn short(notes: &[Note]) -> String {
             Note::Request { method, target } => format!("{method}.{target}"),
             Note::Host(host) => format!("@{host}"),
             Note::Kind(kind) => format!("{kind:?}"),
+            Note::Tags { tags, .. } | Note::ConnectionTags(tags) => {
+                format!("#{}/{}/{}", tags.trace_id, tags.request_id, tags.forwarded_for)
+            }
             Note::Response { status, interim } => format!("{status}{}", if *interim { "i" } else { "" }),
             Note::Status(event) => format!("={}", status(event)),
             Note::Dialogue => "dialogue".into(),

@@ -15,7 +15,7 @@ use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
-use crate::messages::Kind;
+use crate::messages::{Kind, Tags};
 
 /// What a row has, a bit each.
 mod has {
@@ -85,6 +85,9 @@ pub struct Exchanges {
     addresses: Addresses,
     target: Texts,
     status_text: Texts,
+    trace_id: Texts,
+    request_id: Texts,
+    forwarded_for: Texts,
 }
 
 impl Exchanges {
@@ -104,8 +107,13 @@ impl Exchanges {
         let top_cause = self.columns.spent.set(row);
         self.target.push(e.target.as_deref());
         self.status_text.push(e.status_text.as_deref());
-        let (client, server) = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
-        let [client_port, server_port] = e.ports;
+        self.tag(e.tags.as_deref());
+        let mut ends = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
+        let mut ports = e.ports;
+        if e.by_server {
+            (ends, ports) = ((ends.1, ends.0), [ports[1], ports[0]]);
+        }
+        let ((client, server), [client_port, server_port]) = (ends, ports);
         let columns = &mut self.columns;
         let mut has = 0;
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
@@ -177,6 +185,18 @@ impl Exchanges {
         columns.done(row)
     }
 
+    #[inline(always)]
+    fn tag(&mut self, tags: Option<&Tags>) {
+        let columns = [&mut self.trace_id, &mut self.request_id, &mut self.forwarded_for];
+        let Some(tags) = tags else {
+            return columns.into_iter().for_each(|column| column.push(None));
+        };
+        let texts = [&tags.trace_id, &tags.request_id, &tags.forwarded_for];
+        for (column, text) in columns.into_iter().zip(texts) {
+            column.push((!text.is_empty()).then_some(text));
+        }
+    }
+
     /// The columns of the rows so far; the next batch begins empty.
     pub fn take(&mut self) -> Vec<Column> {
         let c = &mut self.columns;
@@ -195,6 +215,9 @@ impl Exchanges {
             nullable("method", c.method.take(&has)),
             nullable("target", self.target.take()),
             nullable("host", c.host.take(&has)),
+            nullable("trace_id", self.trace_id.take()),
+            nullable("request_id", self.request_id.take()),
+            nullable("forwarded_for", self.forwarded_for.take()),
             nullable("kind", c.kind.take(&has)),
             column("server_asks", has.booleans(has::SERVER_ASKS)),
             c.status.column(&has, "status"),

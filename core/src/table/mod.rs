@@ -36,7 +36,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 18;
+const LAYOUT: u32 = 19;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {
@@ -217,6 +217,13 @@ impl Tables {
         if exchange.row != RowKind::Exchange {
             return self.beside(exchange, causes);
         }
+        let turned: Vec<Row>;
+        let causes = if exchange.by_server {
+            turned = causes.iter().map(Row::turned).collect();
+            &turned
+        } else {
+            causes
+        };
         for row in causes {
             self.exchanges.spend(row);
             if self.causes.push(exchange.row, exchange.id, row) {

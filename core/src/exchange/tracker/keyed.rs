@@ -68,6 +68,7 @@ impl Pairing {
         let asks = side == e.asker();
         match (event, asks) {
             (ExchangeEvent::Named(named), _) => e.named(named),
+            (ExchangeEvent::Tags(tags), _) => e.tag(tags),
             // more of what seemed whole: the next round of a log-in
             (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);

@@ -71,6 +71,16 @@ impl Listener for PairingListener<'_> {
                     name(&mut e.host, host);
                 }
             }
+            Note::Tags { side, tags } => {
+                let mine = match side {
+                    Side::Client => pairing.open.back_mut(),
+                    Side::Server => pairing.open.front_mut().filter(|_| !pairing.unsolicited),
+                };
+                if let Some(e) = mine {
+                    e.tag(tags);
+                }
+            }
+            Note::ConnectionTags(tags) => pairing.tags = Some(Box::new(tags.clone())),
             Note::Kind(kind) => {
                 if let Some(e) = pairing.open.back_mut() {
                     e.kind = kind;

@@ -8,7 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::setup::Begun;
 use crate::exchange::{Context, CutBy, Exchange, Message, few_steps};
-use crate::messages::{Close, Kind, Protocol};
+use crate::messages::{Close, Kind, Protocol, Tags};
 use crate::observe::Step;
 use crate::queue::Queue;
 
@@ -35,6 +35,8 @@ pub(super) struct Pairing {
     /// When the newest whole answer had passed.
     answered_until: i64,
     pub(super) protocol: Option<Protocol>,
+    /// Of the connection: the client that a proxy named.
+    pub(super) tags: Option<Box<Tags>>,
     pub(super) interim: bool,
     pub(super) unsolicited: bool,
     /// Bytes were read that no message covers yet.
@@ -105,6 +107,7 @@ impl Pairing {
             settling,
             answered_until,
             protocol,
+            tags,
             interim,
             unsolicited,
             has_unread,
@@ -129,7 +132,7 @@ impl Pairing {
             frame,
         } = self;
         (*own_stream, *own_pair, *own_ports, *own_pool) = (stream, pair, ports, pool);
-        (*protocol, *exchanges) = (None, 0);
+        (*protocol, *tags, *exchanges) = (None, None, 0);
         (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
@@ -249,6 +252,7 @@ impl Pairing {
         exchange.ack_at_request = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
+        exchange.tags.clone_from(&self.tags);
         if self.freed {
             exchange.before = self.waited_behind(at);
         }

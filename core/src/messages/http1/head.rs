@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::lines::end_of_head;
 use super::recognise::VERSION;
 use crate::messages::pieces::Pieces;
+use crate::messages::tags::{TagName, Tags};
 use crate::messages::{Side, text, url};
 
 /// Longest name of a host (RFC 1035 2.3.4), and a port.
@@ -70,6 +71,7 @@ pub(super) struct Head {
     pub(super) body: Result<Body, &'static str>,
     /// What a streamed answer's body consists of.
     pub(super) pieces: Option<Pieces>,
+    pub(super) tags: Option<Box<Tags>>,
 }
 
 impl Head {
@@ -83,6 +85,7 @@ impl Head {
             start,
             body,
             pieces: None,
+            tags: None,
         }
     }
 
@@ -148,7 +151,9 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                     let target = text::name(&url::shown(request.path.unwrap_or_default().as_bytes()));
                     let host = host(request.headers);
                     let start = Start::request(request.method.unwrap_or_default(), target, host);
-                    Head::new(len, start, framing(request.headers))
+                    let mut head = Head::new(len, start, framing(request.headers));
+                    head.tags = tags(request.headers);
+                    head
                 }
             }
         }
@@ -159,6 +164,7 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                 Status::Complete(len) => {
                     let status = response.code.unwrap_or_default();
                     let mut head = Head::new(len, Start::Response { status }, framing(response.headers));
+                    head.tags = tags(response.headers);
                     if status == 101 || matches!(head.body, Ok(Body::Chunked | Body::UntilClose)) {
                         head.look_closer(response.headers);
                     }
@@ -168,6 +174,16 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
         }
     };
     Ok(Some(head))
+}
+
+fn tags(headers: &[Header<'_>]) -> Option<Box<Tags>> {
+    let mut tags = Tags::default();
+    for header in headers {
+        if let Some(name) = TagName::of(header.name.as_bytes()) {
+            tags.add(name, header.value);
+        }
+    }
+    (!tags.is_empty()).then(|| Box::new(tags))
 }
 
 /// The value of the first header with this name.

@@ -95,6 +95,7 @@ impl Calls {
         let mut call = sink.of(u64::from(stream));
         call.begin_request(Kind::Request);
         call.name(fields.named());
+        call.tags(&fields.tags);
         call.count(block.bytes);
         if fields.connects() {
             call.end_request(); // what follows goes through the tunnel
@@ -120,6 +121,7 @@ impl Calls {
         if fields.is_interim() {
             return exchange.interim();
         }
+        exchange.tags(&fields.tags);
         if !std::mem::replace(&mut call.answering, true) {
             call.grpc |= fields.grpc;
             call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);

@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::hpack::Name;
 use crate::messages::pieces::Pieces;
+use crate::messages::tags::Tags;
 use crate::messages::{Named, Status, url};
 
 /// The fields of one block. What is not known is empty.
@@ -20,6 +21,7 @@ pub(super) struct Fields {
     pub(super) pieces: Option<Pieces>,
     pub(super) encoded: bool,
     pub(super) server: Option<SmolStr>,
+    pub(super) tags: Tags,
     /// There are fields that the capture does not show.
     pub(super) unknown: bool,
 }
@@ -43,6 +45,7 @@ impl Fields {
                 self.grpc_status = text.parse().ok();
             }
             Name::Server => self.server = value.map(SmolStr::new),
+            Name::Tag(name) => self.tags.add(name, text.as_bytes()),
             Name::Unknown => self.unknown = true,
             Name::Other => {}
         }

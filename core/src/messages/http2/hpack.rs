@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use super::huffman;
 use super::statics::STATIC;
+use crate::messages::tags::TagName;
 use crate::messages::text;
 
 /// Longer values are cut: they only name an exchange.
@@ -41,6 +42,7 @@ pub(super) enum Name {
     ContentEncoding,
     GrpcStatus,
     Server,
+    Tag(TagName),
     /// Any other name.
     Other,
     /// A name that the capture does not show.
@@ -59,7 +61,7 @@ impl Name {
             b"content-encoding" => Name::ContentEncoding,
             b"grpc-status" => Name::GrpcStatus,
             b"server" => Name::Server,
-            _ => Name::Other,
+            _ => TagName::of(name).map_or(Name::Other, Name::Tag),
         }
     }
 

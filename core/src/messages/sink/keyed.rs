@@ -2,6 +2,7 @@
 
 use super::MessageSink;
 use crate::base::At;
+use crate::messages::tags::Tags;
 use crate::messages::{ExchangeEvent, Kind, Listener, Named, Note, Side, Status};
 
 /// One exchange of those that are answered in any order. Events of a key that is not open are dropped: its
@@ -22,6 +23,13 @@ impl<L: Listener> Keyed<'_, '_, L> {
     pub(in crate::messages) fn name(&mut self, named: Named<'_>) {
         self.sink.open.recognised = true;
         self.note(ExchangeEvent::Named(named));
+    }
+
+    /// What the head of its request or of its answer names beside it.
+    pub(in crate::messages) fn tags(&mut self, tags: &Tags) {
+        if !tags.is_empty() {
+            self.note(ExchangeEvent::Tags(tags));
+        }
     }
 
     /// So many bytes of the request (the client speaks) or of the answer (the server does).

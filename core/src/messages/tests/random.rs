@@ -122,6 +122,12 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         b"INFO {\"server_id\":\"X\"}\r\n",
         b"PUB a b 2\r\nhi\r\n",
         b"MSG b 1 2\r\nhi\r\n",
+        b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 80\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x0a\0\0\x01\x12\x67\0\x50",
+        b"\x05\x01\0",
+        b"\x05\0",
+        b"\x05\x01\0\x03\x04host\0\x50",
+        b"\x05\0\0\x01\0\0\0\0\0\0",
         b"use mail\r\n",
         b"USING mail\r\n",
         b"put 1 0 9 2\r\nhi\r\n",
@@ -163,6 +169,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             Note::Response { .. } => assert!(open[1] && !std::mem::replace(&mut named[1], true), "{notes:?}"),
             Note::Dialogue => assert!(open[0], "{notes:?}"),
             Note::Host(_) | Note::Kind(_) => assert!(open[0], "{notes:?}"),
+            Note::Tags { side, .. } => assert!(open[side.index()], "{notes:?}"),
             Note::Status(_) | Note::Piece { .. } => assert!(open[1], "{notes:?}"),
             // what is said of a key that is not open is dropped where it is heard
             Note::Keyed {
@@ -172,6 +179,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             } => total[side.index()] = total[side.index()].saturating_add(*bytes),
             Note::Keyed { .. }
             | Note::Streams
+            | Note::ConnectionTags(_)
             | Note::Push(_)
             | Note::Lost { .. }
             | Note::Sealed { .. }
