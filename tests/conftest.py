@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from slow import SLOW
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -22,6 +23,40 @@ if not any((ROOT / "latpcap").glob("_core*.so")):
 # how long it takes to draw or to try an input says how busy the machine is
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("here")
+
+
+QUICK = "LATPCAP_TESTS", "quick"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite runs on all processors where pytest-xdist is there (-n 0: on one), without what takes long."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    os.environ.setdefault(*QUICK)
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parallel = config.pluginmanager.hasplugin("xdist") and not config.option.usepdb
+    if parallel and config.option.numprocesses is None and here > 1:
+        config.option.numprocesses, config.option.dist = here, "worksteal"
+
+
+def pytest_report_header() -> str | None:
+    """What is left out is shown."""
+    left_out = "slow tests are left out: LATPCAP_TESTS=all runs them, too"
+    return left_out if os.environ.get(QUICK[0]) == QUICK[1] else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what `slow.py` names. A name that no test has is an error."""
+    if os.environ.get(QUICK[0]) != QUICK[1]:
+        return
+    names = {(item.path.name, getattr(item, "originalname", item.name)) for item in items}
+    slow = {(file, name) for file, some in SLOW.items() for name in some}
+    if gone := slow - names:
+        raise pytest.UsageError(f"tests/slow.py names what is no test: {sorted(gone)}")
+    left_out = [item for item in items if (item.path.name, getattr(item, "originalname", item.name)) in slow]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture

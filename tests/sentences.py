@@ -98,7 +98,8 @@ def of_tests() -> list[Why]:
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(sys.stderr):
-        patch.delenv("PYTEST_ADDOPTS", raising=False)  # with -n they would run in processes that keep nothing
+        for name in ("PYTEST_ADDOPTS", "LATPCAP_TESTS"):  # with -n they would run in processes that keep nothing
+            patch.delenv(name, raising=False)
         patch.setattr(Why, "of", classmethod(keep))
         pytest.main(["-q", "-p", "no:cacheprovider", *(str(ROOT / "tests" / f"test_{name}.py") for name in TESTS)])
     return made
