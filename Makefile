@@ -2,6 +2,8 @@
 
 CASES ?= 20000
 MINUTES ?= 60
+# with a seed of its own in each round, which a failure shows
+RANDOM_TESTS = $(addprefix tests/test_,properties.py damage.py portions.py anonymise.py leaks.py secrets.py)
 
 .PHONY: help build test lint bench fuzz nightly samples notebooks
 
@@ -29,6 +31,7 @@ nightly: ## what is too long for every change: fuzz, hostile input through Pytho
 	core/fuzz/run $$(($(MINUTES) * 60 / 7))
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
+	end=$$(($$(date +%s) + $(MINUTES) * 60)); while [ $$(date +%s) -lt $$end ]; do python -m pytest -q -x $(RANDOM_TESTS) || exit 1; done
 
 samples: ## records sample_pcaps/ again (root; two network namespaces, nginx, wrk, tcpdump, ...)
 	python3 sample_pcaps/record.py && cp sample_pcaps/nginx-latency.pcap latpcap/samples/

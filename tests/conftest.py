@@ -68,18 +68,32 @@ def open_folder() -> Iterator[Path]:
         yield folder
 
 
+os.environ.setdefault("LATPCAP_SEED", str(secrets.randbits(32)))
+SEED = int(os.environ["LATPCAP_SEED"])
+"""Of all that is random in this run: another one each time, in all its processes, which a failure shows."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives hypothesis this seed before its plugin looks for one."""
+    if config.getoption("--hypothesis-seed", None) is None:
+        config.option.hypothesis_seed = str(SEED)
+
+
 @pytest.fixture
 def rng() -> random.Random:
-    """Another seed in every run, which a failure shows; LATPCAP_SEED repeats one."""
-    seed = int(os.environ.get("LATPCAP_SEED") or secrets.randbits(32))
-    sys.stdout.write(f"LATPCAP_SEED={seed}\n")
-    return random.Random(seed)
+    """Random numbers of this run's seed."""
+    return random.Random(SEED)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows what a program printed that failed: its error alone names the command and the exit code."""
+    """Shows what repeats a failure, and what a program printed that failed: its error alone names the command and the
+    exit code.
+    """
     report = yield
+    if report.failed:
+        report.sections.append(("the same random input", f"LATPCAP_SEED={SEED}"))
     problem = call.excinfo.value if call.excinfo else None
     if isinstance(problem, (subprocess.CalledProcessError, subprocess.TimeoutExpired)):
         for name in ("stdout", "stderr"):

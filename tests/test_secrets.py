@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import random
+import string
+import urllib.parse
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +22,9 @@ from makepcap import Ends, Segment, Talk, pcap
 
 import latpcap as lp
 
-SECRET = "hunter2Zeal"
+RANDOM = random.Random(os.environ["LATPCAP_SEED"])
+SECRET = "{}2{}".format(*("".join(RANDOM.choices(string.ascii_letters, k=k)) for k in (6, 4)))
+"""Another one in every run."""
 NAME = "anna"
 PLAIN = base64.b64encode(f"\0{NAME}\0{SECRET}".encode())
 CODED = base64.b64encode(SECRET.encode())
@@ -190,10 +196,36 @@ STATEMENTS = [
     r"SELECT E'a'\n'\' {}'", "SELECT N'{}', X'{}', B'{}'",
 ]  # fmt: skip
 """Ways to say a secret in a URL, and in PostgreSQL's SQL."""
+NAMES = ["password", "Passwd", "access_token", "clientSecret", "api-key", "X-Amz-Signature", "user[pass]", "pwd2"]
+
+
+def quoted(text: str) -> str:
+    """With signs of these as they are, or in other words."""
+    return "".join(f"%{ord(sign):02x}" if RANDOM.random() < 0.2 else urllib.parse.quote(sign) for sign in text)
+
+
+def target(deep: int) -> str:
+    """A URL that holds the secret: as a parameter, before a host, behind `#`, or in a URL that a parameter holds."""
+    name = RANDOM.choice(NAMES)
+    match RANDOM.randrange(6 if deep else 4):
+        case 0:
+            return f"/a?b=c&{quoted(name)}={SECRET}&d"
+        case 1:
+            return f"/a;{name}={SECRET}"
+        case 2:
+            return f"http://{NAME}:{SECRET}@h/b"
+        case 3:
+            return f"/a?b=c#{name}={SECRET}"
+        case 4:
+            return f"/a?b={RANDOM.choice((quoted, urllib.parse.quote_plus))(target(deep - 1))}&d=e"
+        case _:
+            return f"/a/{urllib.parse.quote_plus(target(deep - 1))}"
+
+
 OK_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 TALKS["targets"] = ("http", [
-    one for target in TARGETS for one in (
-        (C, f"GET {target.replace('{}', SECRET)} HTTP/1.1\r\nHost: {NAME}:{SECRET}@h\r\n\r\n".encode()), (S, OK_HTTP))
+    one for place in [*TARGETS, *(target(2) for _ in range(60))] for one in (
+        (C, f"GET {place.replace('{}', SECRET)} HTTP/1.1\r\nHost: {NAME}:{SECRET}@h\r\n\r\n".encode()), (S, OK_HTTP))
 ])  # fmt: skip
 TALKS["statements"] = ("postgresql", [
     (C, b"\0\0\0\x14\0\3\0\0user\0anna\0\0"), (S, length32(b"R", bytes(4)) + READY),

@@ -59,8 +59,14 @@ impl Masked<'_> {
             b'\'' => {
                 let escapes = backslash || self.is_escaped_string();
                 let len = past_quote(self.rest, escapes).unwrap_or(self.rest.len());
-                // standard_conforming_strings may be off, and E'' goes on on the next line
-                let doubtful = !escapes && escaped_end(self.rest.get(..len).unwrap_or_default());
+                let (string, behind) = crate::cursor::split(self.rest, len);
+                // standard_conforming_strings may be off, and E'' goes on on the next line; with NO_BACKSLASH_ESCAPES
+                // of MySQL the quotes behind this string have partners only where a backslash is one
+                let doubtful = if escapes {
+                    backslash && past_quote(string, false) != Some(len) && !ends_outside(behind)
+                } else {
+                    escaped_end(string)
+                };
                 self.literal(if doubtful { self.rest.len() } else { len });
             }
             b'"' if backslash => self.literal(past_quote(self.rest, true).unwrap_or(self.rest.len())),
@@ -191,6 +197,19 @@ fn escaped_end(string: &[u8]) -> bool {
     past_quote(string, true) != Some(string.len())
 }
 
+/// Does every quote of this text have its partner?
+fn ends_outside(text: &[u8]) -> bool {
+    let mut rest = text;
+    while let Some(mark) = memchr::memchr3(b'\'', b'"', b'`', rest) {
+        let quoted = rest.get(mark..).unwrap_or_default();
+        match past_quote(quoted, quoted.first() != Some(&b'`')) {
+            Some(len) => rest = quoted.get(len..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    true
+}
+
 /// `$1`, `$$text$$`, `$tag$text$tag$`.
 fn past_dollars(text: &[u8]) -> usize {
     let tag = text
@@ -307,6 +326,8 @@ mod tests {
             (Standard, "SELECT b -- c 'x\r, 'y\nz'", "SELECT b , ?"),
             (Backslash, "SELECT b -- c 'x\r, 'y\n, 'z'", "SELECT b , ?"),
             (Backslash, "SELECT b--'x\n y'", "SELECT b--?"),
+            (Backslash, "SELECT 'c:\\', 'x'", "SELECT ?"),
+            (Backslash, "SELECT 'c:\\\\', 'x', b", "SELECT ?, b"),
             (Standard, "SELECT 'x\\' y' FROM t", "SELECT ?"),
             (Standard, "SELECT E'x'\n'y\\' z'", "SELECT E? ?"),
             (Standard, "SELECT a ` 'x' ` b", "SELECT a ` ? ` b"),

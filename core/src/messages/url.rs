@@ -1,30 +1,36 @@
-//! What of a URL is no name: the password before its host, and values of parameters that say they are secrets, also in
-//! other words for the same bytes (`%70assword`, `user[password]`) and in URLs that a value holds. Knows no protocol.
+//! What of a URL is no name: the password before its host, and values of parameters whose names are those of secrets,
+//! also in other words for the same bytes (`%70assword`, `user[password]`), in URLs that a value or a path holds, and
+//! behind `#`. Knows no protocol.
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memchr3, memmem, memrchr};
+use memchr::{memchr, memchr2, memchr3, memmem, memrchr, memrchr3};
 
 /// Stands for a secret.
 const MASK: &[u8] = b"?";
-/// A parameter is a secret where its name, without `-`, `_` and `.`, ends with one of these, in any case.
-const ENDS: [&[u8]; 13] = [
-    b"token",
+/// A parameter is a secret where its name, without `-`, `_` and `.`, has one of these in it, in any case.
+const INSIDE: [&[u8]; 7] = [
     b"password",
     b"passwd",
     b"passphrase",
+    b"passwort",
     b"secret",
+    b"credential",
+    b"privatekey",
+];
+/// Or ends with one of these.
+const ENDS: [&[u8]; 8] = [
+    b"token",
     b"apikey",
     b"signature",
     b"sessionid",
     b"sessid",
     b"accesskey",
-    b"privatekey",
-    b"credential",
-    b"credentials",
+    b"accesskeyid",
+    b"samlresponse",
 ];
-/// Or is one of these.
-const WHOLE: [&[u8]; 10] = [
+/// Or is one of these, or has one of these in brackets.
+const WHOLE: [&[u8]; 11] = [
     b"pass",
     b"pwd",
     b"sig",
@@ -35,10 +41,19 @@ const WHOLE: [&[u8]; 10] = [
     b"otp",
     b"pin",
     b"bearer",
+    b"cred",
 ];
 /// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
 /// A secret is long and has digits and letters; an API key has no other signs.
-const EITHER: [&[u8]; 2] = [b"code", b"key"];
+const EITHER: [&[u8]; 7] = [
+    b"code",
+    b"key",
+    b"session",
+    b"ticket",
+    b"assertion",
+    b"nonce",
+    b"sso",
+];
 /// Keys and codes of known services have 20 and more characters; UUIDs have 36.
 const SECRET_FROM: usize = 16;
 /// Longer names of parameters are none of these.
@@ -49,7 +64,7 @@ const NESTED: u8 = 3;
 /// The URL, or its path and query, as it may be shown.
 #[inline(always)]
 pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
-    if memchr3(b'?', b'@', b';', url).is_none() {
+    if memchr3(b'?', b'@', b';', url).is_none() && memchr2(b'%', b'#', url).is_none() {
         return Cow::Borrowed(url);
     }
     masked(url, NESTED)
@@ -70,7 +85,7 @@ pub(super) fn host(host: &str) -> Cow<'_, str> {
 #[cold]
 #[inline(never)]
 fn masked(url: &[u8], deep: u8) -> Cow<'_, [u8]> {
-    let (place, query) = url.split_at(memchr(b'?', url).unwrap_or(url.len()));
+    let (place, query) = url.split_at(memchr2(b'?', b'#', url).unwrap_or(url.len()));
     let (mut out, mut hides) = (Vec::with_capacity(url.len()), false);
     // parameters of a path (RFC 3986, 3.3): nothing of it is shown behind a secret
     let (place, sealed) = match memchr(b';', place) {
@@ -82,27 +97,35 @@ fn masked(url: &[u8], deep: u8) -> Cow<'_, [u8]> {
         }
         None => (place, false),
     };
-    match password(place) {
-        Some((before, behind)) => {
+    let encoded =
+        memchr2(b'%', b':', place).filter(|_| memchr(b'%', place).is_some() && holds_secret(place, deep));
+    match (password(place), encoded) {
+        (Some((before, behind)), None) => {
             out.extend([before, MASK, behind].concat());
             hides = true;
         }
-        None => out.extend_from_slice(place),
+        (_, Some(mark)) => {
+            out.extend_from_slice(place.get(..mark).unwrap_or_default());
+            out.extend_from_slice(MASK);
+            hides = true;
+        }
+        (None, None) => out.extend_from_slice(place),
     }
     if sealed {
         out.extend_from_slice(MASK);
         hides = true;
     }
-    for (place, part) in query.split(|byte| *byte == b'&').enumerate() {
-        if place > 0 {
-            out.push(b'&');
-        }
+    let mut rest = query;
+    while !rest.is_empty() {
+        let behind = rest.get(1..).unwrap_or_default(); // the first is `?`, `&` or `#`
+        let (part, next) = rest.split_at(memchr2(b'&', b'#', behind).map_or(rest.len(), |mark| mark + 1));
         let (shown, hidden) = parameters(part, deep);
         out.extend_from_slice(shown);
         if !hidden.is_empty() {
             out.extend_from_slice(MASK);
             hides = true;
         }
+        rest = next;
     }
     if hides {
         Cow::Owned(out)
@@ -111,20 +134,24 @@ fn masked(url: &[u8], deep: u8) -> Cow<'_, [u8]> {
     }
 }
 
-/// What may be shown between two `&`, and the rest. Some separate parameters by `;`, and in others' values it stands for
-/// itself: nothing behind a secret is shown.
+/// What may be shown between two `&`, with the sign before it, and the rest. Some separate parameters by `;`, and in
+/// others' values it stands for itself: nothing behind a secret is shown.
 fn parameters(part: &[u8], deep: u8) -> (&[u8], &[u8]) {
-    let mut begin = 0;
+    let mut begin = usize::from(part.first().is_some_and(|first| b"?&#".contains(first)));
+    let whole = part.get(begin..).unwrap_or_default();
+    if memchr(b'=', whole).is_none() && holds_secret(whole, deep) {
+        return part.split_at(begin); // the sign between name and value is encoded
+    }
     while let Some(equals) = part.get(begin..).and_then(|rest| memchr(b'=', rest)) {
         let value = begin + equals + 1;
         let name = part.get(begin..value - 1).unwrap_or_default();
-        let name = memrchr(b'?', name)
+        let name = memrchr3(b'?', b';', b'/', name)
             .and_then(|mark| name.get(mark + 1..))
             .unwrap_or(name);
         let rest = part.get(value..).unwrap_or_default();
         let end = memchr(b';', rest).unwrap_or(rest.len());
         let holds = rest.get(..end).unwrap_or(rest);
-        if is_secret(name, holds) || hides(rest, deep) {
+        if is_secret(name, holds) || holds_secret(rest, deep) {
             return part.split_at_checked(value).unwrap_or((part, &[]));
         }
         match part.get(value..).and_then(|rest| memchr(b';', rest)) {
@@ -136,14 +163,14 @@ fn parameters(part: &[u8], deep: u8) -> (&[u8], &[u8]) {
 }
 
 /// Does a value hold a secret itself, plain or encoded, as a URL does or its query?
-fn hides(value: &[u8], deep: u8) -> bool {
+fn holds_secret(value: &[u8], deep: u8) -> bool {
     let Some(deep) = deep.checked_sub(1) else {
         return false;
     };
     let plain = decoded(value);
     let inner = &*plain;
     // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
-    let marked = memchr2(b'?', b'"', inner).is_some() || memmem::find(inner, b"://").is_some();
+    let marked = memchr3(b'?', b'"', b'@', inner).is_some();
     if !marked && plain.len() == value.len() {
         return false;
     }
@@ -152,9 +179,9 @@ fn hides(value: &[u8], deep: u8) -> bool {
     password(inner).is_some()
         || in_json(inner)
         || parts
-            .split(|byte| *byte == b'&')
+            .split(|byte| b"&#".contains(byte))
             .any(|part| !parameters(part, deep).1.is_empty())
-        || plain.len() != value.len() && hides(inner, deep)
+        || plain.len() != value.len() && holds_secret(inner, deep)
 }
 
 /// Is there a member `"password": ...` of an object?
@@ -189,33 +216,47 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// What stands before and behind the password of `scheme://user:password@host`, of `//user:password@host`, and of a
-/// host alone (CONNECT).
+/// What stands before and behind the first password: of `scheme://user:password@host`, of `//user:password@host`, and of
+/// a host alone (CONNECT). A proxy may have made one slash of two.
 fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
-    let begin = match memmem::find(place, b"://") {
-        Some(mark) => mark + 3,
-        None if place.starts_with(b"//") => 2,
-        None if place.starts_with(b"/") => return None,
-        None => 0,
-    };
-    let authority = place.get(begin..)?;
-    let authority = authority.get(..memchr(b'/', authority).unwrap_or(authority.len()))?;
-    let at = memrchr(b'@', authority)?;
-    let colon = memchr(b':', authority.get(..at)?)? + 1;
-    Some((place.get(..begin + colon)?, place.get(begin + at..)?))
+    let alone = (!place.starts_with(b"/") || place.starts_with(b"//")).then_some(0);
+    let schemes = memmem::find_iter(place, b":/").map(|mark| mark + 1);
+    alone.into_iter().chain(schemes).find_map(|begin| {
+        let rest = place.get(begin..)?;
+        let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+        let authority = rest.get(slashes..)?;
+        let authority = authority.get(..memchr(b'/', authority).unwrap_or(authority.len()))?;
+        let at = memrchr(b'@', authority)?;
+        let colon = memchr(b':', authority.get(..at)?)? + 1;
+        let begin = begin + slashes;
+        Some((place.get(..begin + colon)?, place.get(begin + at..)?))
+    })
 }
 
 fn is_secret(name: &[u8], value: &[u8]) -> bool {
     if name.len() > LONGEST {
         return false;
     }
-    let name: Vec<u8> = decoded(name)
+    let mut name = decoded(name).into_owned();
+    for _ in 1..NESTED {
+        name = decoded(&name).into_owned();
+    }
+    let kept = |byte: &u8| !b"-_.]".contains(byte);
+    let name: Vec<u8> = name
         .iter()
-        .filter(|byte| !b"-_.[]".contains(byte))
+        .filter(|byte| kept(byte))
         .map(u8::to_ascii_lowercase)
         .collect();
-    let name = name.as_slice();
-    ENDS.iter().any(|end| name.ends_with(end))
+    let whole: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
+    named(&whole, value) || name.split(|byte| *byte == b'[').any(|part| named(part, value))
+}
+
+/// `password2` is named as `password` is.
+fn named(name: &[u8], value: &[u8]) -> bool {
+    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let name = name.get(..name.len() - digits).unwrap_or_default();
+    INSIDE.iter().any(|word| memmem::find(name, word).is_some())
+        || ENDS.iter().any(|end| name.ends_with(end))
         || WHOLE.contains(&name)
         || EITHER.contains(&name) && is_random(value, name == b"key")
 }
@@ -269,6 +310,26 @@ mod tests {
             ("/a?u=%252Fb%253Ftoken%253Ds3", "/a?u=?"),
             ("/a?u=%2Fb%3Fc%3Dd", "/a?u=%2Fb%3Fc%3Dd"),
             ("/a?PHPSESSID=s3", "/a?PHPSESSID=?"),
+            ("/a#access_token=s3", "/a#access_token=?"),
+            ("/a?b=c#d=e&id_token=s3", "/a?b=c#d=e&id_token=?"),
+            ("/a?login%5Bpass%5D=s3", "/a?login%5Bpass%5D=?"),
+            ("/a?p%61ss[x]=s3", "/a?p%61ss[x]=?"),
+            ("/a?%2570assword=s3", "/a?%2570assword=?"),
+            (
+                "/a?password1=s3&my_secret_word=s3",
+                "/a?password1=?&my_secret_word=?",
+            ),
+            ("/a?token%3Ds3&b=c", "/a??&b=c"),
+            ("/a?u=me:s3@h", "/a?u=?"),
+            ("/b/http:%2F%2Fme:s3@h/", "/b/http?"),
+            ("/b/http%3a%2f%2fme%3as3%40h", "/b/http?"),
+            ("/b%20c/d", "/b%20c/d"),
+            ("/a?b=%2Fc%2F%252Fa%253Bpwd%253Ds3&d", "/a?b=?&d"),
+            ("//me:s3%40h/", "//me?"),
+            ("https:/me:s3@h/b", "https:/me:?@h/b"),
+            ("http://h/b/http://me:s3@g/", "http://h/b/http://me:?@g/"),
+            ("/a?session=4&ticket=5&nonce=6", "/a?session=4&ticket=5&nonce=6"),
+            ("/a?session=3f9a0c2be17744d1&b=c", "/a?session=?&b=c"),
             ("?", "?"),
             ("", ""),
         ] {
