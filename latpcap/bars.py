@@ -15,6 +15,7 @@ from typing import Any
 AFTER_S = 1.0
 """A bar that comes and goes within a second helps nobody."""
 _EVERY_S = 0.1
+_open: list[Bar] = []
 
 
 def watched() -> bool:
@@ -33,6 +34,7 @@ class Bar:
         self._title, self._total, self._unit, self._shown = title, total, unit, shown
         self._next = time.monotonic() + AFTER_S
         self._bar: Any = None
+        self._noted = False
 
     def add(self, more: int) -> None:
         """So much more is done."""
@@ -40,6 +42,13 @@ class Bar:
         if self._shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + _EVERY_S
             self._show()
+
+    def note(self, words: str) -> None:
+        """What it waits for, behind the count until more is done."""
+        if self._shown:
+            self._show()
+            self._bar.set_postfix_str(words)
+            self._noted = True
 
     def _show(self) -> None:
         if self._bar is None:
@@ -49,6 +58,9 @@ class Bar:
             self._bar = tqdm(
                 total=self._total, desc=self._title, unit=self._unit, unit_scale=scaled, leave=False, mininterval=0
             )
+        if self._noted:
+            self._noted = False
+            self._bar.set_postfix_str("", refresh=False)
         # a file may have grown since it was measured
         self._bar.update((self.done if self._total is None else min(self.done, self._total)) - self._bar.n)
 
@@ -62,7 +74,15 @@ class Bar:
 def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = None) -> Iterator[Bar]:
     """A bar for as long as this takes. `total` is None where nobody knows; `shown`: None asks `watched`."""
     found = Bar(title, total, unit, shown=watched() if shown is None else shown)
+    _open.append(found)
     try:
         yield found
     finally:
+        _open.remove(found)
         found.close()
+
+
+def note(words: str) -> None:
+    """What is waited for, in the newest bar that is there."""
+    if _open:
+        _open[-1].note(words)

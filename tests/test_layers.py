@@ -52,6 +52,7 @@ ORDER = [
     "reading.pasted.columns",
     "reading.pasted.fields",
     "reading.pasted",
+    "reading.patience",
     "reading.web",
     "reading.spec",
     "reading.places",

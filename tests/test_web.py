@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import http.server
 import socket
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 import latpcap as lp
-from latpcap.reading import web
+from latpcap import bars
+from latpcap.reading import patience, web
 
 DATA = (Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-good.pcap").read_bytes()
 SIZE, PART = len(DATA), 600_000
@@ -155,6 +157,17 @@ class Server(http.server.BaseHTTPRequestHandler):
         time.sleep(0.5)
         self.close_connection = True
 
+    def dripping(self) -> None:
+        """A byte now and then: no silence is long."""
+        self.send_response(200)
+        self.send_header("Content-Length", "4000")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            for byte in DATA[:200]:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.01)
+        self.close_connection = True
+
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[str]:
@@ -221,6 +234,21 @@ def test_a_silent_server_is_given_up(place: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(web, "_SILENCE_S", 0.1)
     with pytest.raises(lp.CaptureError, match=r"cannot be opened \(timed out\)"):
         lp.read(f"{place}/silent.pcap")
+
+
+def test_all_that_is_waited_for_one_download_is_bounded(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the bar tells how much of it is gone."""
+    notes: list[str] = []
+    monkeypatch.setattr(web, "BUDGET_S", 0.3)
+    monkeypatch.setattr(patience, "_TICK_S", 0.02)
+    monkeypatch.setattr(bars, "note", notes.append)
+    begin = time.monotonic()
+    with pytest.raises(lp.CaptureError, match=r"cannot be opened \(the server was waited for 0 s in all\)"):
+        lp.read(f"{place}/silent.pcap")
+    assert notes[-1] == "waiting for the server, 0 of 0 s"
+    cap = lp.read([f"{place}/whole.pcap", f"{place}/dripping.pcap"])
+    assert cap.issues.reason.tolist()[-1] == "cannot be read (the server was waited for 0 s in all)"
+    assert time.monotonic() - begin < 5
 
 
 def test_nobody_listens() -> None:

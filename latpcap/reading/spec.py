@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import queue
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as fs
+
+from latpcap.reading.patience import within
 
 SILENT_S = 60.0
 """A store that has not answered by then is given up; each answer begins anew."""
@@ -47,23 +47,7 @@ def _as_oserror() -> Iterator[None]:
 
 
 def _within_time(call: Callable[[], _T]) -> _T:
-    """What the call gives. TimeoutError where that takes too long: the thread that waits then is left to itself."""
-    answers: queue.SimpleQueue[tuple[_T | None, BaseException | None]] = queue.SimpleQueue()
-
-    def waits() -> None:
-        try:
-            answers.put((call(), None))
-        except BaseException as problem:
-            answers.put((None, problem))
-
-    threading.Thread(target=waits, daemon=True).start()
-    try:
-        found, problem = answers.get(timeout=SILENT_S)
-    except queue.Empty:
-        raise TimeoutError(f"the store sent nothing for {SILENT_S:.0f} s") from None
-    if problem is not None:
-        raise problem
-    return found  # type: ignore[return-value]
+    return within(call, SILENT_S, f"the store sent nothing for {SILENT_S:.0f} s")
 
 
 class _Patient:

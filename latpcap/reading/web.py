@@ -19,12 +19,19 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
+from latpcap import bars
+from latpcap.reading.patience import within
+
+_T = TypeVar("_T")
 _SILENCE_S = 20.0
 """A server that sends nothing for so long is given up."""
-_OPENING_S = 60.0
-"""A server that has not begun to send a file by then is given up, with all its redirections."""
+BUDGET_S = 60.0
+"""So long one download may wait in all: for its beginning, with all redirections, and between its bytes."""
+_LEAST_BYTES_S = 1024
+"""What comes slower than this is waited for; a modem was quicker."""
 _SCHEMES = ("http", "https")
 _PRIVATE = ("authorization", "cookie", "proxy-authorization")
 """Headers that are meant for one server."""
@@ -42,15 +49,36 @@ class State(NamedTuple):
     version: int
 
 
+class _Budget:
+    """The time that is left to wait for one download; a bar shows how much is gone."""
+
+    def __init__(self) -> None:
+        self._left_s = BUDGET_S
+
+    def wait(self, call: Callable[[], _T], size: Callable[[_T], int] = lambda _: 0) -> _T:
+        """What the call gives, which brings so many bytes. TimeoutError where nothing is left."""
+        begin, why = time.monotonic(), f"the server was waited for {BUDGET_S:.0f} s in all"
+        found = within(call, self._left_s, why, self._tick)
+        took = time.monotonic() - begin - size(found) / _LEAST_BYTES_S
+        self._left_s -= max(took, 0.0)
+        if self._left_s <= 0:
+            raise TimeoutError(why)
+        return found
+
+    def _tick(self, took_s: float) -> None:
+        bars.note(f"waiting for the server, {BUDGET_S - self._left_s + took_s:.0f} of {BUDGET_S:.0f} s")
+
+
 def look(url: str) -> State:
     """How long is it, and which version? FileNotFoundError, or OSError with the server's answer."""
+    budget = _Budget()
     try:
-        answer = _asked(url, "HEAD")
+        answer = _asked(url, "HEAD", budget)
     except urllib.error.HTTPError as problem:
         if problem.code not in _NO_HEAD:
             raise _refused(problem) from None
         try:
-            answer = _asked(url, "GET")
+            answer = _asked(url, "GET", budget)
         except urllib.error.HTTPError as other:
             raise _refused(other) from None
     with answer:
@@ -68,11 +96,12 @@ class Download(io.RawIOBase):
     """The bytes behind a URL, as they come. OSError where it cannot be opened, or breaks off."""
 
     def __init__(self, url: str):
+        self._budget = _Budget()
         try:
-            self.answer = _asked(url, "GET")
+            self.answer = _asked(url, "GET", self._budget)
         except urllib.error.HTTPError as problem:
             raise _refused(problem) from None
-        self._left = self.answer.length
+        self._left, self._given_up = self.answer.length, False
 
     def readable(self) -> bool:
         """Yes."""
@@ -85,11 +114,14 @@ class Download(io.RawIOBase):
         if self._left == 0:
             return b""
         try:
-            data = bytes(self.answer.read1(size if self._left is None else min(size, self._left)))
+            most = size if self._left is None else min(size, self._left)
+            data = self._budget.wait(lambda: bytes(self.answer.read1(most)), len)
         except (http.client.HTTPException, ValueError):
             raise ConnectionError("the connection was closed before the end") from None
-        except TimeoutError:
-            raise TimeoutError(f"the server sent nothing for {_SILENCE_S:.0f} s") from None
+        except TimeoutError as problem:
+            self._given_up = True
+            words = str(problem).replace("timed out", f"the server sent nothing for {_SILENCE_S:.0f} s")
+            raise TimeoutError(words) from None
         if self._left is not None:
             self._left -= len(data)
             if not data and size:
@@ -97,12 +129,13 @@ class Download(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Ends the connection."""
-        self.answer.close()
+        """Ends the connection; one that a thread still waits for ends with it."""
+        if not self._given_up:
+            self.answer.close()
         super().close()
 
 
-def _asked(url: str, method: str) -> Any:
+def _asked(url: str, method: str, budget: _Budget) -> Any:
     """The server's answer, redirections followed. HTTPError for a refusal, OSError where nobody answers."""
     begin, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
@@ -114,7 +147,7 @@ def _asked(url: str, method: str) -> Any:
     plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_KEPT)
     request = urllib.request.Request(plain, headers=headers, method=method)
     try:
-        answer = _opener().open(request, timeout=_SILENCE_S)
+        answer = budget.wait(lambda: _opener().open(request, timeout=_SILENCE_S))
         if answer.status != _WHOLE:  # no range was requested
             answer.close()
             raise ConnectionError(f"the server answered {answer.status}, expected the whole file (200)")
@@ -129,18 +162,13 @@ def _asked(url: str, method: str) -> Any:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """Follows to web servers, each time with what the next one may know, until time is up."""
-
-    def __init__(self) -> None:
-        self._until = time.monotonic() + _OPENING_S
+    """Follows to web servers, each time with what the next one may know."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         """The request to the next place. ConnectionError for one that is not followed."""
         before, after = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
         if after.scheme.lower() not in _SCHEMES:
             raise ConnectionError(f"the server redirects to {after.scheme}://, which is not followed")
-        if time.monotonic() > self._until:
-            raise TimeoutError(f"the server redirected for {_OPENING_S:.0f} s")
         if "@" in after.netloc:
             newurl = after._replace(netloc=after.netloc.rpartition("@")[2]).geturl()
         found = super().redirect_request(req, fp, code, msg, headers, newurl)
