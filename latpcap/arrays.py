@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def numbers(table: pa.Table, column: str) -> Array:
     """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN."""
-    return _joined(table[column].chunks, None)
+    return _joined(_chunks(table[column]), None)
 
 
 def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
@@ -28,7 +28,7 @@ def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
 
 def filled(table: pa.Table, column: str, null: int) -> Array:
     """A column of whole numbers as it is, to the last digit, with this one for null."""
-    return _joined(table[column].chunks, null)
+    return _joined(_chunks(table[column]), null)
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
@@ -146,6 +146,13 @@ def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
     for chunk in table[name].chunks:
         ends = np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1 + chunk.offset)[chunk.offset :]
         yield np.diff(ends), _numpy(chunk.values, None)[ends[0] : ends[-1]]
+
+
+def _chunks(column: pa.ChunkedArray[Any]) -> list[pa.Array]:
+    """One at least: a column of no rows has a type, too."""
+    import pyarrow as pa
+
+    return column.chunks or [pa.array([], column.type)]
 
 
 def _joined(chunks: list[pa.Array], null: int | None) -> Array:

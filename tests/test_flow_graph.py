@@ -19,7 +19,7 @@ from latpcap.plot import FlowGraph
         ("PSH, ACK", 43, 44, 851, "PSH, ACK - Len: 43", "Seq = 44 Ack = 851"),
         ("FIN, PSH, ACK", 612, 1, 1, "FIN, PSH, ACK - Len: 612", "Seq = 1 Ack = 1"),
         ("RST", 0, 87, None, "RST", "Seq = 87"),
-        ("RST, ACK, AE", 0, 1, 5_000_000_000, "RST, ACK, AE", "Seq = 1 Ack = 5000000000"),
+        ("RST, ACK, AE", 0, 1, 2**32 + 5, "RST, ACK, AE", "Seq = 1 Ack = 5"),
         ("", 0, 1, None, "<None>", "Seq = 1"),
         (None, 5, 1, None, "<None> - Len: 5", "Seq = 1"),
     ],

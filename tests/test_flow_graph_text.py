@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -182,12 +183,40 @@ def test_the_stored_texts_are_tsharks(tmp_path: Path, name: str) -> None:
     assert tshark(path) == (STORED / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def test_wrapped_numbers_have_32_bits_in_the_text_only() -> None:
+def test_numbers_have_32_bits_as_wiresharks() -> None:
     talk = Talk()
     talk.open()
     talk.client(1, b"x" * 10, seq=-5, ack=2**32 + 7)  # below the first number, and once around
     graph = lp.read(pcap(talk.tape)).flow_graph()
     assert "Seq = 4294967291 Ack = 7\n" in graph.text()
+    assert graph.rows[-1].comment == "Seq = 4294967291 Ack = 7"
+
+
+def before_1970() -> bytes:
+    """A quarter of a second, less a nanosecond, before 1970: ticks of 1 ns and an offset of one second."""
+    options = struct.pack("<HHB3xHHqHH", 9, 1, 9, 14, 8, -1, 0, 0)
+    held = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    held += block(1, struct.pack("<HHI", 1, 0, 65_535) + options)
+    talk = Talk()
+    talk.open()
+    for number, one in enumerate(talk.tape):
+        frame = one.frame()
+        held += block(6, struct.pack("<IIIII", 0, 0, 250_000_001 + number, len(frame), len(frame)) + frame)
+    return held
+
+
+def block(kind: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def test_instants_before_1970_are_as_tshark_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "early.pcapng"
+    path.write_bytes(before_1970())
+    text = lp.read(path).flow_graph(time="epoch").text()
+    assert [line[1:13] for line in text.splitlines()[2::2]] == ["-1.250000001", "-1.250000002", "-1.250000003"]
+    if shutil.which("tshark"):
+        assert text == tshark(path, time="epoch")
 
 
 def row(**more: object) -> TextRow:

@@ -18,7 +18,7 @@ from latpcap import words
 from latpcap.account import totals
 from latpcap.account.slow import by_family
 from latpcap.cli import colour
-from latpcap.findings import fixes, quality
+from latpcap.findings import fixes, quality, traffic
 from latpcap.vocabulary import CAUSES, STALL
 
 CASES = Path(__file__).with_name("cases")
@@ -372,3 +372,10 @@ def test_nothing_of_it_needs_icmp() -> None:
 def test_numbers_of_a_status_have_names() -> None:
     why = lp.read(CASES / "smb_files" / "capture.pcap").why()
     assert " x SUCCESS" in str(why) and "0x00000000" in why.to_dict()["traffic"]["statuses"]
+
+
+def test_errors_without_an_answer_are_no_kind_of_answers() -> None:
+    """Damage may leave an exchange that counts as an error, and no status of any."""
+    found = {"protocol": "redis", "errors": 1, "answers": 0, "asked_again": 0}
+    assert traffic._kind(found, 0, 0) is None  # type: ignore[arg-type]
+    assert traffic._kind(found | {"answers": 1}, 0, 0) == "errors"  # type: ignore[arg-type]

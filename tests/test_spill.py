@@ -45,6 +45,15 @@ def test_a_long_column_lies_in_a_file_and_keeps_its_values() -> None:
     assert kept[3] == 7
 
 
+def test_a_column_without_rows_has_its_type() -> None:
+    """Numbers of no cause, less that of one exchange, are places: numpy makes no integers of int64 and uint64."""
+    exchanges = pa.table({"exchange": pa.array([21], pa.uint64())})
+    causes = pa.table({"exchange": pa.chunked_array([], pa.uint64())})
+    ours, theirs = (arrays.numbers(of, "exchange") for of in (exchanges, causes))
+    assert theirs.dtype == arrays.filled(causes, "exchange", 0).dtype == np.uint64
+    assert spill.taken(np.arange(1), spill.places(ours, theirs)).tolist() == []
+
+
 def test_its_file_goes_with_it() -> None:
     gc.collect()
     before, held = len(spill._maps), spill.zeros(1000, "int64")

@@ -174,7 +174,9 @@ def _called(protocol: str, port: int, software: str | None) -> str:
 
 
 def _kind(found: Traffic, away: int, refused: int) -> str | None:
-    """Which kind of trouble do the answers show? None where most are fine."""
+    """Which kind of trouble do the answers show? None where most are fine, and where none says what it is."""
+    if not found["answers"]:
+        return None
     everyday = found["protocol"] in ("http", "http2")
     if found["errors"] and not everyday and found["errors"] >= show.MANY_ERRORS * found["answers"]:
         return "errors"

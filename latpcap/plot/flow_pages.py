@@ -288,13 +288,11 @@ def _conversation(packet: Record) -> int:
 
 
 def _text_row(packet: Record, time: str) -> flow_rows.TextRow:
-    """Wireshark's numbers have 32 bits; ours go on."""
     if "label" in packet:
         label, comment = packet["label"], packet["comment"]
     else:
-        seq, ack = (None if packet[name] is None else packet[name] % 2**32 for name in ("seq", "ack"))
         label = flow_rows.label(packet["flags"], packet["len"])
-        comment = flow_rows.comment(packet["flags"], seq, ack)
+        comment = flow_rows.comment(packet["flags"], packet["seq"], packet["ack"])
     return flow_rows.TextRow(
         conversation=_conversation(packet),
         time=time,

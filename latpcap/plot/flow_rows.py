@@ -31,6 +31,7 @@ FORMATS: dict[TimeFormat, str] = {
 """What the Time column can hold: tshark's -t r, d, dd, ud and e."""
 
 _SECOND = 1_000_000_000
+TURN = 2**32  # numbers of TCP
 
 
 def seconds(ns: int, digits: int) -> str:
@@ -38,6 +39,12 @@ def seconds(ns: int, digits: int) -> str:
     whole, rest = divmod(abs(ns), _SECOND)
     decimals = f".{rest:09d}"[: digits + 1] if digits else ""
     return f"{'-' if ns < 0 else ''}{whole}{decimals}"
+
+
+def epoch(ns: int, digits: int) -> str:
+    """How does tshark write an instant? Whole seconds are rounded down, also before 1970: -0.75 s is -1.25."""
+    whole, rest = divmod(ns, _SECOND)
+    return f"{whole}{seconds(rest, digits)[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class Clock:
         if self.kind == "relative":
             return seconds(ns - self.start_ns, self.digits)
         if self.kind == "epoch":
-            return seconds(ns, self.digits)
+            return epoch(ns, self.digits)
         if self.kind == "date":
             whole, rest = divmod(ns, _SECOND)
             day = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)
@@ -117,10 +124,10 @@ def label(flags: str | None, length: int | None) -> str:
 
 def comment(flags: str | None, seq: int | None, ack: int | None) -> str:
     """What does Wireshark write in the Comment column? `Seq = S Ack = A`, without `Ack` if the ACK flag is
-    not set.
+    not set. Its numbers have 32 bits, also before the first byte; ours go on.
     """
-    text = "" if seq is None else f"Seq = {seq}"
-    return f"{text} Ack = {ack}".strip() if ack is not None and "ACK" in (flags or "").split(", ") else text
+    text = "" if seq is None else f"Seq = {seq % TURN}"
+    return f"{text} Ack = {ack % TURN}".strip() if ack is not None and "ACK" in (flags or "").split(", ") else text
 
 
 def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tuple[FlowRow, ...]]:
@@ -317,7 +324,11 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
     acks = len(packets) - len(lengths)
     ns = packets[-1]["time"] - packets[0]["time"]
     first, last = (next(p for p in way if p["len"]).get("seq") for way in (packets, packets[::-1]))
-    told = [f"Seq = {first} \N{HORIZONTAL ELLIPSIS} {last}"] if first is not None and last is not None else []
+    told = (
+        [f"Seq = {first % TURN} \N{HORIZONTAL ELLIPSIS} {last % TURN}"]
+        if first is not None and last is not None
+        else []
+    )
     told += [count(acks, "ACK")] if acks else []
     return replace(
         rows[0],
