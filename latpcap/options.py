@@ -34,6 +34,9 @@ Scale: TypeAlias = Literal["auto", "log", "linear"]
 LatencyPanel: TypeAlias = Literal["ecdf", "histogram"]
 """The panels of a picture of latencies."""
 
+EvidencePanel: TypeAlias = Literal["path", "kernel", "program", "holds"]
+"""What a picture of evidence shows, from above."""
+
 SequencePanel: TypeAlias = Literal["sequence", "flight", "rtt", "throughput"]
 """The panels of a time-sequence graph."""
 

@@ -130,6 +130,7 @@ ORDER = [
     "plot.waterfall",
     "plot.timeline",
     "plot.throughput",
+    "plot.evidence",
     "plot.timeseq_data",
     "plot.timeseq",
     "plot.delays",

@@ -183,8 +183,6 @@ limits! {
     HELD_LEAST_NS: i64 = 25_000_000, "ns", "chosen: below TCP_DELACK_MIN by the path's wavering";
     /// Where a receiver's ACKs come in two ways, soon and later, those that are as late as this may be held.
     SHORT_HOLD_NS: i64 = 7_000_000, "ns", "tcp_delack_max: 9 ms with rto_min 10ms, less a part of a tick";
-    /// Holds by such a shorter timer differ by no more than this.
-    SHORT_SPREAD_NS: i64 = 5_000_000, "ns", "a tick of CONFIG_HZ=250, and what paths waver";
     /// Such holds are at least so many times as long as a release may be late.
     CLEAR_HOLD: i64 = 3, "times", "chosen";
     /// Where one in so many late ACKs, and more, came sooner than the shortest timer lets them, and as many later, a line made them
@@ -214,7 +212,7 @@ limits! {
     /// A small segment with more of its sender's data this close behind it was cut from a longer queue: only the queue's
     /// last buffer is held, so it refutes nothing.
     QUEUE_NS: i64 = 100_000, "ns", "tcp_nagle_test";
-    /// An echoed time stamp that moved this far shows that the peer was heard meanwhile.
+    /// In one direction alone, an echoed time stamp that moved this far shows that the peer sent something meanwhile.
     HEARD_TICKS: u32 = 20, "ticks", "chosen: half of TCP_DELACK_MIN";
     /// An ACK that the capture lacks is dated by two clocks that count milliseconds.
     DATED_NS: i64 = 3_000_000, "ns", "three ticks of the time stamps";

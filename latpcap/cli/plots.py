@@ -194,6 +194,28 @@ def register(
         scope = opened(file, needed(), stream, display_filter, keylog=keylog)
         save(lambda: scope.throughput(by=by), output, dpi=dpi)
 
+    @plots.command()
+    @over_time
+    def evidence(
+        file: File,
+        output: Picture,
+        server: Annotated[
+            str | None, typer.Option("--server", help="Address or address:port; else the one with the most evidence.")
+        ] = None,
+        panels: Annotated[
+            str, typer.Option("--panels", help="Some of path, kernel, program, holds, with commas between.")
+        ] = "path,kernel,program,holds",
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+        dpi: Dpi = 200,
+    ) -> None:
+        """What do the verdicts on one server rest on? Path over time, kernel, program, and holds, as measured."""
+        from latpcap.plot.evidence import needed
+
+        scope = opened(file, needed(), stream, display_filter, keylog=keylog)
+        save(lambda: scope.distributions(server=server, panels=panels.split(",")), output, dpi=dpi)
+
     @plots.command(name="time-sequence")
     @over_time
     def time_sequence(

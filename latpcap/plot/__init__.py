@@ -5,6 +5,7 @@ drawn.
 from __future__ import annotations
 
 from latpcap.plot.delays import DelayPlot
+from latpcap.plot.evidence import EvidencePlot
 from latpcap.plot.flow import FlowGraph
 from latpcap.plot.latency import LatencyPlot
 from latpcap.plot.points import PointsGraph
@@ -14,5 +15,6 @@ from latpcap.plot.timeseq import TimeSequence
 from latpcap.plot.waterfall import Waterfall
 
 __all__ = [
-    "DelayPlot", "FlowGraph", "LatencyPlot", "PointsGraph", "Throughput", "TimeSequence", "Timeline", "Waterfall"
+    "DelayPlot", "EvidencePlot", "FlowGraph", "LatencyPlot", "PointsGraph", "Throughput", "TimeSequence", "Timeline",
+    "Waterfall",
 ]  # fmt: skip

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from latpcap.options import Align, Group, Scale, Sort, ThroughputGroup, Which
+    from latpcap.options import Align, EvidencePanel, Group, Scale, Sort, ThroughputGroup, Which
+    from latpcap.plot.evidence import EvidencePlot
     from latpcap.plot.throughput import Throughput
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
@@ -162,6 +163,20 @@ class View:
 
         tables = self.arrow("events"), self.arrow("streams")
         return Throughput.from_tables(*tables, by=by, title=self.title, start_ns=self._start_ns)
+
+    def distributions(
+        self, *, server: str | None = None, panels: Sequence[EvidencePanel] = ("path", "kernel", "program", "holds")
+    ) -> EvidencePlot:
+        """What do the verdicts on one server rest on? Path, kernel, program and holds as they were measured.
+
+        `server` is an address or address:port; without it the server with the most evidence. `panels`: some of
+        "path" (round trips over time), "kernel" (from an ACK to what it freed), "program" (waits between two small
+        segments, held and not) and "holds" (how late ACKs came). ValueError for others, or where nothing was measured.
+        """
+        from latpcap.plot.evidence import EvidencePlot
+
+        tables = self.arrow("events"), self.arrow("streams"), self.arrow("evidence")
+        return EvidencePlot.from_tables(*tables, server=server, panels=panels, start_ns=self._start_ns)
 
     def to_har(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Give the requests of HTTP/1, HTTP/2 and gRPC as an HTTP Archive (HAR 1.2), and write it to `path`.

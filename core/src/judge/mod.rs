@@ -286,15 +286,7 @@ fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds, piece, paths);
         }
-        Wait::Filled { pool } => {
-            let grounds = match sender(*pool) {
-                Some(judged) if judged.goes_without(known.stream, piece.from_frame) => {
-                    Grounds::proven(Because::GoesWithoutAck)
-                }
-                _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
-            };
-            program::paused(cutter, grounds, piece, paths);
-        }
+        Wait::Filled { pool } => nagle::filled(cutter, sender(*pool), known.stream, piece, paths),
         Wait::Early { pool, bytes } => {
             let took = piece.end - piece.start;
             let grounds =

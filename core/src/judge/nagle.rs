@@ -10,8 +10,8 @@
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, Named, row};
-use super::path::{Paths, reach};
-use super::program::{approach, think, thought};
+use super::path::{Paths, queue, reach};
+use super::program::{approach, paused, think, thought};
 use super::sender::{Control, Judged, Verdict};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
@@ -302,9 +302,47 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
         Ruling::Pause { grounds } => {
             reach(cutter, piece, paths);
             let program = row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence);
+            let end = cutter.end;
+            // by its sender's clock the end of the pause was late on its way: that part is no program's
+            let way = c.lateness.filter(|_| c.fine && grounds.grade == Grade::Proven);
+            let way = way.map_or(0, i64::from);
+            if way > NOISE_NS.get() {
+                cutter.end = (end - way).max(cutter.at);
+            }
             cutter.cut(cutter.end, program);
+            cutter.end = end;
+            cutter.cut(end, queue(evidence));
         }
     }
+}
+
+/// A full segment that left over a small one. Where this sender waits for ACKs and writes piece by piece, Nagle's algorithm held
+/// the first piece until they filled a segment (RFC 896); its program had written that after about as long as it pauses.
+pub(super) fn filled(
+    cutter: &mut Cutter<'_>,
+    judged: Option<&Judged>,
+    stream: u32,
+    piece: &Piece<'_>,
+    paths: &Paths,
+) {
+    let side = piece.sender;
+    let evidence = [piece.from_frame, 0, piece.to_frame];
+    let grounds = match judged {
+        Some(judged) if judged.goes_without(stream, piece.from_frame) => {
+            Grounds::proven(Because::GoesWithoutAck)
+        }
+        _ => Grounds::probable(Because::FillsSegment, Cause::Nagle),
+    };
+    let first = judged.and_then(|judged| judged.first_of_many(stream, piece.end - piece.start));
+    if let Some(first) = first {
+        reach(cutter, piece, paths);
+        let program = row(think(side), Owner::of(side), Rule::App, grounds, evidence);
+        cutter.cut((piece.start + first).min(piece.end), program);
+        let grounds = Grounds::probable(Because::FillsSegment, think(side));
+        let held = row(Cause::Nagle, Owner::of(side), Rule::NagleWait, grounds, evidence);
+        return cutter.cut(piece.end, held);
+    }
+    paused(cutter, grounds, piece, paths);
 }
 
 /// When the rows of a wait say that it was one for a held ACK. The program's pause began when the small segment left: it is

@@ -107,17 +107,17 @@ pub(super) fn queued_turn(
     }
     cutter.cut(cutter.end, named);
     cutter.end = end;
-    cutter.cut(end, held([cutter.from_frame, cutter.to_frame, 0]));
+    cutter.cut(end, queue([cutter.from_frame, cutter.to_frame, 0]));
 }
 
 /// Inside a message: by its sender's clock it left with the segment before it.
 pub(super) fn queued(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
     reach(cutter, piece, paths);
-    cutter.cut(piece.end, held([piece.from_frame, piece.to_frame, 0]));
+    cutter.cut(piece.end, queue([piece.from_frame, piece.to_frame, 0]));
 }
 
 /// A queue, by the time stamps of its sender.
-fn held(evidence: Evidence) -> Named {
+pub(super) fn queue(evidence: Evidence) -> Named {
     let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
     row(
         Cause::Queueing,

@@ -102,6 +102,26 @@ pub(super) fn bounded(
     side: Side,
     paths: &Paths,
 ) -> Named {
+    let waited = cutter.end - since.time_ns;
+    let mut named = from_kernels_answer(cutter, since, acked, late, side, paths);
+    if paths.behind(side, waited).is_some() {
+        // something nearer may have acknowledged for this side
+        named
+            .grounds
+            .at_most(Grounds::probable(Because::AnsweredFor, Cause::Network));
+    }
+    named
+}
+
+#[inline(always)]
+fn from_kernels_answer(
+    cutter: &mut Cutter<'_>,
+    since: At,
+    acked: u32,
+    late: u32,
+    side: Side,
+    paths: &Paths,
+) -> Named {
     let mut named = thought(cutter, side, paths, late);
     if !paths.away(side) {
         return named;

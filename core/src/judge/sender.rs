@@ -10,7 +10,7 @@ mod together;
 mod wait;
 
 use crate::base::Side;
-use crate::evidence::rtt::Pairs;
+use crate::evidence::rtt::{Pairs, Rtt};
 use crate::evidence::{Gap, Pool, Pools};
 
 use super::{Change, change, cork, elsewhere};
@@ -174,11 +174,11 @@ impl Judged {
     /// One sender judged by all that was seen of it.
     pub fn of(pool: &Pool, pairs: &Pairs) -> Judged {
         let (sender, receiver) = (pool.key.sender.index(), pool.key.sender.other().index());
-        let rtt = |side: usize| pairs.min(pool.pair, side).unwrap_or(0);
+        let [sender_rtt, receiver_rtt] = round_trips(pool, pairs);
         let mut j = Judged {
             opportunities: pool.evidence(),
-            sender_rtt: rtt(sender),
-            receiver_rtt: rtt(receiver),
+            sender_rtt,
+            receiver_rtt,
             ..Judged::default()
         };
         let [path, to_receiver] =
@@ -293,8 +293,7 @@ impl Judged {
 
     /// Whether the path is still as this judgement knew it.
     fn is_of(&self, pool: &Pool, pairs: &Pairs) -> bool {
-        let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
-        (self.sender_rtt, self.receiver_rtt) == (rtt(pool.key.sender), rtt(pool.key.sender.other()))
+        [self.sender_rtt, self.receiver_rtt] == round_trips(pool, pairs)
     }
 
     /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
@@ -367,6 +366,24 @@ impl Judged {
             && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)
     }
+}
+
+/// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
+/// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
+fn round_trips(pool: &Pool, pairs: &Pairs) -> [i64; 2] {
+    let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
+    let (sender, receiver) = (rtt(pool.key.sender), rtt(pool.key.sender.other()));
+    let path = pairs.get(pool.pair);
+    let path = path.and_then(|pair| pair.rtts.get(pool.key.sender.index()));
+    if path.is_none_or(Rtt::has_kernels_answer) {
+        return [sender, receiver];
+    }
+    let echoed = pool
+        .gaps
+        .iter()
+        .filter(|gap| gap.arrived == Some(true) && !gap.unseen);
+    let soonest = echoed.map(|gap| gap.release.max(0)).min();
+    [soonest.map_or(sender, |release| release.min(sender)), receiver]
 }
 
 #[cfg(test)]

@@ -96,8 +96,6 @@ pub struct Sender {
     /// The newest frame in which the peer's window was 0.
     zero_seen: u64,
     advanced: Option<Advanced>,
-    /// The peer's newest ACK that says no more than that something came beyond a hole: it makes room in the congestion window.
-    beyond_hole: Option<At>,
     /// A timeout left one segment of congestion window, and no two have been in flight since.
     collapsed: bool,
     /// So many full segments in a row left with the ACK of the one before, and no two have been in flight since: its
@@ -228,7 +226,6 @@ impl Sender {
             }
         } else if a.duplicate {
             self.duplicates += 1;
-            self.beyond_hole = Some(at);
         }
         if a.scale_known {
             let edge = a.ack + a.window;

@@ -19,7 +19,8 @@ use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::limits::{
     AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES,
-    ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, UNHELD_NS, UNWOKEN_NS, UNWOKEN_PARTS,
+    ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, SOON_NS, UNHELD_NS, UNWOKEN_NS,
+    UNWOKEN_PARTS,
 };
 
 /// What the control group says of one wait.
@@ -47,6 +48,8 @@ pub struct Controls {
     /// One of them was not the path's: its program took longer than the hold.
     wrote_late: bool,
     longest_held: i64,
+    /// Beside it, held ACKs that were followed later than a busy host explains, if not by much: its program wrote then.
+    after_ack: usize,
     /// The most bytes of a segment that left where the ACK was not held.
     most_bytes: u32,
     /// Where nothing was held, its program paused again behind a later segment of its message.
@@ -191,6 +194,7 @@ impl Controls {
             for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
                 *count += usize::from(is);
             }
+            self.after_ack += usize::from(self.at_host && late > SOON_NS.get() && !j.outlasts(late));
             if prompt {
                 self.all.held.push(gap.stream);
                 self.longest_held = self.longest_held.max(gap.wait + gap.release);
@@ -244,8 +248,17 @@ impl Controls {
         let group = self.of_stream(stream);
         let all = self.of_all().says(wait);
         let said = match (group.says(wait), all) {
-            // what left early elsewhere left by a socket with TCP_NODELAY: it tells of that program, not of this wait
-            (Control::Nothing, Control::Shorter { .. }) if self.all.unheld.is_empty() => Control::Nothing,
+            // what left early elsewhere left by a socket with TCP_NODELAY: it bounds what that program takes, and no more
+            (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
+                if !(self.at_host && self.always_follow()) {
+                    return Control::Nothing;
+                }
+                Control::Shorter {
+                    most,
+                    likely: 0,
+                    exact: false,
+                }
+            }
             (Control::Nothing, all) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < OWN_CONTROLS.get() => all,
@@ -289,8 +302,12 @@ impl Controls {
     /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
     pub(super) fn gathered(&self, bytes: u32) -> i64 {
         let writes = bytes.div_ceil(self.most_bytes.max(1)).max(1);
-        let gathers = self.goes_on && !self.lacks_acks && self.most_bytes > 0;
-        if gathers { i64::from(writes) - 1 } else { 0 }
+        if self.goes_on() { i64::from(writes) - 1 } else { 0 }
+    }
+
+    /// Whether its program is known to write again and again within a message.
+    pub(super) fn goes_on(&self) -> bool {
+        self.goes_on && !self.lacks_acks && self.most_bytes > 0
     }
 
     /// Held ACKs that were followed at once.
@@ -329,7 +346,7 @@ impl Controls {
     fn outlast(&self) -> bool {
         let reach = (self.longest_held as f64 * LATE_TIMES.get()) as i64; // what takes longer is another answer
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
-        let are_accidents = OUTLASTED.get() * longer.count() <= self.followed();
+        let are_accidents = OUTLASTED.get() * (longer.count() + self.after_ack) <= self.followed();
         self.at_host && !are_accidents && !self.are_of_one_length(self.longest_held)
     }
 

@@ -10,8 +10,8 @@ use super::Judged;
 use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
 use crate::limits::{
-    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, SHORT_HOLD_NS,
-    SHORT_SPREAD_NS, STRAY_PART, UNHELD_NS,
+    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, SHORT_HOLD_NS, STRAY_PART,
+    UNHELD_NS,
 };
 
 /// The shortest hold of this receiver, to which the path is known: `HELD_NS` says, or its own timer does.
@@ -27,12 +27,12 @@ pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
         return usual;
     }
     let stray = short / STRAY_PART.get();
-    let (Some(low), Some(high)) = (late.get(stray), late.get(short - 1 - stray)) else {
+    let Some(low) = late.get(stray) else {
         return usual;
     };
-    let alike = high - low <= SHORT_SPREAD_NS.get() && *low >= CLEAR_HOLD.get() * j.tight_limit;
     let least = low / 4 * 3;
-    if alike && path.is_some_and(|path| path.has_two_ways(low / 2, least)) {
+    if *low >= CLEAR_HOLD.get() * j.tight_limit && path.is_some_and(|path| path.has_two_ways(low / 2, least))
+    {
         least
     } else {
         usual

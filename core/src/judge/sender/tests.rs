@@ -508,3 +508,41 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
     assert_eq!(hold(40 * MS), Some((20 * MS, false)));
 }
+
+#[test]
+fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered() {
+    let sender_rtt = |by_program, arrived| {
+        let (mut pools, _) = seen(MS, 0);
+        let mut pairs = Pairs::default();
+        let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+        let pair = pairs.id(client, server);
+        pairs.add(pair, Side::Server.index(), MS, by_program);
+        let at = |frame, time_ns| At { frame, time_ns };
+        let candidate = Candidate {
+            small: at(1, 0),
+            held_from: at(1, 0),
+            ack: at(2, 41 * MS),
+            ack_pure: true,
+            freed: at(3, 41 * MS + 20 * US),
+            arrived,
+            ..Candidate::default()
+        };
+        pools.add(0, &candidate);
+        judged(&pools, &pairs).sender_rtt
+    };
+    assert_eq!(sender_rtt(true, Some(true)), 20 * US);
+    assert_eq!(sender_rtt(true, None), MS, "it may have left before the ACK came");
+    assert_eq!(sender_rtt(false, Some(true)), MS, "a kernel answered");
+}
+
+#[test]
+fn one_segment_that_its_program_wrote_behind_the_ack_shows_that_it_works_as_long() {
+    let always = |late| {
+        let (mut pools, pairs) = seen(20 * US, 0);
+        follow(&mut pools, 0, 20, 30 * US);
+        add(&mut pools, 0, 2_000 * MS, 41 * MS, 20 * US + late);
+        judged(&pools, &pairs).controls.always_follow()
+    };
+    assert!(always(750 * US), "a busy host");
+    assert!(!always(751 * US) && !always(1_900 * US));
+}

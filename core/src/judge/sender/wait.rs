@@ -33,6 +33,19 @@ impl Judged {
         }
     }
 
+    /// After about how long its program wrote the first of several pieces that filled a segment together, where that is known: it
+    /// waits for ACKs on this connection, and goes on writing where nothing is held.
+    pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
+        let gathers =
+            self.verdict == Verdict::Proven && self.controls.goes_on() && self.controls.follows_alone(stream);
+        match self.controls.says(stream, waited) {
+            Control::Shorter {
+                likely, exact: true, ..
+            } if gathers => Some(likely),
+            _ => None,
+        }
+    }
+
     /// Whether a wait of which the control group says this is Nagle's beyond doubt.
     pub(in crate::judge) fn proves(&self, stream: u32, control: Control) -> bool {
         !self.scattered

@@ -1,7 +1,6 @@
 //! Why a segment left when it did, by what its sender had sent and its peer had answered.
 
 use super::peer_clock::PeerClock;
-use super::refuting::heard;
 use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::limits::{
@@ -71,7 +70,8 @@ impl Sender {
             match p.ack {
                 Some(ack) => {
                     let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
-                    candidate.held_back = self.may_be_held(d, gap);
+                    candidate.held_back =
+                        self.may_be_held(d, gap) || missing != Some(0) && may_be_again(d, p.at, 0);
                     candidate.after_end = self.peer_ended;
                     candidate.ack_late = ack
                         .tsval
@@ -89,14 +89,14 @@ impl Sender {
                     self.count_freed(&candidate, d.own_rtt_ns);
                     return Wait::Small(Box::new(candidate));
                 }
-                None if overdue(gap, d) && !heard(&p, d) => {
+                None if overdue(gap, d) && !self.received_unseen(&p, d) => {
                     self.probing = Some(Box::new((d.end, d.tsval, Early::between(p.at, d.at))));
                     return Wait::Probe {
                         pool: d.pool,
                         small: p.at,
                     };
                 }
-                None if heard(&p, d) => {
+                None if self.received_unseen(&p, d) => {
                     return match unseen(&p, d, &self.peer_clock) {
                         Some(candidate) => Wait::Small(Box::new(candidate)),
                         None => Wait::Unsure, // its ACK came, and nobody can say when
@@ -175,13 +175,6 @@ impl Sender {
             } else {
                 Wait::Clocked { ack, acked }
             };
-        }
-        if turn.is_none()
-            && gap > BURST_NS.get()
-            && let Some(ack) = self.beyond_hole.filter(|ack| ack.frame > from.frame)
-            && (d.own_rtt_ns / 2..=d.own_rtt_ns + PROMPT_NS.get()).contains(&(d.at.time_ns - ack.time_ns))
-        {
-            return Wait::Clocked { ack, acked: from }; // of what it acknowledges, the newest
         }
         match turn {
             // what is missing before it left sooner, and that may have been lost: then a timer sent this one

@@ -3,7 +3,7 @@
 use std::vec::Drain;
 
 use super::{Data, Refutation, Sender, Small};
-use crate::limits::{HEARD_TICKS, QUEUE_NS};
+use crate::limits::QUEUE_NS;
 use crate::observe::Early;
 
 /// Refutations that wait for the peer's next packet.
@@ -67,11 +67,17 @@ impl Sender {
     }
 }
 
-/// An ACK that the capture lacks shows in the timestamps that it brought to the sender.
-pub(super) fn heard(p: &Small, d: &Data) -> bool {
-    let moved = match (p.tsecr, d.tsecr) {
-        (Some(a), Some(b)) => b.wrapping_sub(a),
-        _ => 0,
-    };
-    moved >= HEARD_TICKS.get()
+impl Sender {
+    /// An ACK that the capture lacks shows in the time stamp that it brought to the sender (RFC 7323 4.3): this segment echoes a
+    /// newer one than any that the peer was seen to send.
+    pub(super) fn received_unseen(&self, p: &Small, d: &Data) -> bool {
+        let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
+        match (p.tsecr, d.tsecr) {
+            (Some(before), Some(echo)) => {
+                let seen = self.heard.iter().flatten();
+                is_newer(before, echo) && seen.into_iter().all(|seen| is_newer(*seen, echo))
+            }
+            _ => false,
+        }
+    }
 }

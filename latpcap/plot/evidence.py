@@ -1,0 +1,260 @@
+"""What do the verdicts on one server rest on?
+
+Reads `events`, `streams` and `evidence`; gives a panel each for the path over time, how prompt a kernel is, what a
+program takes, and held ACKs. Knows nothing of captures and judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, get_args
+
+from latpcap import arrays
+from latpcap.format import count
+from latpcap.options import EvidencePanel
+from latpcap.plot.display import RASTER, Display, Key, Panel, label
+from latpcap.tables import Kept, Needed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+    from latpcap.arrays import Array
+
+PATH, BOUND, RELEASE, FREE, HELD, HOLD = "#0072B2", "#B8860B", "#117733", "#56B4E9", "#D0021B", "#882255"
+BINS = 48
+LEAST_MS, MOST_MS = 1e-3, 1e4
+"""What is shorter or longer is drawn at these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured of one server's connections. Times in ms, instants in s of the capture."""
+
+    seconds: Array
+    """When an acknowledgement without data passed, of either host, and the round trip that it ended."""
+    round_ms: Array
+    by_server: Array
+    release_ms: Array
+    """From an ACK to the small segment that left behind it, less the best round trip to the sender."""
+    free_ms: Array
+    """From a small segment to the next one of its sender: where its ACK was not held, and where it was."""
+    held_ms: Array
+    hold_ms: Array
+    """How much later than the path needs ACKs came."""
+    best_ms: tuple[float | None, float | None]
+    """The best round trips to the sender and to its receiver, and how much later a released segment may pass; None
+    without `evidence`."""
+    tight_ms: float | None
+    hold_least_ms: float | None
+
+
+class EvidencePlot(Display):
+    """What do the verdicts on one server rest on?
+
+    From above: round trips that kernels ended by themselves, over time; how soon after an ACK the next small segment
+    passed; how long after the small one before it, where that ACK was held and where not; how late ACKs were.
+
+    Attributes: `measured`; after `plot`: `ax_` and `figure_`.
+    """
+
+    def __init__(
+        self,
+        measured: Measured,
+        *,
+        title: str = "",
+        sender: str = "server",
+        panels: Sequence[EvidencePanel] = get_args(EvidencePanel),
+    ):
+        if unknown := [name for name in panels if name not in get_args(EvidencePanel)] or not panels:
+            raise ValueError(f"no panel {unknown}; known are {', '.join(get_args(EvidencePanel))}")
+        if not len(measured.seconds) + len(measured.release_ms):
+            raise ValueError("no acknowledgement and no wait for one: there is nothing to draw")
+        self.measured, self.sender, self.chosen = measured, sender, tuple(panels)
+        self.title = f"Evidence on {title}" if title else "Evidence"
+        held, free = len(measured.held_ms), len(measured.free_ms)
+        self.subtitle = f"{count(held, 'wait')} of the {sender} for a held ACK, {free:,} where none was held"
+        self.note = "Milliseconds stand on logarithmic axes; what is shorter than 1 us is drawn at 1 us."
+
+    @classmethod
+    def from_tables(
+        cls,
+        events: pa.Table,
+        streams: pa.Table,
+        evidence: pa.Table,
+        *,
+        server: str | None = None,
+        panels: Sequence[EvidencePanel] = get_args(EvidencePanel),
+        start_ns: int = 0,
+    ) -> Self:
+        """Draw one server of these tables: `server` is an address or address:port, or the one with the most evidence.
+
+        ValueError for a server or panel that is not there, or a server of which nothing was measured. `start_ns` is
+        the instant of 0 s.
+        """
+        import numpy as np
+
+        name, mine = _chosen(streams, evidence, server)
+        pools = [row for row in evidence.to_pylist() if f"{row['server']}:{row['server_port']}" == name]
+        pool = max(pools, key=lambda row: row["opportunities"] or 0, default=None)
+        sender = str(pool["sender"]) if pool else "server"
+        rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), mine))
+        part = events.take(arrays.integers(rows, "int64"))
+        time, up = arrays.numbers(part, "time").astype(np.int64), arrays.numbers(part, "from_client").astype(bool)
+        size = arrays.numbers(part, "len").astype(np.int64)
+        number = {column: arrays.numbers(part, column).astype(float) for column in _MEASURED}
+        alone = (size == 0) & ~np.isnan(number["ack_rtt_ms"])
+        by_sender = up if sender == "client" else ~up
+        freed = np.flatnonzero(arrays.equals(part, "released_by", "nagle_ack") & by_sender)
+        frames, hold = arrays.numbers(part, "frame").astype(np.int64), number["ack_hold_ms"]
+        ack = np.searchsorted(frames, number["release_frame"][freed])
+        ack = np.minimum(ack, len(frames) - 1)
+        release = (time[freed] - time[ack]) / 1e6
+        best = _of(pool, "sender_rtt_ms"), _of(pool, "receiver_rtt_ms")
+        least = _of(pool, "hold_min_ms")
+        was_held = np.zeros(len(freed), bool) if least is None else hold[ack] >= least * 0.999
+        was_free = ~was_held if least is None else hold[ack] < least / 2  # what is between is neither
+        wait = number["waited_ms"][freed]
+        late = alone & ~by_sender & ~np.isnan(hold)
+        measured = Measured(
+            (time[alone] - start_ns) / 1e9, number["ack_rtt_ms"][alone], ~up[alone],
+            np.maximum(release - (best[0] or 0.0), 0.0), wait[was_free], wait[was_held], hold[late],
+            best, _of(pool, "tight_ms"), least,
+        )  # fmt: skip
+        return cls(measured, title=name, sender=sender, panels=panels)
+
+    def panels(self) -> Sequence[Panel]:
+        """Path, kernel, program, holds."""
+        return [Panel(name, 11.0, left=7.5, right=2.0, below=4.4) for name in self.chosen]
+
+    def keys(self) -> Sequence[Key]:
+        """What dots, bars and lines mean."""
+        m = self.measured
+        held = Key(HELD, "held", f"{len(m.held_ms):,} waits, and the ACKs")
+        bound = Key(BOUND, "bound", "of what a kernel takes at best, or at most", "dash")
+        of = {
+            "path": [Key(PATH, "round trip", "that a kernel ended by itself", "dot"), held, bound],
+            "kernel": [Key(RELEASE, "release", "from the ACK to what it freed, less the path"), bound],
+            "program": [Key(FREE, "not held", f"{len(m.free_ms):,} waits: the control group"), held],
+            "holds": [Key(HOLD, "ACKs", "by how late they came"), bound],
+        }
+        found: list[Key] = []
+        for name in self.chosen:
+            found += [key for key in of[name] if key not in found]
+        return found
+
+    def _draw(self, axes: Mapping[str, Axes]) -> None:
+        draw = {"path": self._path, "kernel": self._kernel, "program": self._program, "holds": self._holds}
+        for name, ax in axes.items():
+            draw[name](ax)
+
+    def _path(self, ax: Axes) -> None:
+        import numpy as np
+
+        m = self.measured
+        was_held = np.zeros(len(m.seconds), bool) if m.hold_least_ms is None else m.round_ms >= m.hold_least_ms
+        for by_server, marker in ((True, "."), (False, "+")):
+            for rows, colour in ((~was_held, PATH), (was_held, HELD)):
+                mine = rows & (m.by_server == by_server)
+                name = f"path-{'server' if by_server else 'client'}"
+                raster = len(m.seconds) > RASTER
+                shown = m.seconds[mine], _drawn(m.round_ms[mine])
+                ax.plot(*shown, marker, color=colour, markersize=4, rasterized=raster, gid=name)
+        for best in m.best_ms:
+            if best is not None:
+                ax.axhline(max(best, LEAST_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(_plain)
+        label(ax, x="time in the capture [s]; dots to the server, crosses to the client", y="round trip [ms]")
+
+    def _kernel(self, ax: Axes) -> None:
+        self._bars(ax, {"release": (self.measured.release_ms, RELEASE)}, self.measured.tight_ms)
+        label(ax, x="from an ACK to the segment behind it, less the path [ms]", y="segments")
+
+    def _program(self, ax: Axes) -> None:
+        m = self.measured
+        self._bars(ax, {"not-held": (m.free_ms, FREE), "held": (m.held_ms, HELD)}, None)
+        label(ax, x=f"between two small segments of the {self.sender} [ms]", y="waits")
+
+    def _holds(self, ax: Axes) -> None:
+        self._bars(ax, {"hold": (self.measured.hold_ms, HOLD)}, self.measured.hold_least_ms)
+        label(ax, x="how much later than the path needs ACKs came [ms]", y="ACKs")
+
+    def _bars(self, ax: Axes, groups: Mapping[str, tuple[Array, str]], line: float | None) -> None:
+        """Histograms over one logarithmic axis, stacked; a dashed line where a bound stands."""
+        import numpy as np
+
+        every = _drawn(np.concatenate([values for values, _ in groups.values()]))
+        ends = [*every.tolist(), *([line] if line else [])] or [1.0]
+        low, high = np.log10(max(min(ends), LEAST_MS)), np.log10(max(ends))
+        edges = np.logspace(low - 0.05, max(high, low + 0.5) + 0.05, BINS + 1)
+        below = np.zeros(BINS)
+        for name, (values, colour) in groups.items():
+            bars = np.histogram(_drawn(values), edges)[0]
+            ax.stairs(below + bars, edges, baseline=below, fill=True, color=colour, linewidth=0, gid=f"bars-{name}")
+            below = below + bars
+        if line:
+            ax.axvline(max(line, LEAST_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(_plain)
+        ax.minorticks_off()
+        ax.set_xlim(edges[0], edges[-1])
+        ax.set_ylim(0, max(float(below.max()) * 1.08, 1.0))
+
+
+_OF_SENDER = ("sender_rtt_ms", "receiver_rtt_ms", "tight_ms", "hold_min_ms")
+_MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
+
+
+def needed() -> Needed:
+    """What `EvidencePlot.from_tables` reads."""
+    return {
+        "events": Kept(("frame", "time", "stream", "from_client", "len", "released_by", *_MEASURED)),
+        "streams": Kept(("stream", "server", "server_port")),
+        "evidence": Kept(
+            (
+                "server",
+                "server_port",
+                "sender",
+                "opportunities",
+                "sender_rtt_ms",
+                "receiver_rtt_ms",
+                "tight_ms",
+                "hold_min_ms",
+            )
+        ),
+    }
+
+
+def _chosen(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
+    """The server as address:port, and its streams."""
+    import numpy as np
+
+    ends: dict[str, Any] = streams.select(["stream", "server", "server_port"]).to_pydict()
+    names = [f"{name}:{port}" for name, port in zip(ends["server"], ends["server_port"], strict=True)]
+    weight: dict[str, int] = dict.fromkeys(names, 0)
+    for row in evidence.select(["server", "server_port", "opportunities"]).to_pylist():
+        name = f"{row['server']}:{row['server_port']}"
+        weight[name] = weight.get(name, 0) + (row["opportunities"] or 0)
+    known = [name for name in weight if server is None or server in (name, name.rsplit(":", 1)[0])]
+    if not known:
+        raise ValueError(f"no server {server!r}" if server else "no connection: there is nothing to draw")
+    chosen = max(known, key=lambda name: (weight[name], names.count(name)))
+    return chosen, np.array([number for number, name in zip(ends["stream"], names, strict=True) if name == chosen])
+
+
+def _of(pool: Mapping[str, Any] | None, column: str) -> float | None:
+    value = pool[column] if pool else None
+    return None if value is None else float(value)
+
+
+def _plain(value: float, _: float) -> str:
+    return f"{value:g}"
+
+
+def _drawn(values: Array) -> Array:
+    """What the logarithmic axes have room for."""
+    import numpy as np
+
+    return np.clip(values, LEAST_MS, MOST_MS)
