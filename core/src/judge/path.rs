@@ -93,7 +93,9 @@ pub(super) fn queued_turn(
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
-    if let Some(far) = paths.behind(side, piece.step.to.time_ns - since.time_ns) {
+    // (where its clock is sure of a part of that, the handshakes stood in the same queue)
+    let far = paths.behind(side, piece.step.to.time_ns - since.time_ns);
+    if let Some(far) = far.filter(|far| i64::from(queued) < far / 8) {
         return behind(cutter, since.time_ns + far, piece);
     }
     approach(cutter, since, piece, paths);
