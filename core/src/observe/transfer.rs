@@ -26,6 +26,9 @@ pub struct Transfers {
     watched: [Option<Box<Transfer>>; 2],
 }
 
+/// Every stream has this; only what is watched is on the heap.
+const _: () = assert!(size_of::<Transfers>() <= 64);
+
 /// What one side sent since the other one last sent data.
 #[derive(Debug, Default)]
 struct Run {
