@@ -123,6 +123,7 @@ ORDER = [
     "plot.flow_layout",
     "plot.flow_draw",
     "plot.flow",
+    "plot.ticket",
     "plot.families",
     "plot.display",
     "plot.latency",

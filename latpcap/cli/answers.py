@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import typer
 
 from latpcap.cli import archive, colour, joining
-from latpcap.cli.options import EXIT_UNREADABLE, FilterOption, KeylogOption, StreamOption, over_time, span, spoken
+from latpcap.cli.options import (
+    EXIT_UNREADABLE,
+    FilterOption,
+    KeylogOption,
+    StreamOption,
+    over_time,
+    save,
+    span,
+    spoken,
+)
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
 
@@ -72,22 +81,28 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
         ] = None,
         lang: Annotated[str | None, typer.Option("--lang", help="The answer's language: en or zh.")] = None,
+        picture: Annotated[
+            Path | None,
+            typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
+        ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         with spoken(lang):
             _why(
                 files, stream, exchange, display_filter, keylog, join=join, together=together, slow_ms=slow_ms,
-                server=server, top=top, strace=strace, access_log=access_log, as_json=as_json,
+                server=server, top=top, strace=strace, access_log=access_log, picture=picture, as_json=as_json,
             )  # fmt: skip
 
     def _why(
         files: list[str], stream: int | None, exchange: str | None, display_filter: str | None, keylog: str | None, *,
         join: bool, together: bool, slow_ms: float | None, server: str | None, top: int | None, strace: str | None,
-        access_log: str | None, as_json: bool,
+        access_log: str | None, picture: Path | None, as_json: bool,
     ) -> None:  # fmt: skip
         whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
+        if picture is not None and (join or strace or access_log or len(files) > 1):
+            raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
         if join:
             limited = strace or access_log or slow_ms or server or top or together
             if not whole or limited:
@@ -110,6 +125,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
             answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
             typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
+            if picture is not None:
+                _draw(answer, read(files[0], display_filter, keylog=keylog), stream, picture)
             return
         if not (stream is None and exchange is None):
             raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
@@ -147,6 +164,23 @@ def _of(capture: Capture, stream: int | None, exchange: str | None, wanted: Want
     except ValueError as problem:
         hint = "--exchange" if exchange is not None else "--server"
         raise typer.BadParameter(str(problem), param_hint=hint) from None
+
+
+def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> None:
+    """Writes the answer above the flow graph of its typical request, or of the slowest one where it names none."""
+    from latpcap.plot.ticket import Ticket
+
+    row = answer.to_dict()
+    number = row["exchange"] if row["kind"] == "exchange" else row.get("typical", {}).get("exchange")
+    try:
+        if number is None and stream is not None:
+            graph = capture.stream(stream).flow_graph()
+        else:
+            graph = capture.flow_graph(exchange="worst" if number is None else number)
+    except (IndexError, ValueError) as problem:
+        raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
+    save(lambda: Ticket(str(answer), graph), picture)
+    typer.echo(f"wrote {picture}", err=True)
 
 
 def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:

@@ -1,0 +1,89 @@
+"""One picture for a ticket: the lines of an answer, and under them the flow graph of its evidence.
+
+An answer's text and a finished flow graph in; reads no table and decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from latpcap import files
+from latpcap.plot import figure as paper
+from latpcap.plot import flow_draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from latpcap.plot.flow import FlowGraph
+
+_POINTS = 9.0
+_LINE_INCHES = _POINTS * 1.45 / 72
+_MARGIN_INCHES = 0.25
+_LETTERS_PER_INCH = 14.5
+"""So many average letters of DejaVu Sans at 9 points; bold ones are `_BOLD` as many."""
+_BOLD = 0.86
+_COLUMN_INCHES = 0.85
+"""Where the sentence behind a line's word begins."""
+_WORD = re.compile(r"  (\S+)\s+(.*)")
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+    word: str = ""
+    inches: float = 0.0
+    bold: bool = False
+
+
+class Ticket:
+    """An answer and the flow graph of its evidence on one page; `save` writes it."""
+
+    figure_: Figure
+
+    def __init__(self, answer: str, graph: FlowGraph) -> None:
+        self.answer = answer
+        self.graph = graph
+
+    def plot(self) -> Self:
+        """Draw the page on a figure of its own, `figure_`: the graph in its size, the words in its width."""
+        width, height = self.graph.plot().figure_.get_size_inches()
+        lines = _wrapped(self.answer, width - 2 * _MARGIN_INCHES)
+        head = 2 * _MARGIN_INCHES + len(lines) * _LINE_INCHES
+        with paper.house_style():
+            page = paper.new_figure(width, head + height)
+            self.graph.plot(page.add_axes((0, 0, 1, height / (head + height))))
+            for number, line in enumerate(lines):
+                top = 1 - (_MARGIN_INCHES + number * _LINE_INCHES) / (head + height)
+                how: dict[str, Any] = {"va": "top", "parse_math": False, "color": "#1a1a1a"}
+                how["fontproperties"] = paper.font(_POINTS, bold=line.bold)
+                page.text((_MARGIN_INCHES + line.inches) / width, top, line.text, **how)
+                page.text(_MARGIN_INCHES / width, top, line.word, **how | {"color": "#666666"})
+        self.figure_ = page
+        return self
+
+    def save(self, path: str | Path, *, dpi: float = paper.DPI) -> Self:
+        """Write PNG, SVG or PDF, by the path's suffix; the same input gives the same bytes.
+
+        Raises ValueError for other suffixes, or if a PNG would be too high; OSError if the file cannot be written.
+        """
+        suffix = paper.suffix_of(path)
+        files.write(Path(path), paper.render(self.plot().figure_, suffix, dpi, colours=flow_draw.COLOURS))
+        return self
+
+
+def _wrapped(answer: str, inches: float) -> list[_Line]:
+    """The answer's lines in this width: the second is its headline, a line with a word has its sentence in a column."""
+    out: list[_Line] = []
+    for number, line in enumerate(map(paper.drawable, filter(None, answer.splitlines()))):
+        bold, found = number == 1, _WORD.match(line)
+        word, text = found.groups() if found else ("", line.strip())
+        at = _COLUMN_INCHES if found else 0.0
+        letters = int((inches - at) * _LETTERS_PER_INCH * (_BOLD if bold else 1))
+        for part in textwrap.wrap(text, letters) or [""]:
+            out.append(_Line(part, word, at, bold))
+            word = ""
+    return out
