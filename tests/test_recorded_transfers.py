@@ -5,6 +5,7 @@ The whole matrix is `tests/recorders/transfers.py FOLDER`, then `--score`.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,8 @@ PLANS = {
 
 @pytest.fixture(scope="module")
 def line() -> Path:
+    if not os.environ.get("LATPCAP_RECORD"):
+        pytest.skip("LATPCAP_RECORD=1 records here; a machine that is busy with other things makes other lines")
     if lacking := transfers.missing():
         pytest.skip(lacking)
     return transfers.built()
