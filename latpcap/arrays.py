@@ -152,7 +152,7 @@ def _chunks(column: pa.ChunkedArray[Any]) -> list[pa.Array]:
     """One at least: a column of no rows has a type, too."""
     import pyarrow as pa
 
-    return column.chunks or [pa.array([], column.type)]
+    return column.chunks or [pa.nulls(0, column.type)]
 
 
 def _joined(chunks: list[pa.Array], null: int | None) -> Array:

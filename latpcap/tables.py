@@ -96,7 +96,6 @@ def stretches(scope: HasTables) -> pa.Table:
 
 def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     """The rows of `connects`, `pushes` or `gaps` in the columns of `exchanges`."""
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -105,7 +104,7 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
     none, zero = pa.nulls(rows, last.type), pc.subtract(first, first)
     known = {column: table[column] for column in table.column_names if column not in ("protocol", "kind")}
     known |= {"protocol": arrays.words([SETUP] * rows), "complete": pc.is_null(first)}
-    known |= {"server_asks": pa.array(np.zeros(rows, bool))}
+    known |= {"server_asks": pc.and_(pc.is_null(first), pc.is_valid(first))}
     known |= {"request_end": table["end"], "request_bytes": zero, "request_first_frame": first}
     if name == "connects":
         answered = pc.is_valid(table["answer_frame"])
