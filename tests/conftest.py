@@ -31,7 +31,8 @@ QUICK = "LATPCAP_TESTS", "quick"
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """The whole suite runs on all processors where pytest-xdist is there (-n 0: on one), without what takes long."""
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+    worker = hasattr(config, "workerinput")  # of xdist: it begins no more of them
+    if worker or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     os.environ.setdefault(*QUICK)
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
