@@ -368,7 +368,8 @@ def _remarks(d: Overall) -> list[str]:
     parts += [e.says for e in events if e.kind == "change" and e.says][:1]
     harmless = [e for e in events if e.kind == "harmless"]
     if harmless:
-        proven = not d["findings"] or d["findings"][0].grade == "proven"
+        first = d["lead"] or next(iter(d["findings"]), None)
+        proven = first is None or first.grade == "proven"
         held = sum(e.delayed_ack_seen_on or 0 for e in harmless)
         parts.append(say("held_harmless" if proven else "held_for_nobody", n=held))
     for cause in _ENDS:
