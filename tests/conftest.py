@@ -36,7 +36,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     os.environ.setdefault(*QUICK)
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    parallel = config.pluginmanager.hasplugin("xdist") and not config.option.usepdb
+    plugins = config.pluginmanager  # pytest-cov has chosen by now how it measures: with it -n is the caller's
+    parallel = plugins.hasplugin("xdist") and not plugins.hasplugin("_cov") and not config.option.usepdb
     if parallel and config.option.numprocesses is None and here > 1:
         config.option.numprocesses, config.option.dist = here, "worksteal"
 

@@ -187,6 +187,6 @@ def test_a_program_that_fails_shows_what_it_printed(tmp_path: Path) -> None:
         f"def test_it(): subprocess.run([sys.executable, '-c', {fails!r}], check=True, capture_output=True)\n"
     )
     words = ["-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "LATPCAP_TESTS": "all"}
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=here, check=False)
     assert done.returncode == 1 and "so far" in done.stdout and "a reason" in done.stdout
