@@ -546,3 +546,16 @@ def test_what_both_engines_know_means_as_much(expression: str) -> None:
     texts = ["/abc", "abc", "a\nc", "1234", "cdab", "x y", "", ".", "caf\u00e9", "ABC", "-x"]
     ours, peer = _core.Pattern(expression), re.compile(expression, re.IGNORECASE | re.ASCII)
     assert [ours.search(text.encode()) for text in texts] == [peer.search(text) is not None for text in texts]
+
+
+EVERYDAY = (Path(__file__).parents[1] / ".ci" / "everyday_filters.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", ["probes.pcap", "more/lost-tail.pcap"])
+def test_everyday_filters_choose_some_of_the_frames(name: str) -> None:
+    """What CI measures against tshark on many captures has an answer on any: never more than there is."""
+    capture = lp.read(Path(__file__).parents[1] / "sample_pcaps" / name)
+    frames = set(capture.arrow("events")["frame"].to_pylist())
+    chosen = [set(capture.filter(one).arrow("events")["frame"].to_pylist()) for one in EVERYDAY if one]
+    assert all(some <= frames for some in chosen)
+    assert any(some == frames for some in chosen) and any(not some for some in chosen)
