@@ -49,7 +49,7 @@ def pytest_report_header() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what `slow.py` names. A name that no test has is an error."""
+    """Leaves out what `slow.py` names. A name that no test of its file has is an error."""
     if os.environ.get(QUICK[0]) != QUICK[1]:
         return
     names = {(item.path.name, getattr(item, "originalname", item.name)) for item in items}

@@ -35,6 +35,7 @@ SLOW = {
     ),
     "test_downloads.py": ("test_capture_answer_and_picture",),
     "test_filters.py": (
+        "test_everyday_filters_choose_some_of_the_frames",
         "test_tshark_chooses_the_same",
         "test_two_ways_to_choose_the_same_segments",
     ),

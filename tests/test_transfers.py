@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from transfer_simulator import Transfer
 
 import latpcap as lp
+from latpcap.findings import transfers
 
 FAR = {"sender_program", "sender_buffer", "pacing", "http2_window"}
 """What cannot be told apart away from the sender."""
@@ -99,3 +101,18 @@ def test_a_window_that_is_full_behind_a_queue_is_the_lines() -> None:
 def test_messages_are_no_transfer() -> None:
     captures = Transfer(bytes=25_000).captures()
     assert lp.read(captures["sender"]).arrow("transfers").num_rows == 0
+
+
+@pytest.mark.parametrize(("answers", "between"), [((100, 200, 100), True), ((100, 900, 100), False), ((400,), False)])
+def test_pauses_between_answers_are_no_transfers(answers: tuple[int, ...], between: bool) -> None:
+    """Of 2,000 ms the answers are less than half, or more; one answer alone has its pauses inside. Ms."""
+    numbers = range(len(answers))
+    exchanges = pa.table(
+        {
+            "stream": [7] * len(answers) + [8],
+            "response_start": [(1 + 1_000 * n) * 1_000_000 for n in numbers] + [1],
+            "end": [(1 + 1_000 * n + ms) * 1_000_000 for n, ms in zip(numbers, answers, strict=True)] + [2_000_000_000],
+        }
+    )
+    row = {"stream": 7, "direction": "to_client", "duration_ms": 2_000.0}
+    assert transfers._between_answers([row], exchanges) == ({(7, "to_client")} if between else set())

@@ -356,6 +356,7 @@ def checked(tape: Tape) -> None:
 
 def answered_later(
     tape: Tape, statuses: tuple[int, ...] = (503, 503, 200), pause: float = 2000.0, took: tuple[float, ...] = (),
+    query: str = "",
 ) -> None:  # fmt: skip
     """Requests for one thing on a kept connection, one after the other, each of which took 1 ms, or so long."""
     tape.port += 1
@@ -363,8 +364,9 @@ def answered_later(
     tape.tcp(0, "S", ends, 1000)
     tape.tcp(1, "SA", ends, 5000, 1001, back=True)
     tape.tcp(1.1, "A", ends, 1001, 5001)
-    ask, now, mine, theirs = b"GET /export HTTP/1.1\r\nHost: a\r\n\r\n", 2.0, 1001, 5001
-    for status, ms in zip(statuses, took or (1.0,) * len(statuses), strict=True):
+    now, mine, theirs = 2.0, 1001, 5001
+    for number, (status, ms) in enumerate(zip(statuses, took or (1.0,) * len(statuses), strict=True)):
+        ask = f"GET /export{query.format(number)} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
         tape.tcp(now, "PA", ends, mine, theirs, ask)
         mine += len(ask)
         reply = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status
@@ -373,6 +375,30 @@ def answered_later(
         theirs += len(reply)
         tape.tcp(now + ms + 0.1, "A", ends, mine, theirs)
         now += ms + pause
+
+
+@pytest.mark.parametrize(("code", "later"), [(450, True), (421, True), (503, False), (550, False)])
+def test_mail_is_tried_again_behind_a_4yz_answer_alone(code: int, later: bool) -> None:
+    """503 is "bad sequence of commands" there (RFC 5321), and no request to come back."""
+    tape = Tape()
+    for at, reply in ((0.0, code), (9_000.0, code), (18_000.0, 250)):
+        tape.port += 1
+        ends = Ends(("10.0.0.1", tape.port), ("10.0.0.2", 25))
+        tape.tcp(at, "S", ends, 1000)
+        tape.tcp(at + 1, "SA", ends, 5000, 1001, back=True)
+        tape.tcp(at + 1.1, "A", ends, 1001, 5001)
+        now, mine, theirs = at + 2.0, 1001, 5001
+        lines = (b"", b"220 here ESMTP"), (b"EHLO a", b"250 here"), (b"MAIL FROM:<a@a.example>", b"250 ok")
+        for ask, answer in (*lines, (b"RCPT TO:<b@b.example>", b"%d it is so" % reply), (b"QUIT", b"221 bye")):
+            if ask:
+                tape.tcp(now, "PA", ends, mine, theirs, ask + b"\r\n")
+                mine += len(ask) + 2
+            tape.tcp(now + 0.5, "PA", ends, theirs, mine, answer + b"\r\n", back=True)
+            theirs += len(answer) + 2
+            now += 1.0
+    found = lp.read(tape.bytes()).why().findings
+    assert any(one.sentence == "later_until" for one in found) is later
+    assert not later or next(one for one in found if one.sentence == "later_until").max_ms == pytest.approx(18_000.0)
 
 
 def polled(tape: Tape) -> None:
@@ -420,7 +446,7 @@ def frozen(tape: Tape) -> None:
 
 
 def held_by_one(tape: Tape) -> None:
-    """The same, and others are answered meanwhile."""
+    """Those of `frozen`, while others are answered."""
     frozen(tape)
     for at in (2000.0, 2300.0, 3100.0):
         tape.talk(at, client="10.0.0.40")
@@ -591,6 +617,7 @@ def test_addresses_tried_one_after_the_other_are_one_action() -> None:
     assert list(cap.waits["ended"][:2]) == ["given_up", "answered"]
 
 
+@pytest.mark.parametrize("query", ["", "?since={}"])
 @pytest.mark.parametrize(
     ("statuses", "took", "slow"),
     [
@@ -600,10 +627,10 @@ def test_addresses_tried_one_after_the_other_are_one_action() -> None:
     ],
 )
 def test_a_poll_is_known_by_its_empty_answers(
-    statuses: tuple[int, ...], took: tuple[float, ...], slow: int
+    statuses: tuple[int, ...], took: tuple[float, ...], slow: int, query: str
 ) -> None:  # fmt: skip
     tape = Tape()
-    answered_later(tape, statuses, 5.0, took)
+    answered_later(tape, statuses, 5.0, took, query)
     [server] = lp.read(tape.bytes()).why().to_dict()["servers"][:1]
     assert server["slow"] == slow
 

@@ -6,6 +6,7 @@ be why nobody is answered.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -100,22 +101,25 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
-    if not exchanges.num_rows or not arrays.equals(exchanges, "method", "PASV", "EPSV").any():
+    if not exchanges.num_rows:
         return []
-    code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
-    mute = np.flatnonzero((code & SYN != 0) & ~answered)
-    wanted = arrays.equals(exchanges, "method", "PASV", "EPSV") & np.isin(
-        arrays.numbers(exchanges, "status"), (227, 229)
-    )
-    asked = np.flatnonzero(wanted & arrays.equals(exchanges, "protocol", "ftp"))
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))[asked]
-    (client, _), at = arrays.codes(streams, "client"), arrays.numbers(exchanges, "end")[asked]
+    passive_mode = arrays.equals(exchanges, "method", "PASV", "EPSV") & arrays.equals(exchanges, "protocol", "ftp")
+    asked = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
+    if not len(asked):
+        return []
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[asked])
+    client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
+    named: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[asked].tolist(), place.tolist(), strict=True)):
+        named[int(client[control])].append((at, control))
+    code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
+    mute = np.flatnonzero((code & SYN != 0) & ~answered & np.isin(client, list(named)))
     groups: dict[tuple[str, int, str], list[tuple[float, dict[str, Any]]]] = defaultdict(list)
     for row in mute.tolist():
-        hits = np.flatnonzero((client[place] == client[row]) & (at <= start[row]) & (start[row] - at <= PASSIVE_NS))
-        if len(hits):
-            control = int(place[hits[at[hits].argmax()]])
+        before = named[int(client[row])]
+        at, control = before[bisect_right(before, int(start[row]), key=lambda one: one[0]) - 1]
+        if 0 <= start[row] - at <= PASSIVE_NS:
             names = ["server", "server_port", "client", "stream", "first_frame"]
             data, ftp = (streams.select(names).slice(one, 1).to_pylist()[0] for one in (row, control))
             waited = (end[row] - start[row]) / 1e6
@@ -130,7 +134,8 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
         made.append(Finding(
             kind="wait", server=server, server_port=port, cause=sentence,
             owner="network" if there == server else "server",
-            clients=1, client=data["client"], streams=len(cases), total_ms=sum(case[0] for case in cases),
+            clients=len({of["client"] for _, of in cases}), client=data["client"], streams=len(cases),
+            total_ms=sum(case[0] for case in cases),
             max_ms=worst, harm="never", grade="probable", confidence=LIMITS["hung_probable_confidence"],
             worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
             filter=f"tcp.stream eq {data['stream']}", sentence=sentence, values=values,

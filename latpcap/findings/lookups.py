@@ -6,6 +6,7 @@ Each is a fact of the questions and their answers. What a resolver waits before 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
 from ipaddress import ip_address
@@ -62,33 +63,31 @@ def _reverse(asked: list[Question], tables: Mapping[str, pa.Table]) -> list[Find
     """
     import numpy as np
 
-    of_client: dict[tuple[str, str], list[Question]] = defaultdict(list)
-    for q in asked:
-        address = _address(q.name)
-        if address is not None:
-            of_client[q.client, address].append(q)
-    if not of_client or not tables["exchanges"].num_rows:
-        return []
     streams, exchanges = tables["streams"], tables["exchanges"]
+    (server, servers), (client, clients) = (arrays.codes(streams, name) for name in ("server", "client"))
+    hosts, others = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
+    pairs: dict[int, list[Question]] = defaultdict(list)
+    for q in asked:
+        host, other = hosts.get(q.client), others.get(_address(q.name) or "")
+        if host is not None and other is not None:
+            pairs[host << 32 | other].append(q)
+    if not pairs or not exchanges.num_rows:
+        return []
+    latest = {pair: np.maximum.accumulate([q.end or 0 for q in some]) for pair, some in pairs.items()}
+    key = server.astype(np.int64) << 32 | client
     place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
-    server, servers = arrays.codes(streams, "server")
-    client, clients = arrays.codes(streams, "client")
     sent, begun = arrays.numbers(exchanges, "request_end"), arrays.filled(exchanges, "response_start", 0)
     port, stream = arrays.numbers(streams, "server_port"), arrays.numbers(exchanges, "stream")
     groups: dict[tuple[str, int, str], list[tuple[float, Question, int]]] = defaultdict(list)
-    for (host, address), some in of_client.items():
-        if host not in servers or address not in clients:
+    for row in np.flatnonzero(np.isin(key, list(pairs))[place] & (begun > 0)).tolist():
+        pair, end = int(key[place[row]]), int(begun[row])
+        first, last = (bisect_left(pairs[pair], at, key=lambda q: q.start) for at in (int(sent[row]), end))
+        if first == last:
             continue
-        pair = (server == servers.index(host)) & (client == clients.index(address))
-        for row in np.flatnonzero(pair[place] & (begun > 0)).tolist():
-            inside = [q for q in some if sent[row] <= q.start < begun[row]]
-            if not inside:
-                continue
-            waited = (int(begun[row]) - inside[0].start) / 1e6
-            found = [q.end for q in inside if q.end is not None]
-            then = (int(begun[row]) - max(found)) / 1e6 if found else 0.0
-            if waited - then >= LATE_MS and then <= AFTER * waited:
-                groups[host, int(port[place[row]]), inside[0].server].append((waited, inside[0], int(stream[row])))
+        q, known = pairs[pair][first], int(latest[pair][last - 1])
+        waited, then = (end - q.start) / 1e6, (end - known) / 1e6 if known > q.start else 0.0
+        if waited - then >= LATE_MS and then <= AFTER * waited:
+            groups[q.client, int(port[place[row]]), q.server].append((waited, q, int(stream[row])))
     return [_reverse_finding(host, number, cases) for (host, number, _), cases in groups.items()]
 
 
@@ -101,7 +100,8 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
         "came": say("reverse_never" if q.end is None else "reverse_late"),
     }  # fmt: skip
     return Finding(
-        kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns", clients=1,
+        kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
+        clients=len({q.name for _, q, _ in cases}),
         exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
         max_ms=worst, harm="late", grade="probable", confidence=LIKELY, worst_stream=stream, worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,

@@ -10,7 +10,7 @@ the server behind it answered in pieces, the proxy passed all of them on at the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.account import slow
@@ -163,6 +163,17 @@ MOSTLY = 0.9
 """Nearly all of a wait."""
 
 
+class _Together(NamedTuple):
+    """Requests that waited for one thing: their rows, the one that came first, how far apart their answers left, and
+    how long the server answered nobody, in ns; 0 where others were answered meanwhile.
+    """
+
+    rows: Array
+    first: int
+    ends: int
+    quiet: int
+
+
 def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Did requests come one by one, wait, and get their answers all at once? The longest such wait; None without one.
 
@@ -193,26 +204,27 @@ def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Tab
             continue
         if (len(late) - 1) * 2 * ends > CHANCE * span:
             continue  # so many are slow that some end together by accident
-        first = int(rows[came[rows].argmin()])
-        begun = int(came[rows].min())
-        since = int(np.searchsorted(all_left, begun + (1 - MOSTLY) * (left[rows].min() - begun), side="right"))
-        meanwhile = int(np.searchsorted(all_left, left[rows].min(), side="left")) - since
-        found.append((rows, first, ends, max(meanwhile, 0)))
+        first, begun, end = int(rows[came[rows].argmin()]), int(came[rows].min()), int(left[rows].min())
+        before = int(np.searchsorted(all_left, end, side="left"))
+        quiet = end - max(begun, int(all_left[before - 1]) if before else begun)  # since the last answer to anybody
+        found.append(_Together(rows, first, ends, quiet if quiet >= MOSTLY * (end - begun) else 0))
     if not found:
         return None
-    rows, first, ends, meanwhile = max(found, key=lambda one: float(took[one[1]]))
-    frozen = not meanwhile
-    total = sum(float(took[these].sum()) - (0.0 if alone == 0 else float(took[one])) for these, one, _, alone in found)
+    worst = max(found, key=lambda one: float(took[one.first]))
+    rows, first, ends, frozen = worst.rows, worst.first, worst.ends, bool(worst.quiet)
+    found = [one for one in found if bool(one.quiet) == frozen]
+    # who holds a lock works; in a program that stands still everybody waits
+    total = sum(float(took[one.rows].sum()) - (0.0 if frozen else float(took[one.first])) for one in found)
     names = ["exchange", "stream", "request_first_frame", "method", "target"]
     [row] = exchanges.select(names).slice(first, 1).to_pylist()
     values = {
         "server": server.name, "n": len(rows) - (not frozen), "streams": len(set(stream[rows].tolist())),
-        "span_ms": float(took[first]), "ends_ms": ends / MS, "name": called(row["method"], row["target"]),
-        "frame": row["request_first_frame"], "times": len(found), "meanwhile": meanwhile,
+        "span_ms": worst.quiet / MS if frozen else float(took[first]), "ends_ms": ends / MS,
+        "name": called(row["method"], row["target"]), "frame": row["request_first_frame"], "times": len(found),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="frozen" if frozen else "behind_one",
-        owner="server", clients=len(server.clients), exchanges=sum(len(one[0]) for one in found),
+        owner="server", clients=len(server.clients), exchanges=sum(len(one.rows) for one in found),
         of_exchanges=len(server.rows), total_ms=total, max_ms=float(took[first]), grade="probable",
         confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
         worst_ms=float(took[first]), worst_frames=(row["request_first_frame"],), filter=on_stream(row["stream"]),

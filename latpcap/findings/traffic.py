@@ -154,7 +154,7 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
     import numpy as np
 
     cut, words_ = arrays.codes(exchanges, "cut_by")
-    ended = cut[rows] != arrays.code_of(words_, "reset")  # by whoever had enough of it
+    ended = cut[rows] != arrays.code_of(words_, "reset")  # a side that had enough of it
     return int((ended & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
 
 

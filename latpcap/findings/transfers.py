@@ -42,15 +42,19 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 def _between_answers(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
     """Which of these had their pauses between answers more than in them? Those are waits of requests, or of nobody."""
-    stream = arrays.numbers(exchanges, "stream")
-    begun, end = arrays.filled(exchanges, "response_start", 0), arrays.filled(exchanges, "end", 0)
-    found = set()
-    for row in rows:
-        mine = (stream == row["stream"]) & (begun > 0)
-        in_answers = float((end[mine] - begun[mine]).sum()) / 1e6
-        if mine.sum() > 1 and 2 * in_answers < row["duration_ms"]:
-            found.add((row["stream"], row["direction"]))
-    return found
+    import numpy as np
+
+    stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
+    mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
+    streams, at = np.unique(stream[mine], return_inverse=True)
+    took_ms = (arrays.filled(exchanges, "end", 0)[mine] - begun[mine]) / 1e6
+    answers = zip(np.bincount(at), np.bincount(at, weights=took_ms), strict=True)
+    of = dict(zip(streams.tolist(), answers, strict=True))
+    return {
+        (row["stream"], row["direction"])
+        for row, (count, in_ms) in ((row, of.get(row["stream"], (0, 0.0))) for row in rows)
+        if count > 1 and 2 * in_ms < row["duration_ms"]
+    }
 
 
 def _matters(row: dict[str, Any]) -> bool:
