@@ -22,8 +22,10 @@ CauseName: TypeAlias = Literal[
 Side: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
 
-Group: TypeAlias = Literal["server", "client", "stream", "uri", "method", "status", "protocol", "top_cause"]
-"""What exchanges are grouped by."""
+Group: TypeAlias = (
+    Literal["server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", "capture", "folder"] | str
+)
+"""What exchanges are grouped by: one of these, another column of them, or a span of time ("10s", "5min", "hour")."""
 
 Which: TypeAlias = Literal["latency_ms", "client_latency_ms"]
 """Which latency: at the capture, or as the client's own clock would say (an estimate)."""

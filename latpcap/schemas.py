@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import _core
 from latpcap.findings.schema import COLUMNS, schema
 from latpcap.findings.why import WHY_VERSION
+from latpcap.tables import fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,18 +28,12 @@ def of(name: str) -> dict[str, Any]:
     if name == "findings":
         return _table(name, schema(), {column: about for column, (_, about) in COLUMNS.items()})
     if name == "exchanges":
-        import pyarrow as pa
-
-        from latpcap.reading import links
-
-        analysis = _core.Analysis(links.read)
-        analysis.finish()
-        return _table(name, pa.RecordBatchReader.from_stream(analysis.take(name)).schema, {})
+        return _table(name, fields(name), {})
     raise KeyError(f"no schema {name!r}; there are {', '.join(NAMES)}")
 
 
-def _table(name: str, fields: pa.Schema, about: dict[str, str]) -> dict[str, Any]:
-    columns = {field.name: _type(field.type, nullable=field.nullable) for field in fields}
+def _table(name: str, columns_of: pa.Schema, about: dict[str, str]) -> dict[str, Any]:
+    columns = {field.name: _type(field.type, nullable=field.nullable) for field in columns_of}
     for column, words in about.items():
         if words:
             columns[column]["description"] = words

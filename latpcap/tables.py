@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
-from latpcap import arrays, html
+from latpcap import _core, arrays, html
 from latpcap.options import TableName
 
 if TYPE_CHECKING:
@@ -39,6 +40,16 @@ class Kept(NamedTuple):
 
 Needed: TypeAlias = Mapping[TableName, Kept]
 """All that is read of a capture; tables that are not named are not read."""
+
+
+@cache
+def fields(name: str) -> pa.Schema:
+    """Which columns does this table of the core have? The schema of a capture without packets."""
+    import pyarrow as pa
+
+    engine = _core.Analysis()
+    engine.finish()
+    return pa.RecordBatchReader.from_stream(engine.take(name)).schema
 
 
 def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> str:

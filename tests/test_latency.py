@@ -9,13 +9,13 @@ from typing import Any
 import golden
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from commands import run
 
 import latpcap as lp
 from latpcap.arrays import percentile
 from latpcap.plot.latency import LatencyPlot, Series
-from latpcap.views.groups import GROUPS
 from latpcap.views.latency import Latency
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -79,7 +79,11 @@ def test_close_to_what_wrk_said_of_the_same_run(slow: lp.Capture) -> None:
     assert row["mean_ms"] == pytest.approx(41.98, abs=0.6)
 
 
-@pytest.mark.parametrize("by", [*GROUPS, ["server", "status"]])
+WORDS = ("server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", "host", "error", "capture",
+         "folder", "response_bytes")  # fmt: skip
+
+
+@pytest.mark.parametrize("by", [*WORDS, ["server", "status"], ["folder", "method"]])
 def test_groups_hold_every_exchange_once(slow: lp.Capture, by: Any) -> None:
     table = slow.latency(by).table
     names = [by] if isinstance(by, str) else by
@@ -89,6 +93,52 @@ def test_groups_hold_every_exchange_once(slow: lp.Capture, by: Any) -> None:
     spent = table["count"] * table["mean_ms"]
     assert spent.sum() == pytest.approx(slow.exchanges["latency_ms"].sum())
     assert (spent.diff().dropna() <= 1e-6).all(), "the group with the most time comes first"
+
+
+@pytest.mark.parametrize("stretch", ["100ms", "1s", "minute", "2h", "day"])
+def test_stretches_of_time_hold_every_exchange_in_order(slow: lp.Capture, stretch: str) -> None:
+    whole, table = slow.latency(), slow.latency(stretch).table
+    begins = table[stretch].astype("int64")
+    assert begins.is_monotonic_increasing and begins.is_unique
+    assert table["count"].sum() == whole.table["count"].sum()
+    within = slow.exchanges["start"].dt.floor(stretch.replace("minute", "min").replace("day", "D"))
+    assert set(table[stretch]) == set(within)
+    # a stretch's rate is that of its own time: all of them, weighted, give the whole
+    seconds = table["count"] / table["requests_per_s"]
+    assert seconds.sum() == pytest.approx(whole.seconds)
+
+
+def test_rates_are_by_the_time_that_captures_cover() -> None:
+    """Two captures a year apart, of 2 s each: no rate by the year between them; overlapping ones count once."""
+    second, year = 10**9, 365 * 86_400 * 10**9
+    rows = [(0, 0), (0, second), (1, year), (1, year + second)]
+    table = pa.table(
+        {
+            "exchange": pa.array([(capture << 40) + i for i, (capture, _) in enumerate(rows)], pa.uint64()),
+            "start": pa.array([at for _, at in rows], pa.timestamp("ns", "UTC")),
+            "end": pa.array([at + second for _, at in rows], pa.timestamp("ns", "UTC")),
+            "latency_ms": [1000.0] * 4,
+            "response_bytes": pa.array([10] * 4, pa.uint64()),
+            "top_cause": pa.array(["server_think"] * 4).dictionary_encode(),
+        }
+    )
+    files = ["a/x.pcap", "b/x.pcap"]
+    whole = Latency.from_tables(table, files=files)
+    assert whole.seconds == 4 and whole.table["requests_per_s"].item() == 1
+    each = Latency.from_tables(table, by="capture", files=files).table
+    assert each[["capture", "count", "requests_per_s"]].to_dict("list") == {
+        "capture": ["a/x.pcap", "b/x.pcap"], "count": [2, 2], "requests_per_s": [1, 1]
+    }  # fmt: skip
+    assert set(Latency.from_tables(table, by="folder", files=files).table["folder"]) == {"a", "b"}
+    both = Latency.from_tables(table, by=["folder", "day"], files=files).table
+    assert both["count"].tolist() == [2, 2] and both["requests_per_s"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("word", ["latency_ms", "start", "0s", "10 parsecs", "1e3s", "no\nsuch"])
+def test_what_is_no_group_is_refused(slow: lp.Capture, word: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot group by .*; known are server, ") as refused:
+        slow.latency(by=word)
+    assert "\n" not in str(refused.value)
 
 
 def test_groups_have_the_words_of_the_tables(slow: lp.Capture) -> None:
@@ -148,8 +198,8 @@ def test_hostile_groups_cannot_write_on_a_terminal_or_a_page() -> None:
 
 
 def test_wrong_words_are_refused(slow: lp.Capture) -> None:
-    with pytest.raises(ValueError, match=r"cannot group by 'host'; known are server, client"):
-        slow.latency("host")
+    with pytest.raises(ValueError, match=r"cannot group by 'hosts'; known are server, client"):
+        slow.latency("hosts")
     with pytest.raises(ValueError, match="latency_ms and client_latency_ms"):
         slow.latency(which="ttfb_ms")
     with pytest.raises(ValueError, match="percentile 101"):
@@ -235,7 +285,7 @@ def test_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("latency", SAMPLES / "probes.pcap", "--by", "host"), "cannot group by 'host'"),
+        (("latency", SAMPLES / "probes.pcap", "--by", "hosts"), "cannot group by 'hosts'"),
         (("latency", SAMPLES / "probes.pcap", "--percentiles", "x"), "expected numbers, as in 50,99.9"),
         (("plot", "latency", SAMPLES / "probes.pcap", "-o", "x.png"), "no exchange has a latency"),
         (("plot", "latency", SAMPLES / "nginx-good.pcap", "-o", "x.gif"), "suffix '.gif'"),

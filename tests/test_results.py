@@ -17,7 +17,7 @@ from commands import START
 import latpcap as lp
 from latpcap.archive import layout
 from latpcap.archive.model import identity
-from latpcap.archive.results import Results
+from latpcap.archive.results import READABLE, Results
 from latpcap.archive.union import Summed
 from latpcap.findings import Lazy, table
 from latpcap.findings.why import Why
@@ -71,7 +71,7 @@ def test_the_answer_of_one_file_is_its_captures(results: Results) -> None:
     """The same numbers and words; the frames with the file's name."""
     one, capture = results.slice(file="*/nginx-lat*"), lp.read(LATENCY)
     assert str(one.why()).replace("nginx-latency.pcap, tcp.stream", "tcp.stream") == str(capture.why())
-    mine, whole = one.findings.drop(columns=["worst_file", "typical_file"]), capture.findings
+    mine, whole = one.to_pandas("findings").drop(columns=["worst_file", "typical_file"]), capture.findings
     whole = whole[whole.kind != "harmless"]
     pd.testing.assert_frame_equal(mine, whole.reset_index(drop=True))
     assert one.latency("server").table.equals(capture.latency("server").table)
@@ -105,7 +105,7 @@ def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:
     (tmp_path / "in" / "b.pcap").write_bytes(later(data, 100_000))
     lp.batch(tmp_path / "in", tmp_path / "out", quiet=True)
     both, one = lp.open_results(tmp_path / "out"), lp.read(SMALL)
-    together, alone = both.findings.iloc[0], one.findings.iloc[0]
+    together, alone = both.to_pandas("findings").iloc[0], one.findings.iloc[0]
     assert together.exchanges == 2 * alone.exchanges and together.streams == 2 * alone.streams
     assert together.share == pytest.approx(alone.share) and together.cause == alone.cause
     place = both.captures.to_pandas().set_index("capture").files
@@ -119,8 +119,18 @@ def test_streams_of_two_files_stay_apart(tmp_path: Path) -> None:
         text.startswith("out (2 captures): ") and "a.pcap, tcp.stream eq " in text
     ) or "b.pcap, tcp.stream eq " in text
     assert both.why().to_dict()["exchanges"] == 2 * one.why().to_dict()["exchanges"]
-    with pytest.raises(ValueError, match="slice of one file"):
+    with pytest.raises(ValueError, match="within their capture"):
         both.latency(by="stream")
+    each = both.latency(by=["capture", "stream"]).table
+    assert set(each["capture"]) == {"a.pcap", "b.pcap"}
+    assert each["count"].sum() == 2 * one.latency().table["count"][0]
+    assert list(both.findings) == list(READABLE) and len(READABLE) == 15
+    assert both.findings["typical_file"].isin(["a.pcap", "b.pcap"]).all() or place.map(len).eq(1).all()
+    bars = both.waterfall(top=6).plan.bars
+    assert {bar.name.split()[0] for bar in bars} <= {"a.pcap", "b.pcap"}
+    dots, alone_dots = both.timeline(), one.timeline()
+    assert dots.total == 2 * alone_dots.total
+    assert {name: len(at) for name, at in dots.lanes.items()} == {n: 2 * len(at) for n, at in alone_dots.lanes.items()}
     assert both.slice(file="a.pcap").latency(by="stream").table.equals(one.latency(by="stream").table)
 
 

@@ -16,6 +16,7 @@ from latpcap.archive.model import Failure, Manifest
 from latpcap.archive.output import Output
 from latpcap.errors import CaptureError, OutputError
 from latpcap.reading import places
+from latpcap.tables import fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,13 +217,9 @@ class Stored:
     @staticmethod
     def schema(table: str) -> pa.Schema:
         """Which columns does this table have? As this version of latpcap writes it."""
-        import pyarrow as pa
-
         if table == "captures":
             return layout.with_capture(layout.captures_schema())
-        engine = _core.Analysis()
-        engine.finish()
-        schema = pa.RecordBatchReader.from_stream(engine.take(table)).schema
+        schema = fields(table)
         return layout.with_capture(layout.issues_schema(schema) if table == "issues" else schema)
 
 

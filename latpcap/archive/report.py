@@ -46,7 +46,7 @@ class Batch:
 
     @property
     def damaged(self) -> list[str]:
-        """Which captures are there only in part? The first file of each; `issues` of the results says where and why."""
+        """Which captures are there only in part? The first file of each; `issues` has where and why."""
         return sorted(c["files"][0] for c in self._captures if c["damaged"])
 
     @property

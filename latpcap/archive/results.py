@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from latpcap.archive import layout
 from latpcap.archive.selection import Selection
 from latpcap.format import count
-from latpcap.options import Group
+from latpcap.options import Group, Scale
 from latpcap.reading import places
 from latpcap.tables import card, signed, sql, to_pandas, to_polars
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from latpcap.archive.model import Failure
     from latpcap.archive.union import Union
     from latpcap.findings.why import Why
+    from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
 
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 TABLES = layout.TABLES
 ACCOUNT = ("waits", "actions")
 """Tables that are made of those."""
+READABLE = (
+    "server", "server_port", "cause", "owner", "grade", "exchanges", "of_exchanges", "total_ms", "median_ms",
+    "of_p50_ms", "of_p99_ms", "fix", "says", "filter", "typical_file",
+)  # fmt: skip
+"""The columns of `findings` that a reader begins with."""
 _T = TypeVar("_T")
 
 
@@ -169,12 +175,22 @@ class Results:
         return found if limits is None else found.filter(limits)
 
     def to_arrow(self, name: str = "exchanges") -> pa.Table:
-        """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name."""
+        """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name.
+
+        "findings" has every column, as `Capture.findings`, and `worst_file` and `typical_file`: the captures of the
+        streams and frames.
+        """
+        if name == "findings":
+            return signed(self._answered(lambda held: held.found()))
         return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
+
+    def to_pandas(self, name: str = "exchanges") -> pd.DataFrame:
+        """The table as a data frame, with all its columns; KeyError for a wrong name."""
+        return to_pandas(self.to_arrow(name))
 
     def to_polars(self, name: str = "exchanges") -> pl.DataFrame:
         """The table for polars; ImportError where it is not installed."""
-        return to_polars(self.dataset(name).to_table())
+        return to_polars(self.to_arrow(name))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Arrow's own protocol: polars, pyarrow and others take the exchanges."""
@@ -182,7 +198,7 @@ class Results:
 
     def sql(self, query: str) -> pd.DataFrame:
         """Ask all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
-        return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT)})
+        return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT, "findings")})
 
     def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection]]:
         return _opened, (self.place, self._scope)
@@ -213,10 +229,11 @@ class Results:
         """What is wrong in the archive, who owns it, how sure is that, and what would mend it? One row a server and
         cause.
 
-        As `Capture.findings`, over all captures; `worst_file` and `typical_file` name the captures of the streams and
-        frames.
+        As `Capture.findings`, over all captures, in 15 columns: `server, server_port, cause, owner, grade, exchanges,
+        of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, says, filter, typical_file` (the capture that the
+        filter is for). `to_pandas("findings")` has all columns.
         """
-        return to_pandas(self._answered(lambda held: held.found()))
+        return to_pandas(self.to_arrow("findings").select(READABLE))
 
     @property
     def waits(self) -> pd.DataFrame:
@@ -254,14 +271,25 @@ class Results:
         return signed(pa.concat_tables(found))
 
     def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
-        """How long did the requests take? As `Capture.latency`; `by="stream"` needs a slice of a single capture."""
-        if "stream" in ((by,) if isinstance(by, str) else tuple(by or ())) and len(self._rows) > 1:
-            raise ValueError("streams are numbered within their capture: take a slice of one file first")
+        """How long did the requests take? As `Capture.latency`; also by "capture" and "folder".
+
+        Streams and exchanges are numbered within their capture: group by both (`by=["capture", "stream"]`).
+        """
+        words = (by,) if isinstance(by, str) else tuple(by or ())
+        if {"stream", "exchange"} & set(words) and "capture" not in words and len(self._rows) > 1:
+            raise ValueError('streams are numbered within their capture: group by ["capture", "stream"]')
         return self._answered(lambda held: held.latency(by, **more))
 
     def waterfall(self, **more: Any) -> Waterfall:
         """Where did each exchange's time go, over all captures? As `Capture.waterfall`, with its arguments."""
         return self._answered(lambda held: held.waterfall(**more))
+
+    def timeline(self, *, scale: Scale = "auto") -> Timeline:
+        """When were the requests slow, over all captures, and what happened on the wire then? As `Capture.timeline`.
+
+        It reads `events` where they were stored, and keeps what it draws.
+        """
+        return self._answered(lambda held: held.timeline(scale=scale))
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""

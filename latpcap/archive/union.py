@@ -19,9 +19,10 @@ from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
-from latpcap.options import TableName
+from latpcap.options import Scale, TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
 from latpcap.views.compact import Causes, Exchanges, requests
+from latpcap.views.latency import length, merged
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
     from latpcap.archive.selection import Selection
+    from latpcap.plot.timeline import Timeline
 
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
 
@@ -59,15 +61,18 @@ class Union(View):
         return self.name
 
     @property
+    def _files(self) -> Sequence[str]:
+        return [row["files"][0] for row in self._rows]
+
+    @property
     def _start_ns(self) -> int:
         return min((row["first"] for row in self._rows if row["first"] is not None), default=0)
 
     @property
     def seconds(self) -> float:
-        """How long is it from the first packet of all to the last? Captures may lie apart or beside each other."""
-        first = [row["first"] for row in self._rows if row["first"] is not None]
-        last = [row["last"] for row in self._rows if row["last"] is not None]
-        return (max(last) - min(first)) / 1e9 if first else 0.0
+        """How much time do the captures cover? What lies between two of them is not counted, and nothing twice."""
+        spans = [(row["first"], row["last"]) for row in self._rows if row["first"] is not None]
+        return length(merged(spans))
 
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
@@ -161,7 +166,7 @@ class Union(View):
         return pa.Table.from_pylist(rows, schema=schema)
 
     @cached_property
-    def _files(self) -> dict[str, str]:
+    def _shortest(self) -> dict[str, str]:
         """The short name of each capture's first file: names are often the same in every folder."""
         paths = [row["files"][0] for row in self._rows]
         return dict(zip(paths, shortest(paths), strict=True))
@@ -212,9 +217,28 @@ class Union(View):
         capture, _ = self.place(case["stream"])
         return self._stored.events(capture["capture"], case["frames"])
 
+    def timeline(self, *, scale: Scale = "auto") -> Timeline:
+        """As `Capture.timeline`; of the stored events only those that it draws are kept."""
+        import pyarrow as pa
+
+        from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, in_a_lane
+
+        exchanges = pa.concat_tables(list(self.pieces("exchanges", COLUMNS)) or [self.arrow("exchanges")])
+        marked = [self._stored.empty("events").select(MARKED)]
+        for batch in self._dataset("events").to_batches(columns=list(MARKED)):
+            piece = pa.Table.from_batches([batch])
+            marked.append(piece.filter(in_a_lane(piece)))
+        events = pa.concat_tables(marked, promote_options="permissive")
+        return Timeline.from_tables(exchanges, events, title=self.title, start_ns=self._start_ns, scale=scale)
+
+    def _place(self, stream: int) -> str:
+        """A stream as a picture names it: its capture, and its number there."""
+        capture, number = self.place(stream)
+        return f"{self._shortest[capture['files'][0]]} {number}"
+
     def _named(self, stream: int) -> str:
         capture, number = self.place(stream)
-        file = self._files[capture["files"][0]]
+        file = self._shortest[capture["files"][0]]
         more = len(capture["files"]) - 1
         return f"{file}{f' and {more} more' if more else ''}, tcp.stream eq {number}"
 

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[
     list[str] | None,
-    typer.Option("--by", help="Group by server, client, stream, uri, method, status, protocol or top_cause; repeat."),
+    typer.Option(
+        "--by",
+        help="Group by server, client, uri, status, capture, folder …, any column of exchanges, or a span of time "
+        "(10s, 5min, hour); repeat.",
+    ),
 ]
 Which = Annotated[str, typer.Option("--which", help="latency_ms (at the capture) or client_latency_ms (estimated).")]
 Percentiles = Annotated[str, typer.Option("--percentiles", help="Percentiles with commas between.")]
@@ -73,7 +77,7 @@ def register(
         from latpcap.views.latency import needed
 
         try:
-            columns = needed(cast("list[options.Group] | None", by), cast(options.Which, which))
+            columns = needed(by, cast(options.Which, which))
         except ValueError as problem:
             raise typer.BadParameter(str(problem)) from None
         scope = opened(file, {"exchanges": Kept(columns)}, stream, display_filter, stored=True, keylog=keylog)
@@ -174,7 +178,7 @@ def register(
         """When were exchanges slow, and what happened on the wire then?"""
         from latpcap.plot.timeline import needed
 
-        scope = opened(file, needed(), stream, display_filter, keylog=keylog)
+        scope = opened(file, needed(), stream, display_filter, stored=True, keylog=keylog)
         save(lambda: scope.timeline(scale=scale), output, dpi=dpi)
 
     @plots.command()

@@ -36,6 +36,10 @@ _LANES = {
     "incomplete": "#7A7A7A",
 }
 _FACTS = ("lost_segment", "zero_window", "window_full")
+COLUMNS = ("start", "latency_ms", "top_cause")
+"""Columns of `exchanges` that a timeline reads."""
+MARKED = ("time", "flags", *REPEATED, *_FACTS)
+"""Columns of `events` that it reads."""
 _CELLS = (1600, 900)  # lines in the same column of this grid are one: the picture has 1,600 pixels
 _PLACES = (160, 60)  # dots in the same place of this grid are one, larger dot: as wide and high as a dot
 _SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))  # from so many exchanges on a dot is so many times as wide
@@ -218,7 +222,8 @@ def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
     return marks
 
 
-def _in_a_lane(events: pa.Table) -> pa.ChunkedArray:
+def in_a_lane(events: pa.Table) -> pa.ChunkedArray:
+    """Which segments does a timeline draw?"""
     import pyarrow.compute as pc
 
     return reduce(pc.or_, _marks(events).values())
@@ -226,11 +231,7 @@ def _in_a_lane(events: pa.Table) -> pa.ChunkedArray:
 
 def needed() -> Needed:
     """What `Timeline.from_tables` reads: of `events` the segments that are in a lane."""
-    columns = ("time", "flags", *REPEATED, *_FACTS)
-    return {
-        "exchanges": Kept(("start", "latency_ms", "top_cause")),
-        "events": Kept(columns, _in_a_lane),
-    }
+    return {"exchanges": Kept(COLUMNS), "events": Kept(MARKED, in_a_lane)}
 
 
 def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:

@@ -6,7 +6,7 @@ there are is computed in waterfall_rows.py; knows nothing of captures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from latpcap.format import count, percent
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: a bar with a name, a group's line, all bars where they have no names
 _NAME = 22  # letters of an exchange's name
+_CAPTURE = 16  # more of them where its capture is named, too
 
 
 PROBABLE = "//////"
@@ -42,10 +43,19 @@ class Waterfall(Display):
     Attributes: `plan`, with bars, groups and pieces; after `plot`: `ax_` and `figure_`.
     """
 
-    def __init__(self, numbers: Plan, *, title: str = "", align: Align = "start", sort: Sort = "latency_ms"):
+    def __init__(
+        self,
+        numbers: Plan,
+        *,
+        title: str = "",
+        align: Align = "start",
+        sort: Sort = "latency_ms",
+        captures: bool = False,
+    ):
         if not numbers.bars:
             raise ValueError("no exchange: there is nothing to draw")
         self.plan, self.align, self.sort = numbers, align, sort
+        self._letters = _NAME + (_CAPTURE if captures else 0)
         self.title = f"Waterfall of {title}" if title else "Waterfall"
         order = {"latency_ms": "the longest first", "start": "in order of time", "exchange": "in order of time"}
         what = count(numbers.shown, "exchange")
@@ -53,7 +63,7 @@ class Waterfall(Display):
             what += f", each bar the mean of {numbers.each} neighbours"
         self.subtitle = f"{what}, {order.get(sort, f'the most {sort} first')}; an area is time spent"
         if numbers.named:
-            self.subtitle += "; bars are named tcp.stream #index"
+            self.subtitle += "; bars are named " + ("capture " if captures else "") + "tcp.stream #index"
         if numbers.shown < numbers.total:
             left = numbers.total - numbers.shown
             share = percent((numbers.total_ms - numbers.shown_ms) / numbers.total_ms if numbers.total_ms else 0.0)
@@ -72,10 +82,12 @@ class Waterfall(Display):
         top: int | None = None,
         max_rows: int = 60,
         start_ns: int = 0,
+        place: Callable[[int], str] | None = None,
     ) -> Self:
         """How do these tables become a waterfall? `groups` holds the name of each exchange's group; `start_ns` is the
-        instant of 0 s on the clock. Options as those of `Capture.waterfall`. Raises ValueError for an option that makes
-        no sense, or if there is no exchange.
+        instant of 0 s on the clock; `place` names a stream of several captures: its file and its number there.
+        Options as those of `Capture.waterfall`. Raises ValueError for an option that makes no sense, or if there is no
+        exchange.
         """
         if align not in ALIGNS:
             raise ValueError(f"no alignment {align!r}; known are {' and '.join(ALIGNS)}")
@@ -83,16 +95,25 @@ class Waterfall(Display):
             raise ValueError("at least 1 exchange has to be shown")
         if exchanges.num_rows == 0:
             raise ValueError("no exchange: there is nothing to draw")
-        numbers = plan(exchanges, causes, groups, sort=sort, align=align, top=top, max_rows=max_rows, start_ns=start_ns)
-        return cls(numbers, title=title, align=align, sort=sort)
+        numbers = plan(
+            exchanges,
+            causes,
+            groups,
+            sort=sort,
+            align=align,
+            top=top,
+            max_rows=max_rows,
+            start_ns=start_ns,
+            place=place or str,
+        )
+        return cls(numbers, title=title, align=align, sort=sort, captures=place is not None)
 
     def panels(self) -> Sequence[Panel]:
         """One panel, as high as its bars need."""
         singly = self.plan.named
         bars = len(self.plan.bars) * _ROW if singly else _BODY
-        return [
-            Panel("waterfall", max(4.0, bars + _HEAD * len(self.plan.groups)), left=15.5 if singly else 6.5, right=6)
-        ]
+        left = 15.5 + (self._letters - _NAME) * 0.6 if singly else 6.5
+        return [Panel("waterfall", max(4.0, bars + _HEAD * len(self.plan.groups)), left=left, right=6)]
 
     def keys(self) -> Sequence[Key]:
         """The causes that are there, with their time."""
@@ -190,11 +211,11 @@ class Waterfall(Display):
         np.maximum.at(right, self.plan.pieces.bar, ends)
         for bar, y, x in zip(self.plan.bars, middles, right, strict=True):
             _beside(ax, bar.words, (x, y), 3, size=0.8)
-            _beside(ax, _short(bar.name), (first, y), -4, size=0.85)
+            _beside(ax, _short(bar.name, self._letters), (first, y), -4, size=0.85)
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+def _short(name: str, letters: int) -> str:
+    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def _beside(ax: Axes, text: str, place: tuple[float, float], shift: float, *, size: float) -> None:

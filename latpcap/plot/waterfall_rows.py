@@ -7,7 +7,7 @@ exchanges that it stands for, so that areas are milliseconds of the tables: none
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -88,8 +88,10 @@ def plan(
     top: int | None,
     max_rows: int,
     start_ns: int,
+    place: Callable[[int], str] = str,
 ) -> Plan:
-    """How do the tables become bars? `names` is each exchange's group, or None. Options as those of `Waterfall`."""
+    """How do the tables become bars? `names` is each exchange's group, or None; `place` names a stream. Options as
+    those of `Waterfall`."""
     import numpy as np
 
     n = exchanges.num_rows
@@ -107,15 +109,15 @@ def plan(
     bar_of = np.full(n, -1)
     bars: list[Bar] = []
     groups: list[Group] = []
-    place = 0
+    below = 0
     for number, name in enumerate(group_names):
         mine = order[group_of[order] == number]
         first = len(bars)
         for at in range(0, len(mine), each):
             some = mine[at : at + each]
             bar_of[some] = len(bars)
-            bars.append(_bar(exchanges, some, place) if named else Bar(place, place + len(some)))
-            place += len(some)
+            bars.append(_bar(exchanges, some, below, place) if named else Bar(below, below + len(some)))
+            below += len(some)
         groups.append(Group(name, first, len(bars) - 1))
     pieces = _pieces(exchanges, causes, bar_of, bars, each, align, start_ns)
     of = np.asarray(pieces.cause)
@@ -185,13 +187,13 @@ def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
     return np.array([number.get(name, len(kept) - 1) for name in names]), kept
 
 
-def _bar(exchanges: pa.Table, some: Any, place: int) -> Bar:
+def _bar(exchanges: pa.Table, some: Any, below: int, place: Callable[[int], str]) -> Bar:
     row = exchanges.slice(int(some[0]), 1).select(_LABELS).to_pylist()[0]
-    name = f"{row['stream']} #{row['index']}  {printable(asked(row['method'], row['target']))}".rstrip()
+    name = f"{place(row['stream'])} #{row['index']}  {printable(asked(row['method'], row['target']))}".rstrip()
     words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
     if row["status"] is not None and row["status"] >= 400:
         words += f", status {row['status']}"
-    return Bar(place, place + 1, name, words)
+    return Bar(below, below + 1, name, words)
 
 
 _LABELS = ["stream", "index", "method", "target", "status", "latency_ms", "cut_by"]

@@ -67,7 +67,7 @@ def read(
     `progress` shows a bar in a notebook or terminal where that takes longer than a second.
 
     Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
-    that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` says
+    that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` has
     which file, where and why.
     """
     since, until = instants.given(start, "start"), instants.given(end, "end")
@@ -295,6 +295,10 @@ class Stream(View):
     def title(self) -> str:
         """The file's name and the display filter of the stream."""
         return f"{self.capture.title}, tcp.stream eq {self.number}"
+
+    @property
+    def _files(self) -> Sequence[str]:
+        return [self.capture.name]
 
     @property
     def _start_ns(self) -> int:

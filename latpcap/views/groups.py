@@ -6,48 +6,90 @@ pictures and on the command line; knows nothing of what is done with the groups.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from latpcap.format import printable
+from latpcap.format import printable, shortest
 from latpcap.options import Group
+from latpcap.tables import CAPTURE_BITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUPS: dict[Group, str] = {
-    "server": "server",
-    "client": "client",
-    "stream": "stream",
-    "uri": "target",
-    "method": "method",
-    "status": "status",
-    "protocol": "protocol",
-    "top_cause": "top_cause",
-}
-"""What `by` may name, and the column of `exchanges` that it is."""
+OTHER_NAMES = {"uri": "target"}
+"""Words of `by` that name a column otherwise."""
+
+PLACES = ("capture", "folder")
+"""Words of `by` that say where a row was captured."""
+
+_UNITS = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
+_SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.values())})")
+
+
+@cache
+def _columns() -> tuple[str, ...]:
+    """Columns of `exchanges` that group: words, whole numbers, yes and no. Durations and instants do not."""
+    import pyarrow as pa
+
+    from latpcap.tables import fields
+
+    return tuple(f.name for f in fields("exchanges") if not (pa.types.is_floating(f.type) or _instant(f.type)))
+
+
+def _instant(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(kind))
+
+
+def span(word: str) -> tuple[int, str] | None:
+    """How long are the stretches of time that this word cuts? "10s", "5min", "hour": number and pyarrow's unit."""
+    found = _SPAN.fullmatch(word)
+    if found is None:
+        return None
+    return (1, found[3]) if found[3] else (int(found[1]), _UNITS[found[2]])
 
 
 def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
-    """The words of `by` as a tuple; ValueError for a word that is no key of `GROUPS`."""
+    """The words of `by` as a tuple; ValueError for a word that names no column, place or span of time."""
     names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
-        if name not in GROUPS:
-            raise ValueError(f"cannot group by {name!r}; known are {', '.join(GROUPS)}")
+        if name not in (*PLACES, *OTHER_NAMES, *_columns()) and span(name) is None:
+            known = ("server", "client", "uri", "host", "method", "status", "protocol", "stream", "top_cause", *PLACES)
+            raise ValueError(
+                f"cannot group by {printable(name)!r}; known are {', '.join(known)}, any other column of exchanges "
+                "that is no duration, and spans of time (10s, 5min, hour, day)"
+            )
     return names
 
 
 def needed(by: Sequence[Group]) -> list[str]:
     """The columns of `exchanges` that these groups are made of."""
-    return [column for name in by for column in (GROUPS[name], *(["server_port"] if name == "server" else []))]
+    return list(dict.fromkeys(column for name in by for column in _made_of(name)))
 
 
-def column(exchanges: pa.Table, by: Group) -> Any:
-    """Each exchange's value; a server has its port, a client has none."""
+def _made_of(name: Group) -> tuple[str, ...]:
+    if name in PLACES:
+        return ("exchange",)
+    if span(name) is not None:
+        return ("start",)
+    return ("server", "server_port") if name == "server" else (OTHER_NAMES.get(name, name),)
+
+
+def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
+    """Each exchange's value; a server has its port, a client has none. `files` are the captures, by number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    values = exchanges[GROUPS[by]]
+    if by in PLACES:
+        names = shortest(files) if by == "capture" else _folders(files)
+        return pa.array(names).take(captures(exchanges))
+    if stretch := span(by):
+        return pc.floor_temporal(exchanges["start"], multiple=stretch[0], unit=stretch[1])
+    values = exchanges[_made_of(by)[0]]
     if pa.types.is_dictionary(values.type):
         values = values.cast(pa.string())
     if by == "server":
@@ -58,13 +100,25 @@ def column(exchanges: pa.Table, by: Group) -> Any:
     return values
 
 
-def names(exchanges: pa.Table, by: Group | Sequence[Group] | None) -> list[str] | None:
+def captures(exchanges: pa.Table) -> Any:
+    """The number of each exchange's capture, where several answer as one; else 0."""
+    import pyarrow.compute as pc
+
+    return pc.shift_right(exchanges["exchange"], CAPTURE_BITS)
+
+
+def _folders(files: Sequence[str]) -> list[str]:
+    return shortest([os.path.dirname(file.replace("\\", "/")) or "." for file in files])
+
+
+def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequence[str] = ("",)) -> list[str] | None:
     """Each exchange's group in words; None where nothing is grouped."""
     words = chosen(by)
     if not words:
         return None
-    columns = [column(exchanges, word).to_pylist() for word in words]
-    return [named(words, key) for key in zip(*columns, strict=True)]
+    columns = [column(exchanges, word, files) for word in words]
+    plain = [v.to_pandas().tolist() if _instant(v.type) else v.to_pylist() for v in columns]
+    return [named(words, key) for key in zip(*plain, strict=True)]
 
 
 def named(by: Sequence[str], key: Sequence[Any]) -> str:
@@ -75,4 +129,6 @@ def named(by: Sequence[str], key: Sequence[Any]) -> str:
 def _word(group: str, value: Any) -> str:
     if value is None or value != value:
         return f"{group} none"
-    return f"{group} {value}" if isinstance(value, int) else printable(str(value))
+    if isinstance(value, (bool, int)):
+        return f"{group} {value}"
+    return printable(str(value).removesuffix("+00:00"))

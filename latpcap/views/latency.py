@@ -8,7 +8,7 @@ ranks; wrk's correction of the samples ("coordinated omission") is not made: the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from latpcap.format import count
 from latpcap.options import Group, LatencyPanel, Scale, Which
@@ -37,9 +37,10 @@ _OTHERS = 8  # groups that a picture overlays
 class Latency:
     """How long did the requests take?
 
-    Attributes: `table`, a data frame with a row per group, the one with the most time first (a single row without
-    groups); `by`, `which` and `percentiles` as given; `title`, what was measured; `seconds`, from the first request to
-    the last answer. Columns of `table`:
+    Attributes: `table`, a data frame with a row per group, the one with the most time first, spans of time in their
+    order (a single row without groups); `by`, `which` and `percentiles` as given; `title`, what was measured;
+    `seconds`, from the first request to the last answer, of several captures the time that any of them covers.
+    Columns of `table`:
 
     | column | unit | meaning |
     | --- | --- | --- |
@@ -49,8 +50,8 @@ class Latency:
     | `mean_ms`, `stdev_ms`, `max_ms` | ms | deviation of the sample (n - 1): null for one exchange |
     | `within_stdev_percent` | % | exchanges within one deviation of the mean |
     | `p50_ms`, ... | ms | nearest rank: always a value that occurs |
-    | `requests_per_s` | 1/s | `count` by `seconds`; null where `seconds` is 0 |
-    | `transfer_bytes_per_s` | bytes/s | bytes of these answers by `seconds` |
+    | `requests_per_s` | 1/s | `count` by `seconds`, in groups of captures, folders or time by theirs; null for 0 s |
+    | `transfer_bytes_per_s` | bytes/s | bytes of these answers by the same seconds |
 
     Durations of a group without any counted exchange are null.
     """
@@ -69,8 +70,8 @@ class Latency:
         self.percentiles = tuple(percentiles)
         self.title = title
         self._samples = samples
-        timed = samples[samples[which].notna()]
-        self.seconds = (timed["end"].max() - timed["start"].min()).total_seconds() if len(timed) else 0.0
+        self._covered = _covered(samples[samples[which].notna()], [name for name in by if name in groups.PLACES])
+        self.seconds = length(merged([span for spans in self._covered.values() for span in spans]))
         self.table = self._table()
 
     @classmethod
@@ -82,16 +83,20 @@ class Latency:
         which: Which = "latency_ms",
         percentiles: Sequence[float] = PERCENTILES,
         title: str = "",
+        files: Sequence[str] = ("",),
     ) -> Latency:
-        """How does the table of exchanges become latencies? `by` is a key of `groups.GROUPS`, several, or None for one
-        group of all. Raises ValueError for another word, another `which`, or a percentile outside 0 to 100.
+        """How does the table of exchanges become latencies? `by` is a word that `groups.chosen` knows, several, or None
+        for one group of all; `files` are the captures. Raises ValueError for another word, another `which`, or a
+        percentile outside 0 to 100.
         """
         names = groups.chosen(by)
         needed(names, which)
         for percent in percentiles:
             if not 0 <= percent <= 100:
                 raise ValueError(f"percentile {percent:g} is not between 0 and 100")
-        return cls(_samples(exchanges, names, which), by=names, which=which, percentiles=percentiles, title=title)
+        return cls(
+            _samples(exchanges, names, which, files), by=names, which=which, percentiles=percentiles, title=title
+        )
 
     def rows(self) -> list[tuple[str, pd.DataFrame]]:
         """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
@@ -101,7 +106,7 @@ class Latency:
         groups_of = self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)
         found = {key: rows for key, rows in groups_of}
         spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
-        order = sorted(found, key=lambda key: -spent[key])
+        order = list(found) if self._in_time else sorted(found, key=lambda key: -spent[key])
         return [(groups.named(self.by, key), found[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
@@ -125,11 +130,34 @@ class Latency:
         columns: dict[str, Any] = {name: samples[name].iloc[first].tolist() for name in self.by}
         columns |= {"count": count, "left_out": np.bincount(group, minlength=many) - count}
         columns |= _summary(rising, of, count, self.percentiles)
-        timed = self.seconds or np.nan
+        timed = self._seconds(columns)
         columns["requests_per_s"] = count / timed
         columns["transfer_bytes_per_s"] = np.bincount(of, sizes[order], many) / timed
         table = pd.DataFrame(columns)
+        if self._in_time:
+            return table.sort_values(list(self.by), kind="stable", ignore_index=True)
         return table.iloc[np.argsort(-total, kind="stable")].reset_index(drop=True)
+
+    @property
+    def _in_time(self) -> bool:
+        """Are the groups stretches of time? Then they stand in its order."""
+        return any(groups.span(name) for name in self.by)
+
+    def _seconds(self, keys: dict[str, Any]) -> Any:
+        """By how many seconds a group's numbers are divided: those of its captures, within its stretch of time."""
+        import numpy as np
+
+        places = [name for name in self.by if name in groups.PLACES]
+        stretch = next((name for name in self.by if groups.span(name)), None)
+        if not places and stretch is None:
+            return self.seconds or np.nan
+        found = []
+        for row in range(len(keys["count"])):
+            spans = self._covered.get(tuple(keys[name][row] for name in places), [])
+            if stretch is not None:
+                spans = _within(spans, keys[stretch][row], stretch)
+            found.append(length(spans) or np.nan)
+        return np.array(found)
 
     def plot(
         self,
@@ -197,18 +225,61 @@ def needed(by: Group | Sequence[Group] | None, which: Which) -> list[str]:
     """Which columns of `exchanges` does this report read? ValueError for words that it does not know."""
     if which not in WHICH:
         raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
-    return ["start", "end", which, "response_bytes", "top_cause", *groups.needed(groups.chosen(by))]
+    return ["exchange", "start", "end", which, "response_bytes", "top_cause", *groups.needed(groups.chosen(by))]
 
 
-def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which) -> pd.DataFrame:
+def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequence[str]) -> pd.DataFrame:
     """The exchanges with what they are grouped by, under the names of `by`; words as categories."""
     import pyarrow as pa
 
-    columns = {name: exchanges[name] for name in needed((), which)}
-    columns |= {name: groups.column(exchanges, name) for name in by}
+    columns = {name: exchanges[name] for name in needed((), which) if name != "exchange"}
+    columns["of_capture"] = groups.captures(exchanges)
+    columns |= {name: groups.column(exchanges, name, files) for name in by}
     table = pa.table(columns).unify_dictionaries()
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)
     return frame
+
+
+_Spans: TypeAlias = list[tuple[int, int]]
+"""From when to when, in nanoseconds."""
+
+
+def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...], _Spans]:
+    """When was there a request or an answer in these captures, from the first to the last of each? By place."""
+    if not len(timed):
+        return {}
+    if "of_capture" not in timed:
+        timed = timed.assign(of_capture=0)
+    spans = timed.groupby(["of_capture", *places], observed=True, sort=False).agg({"start": "min", "end": "max"})
+    found: dict[tuple[Any, ...], _Spans] = {}
+    for key, first, last in zip(spans.index, spans["start"], spans["end"], strict=True):
+        place = key[1:] if places else ()
+        found.setdefault(place, []).append((first.value, last.value))
+    return {place: merged(of) for place, of in found.items()}
+
+
+def merged(spans: _Spans) -> _Spans:
+    """The stretches that these cover, in order, none twice."""
+    found: _Spans = []
+    for first, last in sorted(spans):
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
+
+
+def _within(spans: _Spans, begin: pd.Timestamp, stretch: str) -> _Spans:
+    import pandas as pd
+
+    number, unit = groups.span(stretch) or (1, "second")
+    low, high = begin.value, (begin + pd.Timedelta(f"{number} {unit}")).value
+    return [(max(first, low), min(last, high)) for first, last in spans if first < high and last > low]
+
+
+def length(spans: _Spans) -> float:
+    """How many seconds these stretches have together."""
+    return sum(last - first for first, last in spans) / 1e9
 
 
 def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
@@ -279,7 +350,9 @@ def _grouped(latency: Latency) -> str:
     if left:
         lines.append(f"{count(left, 'exchange')} left out: {_WHY[latency.which]}")
     if len(latency.table) > len(rows):
-        lines.append(f"… {count(len(latency.table) - len(rows), 'more group')} with less time")
+        lines.append(
+            f"… {count(len(latency.table) - len(rows), 'more group')}{'' if latency._in_time else ' with less time'}"
+        )
     return "\n".join([f"{latency.title}: {latency.which} by {', '.join(latency.by)}", *lines])
 
 

@@ -141,6 +141,10 @@ class Recording(View):
         return name if self.display_filter is None else f"{name} [{self.display_filter}]"
 
     @property
+    def _files(self) -> Sequence[str]:
+        return [self.name]
+
+    @property
     def _start_ns(self) -> int:
         return self.first_ns or 0
 

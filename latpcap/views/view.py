@@ -100,15 +100,17 @@ class View:
     ) -> Latency:
         """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk has them.
 
-        `by` groups: "server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", or a list of
-        them. `which` is "latency_ms" (first request byte to last response byte, at the capture) or
-        "client_latency_ms" (an estimate of the client's own clock). `.table` is a data frame, `.plot()` the picture.
-        ValueError for another word.
+        `by` groups: "server", "client", "uri", "method", "status", "capture", "folder", any other column of exchanges
+        that is no duration, a span of time ("10s", "5min", "hour"), or a list of them. `which` is "latency_ms" (first
+        request byte to last response byte, at the capture) or "client_latency_ms" (an estimate of the client's own
+        clock). `.table` is a data frame, `.plot()` the picture. ValueError for another word.
         """
         from latpcap.views.latency import Latency
 
         rows = self.arrow("exchanges")
-        return Latency.from_tables(rows, by=by, which=which, percentiles=percentiles, title=self.title)
+        return Latency.from_tables(
+            rows, by=by, which=which, percentiles=percentiles, title=self.title, files=self._files
+        )
 
     def waterfall(
         self,
@@ -123,8 +125,8 @@ class View:
 
         `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
         `align="clock"` puts each bar at its time in the capture, the first `max_rows` of them only. `top` shows so many
-        only. Else, above `max_rows` exchanges bars have no names, above 80 one is the mean of several, and the picture
-        says so. ValueError for another word or without exchanges.
+        only. Else, above `max_rows` exchanges bars have no names, above 80 one is the mean of several, which stands in
+        the picture. ValueError for another word or without exchanges.
         """
         from latpcap.plot.waterfall import Waterfall
         from latpcap.views import groups
@@ -134,12 +136,13 @@ class View:
             exchanges,
             of_rows(self.arrow("causes"), {"exchange": exchanges["exchange"]}),
             title=self.title,
-            groups=groups.names(exchanges, by),
+            groups=groups.names(exchanges, by, self._files),
             sort=sort,
             align=align,
             top=top,
             max_rows=max_rows,
             start_ns=self._start_ns,
+            place=self._place,
         )
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
@@ -208,6 +211,14 @@ class View:
                 table, words = table.take(first), f"{words}, the longest"
             found[words] = table.select(columns)
         return found
+
+    _place: Callable[[int], str] | None = None
+    """Names a stream, where streams of several captures are numbered through."""
+
+    @property
+    def _files(self) -> Sequence[str]:
+        """The captures that this is of, by their number."""
+        return [self.title]
 
     @property
     def _start_ns(self) -> int:
