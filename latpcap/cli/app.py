@@ -15,7 +15,7 @@ import typer
 import typer.main
 
 from latpcap import spill
-from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, tables
+from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, statistics, tables
 from latpcap.cli.options import SAMPLE, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
@@ -172,6 +172,7 @@ app.command()(archive.batch)
 app.command()(archive.compare)
 flow.register(app, _read, _stream, _reopen)
 packets.register(app, _read, _stream)
+statistics.register(app, _read)
 plots.register(app, _read, _projection, _stream)
 joining.register(app)
 report.register(app, _read, _projection, _answer_view, _reopen)

@@ -109,8 +109,8 @@ def _command(
 
         if output is not None and str(output) != "-":
             capture = opened()
-            table = _arranged(_rows(capture, stream, name, columns), name, sort, top)
-            export.write(_chosen(table, name, columns), output)
+            table = arranged(_rows(capture, stream, name, columns), name, sort, top)
+            export.write(chosen(table, name, columns), output)
             return
         whole = form == "text" and _on_terminal()
         again = _of_headers(name, columns) or span()
@@ -118,10 +118,10 @@ def _command(
             tables = _first(_streamed(source(file), name, keylog), top)
         else:
             capture = opened()
-            tables = iter([_arranged(_rows(capture, stream, name, columns), name, sort, top)])
+            tables = iter([arranged(_rows(capture, stream, name, columns), name, sort, top)])
         brief = columns is None and form == "text" and (whole or name == "findings")
-        chosen = (export.brief(t, name) if brief else _chosen(t, name, columns) for t in tables)
-        export.show(chosen, form, fit=columns is None)
+        shown = (export.brief(t, name) if brief else chosen(t, name, columns) for t in tables)
+        export.show(shown, form, fit=columns is None)
 
     app.command(name=name, help=question)(over_time(command))
 
@@ -221,13 +221,15 @@ def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
                 return
 
 
-def _arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
+def arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
+    """The rows in the wanted order, the wanted number of them."""
     if sort is not None:
         table = _sorted(table, _known(table, name, sort, "--sort"))
     return table if top is None else table[:top]
 
 
-def _chosen(table: pa.Table, name: str, columns: str | None) -> Any:
+def chosen(table: pa.Table, name: str, columns: str | None) -> Any:
+    """The wanted columns."""
     if columns is None or columns == "all":
         return table
     return table.select([_known(table, name, word.strip(), "--columns") for word in columns.split(",")])

@@ -17,11 +17,12 @@ from latpcap.reading import instants, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import LINKS, SETUP, card, of_rows, stretches
+from latpcap.tables import LINKS, SETUP, card, of_rows, stretches, to_pandas
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
     from latpcap.findings import Lazy
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from latpcap.plot.timeseq import TimeSequence
     from latpcap.reading.follow import Follow
     from latpcap.reports import Report
+    from latpcap.statistics.conversations import Layer
 
 MANY_ROWS = 1 << 16
 """From so many requests on findings read few columns, which lie in files."""
@@ -182,6 +184,51 @@ class Capture(Recording):
         from latpcap import reports
 
         return reports.of(self, tool, server)
+
+    def conversations(self, layer: Layer | None = None) -> pd.DataFrame:
+        """Who exchanged how much with whom, and for how long? A row each pair of ends, as in Wireshark's Conversations.
+
+        Of one `layer` ("eth", "ip", "ipv6", "tcp" or "udp") or of all, by second reading. `stream`: of TCP and UDP, as
+        in Wireshark. `a, a_port` sent the first packet to `b, b_port`; `packets, bytes` (whole frames on the wire) and
+        both for each way: `packets_a_to_b, bytes_a_to_b, packets_b_to_a, bytes_b_to_a`; `start`, `start_s` (since the
+        capture's first frame), `duration_s`, `bits_per_s_a_to_b, bits_per_s_b_to_a` (null without a duration). Largest
+        first. Packets that an ICMP error quotes do not count. ValueError for another layer; CaptureError where the
+        source cannot be read twice.
+        """
+        from latpcap.statistics.conversations import conversations
+
+        return to_pandas(conversations(self, layer))
+
+    def endpoints(self, layer: Layer | None = None) -> pd.DataFrame:
+        """How much did each end send and receive? A row an address (of TCP and UDP: and port), as in Endpoints.
+
+        `layer` and errors as in `conversations`; `address, port, packets, bytes`, `packets_sent, bytes_sent`,
+        `packets_received, bytes_received`, `start, start_s, duration_s`.
+        """
+        from latpcap.statistics.conversations import endpoints
+
+        return to_pandas(endpoints(self, layer))
+
+    def hierarchy(self) -> pd.DataFrame:
+        """Which protocols carry what share of the frames? A row each protocol below the one that carries it.
+
+        `path` ("eth:ip:tcp:http"), `protocol`, its `level`, `frames, bytes`, `frames_share, bytes_share` (of all), and
+        `end_frames`, in which nothing more was recognised. As Wireshark's Protocol Hierarchy up to TCP and UDP; above
+        TCP all segments with payload count. CaptureError where the source cannot be read twice.
+        """
+        from latpcap.statistics.hierarchy import hierarchy
+
+        return to_pandas(hierarchy(self))
+
+    def expert(self) -> pd.DataFrame:
+        """What would Wireshark remark on? A row a remark: its expert information, of TCP, HTTP, DNS, ICMP and damage.
+
+        `severity` ("error", "warning", "note", "chat") and `group` as in Wireshark 4.0, `protocol`, `summary`, `count`,
+        `first_frame`, the display `filter` that finds them (null where Wireshark has none) and the first 100 `frames`.
+        """
+        from latpcap.statistics.expert import expert
+
+        return to_pandas(expert(self))
 
     def flow_graph(
         self,

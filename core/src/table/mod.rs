@@ -4,6 +4,7 @@
 mod addresses;
 mod causes;
 mod columns;
+mod community;
 mod connection_rows;
 mod events;
 mod evidence;
@@ -36,7 +37,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 19;
+const LAYOUT: u32 = 20;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {

@@ -1,6 +1,6 @@
 //! `streams`: one row per TCP stream, in Wireshark's numbering.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use arrow_array::types::{
     Float64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::columns::{EVERY, Full, Partial, blocks, instants};
 use super::words::{Fixed, Listed, Texts};
-use super::{Column, addresses, column, ms, nullable};
+use super::{Column, addresses, column, community, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Context;
 use crate::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
@@ -96,6 +96,7 @@ pub struct StreamColumns {
     software: Texts,
     names: Texts,
     commands: Texts,
+    communities: Texts,
     client: OfSide,
     server: OfSide,
 }
@@ -121,6 +122,11 @@ impl StreamColumns {
         let carried = read.begun.carries.and_then(|what| context.carried.get(what));
         self.commands
             .push(carried.map(|carried| carried.command.as_str()));
+        let ends = (
+            SocketAddr::new(client, client_port),
+            SocketAddr::new(server, server_port),
+        );
+        self.communities.push(Some(&community::id(ends.0, ends.1)));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);
@@ -191,6 +197,7 @@ impl StreamColumns {
             c.exchanges.column(rows, "exchanges"),
             nullable("closed_by", c.closed_by.take(&has)),
             nullable("closed_how", c.closed_how.take(&has)),
+            column("community_id", self.communities.take()),
         ]);
         columns
     }

@@ -4,6 +4,8 @@ A record in, the values of its fields by Wireshark's names out, each in the orde
 packet that an ICMP error quotes last. Ethernet, VLAN, ARP, IP, ICMP, UDP, TCP and DNS; no state, nothing reassembled.
 """
 
+# ruff: noqa: D102  a method is named after its layer
+
 from __future__ import annotations
 
 import contextlib
@@ -17,6 +19,8 @@ from latpcap.reading.filters.tls import Tls
 from latpcap.reading.links import Found, read
 
 Values = dict[str, list[Any]]
+Datagram = tuple[str, str, int, int]
+"""Source, destination, protocol and identification of what was cut into fragments."""
 _SNAP = b"\xaa\xaa\x03\0\0\0"
 _MAX_DEPTH = 8
 _MAX_NAME = 255
@@ -30,14 +34,16 @@ _FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
 
 def values(data: bytes, link: int | None, tls: Tls | None = None, before: Conversations | None = None) -> Values:
     """Every field of a frame that these few dissectors know; TLS and conversations where their state is given."""
-    found = _Frame(tls, before)
+    found = Frame(tls, before)
     with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
         found.link(data, link)
     found.out["frame"] = [data]
     return found.out
 
 
-class _Frame:
+class Frame:
+    """One frame, layer by layer; `add` gets each field. Who wants less of it overrides a layer's method."""
+
     def __init__(self, tls: Tls | None, before: Conversations | None) -> None:
         self.out: Values = {}
         self.tls = tls
@@ -171,8 +177,11 @@ class _Frame:
         self.add("ip.checksum", checksum)
         self.add("ip.checksum.status", _UNVERIFIED)
         self.addresses("ip", str(IPv4Address(data[12:16])), str(IPv4Address(data[16:20])))
+        carried = data[size : total if size <= total else None]
         if offset == 0 and not place & 0x2000:
-            self.above(protocol, data[size : total if size <= total else None], depth)
+            self.above(protocol, carried, depth)
+        else:
+            self.fragment((*self.hosts, protocol, ident), offset, not place & 0x2000, carried, depth)
 
     def ip6(self, data: bytes, depth: int) -> None:
         first, length, following, hops = struct.unpack_from(">IHBB", data, 0)
@@ -193,12 +202,16 @@ class _Frame:
             if following in (0, 43, 60):
                 following, rest = rest[0], rest[8 + rest[1] * 8 :]
             elif following == 44:
-                if struct.unpack_from(">H", rest, 2)[0] & 0xFFF9:
-                    return
+                place, ident = struct.unpack_from(">HI", rest, 2)
+                if place & 0xFFF9:
+                    return self.fragment((*self.hosts, rest[0], ident), place & 0xFFF8, not place & 1, rest[8:], depth)
                 following, rest = rest[0], rest[8:]
             else:
                 break
         self.above(following, rest, depth)
+
+    def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
+        """A part of a datagram; nothing is reassembled here."""
 
     def addresses(self, name: str, source: str, target: str) -> None:
         self.hosts = source, target

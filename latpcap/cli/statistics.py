@@ -1,0 +1,113 @@
+"""The commands `conversations`, `endpoints`, `hierarchy` and `expert`: Wireshark's statistics as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from latpcap.cli import export
+from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
+from latpcap.cli.options import File, FilterOption, over_time
+from latpcap.cli.tables import ColumnsOption, SortOption, TopOption, arranged, chosen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.views.capture import Capture
+
+LayerOption = Annotated[
+    str | None, typer.Option("--layer", help="Only this layer: eth, ip, ipv6, tcp or udp (default: all).")
+]
+
+_BRIEF = {
+    "conversations": "layer a a_port b b_port packets bytes packets_a_to_b bytes_a_to_b packets_b_to_a bytes_b_to_a "
+    "start_s duration_s bits_per_s_a_to_b bits_per_s_b_to_a stream",
+    "endpoints": "layer address port packets bytes packets_sent bytes_sent packets_received bytes_received start_s "
+    "duration_s",
+    "hierarchy": "path frames bytes frames_share bytes_share end_frames",
+    "expert": "severity group protocol summary count first_frame filter",
+}
+"""The columns that text shows where nobody chose."""
+
+
+def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
+    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+
+    def by_layer(name: str, made: Callable[..., pa.Table], question: str) -> None:
+        def command(
+            file: File,
+            layer: LayerOption = None,
+            display_filter: FilterOption = None,
+            sort: SortOption = None,
+            top: TopOption = None,
+            columns: ColumnsOption = None,
+            output: Out = None,
+            as_json: AsJson = False,
+            as_jsonl: AsJsonl = False,
+            as_csv: AsCsv = False,
+        ) -> None:
+            from latpcap.statistics.conversations import LAYERS
+
+            if layer is not None and layer not in LAYERS:
+                raise typer.BadParameter(f"expected {', '.join(LAYERS)}, got {layer!r}", param_hint="--layer")
+            form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
+            _give(made(read(file, display_filter, reread=True), layer), name, sort, top, columns, output, form)
+
+        app.command(name=name, help=question)(over_time(command))
+
+    def of_all(name: str, made: Callable[..., pa.Table], question: str) -> None:
+        def command(
+            file: File,
+            display_filter: FilterOption = None,
+            sort: SortOption = None,
+            top: TopOption = None,
+            columns: ColumnsOption = None,
+            output: Out = None,
+            as_json: AsJson = False,
+            as_jsonl: AsJsonl = False,
+            as_csv: AsCsv = False,
+        ) -> None:
+            form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
+            _give(made(read(file, display_filter, reread=True)), name, sort, top, columns, output, form)
+
+        app.command(name=name, help=question)(over_time(command))
+
+    by_layer("conversations", _conversations, "Who exchanged how much with whom, and for how long? Largest first.")
+    by_layer("endpoints", _endpoints, "How much did each end send and receive? Largest first.")
+    of_all("hierarchy", _hierarchy, "Which protocols carry what share of the frames? The protocol hierarchy.")
+    of_all("expert", _expert, "What would Wireshark remark on? Expert information with counts and frames.")
+
+
+def _conversations(*given: Any) -> pa.Table:
+    from latpcap.statistics.conversations import conversations
+
+    return conversations(*given)
+
+
+def _endpoints(*given: Any) -> pa.Table:
+    from latpcap.statistics.conversations import endpoints
+
+    return endpoints(*given)
+
+
+def _hierarchy(*given: Any) -> pa.Table:
+    from latpcap.statistics.hierarchy import hierarchy
+
+    return hierarchy(*given)
+
+
+def _expert(*given: Any) -> pa.Table:
+    from latpcap.statistics.expert import expert
+
+    return expert(*given)
+
+
+def _give(
+    table: pa.Table, name: str, sort: str | None, top: int | None, columns: str | None, output: Any, form: str
+) -> None:
+    table = chosen(arranged(table, name, sort, top), name, columns)
+    if columns is None and form == "text" and output is None:
+        table = table.select(_BRIEF[name].split())
+    export.give(table, output, form, fit=columns is None)

@@ -1,0 +1,1 @@
+"""Wireshark's menus Statistics and Analyze: conversations, endpoints, protocol hierarchy, expert information."""

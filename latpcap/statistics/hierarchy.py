@@ -1,0 +1,81 @@
+"""Which protocols carry what share of the frames? The tree of Wireshark's Statistics > Protocol Hierarchy.
+
+Up to TCP and UDP frames are counted as Wireshark counts them. Above TCP each segment with payload counts for the
+protocol that its stream was recognised as; Wireshark counts the segments in which a message ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap.statistics import layers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.reading.recorded import Recorded
+
+
+_DEEPEST = 32
+"""Layers of a frame that are counted."""
+
+
+def hierarchy(capture: Recorded) -> pa.Table:
+    """Each protocol below the one that carries it; see `Capture.hierarchy`."""
+    import numpy as np
+    import pyarrow as pa
+
+    from latpcap.statistics.conversations import left_by_filter
+
+    whole = capture.unfiltered
+    sizes = np.frombuffer(b"".join(whole.heads()), "<i8").reshape(-1, 3)[:, 1].tolist()
+    above, left = _above_tcp(whole), left_by_filter(capture)
+    counts: dict[tuple[str, ...], list[int]] = {}
+    for found in layers.of(whole.records()):
+        if left is not None and found.frame not in left:
+            continue
+        path = found.path[:_DEEPEST]
+        if path[-1:] == ["tcp"] and found.frame in above:
+            path.append(above[found.frame])
+        size = sizes[found.frame - 1]
+        for depth in range(1, len(path) + 1):
+            row = counts.setdefault(tuple(path[:depth]), [0, 0, 0])
+            row[0] += 1
+            row[1] += size
+            row[2] += depth == len(path)
+    rows = list(_in_tree(counts, ()))
+    frames, size = (sum(row[at] for row in rows if row["level"] == 0) or 1 for at in ("frames", "bytes"))
+    for entry in rows:
+        entry |= {"frames_share": entry["frames"] / frames, "bytes_share": entry["bytes"] / size}
+    schema = pa.schema(
+        [
+            ("path", pa.string()), ("protocol", pa.string()), ("level", pa.uint8()), ("frames", pa.uint64()),
+            ("bytes", pa.uint64()), ("frames_share", pa.float64()), ("bytes_share", pa.float64()),
+            ("end_frames", pa.uint64()),
+        ]
+    )  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    inside = [path for path in counts if path[:-1] == below]
+    for path in sorted(inside, key=lambda path: (-counts[path][0], path)):
+        frames, size, ends = counts[path]
+        row: dict[str, Any] = {
+            "path": ":".join(path),
+            "protocol": path[-1],
+            "level": len(below),
+            "frames": frames,
+            "bytes": size,
+        }
+        rows += [row | {"end_frames": ends}, *_in_tree(counts, path)]
+    return rows
+
+
+def _above_tcp(capture: Recorded) -> dict[int, str]:
+    """By frame what its payload is, where its stream was recognised."""
+    streams = capture.arrow("streams").select(["stream", "protocol"]).to_pylist()
+    protocols = {row["stream"]: row["protocol"] for row in streams if row["protocol"]}
+    events = (capture.arrow("events")[name].to_pylist() for name in ("frame", "stream", "len"))
+    return {f: protocols[s] for f, s, length in zip(*events, strict=True) if length and s in protocols}

@@ -1,0 +1,163 @@
+"""Which layers has each frame, and between whom? Reads the capture's records again, one after the other.
+
+Gives the ends of each Ethernet, IP and UDP layer and the names of all layers, outermost first, as Wireshark counts
+them: packets that an ICMP error quotes are left out, and a datagram in IP fragments counts in the frame that completes
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from latpcap.reading.filters.dissect import Datagram, Frame
+from latpcap.reading.packets import Record
+
+End: TypeAlias = tuple[str, int | None]
+"""An address, and a port where the layer has one."""
+_OUTER = {0: "null", 108: "null", 113: "sll", 276: "sll", 104: "chdlc", 9: "ppp", 50: "ppp", 105: "wlan", 127: "wlan"}
+_MOST_HEADS = 1 << 16
+"""Pairs of hosts whose TCP frames are not read layer by layer again."""
+_MOST_DATAGRAMS = 4096
+"""So many datagrams may wait for their last fragment; the oldest goes first."""
+
+
+class Ends(NamedTuple):
+    """One layer of a frame: "eth", "ip", "ipv6" or "udp", who sent and who receives."""
+
+    layer: str
+    source: End
+    target: End
+
+
+class Layers(NamedTuple):
+    """One frame: its number, the ends of its layers, and the names of all layers."""
+
+    frame: int
+    ends: list[Ends]
+    path: list[str]
+
+
+def of(records: Iterable[Record]) -> Iterator[Layers]:
+    """Give each frame's layers."""
+    waiting = _Datagrams()
+    known: dict[bytes, _Walk] = {}
+    for record in records:
+        head = _head(record)
+        if head is not None and head in known:
+            yield Layers(record.frame, known[head].ends, known[head].path)
+            continue
+        found = _Walk(waiting)
+        with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
+            if record.link in _OUTER:
+                found.path.append(_OUTER[record.link])
+            found.link(record.data, record.link)
+        if head is not None and len(known) < _MOST_HEADS:
+            known[head] = found
+        yield Layers(record.frame, found.ends, found.path)
+
+
+def _head(record: Record) -> bytes | None:
+    """The part of an untagged Ethernet frame that its layers depend on, where it carries TCP in one piece."""
+    data = record.data
+    if record.link != 1 or len(data) < 54:
+        return None
+    kind = data[12:14]
+    if kind == b"\x08\0" and data[14] == 0x45 and data[23] == 6 and data[20:22] in (b"\0\0", b"\x40\0"):
+        return data[:14] + data[26:34]
+    if kind == b"\x86\xdd" and data[20] == 6 and len(data) >= 74:
+        return data[:14] + data[22:54]
+    return None
+
+
+class _Datagrams:
+    """Fragments until their datagram is whole."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Datagram, dict[int, bytes]] = {}
+        self._sizes: dict[Datagram, int] = {}
+
+    def whole(self, of: Datagram, offset: int, last: bool, data: bytes) -> bytes | None:
+        """The datagram, if this fragment completes it."""
+        if of not in self._parts and len(self._parts) >= _MOST_DATAGRAMS:
+            oldest = next(iter(self._parts))
+            del self._parts[oldest]
+            self._sizes.pop(oldest, None)
+        parts = self._parts.setdefault(of, {})
+        parts.setdefault(offset, data)
+        if last:
+            self._sizes[of] = offset + len(data)
+        if sum(map(len, parts.values())) < self._sizes.get(of, 1 << 17):
+            return None
+        del self._parts[of], self._sizes[of]
+        return b"".join(parts[place] for place in sorted(parts))
+
+
+class _Walk(Frame):
+    def __init__(self, waiting: _Datagrams) -> None:
+        super().__init__(None, None)
+        self.waiting = waiting
+        self.ends: list[Ends] = []
+        self.path: list[str] = []
+
+    def add(self, name: str, value: object) -> None:
+        """No field is wanted."""
+
+    def name(self, layer: str) -> None:
+        if not self.quoted:
+            self.path.append(layer)
+
+    def ethernet(self, data: bytes, depth: int = 0) -> None:
+        self.name("eth")
+        if len(data) >= 14 and not self.quoted:
+            self.ends.append(Ends("eth", (data[6:12].hex(":"), None), (data[:6].hex(":"), None)))
+        super().ethernet(data, depth)
+
+    def of_type(self, kind: int, data: bytes, depth: int) -> None:
+        while kind in (0x8100, 0x88A8, 0x9100):
+            self.name("vlan")
+            kind, data = struct.unpack_from(">H", data, 2)[0], data[4:]
+        if kind in (0x8864, 0x8847):
+            self.name("pppoes" if kind == 0x8864 else "mpls")
+        super().of_type(kind, data, depth)
+
+    def arp(self, data: bytes) -> None:
+        self.name("arp")
+
+    def addresses(self, name: str, source: str, target: str) -> None:
+        self.hosts = source, target
+        self.name(name)
+        if not self.quoted:
+            self.ends.append(Ends(name, (source, None), (target, None)))
+
+    def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
+        whole = None if self.quoted else self.waiting.whole(of, offset, last, data)
+        if whole is not None:
+            self.above(of[2], whole, depth)
+
+    def icmp(self, data: bytes, depth: int) -> None:
+        self.name("icmp")
+        super().icmp(data, depth)
+
+    def icmp6(self, data: bytes, depth: int) -> None:
+        self.name("icmpv6")
+        super().icmp6(data, depth)
+
+    def gre(self, data: bytes, depth: int) -> None:
+        self.name("gre")
+        super().gre(data, depth)
+
+    def udp(self, data: bytes, depth: int) -> None:
+        self.name("udp")
+        if not self.quoted:
+            source, target = struct.unpack_from(">HH", data, 0)
+            self.ends.append(Ends("udp", (self.hosts[0], source), (self.hosts[1], target)))
+        super().udp(data, depth)
+
+    def tcp(self, data: bytes, depth: int) -> None:
+        self.name("tcp")
+
+    def dns(self, data: bytes, protocol: str) -> None:
+        self.name(protocol)
