@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from latpcap import spill
 from latpcap.cli import export
 from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
 from latpcap.cli.options import KeylogOption
@@ -23,6 +24,7 @@ More = Annotated[list[str] | None, typer.Argument(metavar="[MORE]...", help="Cap
 
 def joined(client: str, server: str, keylog: str | None) -> Joined:
     """Both captures on one clock; files that are damaged give what they have, and a warning."""
+    spill.trim()
     from latpcap.joined import join as of
 
     return _warned(of(client, server, keylog=keylog, progress=True))
@@ -32,6 +34,7 @@ def every(files: list[str], keylog: str | None) -> Joined | Chain:
     """One capture with both legs of a proxy, two, or more in a row; damaged ones as `joined`."""
     from latpcap.joined import join as of
 
+    spill.trim()
     if len(files) == 1:
         return _warned(of(files[0], keylog=keylog, progress=True))
     return _warned(of(files[0], files[1], *files[2:], keylog=keylog, progress=True))

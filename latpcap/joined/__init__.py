@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, overload
 
+from latpcap import spill
 from latpcap.errors import LatpcapError
 from latpcap.format import escaped, shortest
 from latpcap.reading import sources
@@ -71,8 +72,10 @@ def join(
         return _beside_proxy(Point(client, keylog=keylog, progress=progress))
     if len(more) + 2 > MOST_POINTS:
         raise LatpcapError(f"{len(more) + 2} captures: at most {MOST_POINTS} are joined")
-    first = Point(client, keylog=keylog, causes=False, progress=progress)
-    points = [first, *(Point(source, keylog=keylog, progress=progress) for source in (server, *more))]
+    points: list[Point] = []
+    for source in (client, server, *more):
+        points.append(Point(source, keylog=keylog, causes=bool(points), progress=progress))
+        spill.give_back()
     legs = [_pair(a, b) for a, b in pairwise(points)]
     return Chain(legs) if more else legs[0]
 
@@ -82,7 +85,11 @@ def _pair(a: Point, b: Point) -> Joined:
     from latpcap.joined import exchanges, limits, match, pairing
 
     pairs = match.streams(a, b)
+    spill.rest()
+    spill.give_back()
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
+    spill.rest()
+    spill.give_back()
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:
         return Joined(a, b, found, exchanges.within(a, b, found))
     matched = exchanges.through_proxy(a, b)
@@ -134,7 +141,9 @@ class Joined:
     def _fates(self) -> tuple[fates.Fates, fates.Fates] | None:
         from latpcap.joined import fates
 
-        return None if self._found is None else fates.of(self._a, self._b, self._found)
+        found = None if self._found is None else fates.of(self._a, self._b, self._found)
+        spill.give_back()
+        return found
 
     @cached_property
     def _packets(self) -> pa.Table:
@@ -146,14 +155,18 @@ class Joined:
     def _exchanges(self) -> pa.Table:
         from latpcap.joined import tables
 
-        return tables.exchanges(self._a, self._b, self._matched)
+        found = tables.exchanges(self._a, self._b, self._matched)
+        spill.rest()
+        spill.give_back()
+        return found
 
     @cached_property
     def _parts(self) -> pa.Table:
         from latpcap.joined import shares
 
-        parts = shares.of(self._a, self._b, self._found, self._fates, self._matched)
-        return shares.table(parts, self._exchanges)
+        found = shares.table(shares.of(self._a, self._b, self._found, self._fates, self._matched), self._exchanges)
+        spill.give_back()
+        return found
 
     def arrow(self, name: str) -> pa.Table:
         """Give `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name, and for the packets
@@ -204,6 +217,7 @@ class Joined:
         from latpcap.joined import tables, words
 
         packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
+        spill.rest()
         found = words.numbers(
             packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied, self.one_file
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from latpcap import spill
 from latpcap.joined import limits
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class Clock:
             y = section.value + section.slope * (x[mine] - section.middle)
             out[mine] += np.rint(y).astype(np.int64)
         return out
+
+    def of_a(self, time: Array) -> Array:
+        """A's time for each packet of B's file."""
+        import numpy as np
+
+        spans = spill.parts(len(time))
+        return spill.made("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
     def error_ns(self, place: Array, time: Array) -> Array:
         """How far off can it be there? Infinite where only one direction was seen."""
@@ -125,13 +133,15 @@ def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float)
     """
     import numpy as np
 
-    order = np.argsort(place, kind="stable")
-    place, up = place[order], up[order]
-    zero = int(b_time[order[0]])
-    difference = (a_time - b_time)[order]
+    if not spill.rise(place):
+        order = np.argsort(place, kind="stable")
+        place, up, a_time, b_time = place[order], up[order], a_time[order], b_time[order]
+    zero = int(b_time[0])
+    difference = a_time - b_time
     origin = int(np.median(difference))
-    x = (b_time[order] - zero).astype(np.float64)
+    x = (b_time - zero).astype(np.float64)
     y = (difference - origin).astype(np.float64)
+    del difference, a_time, b_time
     slope = _coarse_slope(x, y, up)
     cuts = _steps(x, y - slope * x, up)
     edges = [0, *cuts, len(x)]
@@ -153,28 +163,40 @@ def _at(section: Section, x: float) -> float:
     return section.value + section.slope * (x - section.middle)
 
 
-def _envelopes(y: Array, up: Array) -> tuple[Array, Array, Array, Array]:
-    """Rolling floors of both directions before each packet (its own not counted) and from it on."""
-    import numpy as np
+class _Floors:
+    """Rolling floors of both directions, the least delays of `STEP_WINDOW` packets each."""
 
-    def rolled(values: Array, most: bool) -> tuple[Array, Array]:
-        """The floor of each window of `STEP_WINDOW` values, by its last value and by its first."""
-        floors, ends = np.full(len(values), np.nan), np.full(len(values), np.nan)
-        count = len(values) - limits.STEP_WINDOW + 1
-        if count > 0:
-            floor = values[:count].copy()
-            for later in range(1, limits.STEP_WINDOW):
-                (np.maximum if most else np.minimum)(floor, values[later : later + count], out=floor)
-            floors[limits.STEP_WINDOW - 1 :], ends[:count] = floor, floor
-        return floors, ends
+    def __init__(self, y: Array, up: Array):
+        import numpy as np
 
-    found = []
-    for mine, most in ((up, True), (~up, False)):
-        past, coming = rolled(y[mine], most)
-        before = np.concatenate([[0], np.cumsum(mine)])[:-1]  # so many of this direction came earlier
-        past, coming = (np.concatenate([[np.nan], past]), np.concatenate([coming, [np.nan]]))
-        found += [past[before], coming[before]]
-    return found[0], found[1], found[2], found[3]
+        self._sent = np.cumsum(up, dtype=np.int32)
+        self._up = up
+        self._floors = [self._rolled(y[mine], most) for mine, most in ((up, True), (~up, False))]
+
+    @staticmethod
+    def _rolled(values: Array, most: bool) -> Array:
+        """The floor of the window that begins at each value."""
+        import numpy as np
+
+        count = max(len(values) - limits.STEP_WINDOW + 1, 0)
+        floor = values[:count].copy()
+        for later in range(1, limits.STEP_WINDOW if count else 0):
+            (np.maximum if most else np.minimum)(floor, values[later : later + count], out=floor)
+        return floor
+
+    def at(self, rows: Array) -> tuple[Array, Array, Array, Array]:
+        """Of A to B, then of B to A: before each of these packets (its own not counted), and from it on."""
+        import numpy as np
+
+        sent = self._sent[rows] - self._up[rows]
+        found = []
+        for floor, before in zip(self._floors, (sent, rows - sent), strict=True):
+            for place in (before - limits.STEP_WINDOW, before):
+                known = (place >= 0) & (place < len(floor))
+                some = np.full(len(rows), np.nan)
+                some[known] = floor[place[known]]
+                found.append(some)
+        return found[0], found[1], found[2], found[3]
 
 
 def _coarse_slope(x: Array, y: Array, up: Array) -> float:
@@ -183,14 +205,14 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
 
     if min(up.sum(), (~up).sum()) < 4 * limits.STEP_WINDOW:
         return 0.0
-    low_before, low_after, high_before, high_after = _envelopes(y, up)
-    middle = (low_before + high_before) / 2, (low_after + high_after) / 2
-    known = np.flatnonzero(~np.isnan(middle[0]) & ~np.isnan(middle[1]))
-    if len(known) < 4 * limits.STEP_WINDOW:
+    floors = _Floors(y, up)
+    points = np.arange(0, len(x), limits.STEP_WINDOW)
+    low, low_after, high, high_after = floors.at(points)
+    known = ~np.isnan(low + high + low_after + high_after)
+    if known.sum() < 4:
         return 0.0
-    points = known[:: limits.STEP_WINDOW]
-    floor, when = middle[0][points], x[points]
-    far = max(1, len(points) // 8)  # a step is between few of such pairs
+    floor, when = ((low + high) / 2)[known], x[points[known]]
+    far = max(1, len(floor) // 8)  # a step is between few of such pairs
     span = when[far:] - when[:-far]
     slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
     slope = float(np.median(slopes)) if len(slopes) else 0.0
@@ -203,20 +225,23 @@ def _steps(x: Array, y: Array, up: Array) -> list[int]:
 
     if min(up.sum(), (~up).sum()) < 2 * limits.STEP_WINDOW:
         return []
-    low_before, low_after, high_before, high_after = _envelopes(y, up)
-    low, high = low_after - low_before, high_after - high_before
-    both = np.where(np.sign(low) == np.sign(high), np.minimum(abs(low), abs(high)), 0.0)
-    both = np.where(np.isnan(both), 0.0, both)
-    alike = abs(low - high) <= limits.STEP_ALIKE * np.maximum(abs(low), abs(high))
+    floors = _Floors(y, up)
+    both, alike = np.zeros(len(y)), np.zeros(len(y), bool)
+    for span in spill.parts(len(y)):
+        low_before, low_after, high_before, high_after = floors.at(np.arange(span.start, span.stop))
+        low, high = low_after - low_before, high_after - high_before
+        moved = np.where(np.sign(low) == np.sign(high), np.minimum(abs(low), abs(high)), 0.0)
+        both[span] = np.where(np.isnan(moved), 0.0, moved)
+        alike[span] = abs(low - high) <= limits.STEP_ALIKE * np.maximum(abs(low), abs(high))
     noise = float(np.median(both[both > 0])) if (both > 0).any() else 0.0
     least = max(limits.STEP_LEAST_NS, limits.STEP_NOISE * noise)
     candidates = np.flatnonzero((both >= least) & alike)
     cuts: list[int] = []
     while len(candidates):
         best = int(candidates[both[candidates].argmax()])
-        amount = float(low[best] + high[best]) / 2
-        floors = float(low_before[best]), float(high_before[best])
-        cut = _placed(y, up, best, amount, floors)
+        sent, later_sent, back, later_back = (float(of[0]) for of in floors.at(np.array([best])))
+        amount = (later_sent - sent + later_back - back) / 2
+        cut = _placed(y, up, best, amount, (sent, back))
         edges = sorted([0, *cuts, len(y)])
         start = max(edge for edge in edges if edge <= cut)
         end = min([edge for edge in edges if edge > cut], default=len(y))

@@ -154,6 +154,6 @@ def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str
 def _text(point: Point, frame: int) -> str:
     import numpy as np
 
-    packet = point.packets[int(point.rows_of(np.array([frame], np.uint64))[0])]
+    packet = point.packets.row(int(point.rows_of(np.array([frame], np.uint64))[0]))
     flags = ", ".join(name for bit, name in FLAGS if packet["flags"] & bit)
     return f"{flags} {int(packet['len']):,} B" if packet["len"] else flags

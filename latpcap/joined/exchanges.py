@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays
+from latpcap import arrays, spill
 from latpcap.joined import clock, limits
 from latpcap.joined.match import mixed, unique_pairs
 from latpcap.joined.pairing import Pairing
@@ -52,16 +52,11 @@ def requests(point: Point) -> Requests:
     }
     known = np.logical_and.reduce([found >= 0 for found in rows.values()])
     known &= ~np.isnan(arrays.numbers(table, "latency_ms"))
-    place = np.flatnonzero(known)
-    return Requests(
-        place,
-        arrays.numbers(table, "stream")[place].astype(np.int64),
-        point.packets["time"][rows["request_last_frame"][place]],
-        point.packets["time"][rows["response_last_frame"][place]],
-        rows["request_first_frame"][place],
-        rows["request_last_frame"][place],
-        rows["response_last_frame"][place],
-    )
+    place = np.flatnonzero(known).astype(np.int32)
+    first, last, end = (found[place].astype(np.int32) for found in rows.values())
+    stream = arrays.numbers(table, "stream")[place].astype(np.int32)
+    time = point.packets["time"]
+    return Requests(place, stream, time[last], time[end], first, last, end)
 
 
 @dataclass
@@ -112,8 +107,9 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
     left, arrived, answered, came = matched.instants()
     error = matched.error_ns()
     # A frame that B lacks makes a later copy of it B's last: nothing leaves after it came.
-    possible = (arrived - left >= -error) & (came - answered >= -error)
-    return Matched(front, back, matched.a[possible], matched.b[possible], found.clock)
+    possible = np.flatnonzero((arrived - left >= -error) & (came - answered >= -error))
+    spill.rest()
+    return Matched(front, back, matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32), found.clock)
 
 
 def _ranked(pair: Array, seq: Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from latpcap import spill
 from latpcap.joined import limits
 from latpcap.joined.pairing import Pairing, counted
 from latpcap.joined.point import ACK, RST, TIMESTAMPS, Point
@@ -56,9 +57,16 @@ class _End:
         import numpy as np
 
         self.point, self.time, self.seq, self.ack, self.pair, self.up = (point, time, seq, ack, pair, up)
-        rows = np.flatnonzero(pair >= 0)
-        group = pair[rows].astype(np.int64) * 2 + up[rows]
-        order = np.lexsort((time[rows], group))
+        self.rows: Array = np.zeros(0, np.int64)
+        self.group = self.rows
+
+    def index(self, pairs: Array) -> None:
+        """Make these connections ready for `of`: a truth for each."""
+        import numpy as np
+
+        rows = np.flatnonzero((self.pair >= 0) & pairs[self.pair]).astype(np.int32)
+        group = self.pair[rows].astype(np.int64) * 2 + self.up[rows]
+        order = np.lexsort((self.time[rows], group))
         self.rows, self.group = rows[order], group[order]
 
     def of(self, pair: int, up: bool) -> Array:
@@ -90,6 +98,11 @@ def of(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
     matched = (_once(found.a, len(a.packets)), _once(found.b, len(b.packets)))
     copies = (found.copies_a, found.copies_b)
     fates = tuple(_begun(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
+    open_ = np.zeros(len(found.streams.a) + 1, bool)
+    for end, one in zip(ends, fates, strict=True):
+        open_[end.pair[one.fate == UNKNOWN]] = True
+    for end in ends:
+        end.index(open_)
     for here in (0, 1):
         _received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, matched[here])
     doubts: list[list[int]] = [[], []]
@@ -104,6 +117,7 @@ def of(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
         fates[here].fate[rows] = LOST if complete else UNKNOWN
         fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
         _alone(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
+    spill.rest()
     return fates[0], fates[1]
 
 
@@ -113,7 +127,7 @@ def _once(rows: Array, count: int) -> Array:
 
     there = np.zeros(count, bool)
     there[rows] = True
-    return np.flatnonzero(there)
+    return np.flatnonzero(there).astype(np.int32)
 
 
 def _begun(point: Point, matched: Array, copies: Array) -> Fates:
@@ -145,7 +159,9 @@ def _received(
         return
     ran = _ran(here.time[mine], run, found.typical[not at_a], -1)
     fates.fate[mine[~ran]], fates.because[mine[~ran]] = OUTSIDE, NOT_RUN
-    usual = _times_to_live(here, matched)
+    open_ = np.zeros(len(found.streams.a) + 1, bool)
+    open_[here.pair[mine]] = True
+    usual = _times_to_live(here, spill.chosen(matched, open_[here.pair]))
     for row in mine[ran].tolist():
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
         known = usual.get((pair, bool(here.up[row])))
@@ -223,7 +239,7 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pair
 
 def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tuple[int, int] | None:
     """By the echo of its time stamp (RFC 7323 4.3): of what comes in order, the newest is echoed."""
-    packet = here.point.packets[row]
+    packet = here.point.packets.row(row)
     if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not found.kept.stamps:
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])

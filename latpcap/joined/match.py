@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from latpcap import spill
 from latpcap.joined import limits
-from latpcap.joined.point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Point
+from latpcap.joined.point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Columns, Point, Rows
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -44,7 +45,29 @@ def mixed(*columns: Array) -> Array:
 
 
 def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
-    """Places of the keys that each side has exactly once."""
+    """Places of the keys that each side has exactly once, by those of `b`. In pieces, which bounds what is sorted."""
+    import numpy as np
+
+    pieces = np.uint64(max(len(a), len(b)) // SORTED_AT_ONCE + 1)
+    found = [
+        _unique_of(a, b, *(np.flatnonzero(keys % pieces == piece) for keys in (a, b)))
+        for piece in np.arange(pieces, dtype=np.uint64)
+    ]
+    at_a, at_b = (np.concatenate(some).astype(np.int32) for some in zip(*found, strict=True))
+    order = np.argsort(at_b, kind="stable")
+    return at_a[order], at_b[order]
+
+
+SORTED_AT_ONCE = 1 << 18
+
+
+def _unique_of(a: Array, b: Array, mine_a: Array, mine_b: Array) -> tuple[Array, Array]:
+    """Of these places of the keys, those that each side has exactly once."""
+    at_a, at_b = _unique(a[mine_a], b[mine_b])
+    return mine_a[at_a], mine_b[at_b]
+
+
+def _unique(a: Array, b: Array) -> tuple[Array, Array]:
     import numpy as np
 
     def once(keys: Array) -> tuple[Array, Array]:
@@ -63,18 +86,29 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
     return pa[same], pb[place[same]]
 
 
-def _acked(p: Array) -> Array:
+def _acked(p: Columns | Rows) -> Array:
     import numpy as np
 
     return np.where(p["flags"] & ACK, p["ack"], 0)
 
 
-def _stamps(p: Array) -> tuple[Array, Array]:
+def _stamps(p: Columns | Rows) -> tuple[Array, Array]:
     return p["tsval"], p["tsecr"]
 
 
-def _keys(p: Array, level: int) -> tuple[Array, Array]:
-    """The key of each packet at this level of likeness, and which packets it is good for."""
+def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
+    """The key of each of these packets at this level of likeness, and which of them it is good for."""
+    import numpy as np
+
+    good = np.zeros(len(rows), bool)
+    keys = spill.Column("u8")
+    for span in spill.parts(len(rows)):
+        some, good[span] = _keyed(point.packets.of(rows[span]), level)
+        keys.add(some)
+    return keys.array(), good
+
+
+def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
     import numpy as np
 
     hashed = ((p["bits"] & HASHED) != 0) & ((p["len"] > 0) | ((p["flags"] & SYN) != 0))
@@ -101,31 +135,37 @@ def streams(a: Point, b: Point) -> Streams:
     shifts: list[tuple[int, int]] = []
     same = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in range(len(LEVELS)):
-        left_a = ~np.isin(a.packets["stream"], [pair[0] for pair in found])
-        left_b = ~np.isin(b.packets["stream"], [pair[1] for pair in found])
-        if not left_a.any() or not left_b.any():
+        rows_a, rows_b = _left(a, [pair[0] for pair in found]), _left(b, [pair[1] for pair in found])
+        if not len(rows_a) or not len(rows_b):
             break
-        rows_a, rows_b = np.flatnonzero(left_a), np.flatnonzero(left_b)
-        (ka, ga), (kb, gb) = (_keys(_only(a, rows_a), level), _keys(_only(b, rows_b), level))
-        rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
+        (ka, ga), (kb, gb) = _keys(a, rows_a, level), _keys(b, rows_b, level)
+        if level:
+            rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]
         if not level:
             same = ra, rb
-        for sa, sb in _voted(a, b, ra, rb, level):
-            found.append((sa, sb, level))
-            if level < REWRITTEN:
-                shifts.append((0, 0))
-                continue
-            mine = (a.packets["stream"][ra] == sa) & (b.packets["stream"][rb] == sb)
-            shifts.append(_shift(a, b, ra[mine], rb[mine]))
+        chosen = _voted(a, b, ra, rb, level)
+        found += [(sa, sb, level) for sa, sb in chosen]
+        if level < REWRITTEN:
+            shifts += [(0, 0)] * len(chosen)
+            continue
+        ends = (a.packets["stream"][ra].astype(np.int64) << 32) | b.packets["stream"][rb]
+        order = np.argsort(ends, kind="stable")
+        for sa, sb in chosen:
+            first, last = np.searchsorted(ends, [sa << 32 | sb, (sa << 32 | sb) + 1], sorter=order)
+            shifts.append(_shift(a, b, ra[order[first:last]], rb[order[first:last]]))
     columns = np.array(found, np.int64).reshape(-1, 3).T
     return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *same)
 
 
-def _only(point: Point, rows: Array) -> Array:
-    """These rows of the packets, without a copy where they are all."""
-    return point.packets if len(rows) == len(point.packets) else point.packets[rows]
+def _left(point: Point, streams: list[int]) -> Array:
+    """The rows of all other streams."""
+    import numpy as np
+
+    left = np.ones(int(point.packets["stream"].max()) + 1 if len(point.packets) else 0, bool)
+    left[streams] = False
+    return np.flatnonzero(left[point.packets["stream"]]).astype(np.int32)
 
 
 def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
@@ -214,7 +254,7 @@ class Kept:
 
 def keys(a: Point, b: Point, of: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
     """A key for each of these packets, the same where both captures have the same packet."""
-    pa, pb = a.packets[rows_a], b.packets[rows_b]
+    pa, pb = a.packets.of(rows_a), b.packets.of(rows_b)
     marks = 0x1FF if kept.ack else SYN | FIN
     ka = [of.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
     kb = [of.pair_b[rows_b], b.client[rows_b], of.seq_b[rows_b], pb["flags"] & marks, pb["len"]]
@@ -239,7 +279,7 @@ def kept(a: Point, b: Point, of: Sides) -> Kept:
         ia, ib = unique_pairs(ka, kb)
         if len(ia) * 2 >= min(len(rows_a), len(rows_b)) * limits.KEPT_SHARE:
             break
-    pa, pb = a.packets[rows_a[ia]], b.packets[rows_b[ib]]
+    pa, pb = a.packets.of(rows_a[ia]), b.packets.of(rows_b[ib])
     if not len(pa):
         return Kept(True, True, True)
     stamps = (pa["tsval"] == pb["tsval"]) & (pa["tsecr"] == pb["tsecr"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from latpcap import spill
 from latpcap.joined import clock, limits, match
 from latpcap.joined.point import FIN, SYN, Point
 
@@ -51,17 +52,23 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     if kept.ip_id:
         sure &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
     sure_a, sure_b = sure_a[sure], sure_b[sure]
+    pairs.same_a = pairs.same_b = sure_a[:0]
     rows_a, rows_b = _others(of.pair_a >= 0, sure_a), _others(of.pair_b >= 0, sure_b)
     keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
     ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
     if not len(ra):
         return None
+    order = np.argsort(rb)
+    ra, rb = ra[order], rb[order]
+    del sure_a, sure_b, sure, order
     turned = _turned(a, b, of, ra, rb, len(pairs.a))
+    spill.rest()
     up_a, up_b = _up(a, of.pair_a, turned), _up(b, of.pair_b, turned)
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
+    spill.rest()
     line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
-    time_b = b.packets["time"] + line.shift(np.arange(len(b.packets)), b.packets["time"])
+    time_b = line.of_a(b.packets["time"])
     typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])
     left_a, left_b = np.ones(len(rows_a), bool), np.ones(len(rows_b), bool)
     left_a[ia], left_b[ib] = False, False
@@ -83,7 +90,7 @@ def _others(mine: Array, *taken: Array) -> Array:
     left = mine.copy()
     for rows in taken:
         left[rows] = False
-    return np.flatnonzero(left)
+    return np.flatnonzero(left).astype(np.int32)
 
 
 def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
@@ -94,15 +101,18 @@ def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: in
     """
     import numpy as np
 
-    order = np.lexsort((rb, of.pair_a[ra]))
-    pair, client = of.pair_a[ra][order], a.client[ra][order]
-    difference = (a.packets["time"][ra] - b.packets["time"][rb])[order]
-    meets = (pair[1:] == pair[:-1]) & (client[1:] != client[:-1])
-    rises = np.diff(difference)[meets] * np.where(client[:-1][meets], 1, -1)
-    signs = np.sign(rises)
-    turned = np.bincount(pair[1:][meets], -signs, count) > 0
-    known = np.bincount(pair[1:][meets], np.abs(signs), count) > 0
-    if len(rises) and float(np.median(signs)) < 0:
+    order = np.argsort(of.pair_a[ra], kind="stable")  # by rows of B already
+    votes, known = np.zeros(count), np.zeros(count, bool)
+    for span in spill.parts(len(order)):
+        mine = order[max(span.start - 1, 0) : span.stop]
+        pair, client = of.pair_a[ra[mine]], a.client[ra[mine]]
+        difference = a.packets["time"][ra[mine]] - b.packets["time"][rb[mine]]
+        meets = np.flatnonzero((pair[1:] == pair[:-1]) & (client[1:] != client[:-1]))
+        signs = np.sign(np.diff(difference)[meets]) * np.where(client[meets], 1, -1)
+        votes += np.bincount(pair[meets], signs, count)
+        known[pair[meets[signs != 0]]] = True
+    turned: Array = votes < 0
+    if votes.sum() < 0:
         turned[~known] = True
     return turned
 
@@ -148,7 +158,7 @@ def _equal(
     import numpy as np
 
     if not left[0].any() and not left[1].any():
-        nothing = np.zeros(0, np.int64)
+        nothing = np.zeros(0, np.int32)
         return nothing, nothing, nothing, nothing
     both = np.intersect1d(keys_a[left[0]], keys_b[left[1]])
     at_a, at_b = (np.flatnonzero(mine & np.isin(keys, both)) for mine, keys in ((left[0], keys_a), (left[1], keys_b)))
@@ -186,7 +196,7 @@ def _equal(
             copies_b += rest_b
         if used_a and not up and len(group_a) > len(group_b):
             copies_a += rest_a
-    return tuple(np.array(found, np.int64) for found in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
+    return tuple(np.array(found, np.int32) for found in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
 
 
 def _parts(
@@ -234,7 +244,7 @@ def _parts(
                 if not same and (stamps or not kept.stamps) and least - slack <= delay <= most + slack + usual:
                     pa.append(one)
                     pb.append(other)
-    return np.array(pa, np.int64), np.array(pb, np.int64)
+    return np.array(pa, np.int32), np.array(pb, np.int32)
 
 
 def counted(point: Point, rows: Array) -> Array:

@@ -1,19 +1,20 @@
 """One capture as a point on the way: what recognises its packets elsewhere, its requests and connections.
 
-Reads a source once, as `latpcap.read` does, and drops the table of events on the way. Knows nothing of other captures.
+Reads a source once, as `latpcap.read` does, and keeps of its tables only what is compared. Packets and causes lie in
+files without a name, so that memory does not grow by them. Knows nothing of other captures.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from latpcap import _core
+from latpcap import arrays, spill
 from latpcap.bars import bar
 from latpcap.options import TableName
-from latpcap.reading import sources
+from latpcap.reading import portions, sources
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.vocabulary import cause_names
+from latpcap.vocabulary import CAUSES, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,14 +27,16 @@ NEEDED: dict[TableName, tuple[str, ...]] = {
     "exchanges": ("exchange", "stream", "protocol", "method", "target", "status", "request_first_frame",
                   "request_last_frame", "response_last_frame", "request_bytes", "response_bytes", "latency_ms"),
     "streams": ("stream", "client", "client_port", "server", "server_port"),
-    "causes": ("exchange", "start", "end", "cause", "owner", "from_frame", "to_frame", "evidence", "grade"),
 }  # fmt: skip
 """Columns of the tables that are read."""
+CODES = {name: code for code, name in enumerate(CAUSES)}
+GRADES = ("unknown", "suspected", "probable", "proven")
 WAITS = cause_names(trait="ends_with_ack")
 """Causes by which a sender waited for a packet of the other side's."""
 REPAIRS = cause_names("loss")
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
+UNUSED = ("window", "tos", "spare0", "spare1")
 
 
 def layout() -> Any:
@@ -47,28 +50,118 @@ def layout() -> Any:
     return np.dtype([*wide, *words, *halves, *small])
 
 
+class Columns:
+    """Rows of numbers by column, in the order in which they were added; long columns lie in a file (`spill`)."""
+
+    def __init__(self, kinds: dict[str, Any]):
+        self._filling = {name: spill.Column(kind) for name, kind in kinds.items()}
+        self._columns: dict[str, Array] = {}
+
+    def add(self, rows: Any) -> None:
+        """The next rows: a structured array, or columns by name."""
+        for name, column in self._filling.items():
+            column.add(rows[name])
+
+    def end(self) -> None:
+        """No row comes after this."""
+        self._columns = {name: column.array() for name, column in self._filling.items()}
+        spill.rest()
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def row(self, row: int) -> dict[str, int]:
+        """All columns of one row."""
+        return {name: int(column[row]) for name, column in self._columns.items()}
+
+    def of(self, rows: Array | slice) -> Rows:
+        """These rows, whose columns are copied where they are read."""
+        return Rows(self, rows)
+
+
+class Rows:
+    """Some rows of `Columns`."""
+
+    def __init__(self, of: Columns, rows: Array | slice):
+        self._of, self._rows = of, rows
+
+    def __getitem__(self, name: str) -> Array:
+        return self._of[name][self._rows]
+
+    def __len__(self) -> int:
+        return len(self["flags"])
+
+
+class Causes:
+    """The causes of a capture: `rows` has a row of numbers for each, `frames` the evidence of all, one after the other
+    (`begin` and `size` in a row). Only what the other capture can prove or refute keeps its evidence."""
+
+    def __init__(self) -> None:
+        self.rows = Columns({"exchange": "i8", "start": "i8", "end": "i8", "from_frame": "u8", "to_frame": "u8",
+                             "begin": "i8", "size": "u4", "cause": "i2", "grade": "i1", "by_client": "?"})  # fmt: skip
+        self.frames: Array
+        self._frames = spill.Column("u8")
+
+    def add(self, table: pa.Table) -> None:
+        """The next rows of the table of causes."""
+        import numpy as np
+
+        cause = coded(table, "cause", tuple(CAUSES))
+        sizes = np.zeros(table.num_rows, np.uint32)
+        wanted = np.flatnonzero(np.isin(cause, [CODES[name] for name in (*WAITS, *REPAIRS)]))
+        begin = self._frames.count
+        if len(wanted):
+            evidence = arrays.lists(pa_table({"evidence": arrays.taken(table, "evidence", wanted)}), "evidence")
+            size, frames = zip(*evidence, strict=True)
+            sizes[wanted] = np.concatenate(size)
+            self._frames.add(np.concatenate(frames))
+        self.rows.add({
+            "exchange": arrays.filled(table, "exchange", -1),
+            **{name: arrays.numbers(table, name) for name in ("start", "end")},
+            **{name: arrays.filled(table, name, 0) for name in ("from_frame", "to_frame")},
+            "begin": begin + np.cumsum(sizes, dtype=np.int64) - sizes,
+            "size": sizes,
+            "cause": cause,
+            "grade": coded(table, "grade", GRADES),
+            "by_client": coded(table, "owner", ("client",)) == 0,
+        })  # fmt: skip
+
+    def end(self) -> None:
+        """No cause comes after this."""
+        self.rows.end()
+        self.frames = self._frames.array()
+
+
+def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
+    """A column of words as places in `names`; -1 for others."""
+    import numpy as np
+
+    codes, words = arrays.codes(table, column)
+    known = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
+    return known[codes]
+
+
+def pa_table(columns: dict[str, Any]) -> pa.Table:
+    """These columns as a table."""
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
 def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
-    """These columns, copied: one that is selected keeps all columns of the engine's batch in memory."""
+    """These columns, copied to where `spill` has room."""
+    import numpy as np
     import pyarrow as pa
 
     out = pa.BufferOutputStream()
     with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
         for batch in rows:
-            writer.write_batch(_judged(batch.select(columns)))
-    return list(pa.ipc.open_stream(out.getvalue()))
-
-
-def _judged(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch of causes without the evidence of those that the other capture cannot prove or refute."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if "evidence" not in batch.schema.names:
-        return batch
-    evidence = batch["evidence"]
-    wanted = pc.is_in(batch["cause"].cast(pa.string()), value_set=pa.array((*WAITS, *REPAIRS)))
-    kept = pc.if_else(wanted, evidence, pa.scalar(None, evidence.type))
-    return batch.set_column(batch.schema.get_field_index("evidence"), batch.schema.field("evidence"), kept)
+            writer.write_batch(batch.select(columns))
+    held = spill.made("u1", [np.frombuffer(out.getvalue(), np.uint8)])
+    return list(pa.ipc.open_stream(pa.py_buffer(held)))
 
 
 def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
@@ -79,7 +172,7 @@ def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
 
 class Point:
     """A capture: `packets` (a row a TCP segment, in file order), `client` (was it sent by the stream's client?),
-    the tables `exchanges`, `streams` and, where they are wanted, `causes`, and when it ran."""
+    the tables `exchanges` and `streams`, `causes` where they are wanted, and when it ran."""
 
     def __init__(
         self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
@@ -89,17 +182,20 @@ class Point:
 
         feed = Feed(source, keylog)
         feed.analysis.watch_packets()
-        wanted = {name: columns for name, columns in NEEDED.items() if causes or name != "causes"}
-        packets = bytearray()
-        batches: dict[TableName, list[pa.RecordBatch]] = {name: [] for name in wanted}
+        kinds = layout()
+        self.packets = Columns({name: kinds[name] for name in kinds.names if name not in UNUSED})
+        self.causes = Causes()
+        batches: dict[TableName, list[pa.RecordBatch]] = {name: [] for name in NEEDED}
 
         def taken() -> None:
             """What is not needed is not held until the end: the tables have five times the columns that are kept."""
-            packets.extend(feed.analysis.packets())
-            for name in _core.TABLES:
-                rows = feed.analysis.take(name)
-                if name in wanted:
-                    batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), wanted[name])
+            self.packets.add(np.frombuffer(feed.analysis.packets(), kinds))
+            for name, rows in portions.taken(feed.analysis).items():
+                if name in NEEDED:
+                    batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), NEEDED[name])
+                elif name == "causes" and causes:
+                    self.causes.add(portions.table(rows))
+            spill.rest()
 
         with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
             waiting = 0
@@ -114,17 +210,18 @@ class Point:
         self.name, self.broken = feed.name, feed.broken
         self.first_ns, self.last_ns = (feed.analysis.first_ns or 0, feed.analysis.last_ns or 0)
         self.resolution_ns = 10.0 ** (9 - feed.analysis.digits)
-        self.packets = np.frombuffer(packets, layout())
+        self.packets.end()
+        self.causes.end()
         self._tables: dict[str, pa.Table] = {}
-        for name, columns in wanted.items():
+        for name, columns in NEEDED.items():
             schema = _only(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
             table = pa.Table.from_batches(batches.pop(name), schema).unify_dictionaries()
-            order = {"exchanges": "exchange", "streams": "stream"}.get(name)
-            self._tables[name] = table if order is None else table.sort_by(order)
+            rises = spill.rise(arrays.numbers(table, columns[0]))
+            self._tables[name] = table if rises else table.sort_by(columns[0])
         self.client = self._from_client()
 
     def table(self, name: str) -> pa.Table:
-        """One of `exchanges`, `streams` (each by its number) and `causes`."""
+        """`exchanges` or `streams`, by number."""
         return self._tables[name]
 
     def _from_client(self) -> Array:
@@ -150,7 +247,9 @@ class Point:
 
 __all__ = [
     "ACK",
+    "CODES",
     "FIN",
+    "GRADES",
     "HASHED",
     "OPTIONS_CUT",
     "REPAIRS",
@@ -159,5 +258,7 @@ __all__ = [
     "SYN",
     "TIMESTAMPS",
     "WAITS",
+    "Columns",
     "Point",
+    "Rows",
 ]

@@ -10,16 +10,17 @@ Works on columns: a row of `_Rows` is a row of B's table of causes, a row of `Pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from latpcap import arrays
+from latpcap import arrays, spill
 from latpcap.joined import limits
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.fates import LOST, Fates
 from latpcap.joined.match import mixed
 from latpcap.joined.pairing import Pairing
-from latpcap.joined.point import REPAIRS, WAITS, Point
+from latpcap.joined.point import CODES, GRADES, REPAIRS, WAITS, Columns, Point
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 PLACES = CLIENT, BETWEEN, SERVER, UNKNOWN = "client", "between", "server", "unknown"
 AT_CLIENT, AT_BETWEEN, AT_SERVER, AT_UNKNOWN = range(len(PLACES))
-GRADES = ("unknown", "suspected", "probable", "proven")
 NOT_SURE, SUSPECTED, _, PROVEN = range(len(GRADES))
-CODES = {name: code for code, name in enumerate(CAUSES)}
 OUT, BACK, HELD, PATH, LOST_BETWEEN, PASSED_BOTH, OF_B, NO_CAUSE = range(8)
 BECAUSE = (
     "from A to B",
@@ -96,17 +95,27 @@ def _chosen(parts: Parts, rows: Array) -> Parts:
     return Parts(*(getattr(parts, field.name)[rows] for field in fields(Parts)))
 
 
-def of(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched) -> Parts:
-    """Cut each matched exchange."""
+def of(
+    a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
+) -> Iterator[Parts]:
+    """Cut the matched exchanges, some at once."""
+    import numpy as np
+
     losses = None if found is None or fates is None else _Losses(a, found, fates)
-    slices = [matched.sliced(at, at + AT_ONCE) for at in range(0, len(matched.a), AT_ONCE)] or [matched]
-    cut = [_cut(a, b, found, fates, losses, some) for some in slices]
-    for number, parts in enumerate(cut):
-        parts.exchange += number * AT_ONCE
-    return _joined(cut)
+    twins = None if found is None else (_twins(found, len(b.packets), True), _twins(found, len(a.packets), False))
+    order, edges = _of_exchanges(b, matched)
+    for at in range(0, len(matched.a), AT_ONCE) or (0,):
+        some = matched.sliced(at, at + AT_ONCE)
+        ends = edges[at : at + len(some.a) + 1]
+        rows = _Rows(b, some, order[ends[0] : ends[-1]], ends - ends[0])
+        parts = _cut(a, b, found, fates, losses, twins, some, rows)
+        parts.exchange = parts.exchange + np.int64(at)
+        yield parts
+        spill.rest()
+        spill.give_back()
 
 
-AT_ONCE = 1 << 16
+AT_ONCE = 1 << 13
 """So many exchanges are cut at once, which bounds the memory of the columns between."""
 
 
@@ -116,18 +125,19 @@ def _cut(
     found: Pairing | None,
     fates: tuple[Fates, Fates] | None,
     losses: _Losses | None,
+    twins: tuple[Array, Array] | None,
     matched: Matched,
+    rows: _Rows,
 ) -> Parts:
     import numpy as np
 
     left, arrived, answered, back = matched.instants()
     front, behind = matched.front, matched.back
-    rows = _Rows(b, matched)
     far = answered - arrived
     every = np.arange(len(left))
     again, late = np.zeros(len(left), np.int64), np.zeros(len(left), np.int64)
-    if found is not None:
-        to_a, to_b = _twins(found, len(b.packets), True), _twins(found, len(a.packets), False)
+    if found is not None and twins is not None:
+        to_a, to_b = twins
         sent = to_a[behind.last_row[matched.b]]  # what arrived may be a later copy of what was sent first
         again = np.where(sent >= 0, np.maximum(a.packets["time"][sent] - left, 0), 0)
         came = to_b[front.end_row[matched.a]]
@@ -160,53 +170,60 @@ def _twins(found: Pairing, count: int, of_b: bool) -> Array:
     return twins
 
 
-class _Rows:
-    """B's causes of the matched exchanges, in order: columns of the table, `exchange` as a row of the matched ones."""
+def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
+    """Places of B's causes in the order of the matched exchanges, and where those of each begin (and the last end)."""
+    import numpy as np
 
-    def __init__(self, b: Point, matched: Matched):
+    numbers = b.causes.rows["exchange"]
+    mine = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.place[matched.b]].astype(np.int64)
+    row = np.full(max(int(numbers.max(initial=0)), int(mine.max(initial=0))) + 2, len(mine), np.int32)  # -1: the last
+    row[mine] = np.arange(len(mine), dtype=np.int32)
+    of = spill.made("i4", (row[numbers[span]] for span in spill.parts(len(numbers))))
+    order = spill.ranked(of)
+    edges = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(mine) + 1))])
+    return order, edges[: len(mine) + 1]
+
+
+class _Rows:
+    """B's causes of some matched exchanges, in order: `exchange` is a row of these."""
+
+    def __init__(self, b: Point, matched: Matched, places: Array, edges: Array):
+        """`places` are B's rows of causes, those of each exchange from its place in `edges` on."""
         import numpy as np
 
-        table = b.table("causes")
-        numbers = arrays.filled(table, "exchange", -1).astype(np.int64)
-        mine = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.place[matched.b]].astype(np.int64)
-        place = np.full(max(int(numbers.max(initial=0)), int(mine.max(initial=0))) + 1, -1, np.int64)
-        place[mine] = np.arange(len(mine))
-        exchange = np.where(numbers >= 0, place[numbers], -1)
-        rows = np.flatnonzero(exchange >= 0)
-        start = arrays.numbers(table, "start").astype(np.int64)
-        order = rows[np.lexsort((start[rows], exchange[rows]))]
-        self.exchange = exchange[order]
+        rows = b.causes.rows.of(places)
+        self.exchange = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        start = rows["start"]
+        order = np.lexsort((start, self.exchange))
+        rows = b.causes.rows.of(places[order])
         # An exchange begins with its request's last byte here: waits inside a request are none of its parts.
         behind, first = matched.back, matched.b[self.exchange]
         self.start = np.clip(start[order], behind.start[first], behind.end[first])
-        self.end = np.clip(arrays.numbers(table, "end").astype(np.int64)[order], self.start, behind.end[first])
-        self.cause = _coded(table, "cause", tuple(CAUSES))[order]
-        self.grade = _coded(table, "grade", GRADES)[order]
-        self.by_client = _coded(table, "owner", (CLIENT,))[order] == 0
+        self.end = np.clip(rows["end"], self.start, behind.end[first])
+        self.cause, self.grade, self.by_client = rows["cause"], rows["grade"], rows["by_client"]
         is_wait = np.isin(self.cause, [CODES[name] for name in WAITS])
         self.is_repair = np.isin(self.cause, [CODES[name] for name in REPAIRS])
-        self._evidence(b, table, order, np.flatnonzero(is_wait | self.is_repair))
+        self._evidence(b, places[order], np.flatnonzero(is_wait | self.is_repair))
         alike = is_wait[1:] & is_wait[:-1] & (self.exchange[1:] == self.exchange[:-1]) & (self.key[1:] == self.key[:-1])
         self.first = np.concatenate([[True], ~alike])[: len(order)]
         self.step = np.cumsum(self.first) - 1
         self.is_wait = is_wait
 
-    def _evidence(self, b: Point, table: pa.Table, order: Array, wanted: Array) -> None:
+    def _evidence(self, b: Point, places: Array, wanted: Array) -> None:
         """The packets that show each wait and each repair: `shown` are rows of B's packets, `of` the rows here.
 
         `key` is the same for causes that cut one step.
         """
         import numpy as np
-        import pyarrow as pa
 
-        lists = list(arrays.lists(pa.table({"evidence": arrays.taken(table, "evidence", order[wanted])}), "evidence"))
-        sizes = np.concatenate([np.zeros(0, np.int64), *(size for size, _ in lists)])
-        frames = np.concatenate([np.zeros(0, np.uint64), *(frame for _, frame in lists)])
-        ends = [arrays.filled(table, name, 0)[order[wanted]].astype(np.uint64) for name in ("from_frame", "to_frame")]
-        of = np.repeat(np.arange(len(wanted)), sizes.astype(np.int64))
+        rows = b.causes.rows.of(places[wanted])
+        sizes = rows["size"].astype(np.int64)
+        of = np.repeat(np.arange(len(wanted)), sizes)
+        frames = b.causes.frames[np.arange(len(of)) + np.repeat(rows["begin"] - np.cumsum(sizes) + sizes, sizes)]
+        ends = [rows[name] for name in ("from_frame", "to_frame")]
         sums = np.zeros(len(wanted), np.uint64)
         np.add.at(sums, of, mixed(frames))
-        self.key = np.zeros(len(order), np.uint64)
+        self.key = np.zeros(len(places), np.uint64)
         self.key[wanted] = mixed(*ends, sums)
         every = np.concatenate([of, np.arange(len(wanted)), np.arange(len(wanted))])
         shown = b.rows_of(np.concatenate([frames, *ends]))
@@ -223,15 +240,6 @@ class _Rows:
         rows = np.flatnonzero(self.is_repair)[::-1]
         found[self.exchange[rows]] = self.cause[rows]
         return found
-
-
-def _coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
-    """A column of words as places in `names`; -1 for others."""
-    import numpy as np
-
-    codes, words = arrays.codes(table, column)
-    known = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
-    return known[codes]
 
 
 @dataclass
@@ -423,26 +431,30 @@ class _Losses:
         return bool(np.searchsorted(mine, begin) < np.searchsorted(mine, end, "right"))
 
 
-def table(parts: Parts, exchanges: pa.Table) -> pa.Table:
+def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
     """The parts as a table, by the numbers of A's and B's exchanges."""
     import numpy as np
     import pyarrow as pa
 
-    error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)[parts.exchange]
-    error = np.where(parts.by_clocks, error, 0.0)
-
-    def words(codes: Array, names: tuple[str, ...]) -> pa.Array:
-        return pa.DictionaryArray.from_arrays(arrays.integers(codes, "int32"), pa.array(names))
-
-    return pa.table(
-        {
-            "a_exchange": arrays.taken(exchanges, "a_exchange", parts.exchange),
-            "b_exchange": arrays.taken(exchanges, "b_exchange", parts.exchange),
-            "place": words(parts.place, PLACES),
-            "cause": words(parts.cause, tuple(CAUSES)),
-            "duration_ms": pa.array(parts.length / 1e6, pa.float64()),
-            "clock_error_ms": pa.array(error, pa.float64(), mask=np.isnan(error)),
-            "grade": words(parts.grade, GRADES),
-            "because": words(parts.because, BECAUSE),
-        }
-    )
+    error = np.append(arrays.numbers(exchanges, "clock_error_ms"), np.nan)
+    numbers = {name: arrays.numbers(exchanges, name) for name in ("a_exchange", "b_exchange")}
+    words = {"place": PLACES, "cause": tuple(CAUSES), "grade": GRADES, "because": BECAUSE}
+    kinds = {**dict.fromkeys(numbers, "i8"), "place": "i1", "cause": "i2", "duration_ms": "f8", "clock_error_ms": "f8",
+             "grade": "i1", "because": "i1"}  # fmt: skip
+    rows = Columns(kinds)
+    for some in parts:
+        rows.add({
+            **{name: values[some.exchange] for name, values in numbers.items()},
+            **{name: getattr(some, name) for name in words},
+            "duration_ms": some.length / 1e6,
+            "clock_error_ms": np.where(some.by_clocks, error[some.exchange], 0.0),
+        })  # fmt: skip
+    rows.end()
+    columns: dict[str, pa.Array] = {}
+    for name in kinds:
+        values = rows[name]
+        if name in words:
+            columns[name] = pa.DictionaryArray.from_arrays(arrays.column(values), pa.array(words[name]))
+        else:
+            columns[name] = arrays.column(values, None if name != "clock_error_ms" else ~np.isnan(values))
+    return pa.table(columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays, spill
 from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
@@ -24,11 +25,14 @@ def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] 
     """Count the rows of `packets` by direction and fate, without making them; and the largest bound of the clock."""
     import numpy as np
 
-    error = clock.error_ns(np.arange(len(b.packets)), b.packets["time"])
-    known = error[np.isfinite(error)]
+    largest = []
+    for at in spill.parts(len(b.packets)):
+        error = clock.error_ns(np.arange(at.start, at.stop), b.packets["time"][at])
+        largest += [float(error[np.isfinite(error)].max(initial=-1))]
+    most = max(largest, default=-1.0)
     counts: dict[str, Any] = {name: _frames(of) for name, of in (("a", a), ("b", b))}
     counts["both"] = 0 if found is None else len(found.a)
-    counts["clock_error_ms"] = float(known.max()) / NS if len(known) else None
+    counts["clock_error_ms"] = most / NS if most >= 0 else None
     rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # who has the packet: direction, fate
     if found is None or fates is None:
         for name, of in (("a", a), ("b", b)):
@@ -67,7 +71,7 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
     import pyarrow as pa
 
     places = np.arange(len(b.packets))
-    time_b = b.packets["time"] + clock.shift(places, b.packets["time"])
+    time_b = clock.of_a(b.packets["time"])
     error = clock.error_ns(places, b.packets["time"])
     if found is None or fates is None:
         both_a = both_b = np.zeros(0, np.int64)
@@ -127,18 +131,24 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     error = matched.error_ns() / NS
     table_a, table_b = a.table("exchanges"), b.table("exchanges")
     rows_a, rows_b = matched.front.place[matched.a], matched.back.place[matched.b]
-    took_a, took_b = table_a.take(pa.array(rows_a)), table_b.take(pa.array(rows_b))
+    numbers = {
+        f"{name}_{column}": _kept(arrays.numbers(table, column)[rows].astype(np.int64))
+        for column in ("exchange", "stream")
+        for name, table, rows in (("a", table_a, rows_a), ("b", table_b, rows_b))
+    }
     columns = {
-        "a_exchange": took_a["exchange"].cast(pa.int64()),
-        "b_exchange": took_b["exchange"].cast(pa.int64()),
-        "a_stream": took_a["stream"].cast(pa.int64()),
-        "b_stream": took_b["stream"].cast(pa.int64()),
-        **{name: took_a[name] for name in ("protocol", "method", "target", "status")},
-        "start": pa.array(left).cast(pa.timestamp("ns", "UTC")),
-        "latency_ms": pa.array((back - left) / NS),
-        "out_ms": pa.array((arrived - left) / NS),
-        "far_ms": pa.array((answered - arrived) / NS),
-        "back_ms": pa.array((back - answered) / NS),
-        "clock_error_ms": pa.array(error, pa.float64(), mask=~np.isfinite(error)),
+        **numbers,
+        **{name: arrays.taken(table_a, name, rows_a) for name in ("protocol", "method", "target", "status")},
+        "start": _kept(left).view(pa.timestamp("ns", "UTC")),
+        "latency_ms": _kept((back - left) / NS),
+        "out_ms": _kept((arrived - left) / NS),
+        "far_ms": _kept((answered - arrived) / NS),
+        "back_ms": _kept((back - answered) / NS),
+        "clock_error_ms": arrays.column(spill.kept(error), np.isfinite(error)),
     }
     return pa.table(columns)
+
+
+def _kept(values: Array) -> pa.Array:
+    """These numbers as an Arrow array, where `spill` has room."""
+    return arrays.column(spill.kept(values))

@@ -38,16 +38,16 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
     whole = ~found.part
     ra, rb = found.a[whole], found.b[whole]
     way = Way()
-    lower = a.packets["ttl"][ra].astype(int) - b.packets["ttl"][rb]
+    lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
         mine = found.up_a[ra] == up
         counts = np.bincount(np.maximum(sign * lower[mine], 0))
         way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
     way.changes += _ends(a, b, found)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
-    opened_a, opened_b = a.packets[ra[syn]], b.packets[rb[syn]]
-    complete = ((opened_a["bits"] | opened_b["bits"]) & OPTIONS_CUT) == 0
-    opened_a, opened_b = opened_a[complete], opened_b[complete]
+    ra, rb = ra[syn], rb[syn]
+    complete = ((a.packets["bits"][ra] | b.packets["bits"][rb]) & OPTIONS_CUT) == 0
+    opened_a, opened_b = a.packets.of(ra[complete]), b.packets.of(rb[complete])
     changed = Counter((int(x), int(y)) for x, y in zip(opened_a["mss"], opened_b["mss"], strict=True) if x != y)
     way.changes += [f"MSS {x or 'none'} becomes {y or 'none'}" for (x, y), _ in changed.most_common(1)]
     if len(opened_a):

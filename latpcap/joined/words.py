@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from latpcap import arrays, spill
 from latpcap.format import count, escaped, ms, percent, shortest
 from latpcap.joined import limits, tables
 from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
@@ -188,11 +189,9 @@ def numbers(
 
 
 def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
-    import pyarrow.compute as pc
+    import numpy as np
 
-    for column, value in wanted:
-        parts = parts.filter(pc.equal(parts[column], value))
-    return int(parts.num_rows)
+    return int(np.logical_and.reduce([arrays.equals(parts, column, value) for column, value in wanted]).sum())
 
 
 def _least_gap(clock: Clock) -> float | None:
@@ -203,18 +202,20 @@ def _least_gap(clock: Clock) -> float | None:
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
     """Milliseconds by place and cause."""
+    import numpy as np
+
     found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
-    for row in parts.group_by(["place", "cause"]).aggregate([("duration_ms", "sum")]).to_pylist():
-        found[row["place"]][row["cause"]] = row["duration_ms_sum"]
+    (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
+    both = places.astype(np.int32) * len(cause_names) + causes
+    sums = spill.weighed(both, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
+    for code in np.unique(both).tolist():
+        found[place_names[code // len(cause_names)]][cause_names[code % len(cause_names)]] = float(sums[code])
     return found
 
 
 def _lost(parts: pa.Table) -> float:
-    import pyarrow.compute as pc
-
-    return float(
-        pc.sum(parts.filter(pc.equal(parts["because"], "lost between the points"))["duration_ms"]).as_py() or 0
-    )
+    lost = arrays.equals(parts, "because", "lost between the points")
+    return float(arrays.numbers(parts, "duration_ms")[lost].sum())
 
 
 def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
@@ -223,8 +224,8 @@ def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
 
     if not exchanges.num_rows:
         return None
-    order = exchanges.sort_by("latency_ms")
-    row = order.slice((order.num_rows - 1) // 2, 1).to_pylist()[0]
+    order = arrays.numbers(exchanges, "latency_ms").argsort(kind="stable")
+    row = exchanges.slice(int(order[(len(order) - 1) // 2]), 1).to_pylist()[0]
     mine = parts.filter(pc.equal(parts["a_exchange"], row["a_exchange"]))
     return {**{name: row[name] for name in ("a_exchange", "b_exchange", "latency_ms", "out_ms", "far_ms", "back_ms",
                                             "clock_error_ms")},
