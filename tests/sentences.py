@@ -27,6 +27,8 @@ from latpcap.findings.why import Why
 from latpcap.words import en
 
 ROOT = Path(__file__).resolve().parents[1]
+DRAWN = ("page_", "column_", "flow_", "point_", "no_font")
+"""How ids begin that stand on pages and pictures (`tests/test_catalogue.py` looks for those)."""
 TESTS = ("waits", "hung", "transfers", "headlines", "findings", "queue", "pushes")
 """Test files that make captures of their own."""
 now = ""
@@ -58,7 +60,7 @@ def pattern(template: str) -> str:
 def answers() -> Iterator[tuple[str, str]]:
     """Every capture's name, and all that its answers have."""
     global now
-    from spoken import BESIDE, SPOKEN, all_said, ask, beside
+    from spoken import BESIDE, JOINED, SPOKEN, all_said, ask, beside
     from test_beside import CAPTURE, LOG, TRACE
     from test_headlines import MADE
 
@@ -84,6 +86,8 @@ def answers() -> Iterator[tuple[str, str]]:
     for now in BESIDE:
         with TemporaryDirectory() as folder:
             yield now, all_said(beside(now, Path(folder)))
+    for now, (join, _) in JOINED.items():
+        yield now, str(join().why())
     now = "tests"
     yield now, "\n".join(all_said(why) for why in of_tests())
 
@@ -123,7 +127,7 @@ def printed() -> dict[str, tuple[str, str]]:
 def main() -> None:
     found = printed()
     if "--json" in sys.argv:
-        json.dump({"printed": found, "all": list(en.SENTENCES)}, sys.stdout)
+        json.dump({"printed": found, "all": [name for name in en.SENTENCES if not name.startswith(DRAWN)]}, sys.stdout)
         return
     for sentence, template in en.SENTENCES.items():
         name, line = found.get(sentence, ("no capture", ""))

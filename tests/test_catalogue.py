@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import string
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import latpcap as lp
-from latpcap import words
+from latpcap import page, words
 from latpcap.findings import harm
 from latpcap.findings.schema import Finding, Harmful, grade, graded
 
@@ -49,18 +51,91 @@ def test_a_translation_names_the_same_values() -> None:
         assert named(first[sentence]) - named(template) <= GRAMMAR, sentence
 
 
-@pytest.mark.parametrize("name", ["nginx-latency.pcap", "nginx-good.pcap", "probes.pcap"])
-def test_an_answer_in_chinese_has_the_numbers_of_the_english_one(name: str) -> None:
-    capture = lp.read(SAMPLES / name)
+ENGLISH = re.compile(r"[A-Za-z]{3,} [a-z]{3,} [a-z]{3,}")
+"""Three words of a sentence."""
+NO_SENTENCES = re.compile(r"tcp\.stream eq \d+ and frame\.number in|delayed ACK on")
+"""Display filters and options, which are the same in all languages."""
+
+
+def english_of(text: str) -> list[str]:
+    return ENGLISH.findall(NO_SENTENCES.sub("", text))
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.rglob("*.pcap*")), ids=lambda path: path.name)
+def test_an_answer_in_chinese_has_the_numbers_of_the_english_one(path: Path) -> None:
+    capture = lp.read(path)
     english, chinese = capture.why(), capture.why(lang="zh")
     labels = [[line[:11] for line in str(why).splitlines()[2:]] for why in (english, chinese)]
     assert labels[0] == labels[1]
     assert (chinese.verdict, chinese.confidence) == (english.verdict, english.confidence)
     assert english.headline == capture.why().headline != chinese.headline
-    written = re.findall(r"[A-Za-z]{3,} [a-z]{3,} [a-z]{3,}", str(chinese))
-    assert not written, written
+    assert not english_of(str(chinese))
+    if capture.exchanges.complete.any():
+        assert not english_of(str(capture.why(exchange="worst", lang="zh")))
+
+
+def test_there_is_no_third_language() -> None:
     with pytest.raises(ValueError, match="no language 'fr'"):
-        capture.why(lang="fr")
+        lp.read().why(lang="fr")
+
+
+def test_the_answer_over_two_captures_in_chinese() -> None:
+    pair = lp.join(*(SAMPLES / "two-points" / f"{name}.pcap" for name in ("client", "server")))
+    english, chinese = (str(pair.why(lang=lang)) for lang in ("en", "zh"))
+    assert not english_of(chinese)
+    assert "1 台路由器" in chinese and "1 router" in english
+    assert [line[:11] for line in chinese.splitlines()[2:]] == [line[:11] for line in english.splitlines()[2:]]
+    drawn = pair.flow_graph(exchange="worst")
+    assert drawn.lang == "en"
+
+
+@pytest.mark.parametrize("name", ["clips/split-nagle.pcap", "more/lost-tail.pcap"])
+def test_a_report_in_chinese(name: str, tmp_path: Path) -> None:
+    capture, out = lp.read(SAMPLES / name), tmp_path / "report.html"
+    assert capture.findings is not None  # findings that were made in English are made again
+    capture.to_html(out, lang="zh")
+    made = out.read_text(encoding="utf-8")
+    text = unescape(re.sub(r"<script.*?</script>|<style.*?</style>|<[^>]+>", "\n", made, flags=re.DOTALL))
+    assert '<html lang="zh">' in made and "用户在等什么" in text
+    assert not english_of(text)
+    opens = re.search(r'<section id="(\w+)"', made)
+    assert opens and opens[1] == "actions"
+
+
+def test_a_flow_graph_in_chinese_or_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    from latpcap.plot import figure
+
+    capture = lp.read(SAMPLES / "clips/split-nagle.pcap")
+
+    def drawn() -> Any:
+        graph = capture.flow_graph(exchange="worst", lang="zh")
+        return graph, [word.text for word in graph.plot().ax_.artists[-1].ink.words]  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(figure, "_chinese", lambda: None)
+    with pytest.warns(UserWarning, match="没有已安装的字体"):
+        graph, texts = drawn()
+    assert graph.lang == "en" and "Time" in texts
+    monkeypatch.undo()
+    with words.language("zh"):
+        if figure._chinese() is None:
+            pytest.skip("no font with Chinese letters")
+    graph, texts = drawn()
+    assert graph.lang == "zh" and "时间" in texts and not english_of("\n".join(texts))
+    assert not any("\ufffd" in text for text in texts)
+
+
+def test_what_stands_on_pages_and_pictures_is_named_in_code() -> None:
+    """By its id, or by the part of it that is put in."""
+    package = Path(page.__file__).parents[1]
+    folders = ("page", "plot", "views", "joined", "account")
+    sources = "\n".join(path.read_text() for folder in folders for path in (package / folder).glob("*.py"))
+    unused = []
+    for sentence in words.CATALOGUES["en"]:
+        first, _, rest = sentence.partition("_")
+        put_in = (rest, rest.rpartition("_")[2], rest.removesuffix("_ms"), rest.partition("_")[0])
+        if first in ("page", "column", "flow", "point") and sentence not in sources:
+            unused += [] if any(f'"{part}"' in sources for part in put_in) else [sentence]
+    assert unused == []
 
 
 def wait(harmful: Harmful | None, total: float, hit: int = 1, of: int = 1) -> Finding:

@@ -373,7 +373,9 @@ def test_losses_and_missing_frames_together(seed: int) -> None:
     assert (parts[["out_ms", "back_ms"]].min(axis=1) >= -parts.clock_error_ms - 0.003).all()
 
 
-def proxied(seed: int, requests: int = 40, even: bool = False) -> tuple[bytes, Wire]:
+def proxied(
+    seed: int, requests: int = 40, even: bool = False, pauses_ms: tuple[float, float] = (1, 9)
+) -> tuple[bytes, Wire]:
     """A proxy between two connections; what the client's side and what the server's side saw."""
     front, back = Wire(there_ms=2, back_ms=2, seed=seed), Wire(there_ms=0.5, back_ms=0.5, seed=seed + 100)
     one = Talker(front, Ends(("10.0.0.1", 40_000), ("10.0.1.1", 80)))
@@ -390,7 +392,7 @@ def proxied(seed: int, requests: int = 40, even: bool = False) -> tuple[bytes, W
         assert came is not None
         passed = back.send(came + MS // 10, other.packet(came + MS // 10, True, "PA", text))
         assert passed is not None
-        ready = passed + int(front.random.uniform(1, 9) * MS)
+        ready = passed + int(front.random.uniform(*pauses_ms) * MS)
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd"
         there = back.send(ready, other.packet(ready, False, "PA", answer))
         assert there is not None

@@ -174,7 +174,7 @@ ORDER = [
     "joined.exchanges",
     "joined.tables",
     "joined.shares",
-    "joined.words",
+    "joined.answer",
     "joined.chain",
     "joined.drawn",
     "joined",

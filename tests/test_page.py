@@ -21,7 +21,7 @@ from makepcap import Talk, answer, get, pcap
 from transfer_simulator import Transfer
 
 import latpcap as lp
-from latpcap import page
+from latpcap import page, words
 from latpcap.format import asked
 from latpcap.page import parts, pictures
 
@@ -171,8 +171,9 @@ def test_the_clock_has_round_instants(seconds: float) -> None:
     assert seconds < 0.01 or len(ticks) >= 2
 
 
-def test_numbers_sort_and_words_are_escaped() -> None:
-    made = parts.table([parts.Column("<b>"), parts.Column("n", True, 1)], [["a & b", 1234.56], [None, float("nan")]])
+def test_numbers_sort_and_words_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(words.CATALOGUES, "en", {"column_b": "<b>", "column_n": "n"})
+    made = parts.table([parts.Column("b"), parts.Column("n", True, 1)], [["a & b", 1234.56], [None, float("nan")]])
     assert "&lt;b&gt;" in made and "a &amp; b" in made and "1,234.6" in made and 'data-v="-1e308"' in made
 
 

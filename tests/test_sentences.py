@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from spoken import BESIDE, SPOKEN, all_said, ask, beside
+from spoken import BESIDE, JOINED, SPOKEN, all_said, ask, beside
 
 from latpcap import words
 
@@ -31,6 +31,14 @@ def test_what_is_said_beside_it(name: str, tmp_path: Path) -> None:
     assert BESIDE[name][2] in said, said
 
 
+@pytest.mark.parametrize("name", JOINED)
+def test_what_is_printed_of_joined_captures(name: str) -> None:
+    join, lines = JOINED[name]
+    text = str(join().why())
+    for line in lines:
+        assert line in text, text
+
+
 UNPRINTED = {
     "mostly_other", "late_close", "late_close.fix", "buffered", "buffered.fix", "transfer_or_receiver_window",
     "clients", "until_end", "until_server", "tls_certificates", "tls_certificates.fix", "tls_each", "tls_each.fix",
@@ -39,7 +47,7 @@ UNPRINTED = {
     "stall_server_and_client", "first_line_filtered", "further_slow", "also_unreachable", "redirect_loop",
     "unnamed_with", "closed_instead", "of_first_frames", "ping_icmp", "ping_answered",
     "pause_none_before_elsewhere", "acks", "unasked", "push_message", "push_messages", "side_client and server",
-    "fix_before_first", "pause_left_before", "seen_on",
+    "fix_before_first", "pause_left_before", "seen_on", "join_client", "join_client_part", "join_fate_made",
 }  # fmt: skip
 """Parts of sentences that no capture of these prints yet."""
 
@@ -62,7 +70,10 @@ ALLOWED = re.compile(
     r"CONFIG_HZ=|^(Windows|Linux|Solaris|macOS)\b|^(set on and off|never set)$| kbit/s$|^<unfinished"
 )
 """What is no sentence: display filters of Wireshark, values of columns, what a trace of system calls has."""
-SPEAKING = [*sorted((PACKAGE / "findings").glob("*.py")), *sorted((PACKAGE / "beside").glob("*.py"))]
+SPEAKING = [
+    *sorted((PACKAGE / "findings").glob("*.py")), *sorted((PACKAGE / "beside").glob("*.py")),
+    *(PACKAGE / f"{name}.py" for name in ("joined/answer", "joined/way", "page/__init__", "page/pictures")),
+]  # fmt: skip
 
 
 def literals(tree: ast.Module) -> Iterator[ast.Constant]:

@@ -297,11 +297,12 @@ class Results:
 
         return self._answered(lambda held: held.why(Question(slow_ms, server, top)))
 
-    def to_html(self, path: str | os.PathLike[str]) -> None:
+    def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
         """Write one page to mail, as `Capture.to_html`; flow graphs need a capture and are not in it."""
-        from latpcap import page
+        from latpcap import page, words
 
-        page.write(path, page.of_results(self))
+        with words.language(lang):
+            page.write(path, page.of_results(self))
 
     def _together(self) -> Union:
         if self._union is None:

@@ -18,10 +18,11 @@ from latpcap.cli.options import (
     FilterOption,
     KeylogOption,
     StreamOption,
+    drawable_language,
+    in_language,
     over_time,
     save,
     span,
-    spoken,
 )
 from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
@@ -49,6 +50,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
 
     @app.command()
     @over_time
+    @in_language
     def why(
         files: Files,
         stream: StreamOption = None,
@@ -80,7 +82,6 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             str | None,
             typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
         ] = None,
-        lang: Annotated[str | None, typer.Option("--lang", help="The answer's language: en or zh.")] = None,
         picture: Annotated[
             Path | None,
             typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
@@ -88,17 +89,6 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-        with spoken(lang):
-            _why(
-                files, stream, exchange, display_filter, keylog, join=join, together=together, slow_ms=slow_ms,
-                server=server, top=top, strace=strace, access_log=access_log, picture=picture, as_json=as_json,
-            )  # fmt: skip
-
-    def _why(
-        files: list[str], stream: int | None, exchange: str | None, display_filter: str | None, keylog: str | None, *,
-        join: bool, together: bool, slow_ms: float | None, server: str | None, top: int | None, strace: str | None,
-        access_log: str | None, picture: Path | None, as_json: bool,
-    ) -> None:  # fmt: skip
         whole = stream is None and exchange is None and display_filter is None and not span()
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if picture is not None and (join or strace or access_log or len(files) > 1):
@@ -120,13 +110,19 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
                 raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
-            answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
-            if answer is None and whole:
-                answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
-            answer = answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
+
+            def ask() -> Why:
+                answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
+                if answer is None and whole:
+                    answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
+                return answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
+
+            answer = ask()
             typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
             if picture is not None:
-                _draw(answer, read(files[0], display_filter, keylog=keylog), stream, picture)
+                with drawable_language() as lang:
+                    drawn = answer if answer.lang == lang else ask()
+                    _draw(drawn, read(files[0], display_filter, keylog=keylog), stream, picture)
             return
         if not (stream is None and exchange is None):
             raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")

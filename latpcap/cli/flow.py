@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from latpcap.cli import joining
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, frames_range, over_time, save, span
+from latpcap.cli.options import (
+    File,
+    FilterOption,
+    KeylogOption,
+    StreamOption,
+    drawable_language,
+    frames_range,
+    in_language,
+    over_time,
+    save,
+    span,
+)
 from latpcap.options import Flows
 
 if TYPE_CHECKING:
@@ -32,6 +43,7 @@ def register(
 
     @app.command()
     @over_time
+    @in_language
     def flow(
         file: File,
         server: Annotated[str | None, typer.Argument(help="With --join: the capture at the server's side.")] = None,
@@ -92,14 +104,15 @@ def register(
             if display_filter is not None or beside is not None or beside_stream is not None or span():
                 raise typer.BadParameter("takes no filter, no time and nothing beside", param_hint="--join")
             pair = joining.joined(file, server, keylog)
-            try:
-                points = pair.flow_graph(exchange=which, stream=stream, frames=chosen)
-            except ValueError as problem:
-                raise typer.BadParameter(str(problem)) from None
-            if output is None or str(output) == "-":
-                typer.echo("\n".join(points.lines()))
-            else:
-                save(lambda: points, output, dpi=dpi)
+            with drawable_language():
+                try:
+                    points = pair.flow_graph(exchange=which, stream=stream, frames=chosen)
+                except ValueError as problem:
+                    raise typer.BadParameter(str(problem)) from None
+                if output is None or str(output) == "-":
+                    typer.echo("\n".join(points.lines()))
+                else:
+                    save(lambda: points, output, dpi=dpi)
             return
         beside_it = beside is not None or beside_stream is not None
         if output is None and beside_it:
@@ -129,13 +142,14 @@ def register(
             capture = read(file, display_filter, keylog=keylog)
         else:
             capture = one(file, stream, keylog=keylog)
-        left = graph(capture, stream)
-        if output is None or str(output) == "-":
-            for line in left.lines():  # the text of a long capture is longer than the capture
-                sys.stdout.write(f"{line}\n")
-            return
-        if not beside_it:
-            save(lambda: left, output, dpi=dpi, pages=pages or None)
-            return
-        other = capture if beside is None else read(beside, display_filter, keylog=keylog)
-        save(lambda: left.beside(graph(other, beside_stream)), output, dpi=dpi)
+        with drawable_language():
+            left = graph(capture, stream)
+            if output is None or str(output) == "-":
+                for line in left.lines():  # the text of a long capture is longer than the capture
+                    sys.stdout.write(f"{line}\n")
+                return
+            if not beside_it:
+                save(lambda: left, output, dpi=dpi, pages=pages or None)
+                return
+            other = capture if beside is None else read(beside, display_filter, keylog=keylog)
+            save(lambda: left.beside(graph(other, beside_stream)), output, dpi=dpi)

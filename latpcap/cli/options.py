@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -65,6 +66,24 @@ def over_time(command: Callable[..., None]) -> Callable[..., None]:
     return timed
 
 
+_LANG = Annotated[str | None, typer.Option("--lang", help="The language of sentences: en or zh.")]
+
+
+def in_language(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose sentences may be in another language, with `--lang`."""
+    signature = inspect.signature(command, eval_str=True)
+    added = inspect.Parameter("lang", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_LANG)
+
+    @functools.wraps(command)
+    def written(*words: Any, lang: str | None = None, **options: Any) -> None:
+        with spoken(lang):
+            command(*words, **options)
+
+    written.__signature__ = signature.replace(parameters=[*signature.parameters.values(), added])  # type: ignore[attr-defined]
+    written.__annotations__ = {**command.__annotations__, "lang": _LANG}
+    return written
+
+
 def _instant(name: str, text: str) -> str | float:
     """What `latpcap.read` takes; a mistake is reported before a file is read."""
     from latpcap.reading import instants
@@ -109,6 +128,21 @@ def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
         for name in (str(output), output.name):
             reason = reason.removeprefix(f"{name}: ")
         raise OutputError(f"{output}: {reason}") from None
+
+
+@contextlib.contextmanager
+def drawable_language() -> Iterator[str]:
+    """Inside, sentences are in a language that a picture can have; a note where that is English instead."""
+    from latpcap import words
+    from latpcap.plot import figure
+
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        lang = figure.drawn_in()
+    for note in noted:
+        typer.echo(f"latpcap: note: {note.message}", err=True)
+    with words.language(lang):
+        yield lang
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from latpcap.cli.options import FilterOption, KeylogOption, over_time, span, spoken
+from latpcap.cli.options import FilterOption, KeylogOption, in_language, over_time, span
 from latpcap.options import Tool
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def register(
 
     @app.command()
     @over_time
+    @in_language
     def report(
         file: Annotated[
             str, typer.Argument(help="A capture, or the results of a batch; --sample takes the sample.", metavar="FILE")
@@ -47,7 +48,6 @@ def register(
             str | None, typer.Option("--server", help="With --as: only this address, or address:port.")
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="With --as: its numbers as JSON.")] = False,
-        lang: Annotated[str | None, typer.Option("--lang", help="The language of the answer: en or zh.")] = None,
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
     ) -> None:
@@ -71,15 +71,14 @@ def register(
         elif server is not None or as_json:
             raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
         else:
-            with spoken(lang):
-                parts = None if stored or display_filter is not None else reopen(file, keylog=keylog, warned=True)
-                if stored:
-                    open_results(file).to_html(output)
-                elif parts is None:
-                    read(file, display_filter, keylog=keylog, reread=True).to_html(output)
-                else:
-                    page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
-                    page.write(output, page.of_parts(page_source, page_source.around))
+            parts = None if stored or display_filter is not None else reopen(file, keylog=keylog, warned=True)
+            if stored:
+                open_results(file).to_html(output)
+            elif parts is None:
+                read(file, display_filter, keylog=keylog, reread=True).to_html(output)
+            else:
+                page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
+                page.write(output, page.of_parts(page_source, page_source.around))
 
 
 def _known(tool: str) -> Tool:

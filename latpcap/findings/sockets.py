@@ -26,15 +26,9 @@ from latpcap.vocabulary import SIDES, STALL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TIMERS = {
-    10: "Windows Server (its template for short paths)",
-    40: "Linux, or FreeBSD since 2020",
-    50: "Solaris, or Windows (its template for long paths)",
-    100: "macOS, or FreeBSD before 2020",
-    200: "Windows",
-    250: "lwIP",
-}
-"""Delayed-ACK timers in ms and who is known to use them (facts: Linux TCP_DELACK_MIN, FreeBSD r360010, cc938206)."""
+TIMERS = (10, 40, 50, 100, 200, 250)
+"""Delayed-ACK timers in ms whose users are known, as the catalogue names them (Linux TCP_DELACK_MIN, FreeBSD r360010,
+cc938206)."""
 LINUX_HZ = (250, 300)
 SHORTER = "Linux (tcp_delack_max: a route with rto_min)"
 HELD_UP = ("nagle", "mixed")
@@ -184,7 +178,7 @@ def _os(value: float | None, tick: float | None) -> str | None:
         return None
     if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:
         return f"Linux (40 ms on a {tick:.3g} ms tick: CONFIG_HZ={1000 / tick:.0f})"
-    return TIMERS[int(value)]
+    return words.say(f"timer_user_{value:.0f}")
 
 
 def of_options(evidence: pa.Table) -> list[Finding]:

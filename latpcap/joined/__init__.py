@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.joined import exchanges, fates, pairing, way
+    from latpcap.joined.answer import JoinedWhy
     from latpcap.joined.chain import Chain
     from latpcap.joined.clock import Clock
     from latpcap.joined.point import Point
-    from latpcap.joined.words import JoinedWhy
     from latpcap.plot.delays import DelayPlot
     from latpcap.plot.points import PointsGraph
 
@@ -208,20 +208,23 @@ class Joined:
         """
         return to_pandas(self._parts)
 
-    def why(self) -> JoinedWhy:
+    def why(self, *, lang: str | None = None) -> JoinedWhy:
         """Where between the two points did the time go, and how sure is that? Prints as lines; `to_dict()`, `headline`.
 
         What was probable at one end is proven or refuted by the other: the client's capture has how long it held an
-        acknowledgement, both have which packet was lost between them.
+        acknowledgement, both have which packet was lost between them. `lang`: "en" (the default) or "zh"; ValueError
+        for another.
         """
-        from latpcap.joined import tables, words
+        from latpcap import words
+        from latpcap.joined import answer, tables
 
-        packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
-        spill.rest()
-        found = words.numbers(
-            packets, self._exchanges, self._parts, self.clock, self.way.sentence(), self.proxied, self.one_file
-        )
-        return words.JoinedWhy(self.names[:1] if self.one_file else self.names, found)
+        with words.language(lang):
+            packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
+            spill.rest()
+            found = answer.numbers(
+                packets, self._exchanges, self._parts, self.clock, self.way, self.proxied, self.one_file
+            )
+            return answer.JoinedWhy(self.names[:1] if self.one_file else self.names, found)
 
     @property
     def points(self) -> tuple[Point, Point]:

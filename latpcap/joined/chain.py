@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-    from latpcap.joined.words import ChainWhy, JoinedWhy
+    from latpcap.joined.answer import ChainWhy, JoinedWhy
 
 NS = 1e6
 """Nanoseconds in a millisecond."""
@@ -171,26 +171,28 @@ class Chain:
             np.add.at(sums, order[at[known]], parts["duration_ms"].to_numpy()[known])
         return sums
 
-    def why(self) -> ChainWhy:
-        """Between which points did the time go? Prints as lines; `to_dict()`, `headline`."""
-        from latpcap.joined.words import ChainWhy
+    def why(self, *, lang: str | None = None) -> ChainWhy:
+        """Between which points did the time go? Prints as lines; `to_dict()`, `headline`. `lang`: "en" or "zh"."""
+        from latpcap import words
+        from latpcap.joined.answer import ChainWhy
 
         table = self._exchanges
         order = table["latency_ms"].to_numpy().argsort(kind="stable")
-        legs = [leg.why() for leg in self.legs]
-        found: dict[str, Any] = {
-            "schema": 1,
-            "names": list(self.names),
-            "exchanges": table.num_rows,
-            "latency_ms": float(sum(table["latency_ms"].to_pylist())),
-            "places": self.places(),
-            "typical": None,
-            "legs": [leg.to_dict() for leg in legs],
-        }
-        if len(order):
-            row = int(order[(len(order) - 1) // 2])
-            found["typical"] = {**table.slice(row, 1).drop(["start"]).to_pylist()[0], "places": self.places(row)}
-        return ChainWhy(self.names, found, legs)
+        with words.language(lang):
+            legs = [leg.why() for leg in self.legs]
+            found: dict[str, Any] = {
+                "schema": 1,
+                "names": list(self.names),
+                "exchanges": table.num_rows,
+                "latency_ms": float(sum(table["latency_ms"].to_pylist())),
+                "places": self.places(),
+                "typical": None,
+                "legs": [leg.to_dict() for leg in legs],
+            }
+            if len(order):
+                row = int(order[(len(order) - 1) // 2])
+                found["typical"] = {**table.slice(row, 1).drop(["start"]).to_pylist()[0], "places": self.places(row)}
+            return ChainWhy(self.names, found, legs)
 
     def __repr__(self) -> str:
         names = " + ".join(shortest(self.names))

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from latpcap import arrays
-from latpcap.format import count, escaped, ms, shortest
+from latpcap import arrays, words
+from latpcap.format import escaped, shortest
 from latpcap.joined.point import Point
 from latpcap.plot.points import Arrow, PointsGraph, Span
 
@@ -49,7 +49,7 @@ def graph(
         numbers = arrays.filled(packets, "a_frame", -1)
         mine = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
         mine &= True if stream is None else streams["a"] == stream
-        title = "what passed between the points"
+        title = words.say("point_title")
         subtitle = ""
         start = None
     else:
@@ -60,16 +60,17 @@ def graph(
         earliest = np.where(left["a"] >= 0, left["a"], left["b"])
         latest = np.where(left["b"] >= 0, left["b"], left["a"])
         mine &= (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
-        title = " ".join(word for word in (row["method"], row["target"]) if word) or f"exchange {row['a_exchange']}"
-        there, far, back = (ms(row[f"{name}_ms"]) for name in ("out", "far", "back"))
-        subtitle = f"{ms(row['latency_ms'])} ms: {there} from A to B, {far} beyond B, {back} from B to A"
+        named = " ".join(word for word in (row["method"], row["target"]) if word)
+        title = named or words.say("point_exchange", exchange=row["a_exchange"])
+        thirds = {f"{name}_ms": row[f"{name}_ms"] for name in ("latency", "out", "far", "back")}
+        subtitle = words.say("point_thirds", **thirds)
         if row["clock_error_ms"] is not None:
-            subtitle += f"; there and back each \N{PLUS-MINUS SIGN} {ms(row['clock_error_ms'])}"
+            subtitle += words.say("point_within", bound_ms=row["clock_error_ms"])
         spans = _spans(joined, row["a_exchange"])
     rows = np.flatnonzero(mine)
     if not len(rows):
         raise ValueError("no packet of those is in either capture")
-    note = f"The first {MOST} of {count(len(rows), 'packet')}." if len(rows) > MOST else ""
+    note = words.say("point_first", n=MOST, of=len(rows)) if len(rows) > MOST else ""
     shown = _rows(packets, rows[:MOST])
     typical = {up: _typical(packets, up) for up in ("a_to_b", "b_to_a")}
     zero = start if start is not None else min(t for r in shown for t in (r["a_time"], r["b_time"]) if t is not None)

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from latpcap import words
 from latpcap.joined.pairing import Pairing
 from latpcap.joined.point import OPTIONS_CUT, SACK_PERMITTED, SYN, TIMESTAMPS, Point
 
@@ -16,19 +17,24 @@ class Way:
 
     hops: dict[str, list[int]] = field(default_factory=dict)
     """By direction ("a_to_b", "b_to_a"), how much lower the time to live is at the far point."""
-    changes: list[str] = field(default_factory=list)
-    """What is rewritten, a phrase each."""
+    rewritten: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """What is rewritten: the id of a phrase, and its values."""
+
+    @property
+    def changes(self) -> list[str]:
+        """What is rewritten, a phrase each."""
+        return [words.say(phrase, **values) for phrase, values in self.rewritten]
 
     def sentence(self) -> str:
         """The middlebox in one line."""
         counts = {tuple(found) for found in self.hops.values() if found}
-        if not counts:
-            hops = "hops unknown"
+        numbers = sorted({number for found in counts for number in found})
+        if numbers in ([], [0]):  # (no number: every packet that both have was merged or cut)
+            hops = words.say("way_no_router")
         else:
-            numbers = sorted({number for found in counts for number in found})
-            shown = " or ".join(map(str, numbers))
-            hops = "no router" if numbers == [0] else f"{shown} {'router' if numbers == [1] else 'routers'}"
-        return f"{hops}; {', '.join(self.changes) or 'nothing rewritten'}"
+            some = words.say("way_or").join(map(str, numbers))
+            hops = words.say("way_routers", some=some, n=1 if numbers == [1] else 2)
+        return words.joined([hops, words.say("comma").join(self.changes) or words.say("way_nothing")])
 
 
 def of(a: Point, b: Point, found: Pairing) -> Way:
@@ -43,30 +49,32 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
         mine = found.up_a[ra] == up
         counts = np.bincount(np.maximum(sign * lower[mine], 0))
         way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
-    way.changes += _ends(a, b, found)
+    way.rewritten += _ends(a, b, found)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
     ra, rb = ra[syn], rb[syn]
     complete = ((a.packets["bits"][ra] | b.packets["bits"][rb]) & OPTIONS_CUT) == 0
     opened_a, opened_b = a.packets.of(ra[complete]), b.packets.of(rb[complete])
     changed = Counter((int(x), int(y)) for x, y in zip(opened_a["mss"], opened_b["mss"], strict=True) if x != y)
-    way.changes += [f"MSS {x or 'none'} becomes {y or 'none'}" for (x, y), _ in changed.most_common(1)]
+    way.rewritten += [("way_mss", {"old": _none(x, 0), "new": _none(y, 0)}) for (x, y), _ in changed.most_common(1)]
     if len(opened_a):
         scales = Counter(
             (int(x), int(y)) for x, y in zip(opened_a["wscale"], opened_b["wscale"], strict=True) if x != y
         )
-        way.changes += [f"window scale {_none(x)} becomes {_none(y)}" for (x, y), _ in scales.most_common(1)]
-        for bit, name in ((TIMESTAMPS, "time stamps"), (SACK_PERMITTED, "SACK")):
+        way.rewritten += [
+            ("way_scale", {"old": _none(x, NO_SCALE), "new": _none(y, NO_SCALE)}) for (x, y), _ in scales.most_common(1)
+        ]
+        for bit, name in ((TIMESTAMPS, "way_no_stamps"), (SACK_PERMITTED, "way_no_sack")):
             lost = ((opened_a["bits"] ^ opened_b["bits"]) & bit) != 0
             if lost.any():
-                way.changes.append(f"option {name} stripped")
-    if found.streams.shift.any():
-        way.changes.append("sequence numbers rewritten")
-    if not found.kept.ip_id:
-        way.changes.append("IP identification rewritten")
-    if not found.kept.stamps:
-        way.changes.append("time stamps rewritten")
-    if found.part.any():
-        way.changes.append("segments merged or cut (offload)")
+                way.rewritten.append((name, {}))
+    for name, changed_here in (
+        ("way_numbers", found.streams.shift.any()),
+        ("way_identification", not found.kept.ip_id),
+        ("way_stamps", not found.kept.stamps),
+        ("way_offload", found.part.any()),
+    ):
+        if changed_here:
+            way.rewritten.append((name, {}))
     return way
 
 
@@ -74,11 +82,15 @@ COMMON = 20
 """A number of hops counts from one packet in so many on."""
 
 
-def _none(scale: int) -> str:
-    return "none" if scale == 255 else str(scale)
+NO_SCALE = 255
+"""A SYN without the option, in the column of window scales."""
 
 
-def _ends(a: Point, b: Point, found: Pairing) -> list[str]:
+def _none(value: int, missing: int) -> str:
+    return words.say("way_none") if value == missing else str(value)
+
+
+def _ends(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
     """Addresses and ports that differ, of each end."""
     names = ("client", "client_port", "server", "server_port")
     rows: list[dict[int, tuple[Any, ...]]] = []
@@ -90,9 +102,8 @@ def _ends(a: Point, b: Point, found: Pairing) -> list[str]:
         for name, x, y in zip(names, rows[0][one], rows[1][other], strict=True):
             if x != y:
                 changes.setdefault(name, Counter())[x, y] += 1
-    phrases = []
+    phrases: list[tuple[str, dict[str, Any]]] = []
     for name, pairs in changes.items():
         (x, y), _ = pairs.most_common(1)[0]
-        word = name.replace("_", " ")
-        phrases.append(f"{word} {x} becomes {y}" if len(pairs) == 1 else f"{word}s rewritten")
+        phrases.append((f"way_{name}", {"n": len(pairs), "old": str(x), "new": str(y)}))
     return phrases

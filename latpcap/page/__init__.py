@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from latpcap import arrays, files
+from latpcap import arrays, files, words
 from latpcap.account.totals import endpoint
 from latpcap.account.waits import KINDS
 from latpcap.errors import LatpcapError, OutputError
-from latpcap.format import asked, count
+from latpcap.format import asked
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
 _PACKETS = 40
-_MORE = re.compile(r" \(--top \d+ lists them\)")
+_MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
 """What a terminal's answer says of servers that it leaves out: here they have tables of their own."""
 
 EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
@@ -105,7 +105,7 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: answer, actions, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
+    """The report of one capture: actions, answer, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
     return of_parts(capture, lambda _: capture)
 
 
@@ -128,21 +128,21 @@ def of_comparison(comparison: Changed, sides: Sequence[Subject]) -> str:
     metrics = _changes(comparison.to_dict()["metrics"])
     causes = _changes(comparison.to_dict()["causes"])
     bodies = [
-        parts.section("What changed", f"<pre>{parts.safe_lines(str(comparison).splitlines())}</pre>", name="changed"),
-        parts.section("Latency", metrics, name="latency"),
-        parts.section("Causes, mean ms per exchange", causes, name="causes"),
+        _section("changed", f"<pre>{parts.safe_lines(str(comparison).splitlines())}</pre>"),
+        _section("latency", metrics),
+        _section("causes", causes),
     ]
-    for word, side in zip(("Before", "After"), sides, strict=True):
-        bodies.append(_answered(f"{word}: {side.title}", side, word.lower()))
-        bodies += _waterfall(side, f"{word}: where the longest exchanges' time went", f"{word.lower()}-waterfall")
+    for word, side in zip(("before", "after"), sides, strict=True):
+        bodies.append(_answered(words.say(f"page_{word}", title=side.title), side, word))
+        bodies += _waterfall(side, words.say(f"page_{word}_waterfall"), f"{word}-waterfall")
     title = " → ".join(side.title for side in sides)
     return _document(title, "latpcap compare", bodies)
 
 
 def _changes(rows: list[dict[str, Any]]) -> str:
     heads = [Column("name"), *(Column(name, True, 3) for name in ("before", "after", "change", "low", "high"))]
-    told = {True: "yes", False: "no more than noise", None: "unknown"}
-    found = [[*(row[c.head] for c in heads), told[row["moved"]]] for row in rows]
+    moved = {True: "page_moved", False: "page_noise", None: "page_unknown"}
+    found = [[*(row[c.name] for c in heads), words.say(moved[row["moved"]])] for row in rows]
     return parts.table([*heads, Column("moved")], found)
 
 
@@ -152,17 +152,14 @@ def _actions(actions: pa.Table | None) -> list[str]:
         return []
     order = actions.sort_by([("total_ms", "descending"), ("action", "ascending")]).slice(0, ACTIONS)
     times = ["total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other"))]
-    heads = [Column("server"), Column("what"), *(Column(name.replace("_", " "), True, 1) for name in times),
-             Column("ended")]  # fmt: skip
+    heads = [Column("server"), Column("what"), *(Column(name, True, 1) for name in times), Column("ended")]
     rows = [
         [endpoint(row["server"], row["server_port"]), row["name"], *(row[name] for name in times), row["ended"]]
         for row in order.to_pylist()
     ]
-    shown = (
-        f"All {actions.num_rows:,}" if actions.num_rows <= ACTIONS else f"The {ACTIONS} longest of {actions.num_rows:,}"
-    )
-    note = f"{shown} actions: what one client did to get one thing, and how long each part took."
-    return [parts.section("What users waited for", parts.note(note), parts.table(heads, rows), name="actions")]
+    note = words.say("page_actions_all" if len(rows) == actions.num_rows else "page_actions_some",
+                     n=len(rows), of=actions.num_rows)  # fmt: skip
+    return [_section("actions", parts.note(note), parts.table(heads, rows))]
 
 
 def _rates(capture: Listed) -> list[str]:
@@ -173,7 +170,12 @@ def _rates(capture: Listed) -> list[str]:
         drawn = capture.throughput(by="server")
     except ValueError:  # no segment with payload
         return []
-    return [parts.section("How fast", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>', name="rates")]
+    return [_section("rates", f'<figure><div class="wide">{_inline(drawn.svg())}</div></figure>')]
+
+
+def _section(name: str, *bodies: str) -> str:
+    """A part of the page by its name, under the catalogue's head for it."""
+    return parts.section(words.say(f"page_{name}"), *bodies, name=name)
 
 
 def _page(
@@ -183,21 +185,21 @@ def _page(
     actions: pa.Table | None = None,
     rates: Sequence[str] = (),
 ) -> str:
-    about, _, told = str(subject.why()).partition("\n")
-    bodies = [parts.section("Answer", parts.answer(_MORE.sub("", told)), name="answer")]
-    bodies += _actions(actions)
+    about, _, answer = str(subject.why()).partition("\n")
+    bodies = _actions(actions)
+    bodies.append(_section("answer", parts.answer(_MORE.sub("", answer))))
     if requests.total:
-        bodies.append(parts.section("Servers", _servers(subject), name="servers"))
+        bodies.append(_section("servers", _servers(subject)))
     bodies += _found(subject)
     bodies += rates
     if len(requests.timed):
         dots = requests.dots()
         if dots.ns.min() < dots.ns.max():
             bodies.append(_timeline(requests, dots))
-        bodies += _waterfall(subject, "Where the longest exchanges' time went", "waterfall")
+        bodies += _waterfall(subject, words.say("page_waterfall"), "waterfall")
         bodies.append(_longest(requests))
     if graphs:
-        bodies.append(parts.section("The worst exchanges, packet by packet", *graphs, name="flow"))
+        bodies.append(_section("flow", *graphs))
     return _document(subject.title, about, bodies)
 
 
@@ -243,9 +245,9 @@ class _Requests:
         at = table.schema.get_field_index("start")
         found: list[dict[str, Any]] = table.set_column(at, "ns", table["start"].cast(pa.int64())).to_pylist()
         for row in found:
-            row["asked"] = asked(row["method"], row["target"]) or row["protocol"]
+            row["request"] = asked(row["method"], row["target"]) or row["protocol"]
             late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
-            row["words"] = f"{row['asked']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
+            row["tip"] = f"{row['request']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
         return found
 
 
@@ -253,14 +255,14 @@ def _servers(subject: Subject) -> str:
     frame = subject.latency(by="server").table
     names = ["count", "left_out", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "requests_per_s"]
     heads = [Column("server"), *(Column(name, True, 3 if "_" in name[-3:] else 0) for name in names)]
-    rows = frame[[c.head for c in heads]].head(MOST_ROWS).itertuples(index=False, name=None)
-    return parts.table(heads, rows) + _more(len(frame), "server with less time", "servers with less time")
+    rows = frame[[c.name for c in heads]].head(MOST_ROWS).itertuples(index=False, name=None)
+    return parts.table(heads, rows) + _more(len(frame), "page_more_servers")
 
 
-def _more(rows: int, one: str, many: str) -> str:
+def _more(rows: int, note: str) -> str:
     """What a table leaves out."""
     left = rows - MOST_ROWS
-    return parts.note(f"and {left:,} more {one if left == 1 else many}") if left > 0 else ""
+    return parts.note(words.say(note, n=left)) if left > 0 else ""
 
 
 def _found(subject: Subject) -> list[str]:
@@ -269,16 +271,16 @@ def _found(subject: Subject) -> list[str]:
     if not rows:
         return []
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
-             Column("total ms", True, 1), Column("of p50 ms", True, 1), Column("of p99 ms", True, 1),
-             Column("what to do or to know"), Column("filter")]  # fmt: skip
+             Column("total_ms", True, 1), Column("of_p50_ms", True, 1), Column("of_p99_ms", True, 1),
+             Column("fix"), Column("filter")]  # fmt: skip
     found = []
     for row in rows:
         row = {name: None if value is None or value != value else value for name, value in _plain(row)}
         server = None if row["server"] is None else endpoint(row["server"], row["server_port"])
         found.append([server, *(row[n] for n in ("cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms",
                       "of_p99_ms")), row["fix"] or row["says"], row["filter"]])  # fmt: skip
-    more = _more(len(findings), "finding", "findings")
-    return [parts.section("Findings", parts.table(heads, found, stacks=True) + more, name="findings")]
+    more = _more(len(findings), "page_more_findings")
+    return [_section("findings", parts.table(heads, found, stacks=True) + more)]
 
 
 def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -290,11 +292,10 @@ def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
     first, last = int(dots.ns.min()), int(dots.ns.max())
-    about = f"{pictures.instant(first)} to {pictures.instant(last)} UTC; a dot is a request at its start."
-    if len(dots.ns) > pictures.MOST_DOTS:
-        about += " Dots that fall on one place are one."
-    words = [row["words"] for row in requests.rows(requests.timed[dots.named()])]
-    return parts.section("When it was slow", parts.note(about), pictures.timeline(dots, words), name="timeline")
+    about = words.say("page_dots_merged" if len(dots.ns) > pictures.MOST_DOTS else "page_dots",
+                      first=pictures.instant(first), last=pictures.instant(last))  # fmt: skip
+    tips = [row["tip"] for row in requests.rows(requests.timed[dots.named()])]
+    return _section("timeline", parts.note(about), pictures.timeline(dots, tips))
 
 
 def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
@@ -302,29 +303,28 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
         plan = subject.waterfall(top=BARS).plan
     except ValueError:  # no exchange
         return []
-    shown = f"All {plan.total:,}" if plan.shown == plan.total > 1 else f"The {plan.shown:,} longest of {plan.total:,}"
-    about = f"{shown if plan.total > 1 else 'One exchange'}; white dashes: probable."
-    return [parts.section(head, parts.note(about), pictures.waterfall(plan), name=name)]
+    shown = "one" if plan.total == 1 else "all" if plan.shown == plan.total else "some"
+    about = parts.note(words.say(f"page_bars_{shown}", n=plan.shown, of=plan.total))
+    return [parts.section(head, about, pictures.waterfall(plan), name=name)]
 
 
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
     shown = requests.rows(requests.by_length[:MOST_ROWS])
-    heads = [Column("exchange", True), Column("latency ms", True, 3), Column("request"), Column("top cause"),
-             Column("status"), Column("stream", True), Column("started, UTC")]  # fmt: skip
+    heads = [Column("exchange", True), Column("latency_ms", True, 3), Column("request"), Column("top_cause"),
+             Column("status"), Column("stream", True), Column("started")]  # fmt: skip
     found = [
-        [row["exchange"], row["latency_ms"], row["asked"], row["top_cause"], row["status"], row["stream"],
+        [row["exchange"], row["latency_ms"], row["request"], row["top_cause"], row["status"], row["stream"],
          pictures.instant(row["ns"])]
         for row in shown
     ]  # fmt: skip
-    about = f"All {count(total, 'request')}." if total > 1 else "One request."
-    if len(shown) < total:
-        about = f"The {len(shown):,} slowest of {total:,} requests."
+    about = words.say("page_requests_all" if len(shown) == total else "page_requests_some", n=len(shown), of=total)
     if timed < total:
-        about += f" {total - timed:,} have no latency: the capture does not show them whole."
-    box = '<input type="search" data-table="exchanges-table" placeholder="find: words of a row" aria-label="find">'
+        about += words.say("page_unfinished", n=total - timed)
+    find = safe(words.say("page_find"))
+    box = f'<input type="search" data-table="exchanges-table" placeholder="{find}" aria-label="{find}">'
     table = parts.table(heads, found, name="exchanges-table")
-    return parts.section("Exchanges", parts.note(about), box, table, name="exchanges")
+    return _section("exchanges", parts.note(about), box, table)
 
 
 def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]]) -> list[str]:
@@ -336,10 +336,10 @@ def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]]) -> list[str]:
             svg = _inline(drawn.svg())
         except (ValueError, IndexError, LatpcapError):
             continue
-        words = f"Exchange {row['exchange']}: {row['words']}".replace("\n", ", ")
-        if row["top_cause"]:
-            words += f", top cause {row['top_cause']}"
-        found.append(f'<figure class="flow"><figcaption>{safe(words, 300)}</figcaption><div class="wide">{svg}</div>'
+        line = row["tip"].replace("\n", ", ")
+        caption = words.say("page_graph_of" if row["top_cause"] else "page_graph", exchange=row["exchange"], about=line,
+                            cause=row["top_cause"])  # fmt: skip
+        found.append(f'<figure class="flow"><figcaption>{safe(caption, 300)}</figcaption><div class="wide">{svg}</div>'
                      "</figure>")  # fmt: skip
     return found
 
@@ -375,6 +375,7 @@ def _document(title: str, about: str, bodies: Sequence[str]) -> str:
     top = f"<header><h1>{safe(title)}</h1><p>{safe(about, 300)}</p><nav>{links}</nav></header>\n"
     body = "\n".join(bodies)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}</head>\n<body>\n<main>\n{top}{body}\n</main>\n'
+        f'<!DOCTYPE html>\n<html lang="{words.current()}">\n<head>\n{head}</head>\n'
+        f"<body>\n<main>\n{top}{body}\n</main>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )

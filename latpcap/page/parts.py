@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from latpcap import words
 from latpcap.format import printable
 
 MOST_LETTERS = 160
@@ -21,11 +22,16 @@ def safe(text: object, most: int = MOST_LETTERS) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, and whether its values are numbers, with so many decimals."""
+    """A column of a table: its name, and whether its values are numbers, with so many decimals."""
 
-    head: str
+    name: str
     number: bool = False
     decimals: int = 0
+
+    @property
+    def head(self) -> str:
+        """What stands above it."""
+        return words.say(f"column_{self.name}")
 
 
 def table(
@@ -78,8 +84,8 @@ def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
     """What colours mean: colour, class of the hatch, name and words of each."""
     found = "".join(
         f'<span><i class="{escape(look)}" style="background-color:{escape(colour)}"></i>'
-        f"<b>{safe(name)}</b> {safe(words)}</span>"
-        for colour, look, name, words in entries
+        f"<b>{safe(name)}</b> {safe(meaning)}</span>"
+        for colour, look, name, meaning in entries
     )
     return f'<div class="keys">{found}</div>'
 
@@ -92,16 +98,16 @@ def answer(text: str) -> str:
     pairs: list[tuple[str, str]] = []
     rest: list[str] = []
     for line in lines[1:]:
-        word, _, words = line.strip().partition(" ")
-        if line.startswith("  ") and not line.startswith("   ") and words:
-            pairs.append((word, words.strip()))
+        word, _, text = line.strip().partition(" ")
+        if line.startswith("  ") and not line.startswith("   ") and text:
+            pairs.append((word, text.strip()))
         elif line.startswith("   ") and pairs:
             pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}")
         else:
             rest.append(line)
-    told = "".join(f"<dt>{safe(word)}</dt><dd>{safe(words, 2000)}</dd>" for word, words in pairs)
+    listed = "".join(f"<dt>{safe(word)}</dt><dd>{safe(text, 2000)}</dd>" for word, text in pairs)
     after = f"<pre>{safe_lines(rest)}</pre>" if rest else ""
-    return f'<p class="verdict">{safe(lines[0], 2000)}</p><dl class="answer">{told}</dl>{after}'
+    return f'<p class="verdict">{safe(lines[0], 2000)}</p><dl class="answer">{listed}</dl>{after}'
 
 
 def safe_lines(lines: Iterable[str]) -> str:

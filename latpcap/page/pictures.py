@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from latpcap import words
 from latpcap.format import ms
 from latpcap.page.parts import keys, safe
 from latpcap.vocabulary import CAUSES
@@ -66,10 +67,8 @@ def waterfall(plan: Plan) -> str:
         look = f"f-{CAUSES[name].family}" if proven else "probable"
         place = f"left:{left / longest * 100:.3f}%;width:{width / longest * 100:.3f}%"
         place += f";background-color:{CAUSES[name].colour}"
-        sure = "" if proven else ", probable"
-        cut[bar].append(
-            f'<i class="{look}" style="{place}" data-tip="{safe(f"{name}: {ms(float(width))} ms{sure}")}"></i>'
-        )
+        tip = words.say("page_piece" if proven else "page_piece_probable", cause=name, took_ms=float(width))
+        cut[bar].append(f'<i class="{look}" style="{place}" data-tip="{safe(tip)}"></i>')
         ends[bar] = max(ends[bar], float(left + width))
     rows = [
         f'<div class="bar"><span data-tip="{safe(bar.name)}">{safe(bar.name)}</span>'
@@ -78,7 +77,7 @@ def waterfall(plan: Plan) -> str:
     ]
     shown = [(colour(n), f"f-{CAUSES[n].family}", n, f"{ms(total)} ms") for n, total in plan.totals.items()]
     if plan.unproven:
-        shown.append(("#9a9a9a", "probable", "white dashes", "probable"))
+        shown.append(("#9a9a9a", "probable", words.say("page_dashes"), words.say("page_dashes_mean")))
     return keys(shown) + f'<div class="bars">{"".join(rows)}</div>'
 
 
@@ -100,10 +99,10 @@ class Dots:
         return found
 
 
-def timeline(dots: Dots, words: Sequence[str]) -> str:
+def timeline(dots: Dots, tips: Sequence[str]) -> str:
     """A dot a request over the clock, as high as its latency, in the colour of its top cause; a picture that zooms.
 
-    `words` say of `dots.named()` what they are.
+    `tips` are what `dots.named()` are.
     """
     import math
 
@@ -140,17 +139,20 @@ def timeline(dots: Dots, words: Sequence[str]) -> str:
             f'<path d="{path}" stroke="{colour(cause)}" '
             f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
         )
-    for place, told in zip(dots.named(), words, strict=True):
+    for place, tip in zip(dots.named(), tips, strict=True):
         drawn.append(
-            f'<circle cx="{x[place]:.1f}" cy="{y[place]:.1f}" r="6" fill="transparent" data-tip="{safe(told)}"/>'
+            f'<circle cx="{x[place]:.1f}" cy="{y[place]:.1f}" r="6" fill="transparent" data-tip="{safe(tip)}"/>'
         )
     lines = [_row(value, float(height(value))) for value in _levels(low, high, log=log)]
     ticks = [_tick(ns, LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT)) for ns in clock(first_ns, last_ns)]
-    shown = [(colour(n), "", n or "no top cause", f"{c:,}") for n, c in sorted(number.items(), key=lambda p: -p[1])]
+    shown = [
+        (colour(n), "", n or words.say("page_no_cause"), f"{c:,}")
+        for n, c in sorted(number.items(), key=lambda p: -p[1])
+    ]
     texts = 'font-family="system-ui,sans-serif" font-size="13" fill="#444"'
     return (
         keys(shown) + f'<div class="wide"><svg class="zooms" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE:g} '
-        f'{HIGH + BOTTOM:g}" role="img" aria-label="latency over the clock" {texts}>'
+        f'{HIGH + BOTTOM:g}" role="img" aria-label="{safe(words.say("page_over_time"))}" {texts}>'
         + "".join([*lines, *ticks, *drawn])
         + "</svg></div>"
     )

@@ -18,6 +18,7 @@ from latpcap.plot.figure import DPI
 from latpcap.plot.flow_draw import GREY, RED, Pen
 from latpcap.plot.flow_layout import width_of, wrap
 from latpcap.plot.text import moment
+from latpcap.words import language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,6 +84,8 @@ class Display:
     title: str = ""
     subtitle: str = ""
     note: str = ""
+    lang: str | None = None
+    """The language of its words; None: that around."""
     ax_: Axes
     figure_: Figure
 
@@ -104,7 +107,7 @@ class Display:
         Only draws. A figure of its own has all panels, the legend and the notes; given axes get the first panel, with
         title and legend inside. Returns the picture itself, with `ax_` and `figure_`.
         """
-        with paper.house_style():
+        with language(self.lang), paper.house_style():
             if ax is None:
                 axes = self._page()
                 self.ax_ = axes[self.panels()[0].name]

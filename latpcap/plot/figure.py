@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from latpcap import words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,17 +49,65 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def font(points: float, *, bold: bool = False) -> FontProperties:
-    """Which font? The DejaVu Sans that comes with matplotlib, by its file: never another version that the
-    system has.
-    """
-    import matplotlib as mpl
+CHINESE = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "SimHei", "Noto Sans CJK JP",
+    "Droid Sans Fallback", "AR PL UMing CN", "Noto Serif CJK SC", "Noto Serif CJK JP",
+)  # fmt: skip
+"""Families that have the letters of simplified Chinese, the best one first."""
+PROBE = "请求服务器延迟确认丢弃"
+"""Letters that a font of simplified Chinese has."""
+BOLD_FROM = 600
+"""The weight from which a font is bold, as CSS counts."""
+
+
+def font(points: float, *, bold: bool = False, file: str = "") -> FontProperties:
+    """Which font? That of `file`, else of `face`."""
     from matplotlib.font_manager import FontProperties
 
-    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     # (the weight is for SVG, which names the font and not its file)
-    weight = "bold" if bold else "normal"
-    return FontProperties(fname=Path(mpl.get_data_path(), "fonts", "ttf", name), size=points, weight=weight)
+    return FontProperties(fname=file or face(bold=bold), size=points, weight="bold" if bold else "normal")
+
+
+def face(*, bold: bool = False) -> str:
+    """Which file? The DejaVu Sans that comes with matplotlib, never another version that the system has; where
+    sentences are Chinese an installed font that has the letters."""
+    chinese = _chinese() if words.current() == "zh" else None
+    return (_latin() if chinese is None else chinese)[bold]
+
+
+def drawn_in() -> str:
+    """The language of a picture: the one around, or English with a warning where no installed font has its letters."""
+    if words.current() == "zh" and _chinese() is None:
+        warnings.warn(words.say("no_font"), stacklevel=2)
+        return "en"
+    return words.current()
+
+
+@lru_cache(maxsize=1)
+def _latin() -> tuple[str, str]:
+    import matplotlib as mpl
+
+    folder = Path(mpl.get_data_path(), "fonts", "ttf")
+    return str(folder / "DejaVuSans.ttf"), str(folder / "DejaVuSans-Bold.ttf")
+
+
+@lru_cache(maxsize=1)
+def _chinese() -> tuple[str, str] | None:
+    """The files of an installed font that has the letters, plain and bold; None where there is none."""
+    from matplotlib.font_manager import fontManager
+    from matplotlib.ft2font import FT2Font
+
+    for family in CHINESE:
+        files: dict[bool, str] = {}
+        for entry in fontManager.ttflist:
+            if entry.name == family and entry.style == "normal" and Path(entry.fname).exists():
+                weight = entry.weight if isinstance(entry.weight, int) else 700 if entry.weight == "bold" else 400
+                files.setdefault(weight >= BOLD_FROM, entry.fname)
+        if files and {ord(letter) for letter in PROBE} <= set(FT2Font(next(iter(files.values()))).get_charmap()):
+            plain = files.get(False) or files[True]
+            return plain, files.get(True, plain)
+    return None
 
 
 def drawable(text: str) -> str:
@@ -66,17 +117,16 @@ def drawable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    known = _letters()
+    known = _letters(face(), face(bold=True))
     return "".join(letter if ord(letter) in known else "\ufffd" for letter in text)
 
 
-@lru_cache(maxsize=1)
-def _letters() -> frozenset[int]:
-    """The characters that the font has in both of its weights."""
+@lru_cache(maxsize=2)
+def _letters(plain: str, bold: str) -> frozenset[int]:
+    """The characters that both weights of a font have."""
     from matplotlib.ft2font import FT2Font
 
-    faces = [FT2Font(str(font(10, bold=bold).get_file())) for bold in (False, True)]
-    return frozenset(faces[0].get_charmap()) & frozenset(faces[1].get_charmap())
+    return frozenset(FT2Font(plain).get_charmap()) & frozenset(FT2Font(bold).get_charmap())
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
-from latpcap import files
+from latpcap import files, words
 from latpcap.bars import bar
 from latpcap.options import TimeFormat
 from latpcap.plot import figure as paper
@@ -78,7 +78,8 @@ class FlowGraph:
         self.brackets = tuple(brackets)
         self.title = title
         self.note = note
-        self.status = status or f"{len(self.nodes)} node(s), {len(self.rows)} item(s)"
+        self.lang = words.current()
+        self.status = status or words.say("flow_counts", nodes=len(self.nodes), n=len(self.rows))
         self.to_scale = to_scale
         self._book = book
 
@@ -177,8 +178,13 @@ class FlowGraph:
             brackets=page.brackets,
             title=title,
             note=_note(book, number) + _elsewhere(book, page),
-            status=f"{len(page.nodes)} node(s), {sum(row.packets for row in page.rows)} of {book.total} item(s)"
-            + (f"; waits of at least {book.mark_ms:g} ms are marked" if any(r.stream >= 0 for r in page.rows) else ""),
+            status=words.say(
+                "flow_counts_marked" if any(r.stream >= 0 for r in page.rows) else "flow_counts_of",
+                nodes=str(len(page.nodes)),
+                n=str(sum(row.packets for row in page.rows)),
+                of=str(book.total),
+                time=f"{book.mark_ms:g} ms",
+            ),
             to_scale=to_scale,
             book=book,
         )
@@ -194,7 +200,8 @@ class FlowGraph:
             if number != 1:
                 raise IndexError(f"no page {number}: there is 1")
             return self
-        return self._of_page(self._book, number - 1, self.title, self.to_scale)
+        with words.language(self.lang):
+            return self._of_page(self._book, number - 1, self.title, self.to_scale)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """How do I draw it, on axes of mine or on a figure of its own?
@@ -202,11 +209,12 @@ class FlowGraph:
         Only draws. On given axes everything is scaled to fit into them. Returns the graph itself, with `ax_`
         and `figure_`.
         """
-        page = flow_layout.arrange(
-            self.title, self.nodes, self.rows, self.marks, self.brackets, scale_ns=SCALE_NS if self.to_scale else None
-        )
-        foot = flow_draw.footer(self.note, self.status, self.rows, self.marks, page.width, page.em_per_ns)
-        with paper.house_style():
+        with words.language(self.lang), paper.house_style():
+            page = flow_layout.arrange(
+                self.title, self.nodes, self.rows, self.marks, self.brackets,
+                scale_ns=SCALE_NS if self.to_scale else None,
+            )  # fmt: skip
+            foot = flow_draw.footer(self.note, self.status, self.rows, self.marks, page.width, page.em_per_ns)
             pen = Ink.on(ax, page.width, page.height + flow_draw.footer_height(foot))
             flow_draw.draw_body(pen, page, self.rows)
             flow_draw.draw_footer(pen, page.height, foot, page.width, page.em_per_ns)
@@ -269,7 +277,10 @@ class FlowGraph:
         return iter(flow_rows.as_text(rows).splitlines())
 
     def _for_print(self) -> FlowGraph:
-        return self if self._book is None else self._of_page(self._book.printed, 0, self.title, self.to_scale)
+        if self._book is None:
+            return self
+        with words.language(self.lang):
+            return self._of_page(self._book.printed, 0, self.title, self.to_scale)
 
     def _all_pages(self) -> Iterator[Self]:
         """Every page with its number for a note; the last one that is drawn says what is missing."""
@@ -278,23 +289,19 @@ class FlowGraph:
             for number in range(1, count + 1):
                 page = self.page(number)
                 page.note = ""
-                if number == count < self.pages and self._book is not None:
-                    page.note = _note(self._book, number - 1, earlier=True)
-                page.status = f"page {number} of {self.pages}; {page.status}"
+                with words.language(self.lang):
+                    if number == count < self.pages and self._book is not None:
+                        page.note = _note(self._book, number - 1, earlier=True)
+                    page.status = words.say("flow_page", page=number, of=self.pages, status=page.status)
                 yield page
                 shown.add(1)
 
     def _render(self, suffix: str, dpi: float) -> bytes:
-        fresh = FlowGraph(
-            nodes=self.nodes,
-            rows=self.rows,
-            marks=self.marks,
-            brackets=self.brackets,
-            title=self.title,
-            note=self.note,
-            status=self.status,
-            to_scale=self.to_scale,
-        ).plot()
+        with words.language(self.lang):
+            fresh = FlowGraph(
+                nodes=self.nodes, rows=self.rows, marks=self.marks, brackets=self.brackets, title=self.title,
+                note=self.note, status=self.status, to_scale=self.to_scale,
+            ).plot()  # fmt: skip
         return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
     def svg(self) -> str:
@@ -343,7 +350,7 @@ def _elsewhere(book: FlowPages, page: flow_pages.Page) -> str:
     if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
         return ""
     took, cause, low, high = found
-    return f" The longest wait, {tenths(took)} ms of {cause}, is in frames {low}-{high}."
+    return words.say("flow_longest", time=f"{tenths(took)} ms", cause=cause, low=str(low), high=str(high))
 
 
 def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
@@ -356,12 +363,11 @@ def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
     missing = len(book) - (last + 1 if earlier else last - first + 1)
     if earlier:
         low, high = book.frames(number + 1)[0], book.frames(book.pages - 1)[1]
-        return f"{missing} of {len(book)} rows are on no page: the next ones are frames {low}-{high}."
-    ways = f"all with {len(book)} rows a page, or as pages"
+        return words.say("flow_no_page", n=str(missing), of=str(len(book)), low=str(low), high=str(high))
     if number + 1 < book.pages:
         low, high = book.frames(number + 1)
-        ways = f"the next ones are frames {low}-{high}, {ways}"
-    return f"{missing} of {len(book)} rows are not shown: {ways}."
+        return words.say("flow_rest", n=str(missing), of=str(len(book)), low=str(low), high=str(high))
+    return words.say("flow_before", n=str(missing), of=str(len(book)))
 
 
 _SIDE, _GUTTER = 38.0, 1.5  # em: the least width of a side, and the space between the two
@@ -393,9 +399,14 @@ class FlowPair:
     def __init__(self, left: Graph, right: Graph, *, names: tuple[str, str] = ("", "")) -> None:
         self.left, self.right = left, right
         self.names = names
+        self.lang = words.current()
 
     def plot(self, ax: Axes | None = None) -> Self:
         """How do I draw it, on axes of mine or on a figure of its own? Only draws; returns the pair itself."""
+        with words.language(self.lang):
+            return self._plotted(ax)
+
+    def _plotted(self, ax: Axes | None) -> Self:
         sides = (self.left, self.right)
         rows = [_counted(side) for side in sides]
         pages = [
@@ -422,7 +433,7 @@ class FlowPair:
         bottom = max(page.height for page in pages)
         foot = flow_draw.footer(
             " ".join(side.note for side in sides if side.note),
-            "equal heights are equal times since each side's first row",
+            words.say("flow_equal_heights"),
             [],
             [*sides[0].marks, *sides[1].marks],
             width,
@@ -445,7 +456,8 @@ class FlowPair:
         return self
 
     def _render(self, suffix: str, dpi: float) -> bytes:
-        fresh = FlowPair(self.left, self.right, names=self.names).plot()
+        with words.language(self.lang):
+            fresh = FlowPair(self.left, self.right, names=self.names).plot()
         return paper.render(fresh.figure_, suffix, dpi, colours=flow_draw.COLOURS)
 
     def _repr_png_(self) -> bytes:

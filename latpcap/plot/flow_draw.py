@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from latpcap import words
 from latpcap.format import ms
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_layout
-from latpcap.plot.figure import drawable, font
+from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.flow_layout import (
     BAND,
     INSET,
@@ -65,7 +66,6 @@ PASTELS = (
 COLOURS = (WHITE, BLACK, GREY, RED, MESSAGE_COLOUR, *PASTELS, *(cause.colour for cause in CAUSES.values()))
 """All colours there are."""
 BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
-NO_CAUSE = "no row in the causes table explains this gap"
 
 
 def colour_of(cause: str | None) -> str:
@@ -190,9 +190,9 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
         pen.text(MARGIN, MARGIN + LINE * 1.1 * number + 1.1, line, size=1.1, bold=True)
     for x, y, line in page.nodes:
         pen.text(x, y, line, ha="center")
-    pen.text(page.time_x, page.head_y, "Time")
+    pen.text(page.time_x, page.head_y, words.say("flow_time"))
     if page.comments:
-        pen.text(page.comment_x, page.head_y, "Comment")
+        pen.text(page.comment_x, page.head_y, words.say("flow_comment"))
 
     pastels = stream_colours(rows)
     y = page.body[0]
@@ -231,10 +231,10 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
     pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
     at = middle + (label - tag) / 2 + 0.8
     colour = BLACK if row.cause is None else colour_of(row.cause)
-    for words, tint, bold in ((row.message, MESSAGE_COLOUR, False), (row.fact, RED, True), (row.tag, colour, True)):
-        if words:
-            pen.text(at, y - 0.45, words, size=SMALL, colour=tint, bold=bold, behind=behind)
-            at += width_of(words, SMALL, bold=bold) + 0.8
+    for text, tint, bold in ((row.message, MESSAGE_COLOUR, False), (row.fact, RED, True), (row.tag, colour, True)):
+        if text:
+            pen.text(at, y - 0.45, text, size=SMALL, colour=tint, bold=bold, behind=behind)
+            at += width_of(text, SMALL, bold=bold) + 0.8
     width = 0.08 if row.cause is None else 0.17
     pen.arrow(x0, x1, y, colour, width, f"frame-{row.frame}")
     if row.packets > 1:  # a second head: more than one went
@@ -281,11 +281,11 @@ def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
     for y, hook in ((brace.top, not bracket.begun), (brace.bottom, not bracket.continued)):
         if hook:
             pen.line((brace.x - 0.06, brace.x + 0.4), (y, y), colour=GREY, width=0.12)
-    words = f"{bracket.text} (continued)" if bracket.begun else bracket.text
+    text = words.say("flow_continued", text=bracket.text) if bracket.begun else bracket.text
     bands = (band for slot in page.slots for band in slot.bands)
     crossed = any(band.top < brace.text_y < band.bottom + 1 for band in bands)
     tint, behind = (BLACK, None) if crossed else (GREY, background)
-    pen.text(page.time_x, brace.text_y, words, size=SMALL, colour=tint, behind=behind)
+    pen.text(page.time_x, brace.text_y, text, size=SMALL, colour=tint, behind=behind)
 
 
 def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
@@ -296,7 +296,7 @@ def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
             ends = (y + shift + 0.3, y + shift - 0.3)
             pen.line((x - 0.7, x + 0.7), ends, colour=WHITE, width=0.3, zorder=6)
             pen.line((x - 0.7, x + 0.7), ends, colour=BLACK, width=0.1, zorder=7, gid="break")
-    pen.text(page.time_x, y + 0.3, f"{gap.ns / 1e6:,.1f} ms, cut", size=SMALL, colour=GREY)
+    pen.text(page.time_x, y + 0.3, words.say("flow_cut", time=f"{gap.ns / 1e6:,.1f} ms"), size=SMALL, colour=GREY)
 
 
 def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
@@ -337,7 +337,7 @@ def footer(
     room = width - 2 * MARGIN - (BAR_ROOM if em_per_ns else 0)
     if em_per_ns:
         least = ROW / em_per_ns / 1e6
-        status += f"; to scale, but no row is lower than {f'{least:.2g}' if least < 99.5 else ms(least)} ms"
+        status += words.say("flow_to_scale", time=f"{f'{least:.2g}' if least < 99.5 else ms(least)} ms")
     lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
     lines += [FootLine(words=line, tint=GREY) for line in wrap(status, room, SMALL)]
     pastels = stream_colours(rows)
@@ -347,11 +347,11 @@ def footer(
     for cause in CAUSES.values():
         if cause.name in used:
             indent = 1.4 + width_of(cause.name, SMALL, bold=True) + 0.8
-            first, *more = wrap(cause.meaning, room - indent, SMALL)
+            first, *more = wrap(words.say(f"meaning_{cause.name}"), room - indent, SMALL)
             lines.append(FootLine(name=cause.name, words=first, colour=cause.colour))
             lines += [FootLine(words=line) for line in more]
     if any(mark.cause is None for mark in marks):
-        lines.append(FootLine(name="no cause", words=NO_CAUSE, colour=GREY))
+        lines.append(FootLine(name=words.say("flow_no_cause"), words=words.say("flow_no_cause_mean"), colour=GREY))
     return lines
 
 
@@ -360,7 +360,7 @@ def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
     lines: list[FootLine] = []
     x = 0.0
     for stream, colour in pastels.items():
-        entry = FootLine(words=f"tcp.stream {stream}" if stream >= 0 else "not TCP", colour=colour)
+        entry = FootLine(words=f"tcp.stream {stream}" if stream >= 0 else words.say("flow_not_tcp"), colour=colour)
         x = x if x + entry.width <= room else 0.0
         lines.append(replace(entry, x=x))
         x += entry.width + 1.5
@@ -415,6 +415,7 @@ class Word:
     colour: str
     bold: bool
     behind: str | None
+    face: str
     zorder: float = 5
 
 
@@ -478,7 +479,8 @@ class Ink(Pen):
     ) -> None:
         """One line of text, as `Pen.text`."""
         dx, dy = self.shift
-        self.words.append(Word(x + dx, y + dy, drawable(text), size * self.scale, ha, colour, bold, behind))
+        points, letters = size * self.scale, drawable(text)
+        self.words.append(Word(x + dx, y + dy, letters, points, ha, colour, bold, behind, face(bold=bold)))
 
     def box(
         self,
@@ -605,7 +607,7 @@ def _draw_word(renderer: Any, word: Word, place: Any, pixels: bool) -> None:
     base = place.transform((word.x, word.y))[1]
     gc.set_foreground(to_rgba(word.colour))
     if pixels:
-        vertices, codes, _ = outline(word.text, word.bold)
+        vertices, codes, _ = outline(word.text, word.face)
         if codes is not None:
             em = renderer.points_to_pixels(word.points) / _UNITS
             path = Path(vertices, codes)
@@ -616,7 +618,8 @@ def _draw_word(renderer: Any, word: Word, place: Any, pixels: bool) -> None:
     else:
         height = renderer.get_canvas_width_height()[1]
         y = height - base if renderer.flipy() else base
-        renderer.draw_text(gc, x0, y, word.text, font(word.points, bold=word.bold), 0, ismath=False)
+        drawn = font(word.points, bold=word.bold, file=word.face)
+        renderer.draw_text(gc, x0, y, word.text, drawn, 0, ismath=False)
     gc.restore()
 
 
@@ -625,7 +628,7 @@ def extent(renderer: Any, word: Word, place: Any) -> tuple[float, float, float, 
     the highest letter?
     """
     em = renderer.points_to_pixels(word.points) / _UNITS
-    vertices, codes, advance = outline(word.text, word.bold)
+    vertices, codes, advance = outline(word.text, word.face)
     x, base = place.transform((word.x, word.y))
     left = x - advance * em * {"left": 0.0, "center": 0.5, "right": 1.0}[word.ha]
     low, high = (0.0, 0.0) if codes is None else (float(vertices[:, 1].min()), float(vertices[:, 1].max()))
@@ -633,13 +636,14 @@ def extent(renderer: Any, word: Word, place: Any) -> tuple[float, float, float, 
 
 
 @lru_cache(maxsize=8192)
-def outline(text: str, bold: bool) -> tuple[Any, Any, float]:
-    """A text's letters as vertices and codes of a path (None without any), and its width; 100 units to an em."""
+def outline(text: str, file: str) -> tuple[Any, Any, float]:
+    """The letters of a text in this font as vertices and codes of a path (None without any), and its width; 100 units
+    to an em."""
     import numpy as np
 
     pieces, codes, x = [], [], 0.0
     for letter in text:
-        vertices, code, advance = _glyph(letter, bold)
+        vertices, code, advance = _glyph(letter, file)
         if len(vertices):
             pieces.append(vertices + np.array((x, 0.0)))
             codes.append(code)
@@ -650,20 +654,20 @@ def outline(text: str, bold: bool) -> tuple[Any, Any, float]:
 
 
 @lru_cache(maxsize=2048)
-def _glyph(letter: str, bold: bool) -> tuple[Any, Any, float]:
+def _glyph(letter: str, file: str) -> tuple[Any, Any, float]:
     from matplotlib import ft2font
 
-    face = _face(bold)
+    drawn = _face(file)
     flags: Any = getattr(ft2font, "LoadFlags", ft2font)  # an enumeration since matplotlib 3.10
-    glyph = face.load_char(ord(letter), getattr(flags, "NO_HINTING", None) or flags.LOAD_NO_HINTING)
-    vertices, codes = face.get_path()
+    glyph = drawn.load_char(ord(letter), getattr(flags, "NO_HINTING", None) or flags.LOAD_NO_HINTING)
+    vertices, codes = drawn.get_path()
     return vertices, codes, glyph.linearHoriAdvance / 65_536
 
 
-@lru_cache(maxsize=2)
-def _face(bold: bool) -> Any:
+@lru_cache(maxsize=4)
+def _face(file: str) -> Any:
     from matplotlib.ft2font import FT2Font
 
-    face = FT2Font(str(font(_UNITS, bold=bold).get_file()))
-    face.set_size(_UNITS, 72)
-    return face
+    drawn = FT2Font(file)
+    drawn.set_size(_UNITS, 72)
+    return drawn

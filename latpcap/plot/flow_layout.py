@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from latpcap.plot.figure import drawable, font
+from latpcap import words
+from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.flow_rows import FlowRow
 from latpcap.plot.flow_waits import FlowBracket, FlowMark
 
@@ -102,15 +103,19 @@ BRACE = 0.75  # a bracket's lane
 FEW, NARROW = 4, 8.5  # so many hosts have columns as wide as their words; of more they are at least so wide
 
 
-@lru_cache(maxsize=4096)
 def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
     """How wide is a line of text of this size, in em? With 4 % to spare for the rounding of letters to
     pixels.
     """
+    return _width(drawable(text), face(bold=bold)) * size * 1.04
+
+
+@lru_cache(maxsize=4096)
+def _width(text: str, file: str) -> float:
     from matplotlib.textpath import text_to_path
 
-    width, _, _ = text_to_path.get_text_width_height_descent(drawable(text), font(100, bold=bold), False)
-    return float(width) / 100 * size * 1.04
+    width, _, _ = text_to_path.get_text_width_height_descent(text, font(100, file=file), False)
+    return float(width) / 100
 
 
 def wrap(text: str, width: float, size: float = 1.0, bold: bool = False) -> list[str]:
@@ -373,12 +378,12 @@ def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
         [(mark.waiter, mark.parent, mark.waiter_text)] if mark.waiter else []
     )
     bands = []
-    for who, cause, words in sides:
+    for who, cause, text in sides:
         if who not in at:
             return []
         other = at["server" if who == "client" else "client"]
         client_first = who == "client" if other == at[who] else other > at[who]
-        bands.append(Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=words))
+        bands.append(Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=text))
     return bands
 
 
@@ -470,7 +475,7 @@ def _halve(address: str, width: float) -> list[str]:
 
 def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:
     """What stands in the Comment column beside a wait: the frames that bound it."""
-    return f"frames {upper_frame(mark, rows)} \N{RIGHTWARDS ARROW} {rows[mark.lower].frame}"
+    return words.say("flow_frames", first=str(upper_frame(mark, rows)), last=str(rows[mark.lower].frame))
 
 
 def upper_frame(mark: FlowMark, rows: Sequence[FlowRow]) -> int | str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from latpcap.format import count
+from latpcap import words
 from latpcap.options import TimeFormat
 from latpcap.plot.text import tenths
 
@@ -118,8 +118,8 @@ def label(flags: str | None, length: int | None) -> str:
     """What does Wireshark write above the arrow? The flags, or `<None>`, and ` - Len: N` if there is
     payload.
     """
-    words = flags or "<None>"
-    return f"{words} - Len: {length}" if length else words
+    shown = flags or "<None>"
+    return f"{shown} - Len: {length}" if length else shown
 
 
 def comment(flags: str | None, seq: int | None, ack: int | None) -> str:
@@ -149,7 +149,7 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
         if not loop:
             return address
         if client and len(client_ports[address]) > 1:
-            return f"{address} (clients)"
+            return words.say("flow_clients", address=address)
         return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
     nodes: dict[str, int] = {}
@@ -162,7 +162,7 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
         target = title(event["dst"], event["dport"], not forward, loop)
         for node in (source, target) if forward else (target, source):
             nodes.setdefault(node, len(nodes))
-        words, remark = words_of(event)
+        text, remark = words_of(event)
         rows.append(
             FlowRow(
                 frame=event["frame"],
@@ -171,7 +171,7 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
                 target=nodes[target],
                 sport=event["sport"],
                 dport=event["dport"],
-                label=words,
+                label=text,
                 comment=remark,
                 stream=event["stream"],
                 at_ns=event["time"],
@@ -202,26 +202,31 @@ LONG = 8
 ASKED = 3
 """So many where runs were asked for: two rows are no longer than what is said of them."""
 
-FACTS = {
-    "zero_window_probe": "zero-window probe",
-    "zero_window": "zero window",
-    "window_full": "window full",
-    "fast_retransmission": "fast retransmission",
-    "spurious_retransmission": "needless retransmission",
-    "retransmission": "retransmission",
-    "out_of_order": "out of order",
-    "lost_segment": "hole before it",
-    "ack_lost_segment": "ACK of unseen data",
-    "duplicate_ack": "duplicate ACK",
-    "keep_alive": "keep-alive",
-    "reused_ports": "ports used again",
-}
+FACTS = (
+    "zero_window_probe",
+    "zero_window",
+    "window_full",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "retransmission",
+    "out_of_order",
+    "lost_segment",
+    "ack_lost_segment",
+    "duplicate_ack",
+    "keep_alive",
+    "reused_ports",
+)
 """Wireshark's marks (tcp.analysis) that a picture names, the most telling first; columns of `events`."""
 
 
 def fact(packet: Record) -> str:
     """What Wireshark marks this packet with, in words; empty for an ordinary one."""
-    return next((words for name, words in FACTS.items() if packet.get(name)), "")
+    name = _marked(packet)
+    return words.say(f"flow_{name}") if name else ""
+
+
+def _marked(packet: Record) -> str:
+    return next((name for name in FACTS if packet.get(name)), "")
 
 
 def groups(
@@ -309,7 +314,7 @@ def _row(packet: Record) -> tuple[Any, ...]:
         packet["time"],
         packet["from_client"] is not False,
         packet.get("len") or 0,
-        not (ends or fact(packet)),
+        not (ends or _marked(packet)),
         flags == "ACK",
     )
 
@@ -320,20 +325,20 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
     same = len(set(lengths[:-1])) == 1 and lengths[-1] == lengths[0]
     size = f"{len(lengths)} \N{MULTIPLICATION SIGN} {lengths[0]} B"
     if not same:
-        size = f"{len(lengths)} segments, {sum(lengths):,} B"
+        size = words.say("flow_segments", n=len(lengths), bytes=sum(lengths))
     acks = len(packets) - len(lengths)
     ns = packets[-1]["time"] - packets[0]["time"]
     first, last = (next(p for p in way if p["len"]).get("seq") for way in (packets, packets[::-1]))
-    told = (
+    comments = (
         [f"Seq = {first % TURN} \N{HORIZONTAL ELLIPSIS} {last % TURN}"]
         if first is not None and last is not None
         else []
     )
-    told += [count(acks, "ACK")] if acks else []
+    comments += [words.say("flow_acks", n=acks)] if acks else []
     return replace(
         rows[0],
         label=f"{size}, {tenths(ns / 1e6)} ms",
-        comment=", ".join(told),
+        comment=", ".join(comments),
         packets=len(packets),
         message=next((row.message for row in rows if row.message), ""),
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from latpcap import words
 from latpcap.format import asked
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.text import tenths
@@ -19,8 +20,8 @@ from latpcap.vocabulary import CAUSES, PROVEN, cause_names
 FREEING = cause_names(trait="ends_with_ack")
 """The causes whose end lets a segment go that was ready; after others the next segment is only the next."""
 
-HELD, FREED = "held ACK", "freed"
-"""The tags of the packet that ended a wait for an acknowledgement, and of the segment that it let go."""
+HELD, FREED = "flow_held", "flow_freed"
+"""The tags of the packet that ended a wait for an acknowledgement, and of the segment that it let go, as ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,13 @@ class FlowMark:
     @property
     def text(self) -> str:
         """What is written beside the wait, e.g. `43.0 ms delayed_ack (client)`."""
-        whole = "" if self.of_ms is None else f" of {tenths(self.of_ms)}"
-        length = f"{tenths(self.ms)}{whole} ms"
+        length = f"{tenths(self.ms)} ms"
+        if self.of_ms is not None:
+            length = words.say("flow_part", part=tenths(self.ms), whole=tenths(self.of_ms))
         if self.cause is None:
             return length
         owner = f" ({self.owner})" if self.owner and self.owner != self.cause else ""
-        return f"{length} {self.cause}{owner}{', probable' if self.probable else ''}"
+        return words.say("flow_wait_probable" if self.probable else "flow_wait", time=length, cause=self.cause + owner)
 
     @property
     def waiter(self) -> str | None:
@@ -65,7 +67,7 @@ class FlowMark:
     @property
     def waiter_text(self) -> str:
         """What is written at the waiting side, e.g. `server waits: nagle`; empty if nobody is named."""
-        return f"{self.waiter} waits: {self.parent}" if self.waiter else ""
+        return words.say("flow_waits", side=self.waiter, cause=self.parent) if self.waiter else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def mark(
             for number, name, tag in ended + [(number, wait.parent or wait.cause, FREED) for number in freed]:
                 if wait.ms > longest.get(number, 0):
                     longest[number] = wait.ms
-                    coloured[number] = replace(coloured[number], cause=name, tag=tag)
+                    coloured[number] = replace(coloured[number], cause=name, tag=words.say(tag) if tag else "")
     found.sort(key=lambda wait: wait.lower)  # stable: waits of one gap stay in the order of time
     return tuple(coloured), tuple(found)
 
@@ -264,14 +266,9 @@ def _uncovered(start: int, end: int, pieces: list[_Piece]) -> int:
 
 
 _LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
-_SAID = 24  # of these on an arrow
-_BESIDE = {
-    "connect": "connection set-up",
-    "pause": "the client's pause",
-    "push": "sent unasked",
-    "held": "held by the client's kernel",
-    "one_way": "a stall is suspected",
-}
+_ON_ARROW = 24  # of these on an arrow
+_BESIDE = ("connect", "pause", "push", "held", "one_way")
+"""What stands in `exchanges` beside requests, in its column `method`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,20 +316,21 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
 
 def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
     """The rows, with the request that begins with a packet, and the status of the answer that does."""
-    said: dict[tuple[int, int], list[str]] = {}
+    found_at: dict[tuple[int, int], list[str]] = {}
     for exchange in exchanges:
         if _is_setup(exchange):
             continue
-        asked = [word for word in (exchange["method"], _target(exchange, _SAID)) if word]
-        told = {"request_first_frame": " ".join(asked), "response_first_frame": str(exchange["status"] or "")}
-        for name, words in told.items():
-            if words and exchange[name] is not None:
-                said.setdefault((exchange["stream"], exchange[name]), []).append(words)
+        request = [word for word in (exchange["method"], _target(exchange, _ON_ARROW)) if word]
+        texts = {"request_first_frame": " ".join(request), "response_first_frame": str(exchange["status"] or "")}
+        for name, text in texts.items():
+            if text and exchange[name] is not None:
+                found_at.setdefault((exchange["stream"], exchange[name]), []).append(text)
     found = []
     for row in rows:
-        here = said.get((row.stream, row.frame), [])
-        more = f" and {len(here) - 1} more" if len(here) > 1 else ""  # of pipelined requests in one segment
-        found.append(replace(row, message=f"{here[0]}{more}") if here else row)
+        here = found_at.get((row.stream, row.frame), [])
+        if len(here) > 1:  # pipelined requests in one segment
+            here[0] = words.say("flow_and_more", first=here[0], n=len(here) - 1)
+        found.append(replace(row, message=here[0]) if here else row)
     return tuple(found)
 
 
@@ -345,12 +343,15 @@ def _target(exchange: Record, longest: int) -> str:
 def text_of(exchange: Record) -> str:
     """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
     if _is_setup(exchange):
-        what = _BESIDE.get(exchange["method"], "beside the requests")
-        return f"exchange {exchange['exchange']}: {what}, {tenths((exchange['end'] - exchange['start']) / 1e6)} ms"
+        method = exchange["method"]
+        parts = [words.say(f"flow_of_{method}" if method in _BESIDE else "flow_of_other"),
+                 f"{tenths((exchange['end'] - exchange['start']) / 1e6)} ms"]  # fmt: skip
+        return words.say("flow_exchange", exchange=exchange["exchange"], about=words.say("comma").join(parts))
     what = f"{asked(exchange['method'], _target(exchange, _LONGEST_TARGET))} {exchange['status'] or ''}".strip()
     latency = exchange["latency_ms"]
-    took = f"{tenths(latency)} ms" if latency is not None else f"not complete ({exchange['cut_by'] or 'cut'})"
-    return f"exchange {exchange['exchange']}: " + ", ".join(word for word in (what, took) if word)
+    took = f"{tenths(latency)} ms" if latency is not None else words.say("flow_cut_by", by=exchange["cut_by"] or "cut")
+    about = words.say("comma").join(word for word in (what, took) if word)
+    return words.say("flow_exchange", exchange=exchange["exchange"], about=about)
 
 
 def _is_setup(exchange: Record) -> bool:

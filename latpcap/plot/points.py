@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from latpcap.format import ms
 from latpcap.plot.display import WIDTH, Display, Key, Panel, words
 from latpcap.vocabulary import CAUSES
+from latpcap.words import current, say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,14 +31,8 @@ LOOK = {
     "outside": ("#8A8A8A", ":"),
     "unknown": ("#8A8A8A", "--"),
 }
-MEANING = {
-    "lost": "never arrived",
-    "doubled": "a second copy",
-    "made": "came into being between",
-    "unseen": "passed, and that capture lacks it",
-    "outside": "that capture did not run",
-    "unknown": "lost or unseen",
-}
+MARKED = ("lost", "doubled", "made", "unseen", "outside", "unknown")
+"""The fates that the legend explains."""
 STOPS = {"lost": 0.62, "unknown": 0.62}
 """How far a packet that is not seen to arrive is drawn; one that came into being between begins half way."""
 LEAST = 22.0
@@ -95,6 +90,7 @@ class PointsGraph(Display):
         self.names, self.spans = names, tuple(spans)
         self.arrows = tuple(sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms)))
         self.title, self.subtitle, self.note = title, subtitle, note
+        self.lang = current()
 
     def panels(self) -> Sequence[Panel]:
         """One panel, as wide as the page."""
@@ -102,9 +98,9 @@ class PointsGraph(Display):
 
     def keys(self) -> Sequence[Key]:
         """The fates that are there, and whose the parts are."""
-        fates = [name for name in LOOK if name in MEANING and any(one.fate == name for one in self.arrows)]
+        fates = [name for name in LOOK if name in MARKED and any(one.fate == name for one in self.arrows)]
         shapes = {"-": "line", "--": "dash", ":": "dash"}
-        found = [Key(LOOK[name][0], name, MEANING[name], shapes[LOOK[name][1]]) for name in fates]
+        found = [Key(LOOK[name][0], name, say(f"point_{name}"), shapes[LOOK[name][1]]) for name in fates]
         causes = {span.cause for span in self.spans}
         return [*found, *(Key(CAUSES[name].colour, name) for name in CAUSES if name in causes)]
 
@@ -168,7 +164,7 @@ class PointsGraph(Display):
         edge = AT_A if at_a else AT_B
         for one, place, true in zip(mine, _apart(wanted, height - 0.4), wanted, strict=True):
             frame, when = (one.a_frame, one.a_ms) if at_a else (one.b_frame, one.b_ms)
-            text = f"{when:,.2f} ms  frame {frame}"
+            text = say("point_frame", time=f"{when:,.2f} ms", frame=str(frame))
             if one.up == at_a:
                 text = f"{one.text}   {text}" if at_a else f"{text}   {one.text}"
             colour = LOOK[one.fate][0]
@@ -185,7 +181,7 @@ class PointsGraph(Display):
             top, bottom = y(span.begin_ms), y(span.end_ms)
             ax.add_patch(Rectangle((PARTS, top), 0.8, bottom - top, facecolor=CAUSES[span.cause].colour, linewidth=0))
             if span.end_ms - span.begin_ms >= total / 200:
-                where = {"between": "way", "unknown": "?"}.get(span.place, span.place)
+                where = say(f"point_at_{span.place}")
                 words(ax, PARTS + 1.2, place, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL)
 
 

@@ -6,7 +6,6 @@ An answer's text and a finished flow graph in; reads no table and decides nothin
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot import flow_draw
+from latpcap.plot.flow_layout import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 _POINTS = 9.0
 _LINE_INCHES = _POINTS * 1.45 / 72
 _MARGIN_INCHES = 0.25
-_LETTERS_PER_INCH = 14.5
-"""So many average letters of DejaVu Sans at 9 points; bold ones are `_BOLD` as many."""
-_BOLD = 0.86
 _COLUMN_INCHES = 0.85
 """Where the sentence behind a line's word begins."""
 _WORD = re.compile(r"  (\S+)\s+(.*)")
@@ -82,8 +79,7 @@ def _wrapped(answer: str, inches: float) -> list[_Line]:
         bold, found = number == 1, _WORD.match(line)
         word, text = found.groups() if found else ("", line.strip())
         at = _COLUMN_INCHES if found else 0.0
-        letters = int((inches - at) * _LETTERS_PER_INCH * (_BOLD if bold else 1))
-        for part in textwrap.wrap(text, letters) or [""]:
+        for part in wrap(text, (inches - at) * 72 / _POINTS, bold=bold):
             out.append(_Line(part, word, at, bold))
             word = ""
     return out

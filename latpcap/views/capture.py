@@ -242,12 +242,14 @@ class Capture(Recording):
         max_rows: int | None = None,
         mark_ms: float = 5.0,
         collapse: bool | None = None,
+        lang: str | None = None,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
         As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `filter`
         is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6) or "all" (every frame); the last two
-        read the file again (CaptureError where it cannot be) and take no filter.
+        read the file again (CaptureError where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
+        UserWarning, and English, where no installed font has its letters.
         """
         from latpcap.views.flows import graph
 
@@ -263,10 +265,11 @@ class Capture(Recording):
             max_rows=max_rows,
             mark_ms=mark_ms,
             collapse=collapse,
+            lang=lang,
         )
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
-        """Write one page to mail: the answer, servers, findings, rates, timeline, waterfall, exchanges, flow graphs.
+        """Write one page to mail: actions, answer, servers, findings, rates, times, waterfall, exchanges, flow graphs.
 
         One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. `lang` is the
         language of its answer, as in `why`. OutputError where it cannot be written, or for another suffix than .html.
@@ -402,6 +405,7 @@ class Stream(View):
         max_rows: int | None = None,
         mark_ms: float = 5.0,
         collapse: bool | None = None,
+        lang: str | None = None,
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
 
@@ -428,6 +432,7 @@ class Stream(View):
             max_rows=max_rows,
             mark_ms=mark_ms,
             collapse=collapse,
+            lang=lang,
         )
 
     def follow(self) -> Follow:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
+from latpcap import words
 from latpcap.format import asked
 from latpcap.options import Flows, Pick, TimeFormat
 from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
@@ -59,6 +60,7 @@ def graph(
     max_rows: int | None = None,
     mark_ms: float = 5.0,
     collapse: bool | None = None,
+    lang: str | None = None,
     row: dict[str, Any] | None = None,
 ) -> FlowGraph:
     """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
@@ -68,12 +70,24 @@ def graph(
     Its packets are shown, and the ACK after them; `row` is what `pick` gives for it, where that is known. ValueError
     for options that make no sense, IndexError where there is no such exchange.
     """
+    from latpcap.plot import figure
+
+    with words.language(lang), words.language(figure.drawn_in()):
+        return _graph(capture, view, stream, flows, exchange, frames, time, to_scale=to_scale, max_rows=max_rows,
+                      mark_ms=mark_ms, collapse=collapse, row=row)  # fmt: skip
+
+
+def _graph(
+    capture: Recording, view: View, stream: int | None, flows: Flows, exchange: int | Pick | None,
+    frames: tuple[int, int] | None, time: TimeFormat, *, to_scale: bool, max_rows: int | None, mark_ms: float,
+    collapse: bool | None, row: dict[str, Any] | None,
+) -> FlowGraph:  # fmt: skip
     from latpcap.plot.flow import FlowGraph
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
     events, causes, exchanges = view.arrow("events"), of_stretches(view.arrow("causes")), stretches(view)
-    words = [view.title]
+    title = [view.title]
     if flows != "tcp":
         if stream is not None or exchange is not None:
             raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
@@ -86,14 +100,14 @@ def graph(
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
         row = row or pick(exchanges, exchange, "index" if stream is not None else "exchange")
         if stream is None:
-            words.append(f"tcp.stream eq {row['stream']}")
+            title.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
         if row["protocol"] != SETUP:  # a pause goes on behind a picked request, a set-up began before it
             exchanges = _where(view.arrow("exchanges"), "stream", [row["stream"]])
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         frames = (row["request_first_frame"], _last_frame(events, row))
         if isinstance(exchange, str):
-            words.append(f"{exchange} exchange")
+            title.append(words.say(f"flow_{exchange}"))
     else:
         causes = of_stretches(view.arrow("causes"), pushes=True)
         exchanges = with_pushes(exchanges, view.arrow("pushes"))
@@ -101,7 +115,7 @@ def graph(
         events,
         causes,
         exchanges,
-        title=", ".join(words),
+        title=", ".join(title),
         frames=frames,
         max_rows=max_rows,
         mark_ms=mark_ms,
@@ -206,7 +220,7 @@ def _other(
         of_stretches(capture.arrow("causes"), pushes=True) if flows == "all" else None,
         with_pushes(stretches(capture), capture.arrow("pushes")) if flows == "all" else None,
         text_packets=rows if flows == "icmp" else None,
-        title=f"{capture.title}, {'ICMP flows' if flows == 'icmp' else 'all flows'}",
+        title=f"{capture.title}, {words.say('flow_icmp' if flows == 'icmp' else 'flow_all')}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
         max_rows=max_rows,
         mark_ms=mark_ms,
@@ -234,17 +248,17 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
         if row["method"]:
-            words = asked(row["method"], (row["target"] or "")[:40])
-            begins[row["request_first_frame"]] = row["protocol"].upper(), words
+            request = asked(row["method"], (row["target"] or "")[:40])
+            begins[row["request_first_frame"]] = row["protocol"].upper(), request
         if row["status"] and row["response_first_frame"]:
             begins[row["response_first_frame"]] = row["protocol"].upper(), str(row["status"])
     packets = packets_of(events.filter(inside))
     for packet in packets:
         remark = comment(packet["flags"], packet["seq"], packet["ack"])
-        words = packet["flags"]
+        shown = packet["flags"]
         if packet["frame"] in begins:
             protocol, raw = begins[packet["frame"]]
-            words = "".join(letter if letter.isprintable() else "?" for letter in raw)
+            shown = "".join(letter if letter.isprintable() else "?" for letter in raw)
             remark = f"{protocol}: {remark}"
-        packet |= {"label": label(words, packet["len"]), "comment": remark}
+        packet |= {"label": label(shown, packet["len"]), "comment": remark}
     return packets

@@ -51,12 +51,13 @@ class View:
         return int(self.arrow(name).num_rows)
 
     def _findings(self) -> pa.Table:
-        """The one table that is computed from the others, once."""
-        if "_found" not in self.__dict__:
-            from latpcap import findings
+        """The one table that is computed from the others, once in each language."""
+        from latpcap import findings, words
 
-            self.__dict__["_found"] = findings.table(findings.read_from(self))
-        return self.__dict__["_found"]
+        found: dict[str, pa.Table] = self.__dict__.setdefault("_found", {})
+        if words.current() not in found:
+            found[words.current()] = findings.table(findings.read_from(self))
+        return found[words.current()]
 
     def to_arrow(self, name: TableName = "exchanges") -> pa.Table:
         """Give a table to Arrow's tools: `arrow(name)` with every integer as int64, so that differences do not wrap."""
@@ -349,7 +350,7 @@ class View:
         The most time first; then what happened to connections, then delayed ACKs that nobody waited for.
         The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
         """
-        return self._frame("findings")
+        return to_pandas(self._findings())
 
     @property
     def lookups(self) -> pd.DataFrame:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from spoken import answers, backends, connections, limits, others, stalls, transfers, waits
 from spoken.beside import BESIDE, beside
+from spoken.joined import JOINED
 from spoken.registry import SPOKEN, Spoken, all_said, ask
 
 FILES = (answers, backends, connections, limits, others, stalls, transfers, waits)
 
-__all__ = ["BESIDE", "FILES", "SPOKEN", "Spoken", "all_said", "ask", "beside"]
+__all__ = ["BESIDE", "FILES", "JOINED", "SPOKEN", "Spoken", "all_said", "ask", "beside"]

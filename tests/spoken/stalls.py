@@ -70,6 +70,16 @@ def both_write_in_two_parts() -> bytes:
     return pcap(record(script, client=Host(quick=2), server=Host(quick=2)).tape)
 
 
+@says("because its answers wait for acknowledgements that the clients hold back.", " a 200 ms timer (Windows)")
+def a_timer_of_200ms() -> bytes:
+    return held_by_timer(200.0)
+
+
+@says("because its answers wait for acknowledgements that the clients hold back.", " a 250 ms timer (lwIP)")
+def a_timer_of_250ms() -> bytes:
+    return held_by_timer(250.0)
+
+
 @says("because its answers wait for acknowledgements that the clients hold back.", " a 100 ms timer (macOS, or FreeBSD")
 def a_timer_of_100ms() -> bytes:
     return held_by_timer(100.0)

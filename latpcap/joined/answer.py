@@ -1,0 +1,320 @@
+"""The answer over joined captures: whose time it was, the clocks, what lies between, what was lost. Reads finished
+tables.
+
+Which sentences are printed is decided here, from numbers alone; the sentences stand in the catalogue (`latpcap/words`).
+Nothing is claimed of exchanges that only one capture has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays, spill, words
+from latpcap.format import escaped, ms, shortest
+from latpcap.joined import limits, tables
+from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.joined.clock import Clock
+    from latpcap.joined.way import Way
+
+LEAST = 2000
+"""A part of a latency is left out of its line from this divisor on: under 0.05 %."""
+
+
+class JoinedWhy:
+    """The answer over two captures; prints as lines, `to_dict()` has every number."""
+
+    def __init__(self, names: tuple[str, ...], numbers: dict[str, Any]):
+        self.names, self._numbers = tuple(escaped(name) for name in shortest(names)), numbers
+        self.lang = words.current()
+
+    @property
+    def headline(self) -> str:
+        """Whose time it was, in a sentence."""
+        return str(self._numbers["verdict"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of the answer."""
+        return dict(self._numbers)
+
+    def between(self) -> list[str]:
+        """The captures, their clocks, what lies between them and what became of packets: no exchanges."""
+        with words.language(self.lang):
+            return [_title(self.names, self._numbers), *_way(self._numbers)]
+
+    def __str__(self) -> str:
+        with words.language(self.lang):
+            found = self._numbers
+            lines = [_title(self.names, found), found["verdict"], *_times(found), *_proofs(found), *_way(found)]
+            if found["clock"]["round_trip_ms"] is not None:
+                lines.append(words.line("unknown", words.say("join_asymmetry")))
+            return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class ChainWhy:
+    """The answer over more than two captures; prints as lines, `to_dict()` has every number, of each leg too."""
+
+    def __init__(self, names: Sequence[str], numbers: dict[str, Any], legs: Sequence[JoinedWhy]):
+        self.names, self._numbers, self._legs = tuple(escaped(name) for name in shortest(names)), numbers, legs
+        self.lang = words.current()
+
+    @property
+    def headline(self) -> str:
+        """Whose time it was, in a sentence."""
+        with words.language(self.lang):
+            places = self._numbers["places"]
+            if not self._numbers["exchanges"]:
+                return words.say("join_none")
+            lead = max(places, key=lambda name: places[name])
+            if lead == "far":
+                return words.say("join_beyond", a=self.names[-1])
+            if lead in self._ways():
+                a, b = self._ways()[lead]
+                return words.say("join_between_points", a=a, b=b)
+            if lead == "client":
+                return words.say("join_client", cause=words.say("meaning_unknown"))
+            return words.say("join_unknown" if lead == "rest" else f"join_{lead}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number of the answer."""
+        return dict(self._numbers)
+
+    def _ways(self) -> dict[str, tuple[str, str]]:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return {f"{letters[n]}_{letters[n + 1]}": pair for n, pair in enumerate(pairwise(self.names))}
+
+    def _places(self, places: dict[str, float]) -> str:
+        named = {"held": "join_held_part", "client": "join_client_part", "rest": "join_unknown_part"}
+        ways = self._ways()
+        rows = []
+        for name, time in places.items():
+            if name in ways:
+                rows.append((time, "join_between_points_part", {"a": ways[name][0], "b": ways[name][1]}))
+            elif name == "far":
+                rows.append((time, "join_beyond_part", {"a": self.names[-1]}))
+            else:
+                rows.append((time, named[name], {}))
+        return _parts(rows)
+
+    def __str__(self) -> str:
+        with words.language(self.lang):
+            found, typical = self._numbers, self._numbers["typical"]
+            title = words.say("join_title_points", names=" + ".join(self.names), n=found["exchanges"],
+                              points=len(self.names))  # fmt: skip
+            lines = [title, self.headline]
+            if typical is not None:
+                lines += _both(typical["latency_ms"], self._places(typical["places"]),
+                               found["latency_ms"], self._places(found["places"]))  # fmt: skip
+            for leg in self._legs:
+                lines += leg.between()
+            return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def numbers(
+    packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: Way, proxied: bool, one_file: bool
+) -> dict[str, Any]:
+    """Everything that the answer has, as numbers and words. `packets` is what `tables.tally` counts."""
+    found: dict[str, Any] = {"schema": 1, "proxied": proxied, "one_file": one_file, "exchanges": exchanges.num_rows}
+    error = packets.pop("clock_error_ms")
+    found["packets"] = packets
+    found["places"] = _places(parts)
+    found["losses_ms"] = _lost(parts)
+    found["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
+    found["lost_in"] = _count(parts, (("because", "lost between the points"),))
+    found["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
+    found["typical"] = _typical(exchanges, parts)
+    found["clock"] = {
+        "offset_ms": clock.offset_ns / 1e6,
+        "error_ms": error,
+        "skew_ppm": clock.ppm,
+        "seconds": clock.seconds,
+        "round_trip_ms": _least_gap(clock),
+        "steps_ms": [moved / 1e6 for _, moved in clock.steps],
+    }
+    found["way"] = way.sentence()
+    found["lead"], found["verdict"] = _verdict(found)
+    fixed = {"held": "nagle", SERVER: "server_think"}.get(found["lead"])
+    found["fix"] = None if fixed is None else words.fix_of(fixed)
+    return found
+
+
+def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
+    import numpy as np
+
+    return int(np.logical_and.reduce([arrays.equals(parts, column, value) for column, value in wanted]).sum())
+
+
+def _least_gap(clock: Clock) -> float | None:
+    """The least round trip between the points; None where only one direction was seen."""
+    gaps = [section.gap_ns for section in clock.sections if section.gap_ns != float("inf")]
+    return min(gaps) / 1e6 if gaps else None
+
+
+def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
+    """Milliseconds by place and cause."""
+    import numpy as np
+
+    found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
+    (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
+    both = places.astype(np.int32) * len(cause_names) + causes
+    sums = spill.weighed(both, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
+    for code in np.unique(both).tolist():
+        found[place_names[code // len(cause_names)]][cause_names[code % len(cause_names)]] = float(sums[code])
+    return found
+
+
+def _lost(parts: pa.Table) -> float:
+    lost = arrays.equals(parts, "because", "lost between the points")
+    return float(arrays.numbers(parts, "duration_ms")[lost].sum())
+
+
+def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
+    """The median exchange, cut: its parts add up to its latency."""
+    import pyarrow.compute as pc
+
+    if not exchanges.num_rows:
+        return None
+    order = arrays.numbers(exchanges, "latency_ms").argsort(kind="stable")
+    row = exchanges.slice(int(order[(len(order) - 1) // 2]), 1).to_pylist()[0]
+    mine = parts.filter(pc.equal(parts["a_exchange"], row["a_exchange"]))
+    return {**{name: row[name] for name in ("a_exchange", "b_exchange", "latency_ms", "out_ms", "far_ms", "back_ms",
+                                            "clock_error_ms")},
+            "places": _places(mine), "losses_ms": _lost(mine)}  # fmt: skip
+
+
+def _verdict(found: dict[str, Any]) -> tuple[str, str]:
+    """Which place has most of the time, and its sentence."""
+    sums = {place: sum(causes.values()) for place, causes in found["places"].items()}
+    if not any(sums.values()):
+        return "none", words.say("join_none")
+    held = found["places"][CLIENT].get("delayed_ack", 0.0)
+    lost = found["losses_ms"]
+    rest = {**sums, CLIENT: sums[CLIENT] - held, BETWEEN: sums[BETWEEN] - lost, "held": held, "lost": lost}
+    lead = max(rest, key=lambda place: rest[place])
+    if lead in (SERVER, CLIENT):
+        causes = {name: time for name, time in found["places"][lead].items() if (lead, name) != (CLIENT, "delayed_ack")}
+        most = max(causes, key=lambda name: causes[name])
+        return lead, words.say(f"join_{lead}", cause=words.say(f"meaning_{most}"))
+    if lead == BETWEEN and (found["one_file"] or found["proxied"]):
+        return lead, words.say("join_between_one" if found["one_file"] else "join_between_proxy")
+    return lead, words.say(f"join_{lead}")
+
+
+def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
+    """The parts of a latency, largest first: time, id and more values of each."""
+    rows = list(rows)
+    least = sum(time for time, _, _ in rows) / LEAST
+    shown = sorted((row for row in rows if row[0] > least), key=lambda row: -row[0])
+    return words.say("comma").join(words.say(name, part_ms=time, **more) for time, name, more in shown)
+
+
+def _shares(of: dict[str, Any], bound: float | None, one_file: bool) -> str:
+    """Whose the parts of a latency are."""
+    places, lost = of["places"], of["losses_ms"]
+    held = places[CLIENT].get("delayed_ack", 0.0)
+    program = places[SERVER].get("server_think", 0.0)
+    way = "join_proxy_part" if one_file else "join_way_part" if bound is None else "join_way_part_within"
+    return _parts([
+        (held, "join_held_part", {}),
+        (sum(places[CLIENT].values()) - held, "join_client_part", {}),
+        (lost, "join_lost_part", {}),
+        (sum(places[BETWEEN].values()) - lost, way, {} if bound is None else {"bound_ms": bound}),
+        (program, "join_program_part", {}),
+        (sum(places[SERVER].values()) - program, "join_server_part", {}),
+        (sum(places[UNKNOWN].values()), "join_unknown_part", {}),
+    ])  # fmt: skip
+
+
+def _title(names: tuple[str, ...], found: dict[str, Any]) -> str:
+    n = found["exchanges"]
+    if len(names) == 1:
+        return words.say("join_title_one", a=names[0], n=n)
+    if found["proxied"]:
+        return words.say("join_title_proxy", a=names[0], b=names[1], n=n)
+    packets = found["packets"]
+    every = max(packets["a"], packets["b"])
+    return words.say("join_title", a=names[0], b=names[1], both=packets["both"], all=every, n=n)
+
+
+def _both(typical_ms: float, typical: str, all_ms: float, every: str, split: Iterable[str] = ()) -> list[str]:
+    """The lines of the median request and of all, with what stands between them."""
+    time = words.say("join_typical", latency_ms=typical_ms, places=typical)
+    return [words.line("time", time), *split, words.line("in all", words.say("join_all", places=every, all_ms=all_ms))]
+
+
+def _times(found: dict[str, Any]) -> list[str]:
+    typical, one = found["typical"], found["one_file"]
+    if typical is None:
+        return []
+    bound = None if one else typical["clock_error_ms"]
+    thirds = {f"{name}_ms": typical[f"{name}_ms"] for name in ("out", "far", "back")}
+    split = words.say("join_split_one" if one else "join_split", **thirds)
+    if bound is not None:
+        split += words.say("join_split_within", bound_ms=bound)
+    shares = _shares(typical, bound if found["proxied"] else None, one)
+    return _both(typical["latency_ms"], shares, found["latency_ms"], _shares(found, None, one),
+                 [words.line("split", split)])  # fmt: skip
+
+
+def _proofs(found: dict[str, Any]) -> list[str]:
+    proofs = []
+    if found["held_in"]:
+        proofs.append(words.say("join_held_proof", held=found["held_in"], of=found["exchanges"]))
+    if found["lost_in"]:
+        proofs.append(words.say("join_lost_proof", n=found["lost_in"]))
+    lines = [words.line("sure?", words.say("join_proven", proofs=words.joined(proofs)))] if proofs else []
+    return [*lines, words.line("fix", found["fix"])] if found["fix"] else lines
+
+
+def _way(found: dict[str, Any]) -> list[str]:
+    """The clocks, what lies between, and what became of packets that are not at both points."""
+    clock = words.line("clock", words.say("join_one_clock") if found["one_file"] else _clock(found["clock"]))
+    if found["proxied"]:
+        return [clock]
+    packets = words.joined(_packets(found["packets"]))
+    return [clock, words.line("way", found["way"]), words.line("packets", packets)]
+
+
+def _clock(clock: dict[str, Any]) -> str:
+    offset = abs(clock["offset_ms"])
+    where = words.say("join_ahead" if clock["offset_ms"] > 0 else "join_behind",
+                      size=f"{offset / 1000:,.6g} s" if offset >= 1000 else f"{ms(offset)} ms")  # fmt: skip
+    if clock["error_ms"] is None or clock["round_trip_ms"] is None:
+        return words.say("join_clock_one_way", offset=where)
+    steps = [f"{'+' if step > 0 else '-'}{ms(abs(step))} ms" for step in clock["steps_ms"]]
+    text = words.say("join_clock", offset=where, bound_ms=clock["error_ms"], gap_ms=clock["round_trip_ms"])
+    ppm = clock["skew_ppm"]
+    if clock["seconds"] < limits.RATE_SECONDS:
+        text += words.say("join_rate_unknown", seconds=f"{clock['seconds']:.1f}")
+    elif abs(ppm) < limits.RATE_PPM:
+        text += words.say("join_rate_same")
+    else:
+        text += words.say("join_rate_faster" if ppm > 0 else "join_rate_slower", ppm=f"{abs(ppm):.1f}")
+    return text + (words.say("join_steps", steps=words.say("comma").join(steps)) if steps else "")
+
+
+def _packets(found: dict[str, Any]) -> list[str]:
+    """What became of packets that are not at both points."""
+    lost = []
+    for direction in tables.DIRECTIONS:
+        n, sent = found[direction].get("lost", 0), found[direction]["sent"]
+        if n:
+            lost.append(words.say(f"join_lost_{direction}", n=n, sent=sent, share=n / sent))
+    parts = [words.say("join_losses", losses=words.say("join_and").join(lost)) if lost else words.say("join_no_loss")]
+    for name in ("a", "b"):
+        if found[f"{name}_lacks"]:
+            parts.append(words.say("join_lacks", capture=name.upper(), n=found[f"{name}_lacks"]))
+    for fate in ("doubled", "made", "unknown"):
+        n = sum(found[direction].get(fate, 0) for direction in tables.DIRECTIONS)
+        if n:
+            parts.append(words.say(f"join_fate_{fate}", n=n))
+    return parts
