@@ -1,4 +1,4 @@
-"""The `follow`, `slice` and `har` commands: what was text, the packets themselves, and requests for browsers' tools."""
+"""The `follow`, `slice`, `har` and `export` commands: text, packets, requests for browsers and for trace viewers."""
 
 from __future__ import annotations
 
@@ -51,6 +51,29 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
             typer.echo(json.dumps(scope.to_har(), indent=1))
         else:
             scope.to_har(output)
+
+    @app.command("export")
+    @over_time
+    def export_(
+        file: File,
+        to: Annotated[str, typer.Option("--to", help="otlp (OpenTelemetry) or perfetto (Chrome's trace events).")],
+        output: Annotated[Path, typer.Option("-o", "--output", help="The file; - is standard output.")] = Path("-"),
+        stream: StreamOption = None,
+        display_filter: FilterOption = None,
+        keylog: KeylogOption = None,
+    ) -> None:
+        """Open requests and their causes in a trace viewer: spans as OTLP/JSON lines, or for ui.perfetto.dev."""
+        from latpcap import exports
+
+        if to not in exports.FORMS:
+            raise typer.BadParameter(f"expected {', '.join(exports.FORMS)}, got {to!r}", param_hint="--to")
+        capture = read(file, display_filter, keylog=keylog)
+        scope = capture if stream is None else capture.stream(stream)
+        if str(output) != "-":
+            exports.write(scope, output, to, scope.title)
+            return
+        for part in exports.parts(scope, to, scope.title)[1]:
+            typer.echo(part, nl=False)
 
     @app.command("slice")
     @over_time

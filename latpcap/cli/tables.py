@@ -26,6 +26,9 @@ SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this col
 ColumnsOption = Annotated[
     str | None, typer.Option("--columns", help="Only these columns, with commas between; all for every one.")
 ]
+NamesOption = Annotated[
+    str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
+]
 TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
 
 _TABLES: dict[TableName, str] = {
@@ -92,6 +95,7 @@ def _command(
         sort: SortOption = None,
         top: TopOption = None,
         columns: ColumnsOption = None,
+        names: NamesOption = None,
         output: Out = None,
         as_json: AsJson = False,
         as_jsonl: AsJsonl = False,
@@ -110,7 +114,7 @@ def _command(
         if output is not None and str(output) != "-":
             capture = opened()
             table = arranged(_rows(capture, stream, name, columns), name, sort, top)
-            export.write(chosen(table, name, columns), output)
+            export.write(chosen(_renamed(table, name, names), name, columns), output)
             return
         whole = form == "text" and _on_terminal()
         again = _of_headers(name, columns) or span()
@@ -119,11 +123,24 @@ def _command(
         else:
             capture = opened()
             tables = iter([arranged(_rows(capture, stream, name, columns), name, sort, top)])
-        brief = columns is None and form == "text" and (whole or name == "findings")
+        tables = (_renamed(table, name, names) for table in tables)
+        brief = names is None and columns is None and form == "text" and (whole or name == "findings")
         shown = (export.brief(t, name) if brief else chosen(t, name, columns) for t in tables)
         export.show(shown, form, fit=columns is None)
 
     app.command(name=name, help=question)(over_time(command))
+
+
+def _renamed(table: pa.Table, name: str, names: str | None) -> pa.Table:
+    """The columns under the names of a schema, where one is wanted."""
+    if names is None:
+        return table
+    from latpcap.exports.names import renamed
+
+    try:
+        return renamed(table, name, names)  # type: ignore[arg-type]
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--names") from None
 
 
 def _on_terminal() -> bool:

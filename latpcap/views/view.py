@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from latpcap.exports.names import Names
     from latpcap.options import Align, EvidencePanel, Group, Scale, Sort, ThroughputGroup, Which
     from latpcap.plot.evidence import EvidencePlot
     from latpcap.plot.throughput import Throughput
@@ -59,9 +60,18 @@ class View:
             found[words.current()] = findings.table(findings.read_from(self))
         return found[words.current()]
 
-    def to_arrow(self, name: TableName = "exchanges") -> pa.Table:
-        """Give a table to Arrow's tools: `arrow(name)` with every integer as int64, so that differences do not wrap."""
-        return signed(self.arrow(name))
+    def to_arrow(self, name: TableName = "exchanges", *, names: Names | None = None) -> pa.Table:
+        """Give a table to Arrow's tools: `arrow(name)` with every integer as int64, so that differences do not wrap.
+
+        `names`, "otel", "ecs" or "zeek", renames the columns of "streams", "exchanges" and "lookups" as OpenTelemetry,
+        Elastic Common Schema or Zeek's logs do, in their units (docs/exports.md); ValueError for others.
+        """
+        table = signed(self.arrow(name))
+        if names is None:
+            return table
+        from latpcap.exports.names import renamed
+
+        return renamed(table, name, names)
 
     def to_polars(self, name: TableName = "exchanges") -> pl.DataFrame:
         """Give a table to polars; integers are Int64, words Categorical. ImportError where polars is not installed."""
@@ -86,6 +96,25 @@ class View:
     def __dir__(self) -> list[str]:
         """What is public: the rest is nobody's business at a prompt."""
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
+
+    def to_otlp(self, path: str | os.PathLike[str]) -> int:
+        """Write what clients did as OpenTelemetry's spans: OTLP/JSON, a line a server; gives how many spans.
+
+        A span each action, each of its waits, each cause; docs/exports.md has their names and attributes. OutputError
+        where the file cannot be written.
+        """
+        from latpcap import exports
+
+        return exports.write(self, path, "otlp", self.title)
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> int:
+        """Write what clients did as Chrome's trace events, for ui.perfetto.dev; gives how many spans.
+
+        As `to_otlp`: a process a server, a thread a stream. OutputError where the file cannot be written.
+        """
+        from latpcap import exports
+
+        return exports.write(self, path, "perfetto", self.title)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,44 @@
+"""The same rows in the form of other tools: spans for trace viewers, column names of published schemas."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from latpcap import files
+from latpcap.errors import OutputError
+
+if TYPE_CHECKING:
+    from latpcap.exports.spans import Span
+    from latpcap.tables import HasTables
+
+Form: TypeAlias = Literal["otlp", "perfetto"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+def parts(scope: HasTables, form: Form, title: str) -> tuple[int, Iterator[str]]:
+    """How many spans there are, and the text of the file, in parts."""
+    from importlib.metadata import version
+
+    from latpcap.exports import otlp, perfetto, spans
+
+    found = spans.of(scope)
+    if form == "otlp":
+        return len(found), (f"{line}\n" for line in otlp.lines(found, version("latpcap")))
+    return len(found), iter([perfetto.text(found, _first(found), title)])
+
+
+def _first(found: list[Span]) -> int:
+    return min((span.start for span in found), default=0)
+
+
+def write(scope: HasTables, path: str | os.PathLike[str], form: Form, title: str) -> int:
+    """Writes the file, whole or not at all; gives how many spans it has."""
+    count, text = parts(scope, form, title)
+    try:
+        with files.replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+            file.writelines(text)
+    except OSError as problem:
+        raise OutputError(f"{os.fspath(path)}: {problem.strerror or problem}") from None
+    return count

@@ -1,0 +1,69 @@
+"""Spans as JSON of Chrome's trace events, which ui.perfetto.dev, chrome://tracing and speedscope open.
+
+A process is a server, a thread a stream. Complete events ("ph": "X") of a thread have to nest, so a span that would
+overlap another one of its thread gets a further thread of the same stream.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latpcap.exports.spans import Span
+
+_US = 1000
+"""Nanoseconds."""
+
+
+def text(spans: list[Span], zero: int, title: str) -> str:
+    """The file; times count in us from `zero`, the first span's start, in ns since 1970."""
+    servers: dict[str, int] = {}
+    lanes: dict[tuple[int, str], list[_Lane]] = {}
+    events: list[dict[str, Any]] = []
+    threads = 0
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        pid = servers.get(span.server)
+        if pid is None:
+            pid = servers[span.server] = len(servers) + 1
+            events.append(_named("process_name", pid, 0, span.server or "no server"))
+        group = f"stream {span.stream}" if span.stream is not None else span.client
+        of_group = lanes.setdefault((pid, group), [])
+        lane = next((lane for lane in of_group if lane.takes(span)), None)
+        if lane is None:
+            threads += 1
+            lane = _Lane(threads)
+            lane.takes(span)
+            of_group.append(lane)
+            title_of = group if len(of_group) == 1 else f"{group} ({len(of_group)})"
+            events.append(_named("thread_name", pid, threads, title_of))
+        events.append(
+            {
+                "name": span.name, "cat": span.kind, "ph": "X", "ts": (span.start - zero) / _US,
+                "dur": (span.end - span.start) / _US, "pid": pid, "tid": lane.number,
+                "args": {key: value for key, value in span.attributes.items() if value is not None},
+            }
+        )  # fmt: skip
+    other = {"title": title, "zero_unix_ns": str(zero)}
+    return json.dumps({"displayTimeUnit": "ns", "otherData": other, "traceEvents": events})
+
+
+class _Lane:
+    """A thread, and the spans that are open in it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._open: list[int] = []
+
+    def takes(self, span: Span) -> bool:
+        """Puts the span here, if all that is open here ends before it begins, or not before it ends."""
+        while self._open and self._open[-1] <= span.start:
+            self._open.pop()
+        if self._open and self._open[-1] < span.end:
+            return False
+        self._open.append(span.end)
+        return True
+
+
+def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}

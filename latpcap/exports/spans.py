@@ -1,0 +1,171 @@
+"""Spans of what clients did: an action, its waits, and the causes of each wait, as a tree.
+
+Reads the tables of `account` and `causes`. An action of one wait is that wait. Ids are made of the rows, so that the
+same capture gives the same ones; a request that carried a trace's id (W3C traceparent) belongs to that trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latpcap.tables import HasTables
+
+_TRACE = re.compile(r"[0-9a-f]{32}")
+_OF_KIND = {"request": "exchange", "connect": "connect", "push": "push"}
+"""Kinds of waits, and the column of `causes` that their rows' numbers stand in."""
+_HTTP = ("http", "http2", "grpc")
+
+
+@dataclass
+class Span:
+    """A stretch of time with a name; instants in ns since 1970."""
+
+    name: str
+    kind: str
+    """Of an action, the kinds of the table `waits`, or "cause"."""
+    start: int
+    end: int
+    client: str
+    server: str
+    stream: int | None
+    span_id: str
+    trace_id: str
+    parent_id: str | None = None
+    error: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+def of(scope: HasTables) -> list[Span]:
+    """All spans, each behind its parent."""
+    requests = {row["exchange"]: row for row in _rows(scope, "exchanges")}
+    causes = _causes(scope)
+    waits: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
+    for row in _rows(scope, "waits"):
+        waits[row["action"]].append(row)
+    found: list[Span] = []
+    for action in _rows(scope, "actions"):
+        inside = waits.pop(action["action"], [])
+        if len(inside) == 1:
+            found += _of_wait(inside[0], None, requests, causes)
+            continue
+        key = f"action {action['action']} {action['client']} {action['start']}"
+        stream = next((row["stream"] for row in inside if row["stream"] is not None), None)
+        root = Span(
+            action["name"] or "action", "action", action["start"], action["end"], action["client"],
+            _end(action["server"], action["server_port"]), stream, _id(key, 8),
+            _trace(inside, requests) or _id(key, 16), error=action["ended"] not in ("answered", None),
+            attributes={"latpcap.action": action["action"], "latpcap.ended": action["ended"]},
+        )  # fmt: skip
+        found.append(root)
+        for row in inside:
+            found += _of_wait(row, root, requests, causes)
+    for row in (row for rows in waits.values() for row in rows):
+        found += _of_wait(row, None, requests, causes)
+    return found
+
+
+def _rows(scope: HasTables, name: Any) -> list[dict[str, Any]]:
+    """The rows of a table, instants as ns."""
+    import pyarrow as pa
+
+    table = scope.arrow(name)
+    for place, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(place, column.name, table[column.name].cast("int64"))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _causes(scope: HasTables) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for row in _rows(scope, "causes"):
+        for column in _OF_KIND.values():
+            if row[column] is not None:
+                found[column, row[column]].append(row)
+    return found
+
+
+def _id(key: str, size: int) -> str:
+    return hashlib.blake2b(key.encode(), digest_size=size).hexdigest()
+
+
+def _end(address: str | None, port: int | None) -> str:
+    if not address or not port:
+        return address or ""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _trace(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> str | None:
+    """The trace that a request of these carried."""
+    for row in waits:
+        request = requests.get(row["row"]) if row["kind"] == "request" else None
+        if request is not None and _TRACE.fullmatch(request["trace_id"] or ""):
+            return str(request["trace_id"])
+    return None
+
+
+def _of_wait(
+    row: dict[str, Any],
+    parent: Span | None,
+    requests: dict[int, dict[str, Any]],
+    causes: dict[tuple[str, int], list[dict[str, Any]]],
+) -> Iterator[Span]:
+    key = f"wait {row['wait']} {row['client']} {row['start']}"
+    request = requests.get(row["row"]) if row["kind"] == "request" else None
+    attributes = {
+        "network.transport": None if row["stream"] is None else "tcp", "client.address": row["client"],
+        "server.address": row["server"], "server.port": row["server_port"] or None, "latpcap.wait": row["kind"],
+        "latpcap.ended": row["ended"], "latpcap.stream": row["stream"], "latpcap.cause": row["cause"],
+        "latpcap.owner": row["owner"], "latpcap.grade": row["grade"],
+    }  # fmt: skip
+    name = f"{row['kind']} {row['name']}" if row["name"] and request is None else row["name"] or row["kind"]
+    if request is not None:
+        name, more = _request(request)
+        attributes |= more
+    root = Span(
+        name, row["kind"], row["start"], row["end"], row["client"], _end(row["server"], row["server_port"]),
+        row["stream"], _id(key, 8), parent.trace_id if parent else _trace([row], requests) or _id(key, 16),
+        parent.span_id if parent and row["kind"] != "transfer" else None,  # it goes on behind the request
+        error=row["ended"] not in ("answered", None) or bool(request and request["error"]), attributes=attributes,
+    )  # fmt: skip
+    yield root
+    for number, cause in enumerate(causes.get((_OF_KIND.get(row["kind"], ""), row["row"]), ())):
+        start, end = max(cause["start"], root.start), min(cause["end"], root.end)
+        if start > end:  # a set-up whose causes go on where its wait has ended
+            continue
+        yield Span(
+            cause["cause"], "cause", start, end, root.client, root.server, root.stream,
+            _id(f"{key} cause {number}", 8), root.trace_id, root.span_id,
+            attributes={
+                "latpcap.cause": cause["cause"], "latpcap.owner": cause["owner"], "latpcap.grade": cause["grade"],
+                "latpcap.rule": cause["rule"], "latpcap.frames": [*cause["evidence"]],
+            },
+        )  # fmt: skip
+
+
+def _request(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and attributes of a request, by OpenTelemetry's conventions where they have one."""
+    path, mark, query = (row["target"] or "").partition("?")
+    more: dict[str, Any] = {
+        "client.port": row["client_port"], "network.protocol.name": row["protocol"],
+        "latpcap.exchange": row["exchange"], "latpcap.first_frame": row["request_first_frame"],
+        "latpcap.last_frame": row["response_last_frame"], "latpcap.request_id": row["request_id"],
+    }  # fmt: skip
+    if row["protocol"] in _HTTP:
+        more |= {
+            "network.protocol.name": "http", "http.request.method": row["method"], "url.path": path,
+            "url.query": query if mark else None, "http.response.status_code": row["status"],
+            "http.request.size": row["request_bytes"], "http.response.size": row["response_bytes"],
+        }  # fmt: skip
+        if row["host"]:
+            more["server.address"] = re.sub(r":\d+$", "", row["host"])
+    else:
+        more |= {"latpcap.method": row["method"], "latpcap.target": row["target"], "latpcap.status": row["status"]}
+    words = [word for word in (row["method"], path) if word]
+    return " ".join(words) or row["protocol"], more
