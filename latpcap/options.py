@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 TableName: TypeAlias = Literal[
     "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "transfers", "evidence", "findings",
-    "lookups", "probes", "issues", "waits", "actions",
+    "lookups", "probes", "issues", "waits", "actions", "groups",
 ]  # fmt: skip
 """What `arrow(name)` gives: the tables of the core, and the findings and the account, which are computed from them."""
 

@@ -78,4 +78,4 @@ def test_wrong_words_and_types_are_found(tmp_path: Path) -> None:
 
 def test_the_words_of_types_are_those_of_the_core() -> None:
     assert list(get_args(options.CauseName)) == list(CAUSES)
-    assert set(get_args(options.TableName)) == {*_core.TABLES, "findings", "waits", "actions"}
+    assert set(get_args(options.TableName)) == {*_core.TABLES, "findings", "waits", "actions", "groups"}

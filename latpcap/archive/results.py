@@ -7,7 +7,7 @@ and exchanges are numbered within their capture: (`capture`, `stream`) and (`cap
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Filter: TypeAlias = ds.Expression | list[Any] | None
 
 TABLES = layout.TABLES
-ACCOUNT = ("waits", "actions")
+ACCOUNT = ("waits", "actions", "groups")
 """Tables that are made of those."""
 READABLE = (
     "server", "server_port", "cause", "owner", "grade", "exchanges", "of_exchanges", "total_ms", "median_ms",
@@ -125,7 +125,7 @@ class Results:
 
     `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `transfers`, `evidence`, `lookups`,
     `probes`, `issues` and `captures` are `ResultTable`s; `slice` limits all of them and the answers.
-    `waits` and `actions` are made of them. `why`, `findings` and `latency` never read `events`.
+    `waits`, `actions` and `groups` are made of them. `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
@@ -251,22 +251,35 @@ class Results:
         """
         return to_pandas(self._account("actions"))
 
+    @property
+    def groups(self) -> pd.DataFrame:
+        """Which requests are one thing to the user, over all captures? As `Capture.groups`, with `capture`."""
+        return to_pandas(self._account("groups"))
+
     def _account(self, name: str) -> pa.Table:
         """One of the tables that are made of the others."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        from latpcap.account import waits
+        from latpcap.account import groups, waits
 
-        found = [waits.tables([])[ACCOUNT.index(name)].append_column("capture", pa.array([], pa.string()))]
+        def made(tables: Mapping[str, pa.Table]) -> pa.Table:
+            if name == "groups":
+                return groups.table(groups.of(tables), tables)
+            actions = waits.of(tables)
+            return waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
+
+        reads = groups.READS if name == "groups" else waits.READS
+        empty: dict[str, pa.Table] = {of: self.dataset(of).schema.empty_table() for of in reads}
+        found = [made(empty).append_column("capture", pa.array([], pa.string()))]
         for row in self._rows:
             mine = ds.field("capture") == row["capture"]
             tables: dict[str, pa.Table] = {
-                of: self.dataset(of).to_table(filter=mine).unify_dictionaries() for of in waits.READS
+                of: self.dataset(of).to_table(filter=mine).unify_dictionaries() for of in reads
             }
-            tables["transfers"] = tables["transfers"].sort_by([("stream", "ascending"), ("start", "ascending")])
-            actions = waits.of(tables)
-            table = waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
+            if name != "groups":
+                tables["transfers"] = tables["transfers"].sort_by([("stream", "ascending"), ("start", "ascending")])
+            table = made(tables)
             found.append(table.append_column("capture", pa.array([row["capture"]] * table.num_rows, pa.string())))
         return signed(pa.concat_tables(found))
 

@@ -40,7 +40,7 @@ INSTRUCTIONS = (
 
 Table = Literal[
     "exchanges", "connects", "pushes", "gaps", "causes", "findings", "streams", "events", "transfers",
-    "evidence", "lookups", "probes", "issues", "waits", "actions",
+    "evidence", "lookups", "probes", "issues", "waits", "actions", "groups",
 ]  # fmt: skip
 
 

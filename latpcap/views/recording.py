@@ -83,12 +83,17 @@ class Recording(View):
             read: dict[str, pa.Table] = {of: self.arrow(of) for of in waits.READS}
             made = waits.of(read)
             self._arrow["waits"], self._arrow["actions"] = waits.tables(made, waits.beside(read, made))
+        if name == "groups" and name not in self._arrow:
+            from latpcap.account import groups
+
+            rows: dict[str, pa.Table] = {of: self.arrow(of) for of in groups.READS}
+            self._arrow["groups"] = groups.table(groups.of(rows), rows)
         if name not in self._arrow:
             raw = self._raw.get(name)
             if raw is None:
                 if name in self._arrow:  # another thread has just made it
                     return self._arrow[name]
-                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings, waits, actions")
+                raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings, waits, actions, groups")
             import pyarrow as pa
 
             # pa.table() would do the same, and import pandas on the way

@@ -43,7 +43,7 @@ class View:
         """Which rows does this table hold? A pyarrow.Table, without a copy.
 
         `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
-        "transfers", "lookups", "probes", "issues", "waits", "actions" and "findings"; KeyError otherwise.
+        "transfers", "lookups", "probes", "issues", "waits", "actions", "groups" and "findings"; KeyError otherwise.
         """
         raise NotImplementedError
 
@@ -430,6 +430,18 @@ class View:
         overlap, the time is the earlier one's. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("actions")
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """Which requests are one thing to the user? One row a pipeline, a transaction, or a statement in two steps.
+
+        `kind`: `pipeline` (requests that left before the first was answered), `transaction` (MULTI to EXEC, BEGIN to
+        COMMIT), `statement` (prepared and executed next); ends, `protocol`, `method` and `target` of its requests, how
+        many `exchanges`, and the first and last one; `start, end, duration_ms`; of it `sent_ms` until the last request
+        was out, `held_ms` that the client's own kernel held a part of it, `client_ms` in which no request was under
+        way; `error`: one of them failed; `complete`. Null: not known. docs/exchanges-and-causes.md has each column.
+        """
+        return self._frame("groups")
 
     @property
     def probes(self) -> pd.DataFrame:

@@ -54,6 +54,8 @@ pub(super) struct Http1 {
     searched: u8,
     /// A CONNECT was granted: what follows is the tunnel's own.
     tunnels: bool,
+    /// The newest answer was gRPC-Web's.
+    web: bool,
     /// Who reads on, where a 101 has switched to a protocol that is known.
     next: Option<AnyReader>,
 }
@@ -76,6 +78,8 @@ enum State {
     #[default]
     Head,
     Length(u64),
+    /// Of known length, and its pieces are looked at.
+    Measured(u64),
     Chunked(Chunked),
     UntilClose,
     /// Behind a CONNECT request: whether this is HTTP depends on the response.
@@ -201,6 +205,7 @@ impl Http1 {
                 sink.piece(bytes.len() as u64);
                 Ok(&[])
             }
+            State::Measured(_) => half.streamed(sink.lend(), bytes),
         }
     }
 
@@ -293,6 +298,9 @@ impl Http1 {
                 if let Some(tags) = &head.tags {
                     sink.tags(tags);
                 }
+                if self.web || head.pieces.is_some() {
+                    self.pieces_of(sink.lend(), head);
+                }
                 let switched = status == 101;
                 let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
                 self.early = self.pending.is_empty() && sink.other_is_open();
@@ -321,13 +329,11 @@ impl Http1 {
                 sink.end();
                 after
             }
-            Ok(Body::Length(length)) => State::Length(length),
-            Ok(body @ (Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
-                if head.pieces.is_some_and(|pieces| pieces.are_events()) {
-                    sink.streams();
-                }
+            Ok(Body::Length(length)) if head.pieces.is_none() => State::Length(length),
+            Ok(body @ (Body::Length(_) | Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
                 self.half(sink.side()).pieces = head.pieces;
                 match body {
+                    Body::Length(length) => State::Measured(length),
                     Body::Chunked => State::Chunked(Chunked::new()),
                     _ => State::UntilClose,
                 }
@@ -338,6 +344,21 @@ impl Http1 {
             }
         };
         Ok(rest)
+    }
+
+    /// An answer with a body of pieces begins, or another one behind those of gRPC-Web.
+    #[cold]
+    fn pieces_of(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &Head) {
+        let web = head.pieces.is_some_and(|pieces| pieces.are_web());
+        if std::mem::replace(&mut self.web, web) != web {
+            sink.protocol(if web { Protocol::GrpcWeb } else { Protocol::Http });
+        }
+        if head.pieces.is_some_and(|pieces| pieces.are_events()) {
+            sink.streams();
+        }
+        if let Some(code) = head.pieces.and_then(|mut pieces| pieces.take_status()) {
+            sink.status(http2::grpc_status(code));
+        }
     }
 
     /// The connection goes on in another protocol.

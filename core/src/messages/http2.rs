@@ -17,6 +17,7 @@ use super::{First, Guess, Listener, MessageReader, Read, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
 use fields::Fields;
+pub(super) use fields::grpc_status;
 use frames::{Frame, Frames, Part};
 use hpack::Decoder;
 

@@ -30,6 +30,7 @@ mod commands;
 mod dnp3;
 pub mod dns;
 mod enip;
+mod fastcgi;
 mod framed;
 mod http1;
 mod http2;
@@ -64,6 +65,7 @@ mod sink;
 mod sip;
 mod smb;
 mod sql;
+mod stomp;
 mod synchrophasor;
 mod tags;
 #[cfg(test)]

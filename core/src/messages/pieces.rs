@@ -8,6 +8,7 @@ pub(super) enum Pieces {
     /// Newline-delimited records; whether this line has anything in it.
     Lines(bool),
     Messages(Messages),
+    Web(Web),
 }
 
 impl Pieces {
@@ -20,8 +21,10 @@ impl Pieces {
             | "application/ndjson"
             | "application/jsonl"
             | "application/x-jsonlines" => Some(Pieces::Lines(false)),
-            // in Base64, a piece's end cannot be counted
-            "application/grpc-web-text" | "application/grpc-web-text+proto" => None,
+            kind if kind.starts_with("application/grpc-web") => Some(Pieces::Web(Web {
+                text: kind.starts_with("application/grpc-web-text"),
+                ..Web::default()
+            })),
             kind if kind.starts_with("application/grpc") => Some(Pieces::Messages(Messages::default())),
             _ => None,
         }
@@ -30,6 +33,35 @@ impl Pieces {
     /// Whether they come when there is something to say, and nobody waits for the next one.
     pub(super) fn are_events(&self) -> bool {
         matches!(self, Pieces::Events(_))
+    }
+
+    /// Whether they are those of gRPC-Web.
+    pub(super) fn are_web(&self) -> bool {
+        matches!(self, Pieces::Web(_))
+    }
+
+    /// A message is whole: whether it is gRPC-Web's second or a later one, so that the answer is a stream.
+    pub(super) fn goes_on(&mut self) -> bool {
+        match self {
+            Pieces::Web(web) => std::mem::replace(&mut web.begun, true),
+            _ => false,
+        }
+    }
+
+    /// gRPC's status, where the head has it: no trailers follow.
+    pub(super) fn with_status(self, status: Option<u16>) -> Pieces {
+        match self {
+            Pieces::Web(web) => Pieces::Web(Web { status, ..web }),
+            other => other,
+        }
+    }
+
+    /// gRPC's status, once its trailers were read.
+    pub(super) fn take_status(&mut self) -> Option<u16> {
+        match self {
+            Pieces::Web(web) => web.status.take(),
+            _ => None,
+        }
     }
 
     /// Whether a body, or a part of one that was written in one go, is a whole message of gRPC.
@@ -64,6 +96,7 @@ impl Pieces {
                 Some(bytes.iter().position(ends)? + 1)
             }
             Pieces::Messages(messages) => messages.end(bytes),
+            Pieces::Web(web) => web.end(bytes),
         }
     }
 
@@ -71,6 +104,7 @@ impl Pieces {
     pub(super) fn skip(&mut self, missing: u64) -> bool {
         match self {
             Pieces::Messages(messages) => messages.skip(missing),
+            Pieces::Web(_) => false,
             // the next blank line or line end sets it right
             Pieces::Events(_) | Pieces::Lines(_) => true,
         }
@@ -163,6 +197,82 @@ impl Messages {
     }
 }
 
+/// Messages of gRPC-Web (the gRPC project's PROTOCOL-WEB): as gRPC's, the trailers behind them as a frame of its own, and
+/// all of it maybe in Base64, each part with an end of its own.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Web {
+    text: bool,
+    /// Base64's digits that do not make a byte yet.
+    bits: u32,
+    digits: u8,
+    messages: Messages,
+    /// A message was whole.
+    begun: bool,
+    /// The beginning of a line of the trailers.
+    line: [u8; STATUS.len() + 4],
+    len: usize,
+    status: Option<u16>,
+}
+
+const STATUS: &[u8] = b"grpc-status:";
+/// The flag of a frame that holds trailers.
+const TRAILERS: u8 = 0x80;
+
+impl Web {
+    /// The place behind the first message that ends in these bytes.
+    fn end(&mut self, bytes: &[u8]) -> Option<usize> {
+        let ends = |byte: &u8| match self.text {
+            true => self.digit(*byte).is_some_and(|byte| self.byte(byte)),
+            false => self.byte(*byte),
+        };
+        Some(bytes.iter().position(ends)? + 1)
+    }
+
+    /// The byte that a digit of Base64 completes.
+    fn digit(&mut self, digit: u8) -> Option<u8> {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => {
+                self.digits = 0; // what follows the padding begins anew
+                return None;
+            }
+        };
+        self.bits = self.bits << 6 | u32::from(value);
+        self.digits = (self.digits + 1) % 4;
+        match self.digits {
+            2 => Some((self.bits >> 4) as u8),
+            3 => Some((self.bits >> 2) as u8),
+            0 => Some(self.bits as u8),
+            _ => None,
+        }
+    }
+
+    /// Whether a message ends with this byte.
+    fn byte(&mut self, byte: u8) -> bool {
+        let [flags, ..] = self.messages.header;
+        let inside = self.messages.have == self.messages.header.len();
+        let ends = self.messages.end(&[byte]).is_some();
+        if !inside || flags & TRAILERS == 0 {
+            return ends;
+        }
+        if byte != b'\n'
+            && let Some(slot) = self.line.get_mut(self.len)
+        {
+            (*slot, self.len) = (byte.to_ascii_lowercase(), self.len + 1);
+        }
+        if ends || byte == b'\n' {
+            let line = self.line.get(..std::mem::take(&mut self.len));
+            let value = line.and_then(|line| std::str::from_utf8(line.strip_prefix(STATUS)?).ok());
+            self.status = value.and_then(|value| value.trim().parse().ok()).or(self.status);
+        }
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn trailers_of_grpc_web_are_no_message_and_have_the_status() {
+        let plain = b"\0\0\0\0\x03abc\0\0\0\0\x01d\x80\0\0\0\x21Grpc-Status: 5\r\ngrpc-message:no\r\n";
+        // the same, each part in Base64 by itself
+        let text = b"AAAAAANhYmM=AAAAAAFkgAAAACFHcnBjLVN0YXR1czogNQ0KZ3JwYy1tZXNzYWdlOm5vDQo=";
+        for (kind, body) in [
+            ("application/grpc-web+proto", &plain[..]),
+            ("application/grpc-web-text", text),
+        ] {
+            assert_eq!(count(kind, body), 2, "{kind}");
+            let mut pieces = Pieces::of(kind).unwrap();
+            ends(pieces, body, body.len());
+            let mut rest = body;
+            while pieces.next(&mut rest).is_some() {}
+            assert_eq!(
+                (pieces.take_status(), pieces.take_status()),
+                (Some(5), None),
+                "{kind}"
+            );
+        }
+    }
+
+    #[test]
     fn a_message_of_grpc_is_as_long_as_it_says() {
         assert!(Pieces::is_message(b"\0\0\0\0\x02hi") && Pieces::is_message(b"\x01\0\0\0\0"));
         for other in [
@@ -229,7 +361,7 @@ mod tests {
 
     #[test]
     fn other_bodies_have_no_pieces_of_their_own() {
-        for kind in ["", "text/html", "application/json", "application/grpc-web-text"] {
+        for kind in ["", "text/html", "application/json"] {
             assert_eq!(Pieces::of(kind), None, "{kind}");
         }
     }
@@ -248,7 +380,13 @@ mod tests {
         fn pieces_end_at_the_same_places_however_the_body_is_cut(
             body in prop::collection::vec(prop::sample::select(b"\r\n:a\0\x01\x02".to_vec()), 1..60),
             size in 1..10usize,
-            kind in prop::sample::select(vec!["text/event-stream", "application/jsonl", "application/grpc"]),
+            kind in prop::sample::select(vec![
+                "text/event-stream",
+                "application/jsonl",
+                "application/grpc",
+                "application/grpc-web",
+                "application/grpc-web-text",
+            ]),
         ) {
             let pieces = Pieces::of(kind).unwrap();
             prop_assert_eq!(ends(pieces, &body, size), ends(pieces, &body, body.len()));

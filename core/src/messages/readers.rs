@@ -4,9 +4,9 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, beanstalk, commands, dnp3, dns, enip, http1, http2, interactive, iscsi, iso, kafka, ldap,
+    amqp, beanstalk, commands, dnp3, dns, enip, fastcgi, http1, http2, interactive, iscsi, iso, kafka, ldap,
     memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy, rabbit_streams, redis,
-    rpc, sip, smb, synchrophasor, tls, turns, websocket,
+    rpc, sip, smb, stomp, synchrophasor, tls, turns, websocket,
 };
 use crate::base::words;
 
@@ -163,6 +163,8 @@ readers! {
     Rpc(rpc::Reader), "rpc", rpc::RECOGNITION;
     Ldap(ldap::Reader), "ldap", ldap::RECOGNITION;
     Nats(nats::Reader), "nats", nats::RECOGNITION;
+    Stomp(stomp::Stomp), "stomp", stomp::RECOGNITION;
+    FastCgi(fastcgi::Reader), "fastcgi", fastcgi::RECOGNITION, ClientFirst, AllAnswered;
     Beanstalk(beanstalk::Reader), "beanstalkd", beanstalk::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     RabbitStreams(rabbit_streams::Reader), "rabbitmq-streams", rabbit_streams::RECOGNITION;
@@ -176,6 +178,8 @@ readers! {
     Socks(proxy::Socks), "socks", proxy::SOCKS, InOrder;
     FtpData(turns::DataConnection), "ftp-data", turns::RECOGNITION, Turns;
     + Grpc, "grpc", AllAnswered;
+    + GrpcWeb, "grpc-web", InOrder, ClientFirst, AllAnswered;
+    + JsonRpc, "json-rpc";
 }
 
 impl Protocol {

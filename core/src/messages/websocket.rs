@@ -3,7 +3,8 @@
 //!
 //! The protocol does not pair requests and answers. A message of the server answers the one whose id it repeats. Where
 //! ids are not used, it answers the oldest that waits, as long as the server has never pushed; a server that
-//! has answers only where a single message waits, and not with what begins as its pushes do. Where the messages carry
+//! has answers only where a single message waits, and not with what begins as its pushes do. Calls of JSON-RPC say which
+//! is which, and either side may ask. Where the messages carry
 //! another protocol that is known, its reader reads them as one stream (`inner.rs`).
 
 mod frames;
@@ -16,8 +17,9 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Stretch};
+use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
 use frames::{Fit, Frame, Frames, Part};
+use id::Members;
 use inner::Inner;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -33,7 +35,7 @@ const METHOD: &str = "message";
 /// Messages that may wait for their answer; beyond it the oldest is forgotten.
 const MAX_WAITING: usize = 128;
 /// So much of a message is searched for its id.
-const MAX_LOOKED: usize = 512;
+const MAX_LOOKED: usize = 4096;
 /// Bytes of a push that distinguish it from an answer.
 const OPENING: usize = 8;
 /// Beginnings of pushes that are remembered.
@@ -55,7 +57,14 @@ pub(super) struct WebSocket {
     unsure: bool,
     /// What the messages carry.
     inner: Inner,
+    /// They are calls of JSON-RPC.
+    is_rpc: bool,
+    /// What the server requested, oldest first.
+    requested: VecDeque<PendingQueue>,
 }
+
+/// Requests of the server have keys of their own.
+const BY_SERVER: u64 = 1 << 40;
 
 #[derive(Debug)]
 struct PendingQueue {
@@ -138,7 +147,7 @@ impl WebSocket {
 
     /// What its messages carry, where that is a protocol of its own.
     pub(super) fn inner_protocol(&self) -> Option<Protocol> {
-        self.inner.protocol()
+        self.inner.protocol().or(self.is_rpc.then_some(Protocol::JsonRpc))
     }
 
     fn joined() -> Box<WebSocket> {
@@ -231,27 +240,39 @@ impl WebSocket {
 
     /// A message of the client is whole.
     fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
-        if self.waiting.len() >= MAX_WAITING {
+        let members = self.members(sink, message);
+        if members.is_notice() {
+            return;
+        }
+        if members.answers() {
+            return answered(sink, &mut self.requested, message, &members);
+        }
+        let key = self.next_key();
+        begin(sink, key, message, &members);
+        self.waiting.push_back(PendingQueue { key, id: members.id });
+        if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
-        let key = self.next;
-        self.next += 1;
-        let id = id::of(&message.text);
-        self.waiting.push_back(PendingQueue { key, id });
-        let mut exchange = sink.of(key);
-        exchange.begin_request(Kind::Request);
-        exchange.name(Named {
-            method: METHOD,
-            ..Named::default()
-        });
-        exchange.count(message.bytes);
-        exchange.end_request();
     }
 
     /// A message of the server is whole.
     fn speaks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+        let members = self.members(sink, message);
+        if members.asks() {
+            let key = BY_SERVER | self.next_key();
+            begin(sink, key, message, &members);
+            self.requested.push_back(PendingQueue { key, id: members.id });
+            if self.requested.len() > MAX_WAITING {
+                self.requested.pop_front();
+            }
+            return;
+        }
+        if members.answers() && members.id.is_some() {
+            self.by_id = true;
+            return answered(sink, &mut self.waiting, message, &members);
+        }
         if let Some(answered) = self
-            .answered(message)
+            .answered(message, &members)
             .and_then(|place| self.waiting.remove(place))
         {
             let mut exchange = sink.of(answered.key);
@@ -268,13 +289,26 @@ impl WebSocket {
                 self.pushed_openings.push(opening);
             }
         }
-        sink.push(METHOD, "", message.bytes);
+        sink.push(members.method(), "", message.bytes);
+    }
+
+    /// What a message's members say; from the first one of JSON-RPC on the connection is read so.
+    fn members(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> Members {
+        let members = id::of(&message.text);
+        if members.is_rpc && !std::mem::replace(&mut self.is_rpc, true) {
+            sink.protocol(Protocol::JsonRpc);
+        }
+        members
+    }
+
+    fn next_key(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
     }
 
     /// Which of the client's messages this one answers.
-    fn answered(&mut self, message: &Message) -> Option<usize> {
-        let id = id::of(&message.text);
-        let same = |waiting: &PendingQueue| waiting.id.is_some() && waiting.id == id;
+    fn answered(&mut self, message: &Message, members: &Members) -> Option<usize> {
+        let same = |waiting: &PendingQueue| waiting.id.is_some() && waiting.id == members.id;
         if let Some(place) = self.waiting.iter().position(same) {
             self.by_id = true;
             return Some(place);
@@ -282,7 +316,7 @@ impl WebSocket {
         let alone = self.waiting.len() == 1;
         let pushed = message.readable && self.pushed_openings.contains(&message.opening());
         let sure = self.pushed_openings.is_empty() || alone && !pushed;
-        (!self.by_id && !self.waiting.is_empty() && sure).then_some(0)
+        (!self.by_id && !members.is_notice() && !self.waiting.is_empty() && sure).then_some(0)
     }
 
     /// So many bytes are not in the capture.
@@ -315,6 +349,60 @@ impl WebSocket {
             Side::Server => self.waiting.retain(|waiting| waiting.id.is_some()),
         }
     }
+}
+
+impl Members {
+    /// Calls of JSON-RPC have a method and an id.
+    fn asks(&self) -> bool {
+        self.is_rpc && self.method.is_some() && self.id.is_some()
+    }
+
+    /// Without an id nobody answers them.
+    fn is_notice(&self) -> bool {
+        self.is_rpc && self.method.is_some() && self.id.is_none() && self.whole
+    }
+
+    fn answers(&self) -> bool {
+        self.is_rpc && self.method.is_none()
+    }
+
+    fn method(&self) -> &str {
+        self.method.as_deref().filter(|_| self.is_rpc).unwrap_or(METHOD)
+    }
+}
+
+/// A request is whole.
+fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
+    let mut exchange = sink.of(key);
+    exchange.begin_request(Kind::Request);
+    exchange.name(Named {
+        method: members.method(),
+        ..Named::default()
+    });
+    exchange.count(message.bytes);
+    exchange.end_request();
+}
+
+/// An answer of JSON-RPC is whole: of what waits with its id, if anything does.
+fn answered(
+    sink: &mut MessageSink<'_, impl Listener>,
+    waiting: &mut VecDeque<PendingQueue>,
+    message: &Message,
+    members: &Members,
+) {
+    let place = waiting.iter().position(|waiting| waiting.id == members.id);
+    let Some(waited) = place.and_then(|place| waiting.remove(place)) else {
+        return;
+    };
+    let mut exchange = sink.of(waited.key);
+    exchange.begin_answer();
+    exchange.status(Status {
+        code: None,
+        text: Some(members.error.as_deref().unwrap_or("ok")),
+        error: members.error.is_some(),
+    });
+    exchange.count(message.bytes);
+    exchange.end_answer();
 }
 
 impl Half {

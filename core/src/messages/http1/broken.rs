@@ -19,8 +19,11 @@ impl Http1 {
         missing: u64,
     ) -> Result<(), u64> {
         let half = self.half(sink.side());
+        if let State::Measured(left) = half.state {
+            (half.pieces, half.state) = (None, State::Length(left));
+        }
         match &mut half.state {
-            State::Length(left) => {
+            State::Length(left) | State::Measured(left) => {
                 let here = missing.min(*left);
                 *left -= here;
                 sink.piece(here);

@@ -89,7 +89,7 @@ impl Head {
         }
     }
 
-    /// What other headers say of the body, where it is of no known length.
+    /// What other headers say of the body, where it is of no known length, or of gRPC-Web.
     #[cold]
     fn look_closer(&mut self, headers: &[Header<'_>]) {
         if matches!(self.start, Start::Response { status: 101 }) {
@@ -99,7 +99,13 @@ impl Head {
         let plain =
             value(headers, "content-encoding").is_none_or(|coding| coding.eq_ignore_ascii_case(b"identity"));
         let kind = value(headers, "content-type").and_then(|kind| std::str::from_utf8(kind).ok());
-        self.pieces = kind.filter(|_| plain).and_then(Pieces::of);
+        let status = value(headers, "grpc-status")
+            .and_then(decimal)
+            .and_then(|code| code.try_into().ok());
+        self.pieces = kind
+            .filter(|_| plain)
+            .and_then(Pieces::of)
+            .map(|pieces| pieces.with_status(status));
     }
 }
 
@@ -165,7 +171,8 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                     let status = response.code.unwrap_or_default();
                     let mut head = Head::new(len, Start::Response { status }, framing(response.headers));
                     head.tags = tags(response.headers);
-                    if status == 101 || matches!(head.body, Ok(Body::Chunked | Body::UntilClose)) {
+                    let streams = matches!(head.body, Ok(Body::Chunked | Body::UntilClose));
+                    if status == 101 || streams || is_grpc_web(response.headers) {
                         head.look_closer(response.headers);
                     }
                     head
@@ -192,6 +199,15 @@ fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a [u8]> {
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case(name));
     named.map(|header| header.value.trim_ascii())
+}
+
+fn is_grpc_web(headers: &[Header<'_>]) -> bool {
+    const KIND: &[u8] = b"application/grpc-web";
+    let begins = |kind: &[u8]| {
+        kind.get(..KIND.len())
+            .is_some_and(|kind| kind.eq_ignore_ascii_case(KIND))
+    };
+    value(headers, "content-type").is_some_and(begins)
 }
 
 /// The value of `Host` (RFC 9110 7.2).

@@ -1,7 +1,7 @@
 //! Bodies that are streamed: each event or record gets a note, not each packet. Reads a body's bytes, as far as its coding.
 
 use super::chunked::{Chunked, Step};
-use super::{Half, State, split};
+use super::{Half, State, http2, split};
 use crate::messages::Listener;
 use crate::messages::pieces::Pieces;
 use crate::messages::sink::MessageSink;
@@ -17,9 +17,24 @@ impl Half {
         let (state, Some(pieces)) = (&mut self.state, &mut self.pieces) else {
             return Ok(bytes);
         };
-        let State::Chunked(chunked) = state else {
-            tell(&mut sink, pieces, bytes);
-            return Ok(&[]);
+        let chunked = match state {
+            State::Chunked(chunked) => chunked,
+            State::Measured(left) => {
+                let here = usize::try_from(*left).unwrap_or(usize::MAX);
+                let (body, rest) = split(bytes, here.min(bytes.len()));
+                *left -= body.len() as u64;
+                let ends = *left == 0;
+                tell(&mut sink, pieces, body);
+                if ends {
+                    *self = Half::default();
+                    sink.end();
+                }
+                return Ok(rest);
+            }
+            _ => {
+                tell(&mut sink, pieces, bytes);
+                return Ok(&[]);
+            }
         };
         while !bytes.is_empty() {
             let data = match *chunked {
@@ -59,6 +74,12 @@ impl Half {
 fn tell(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut Pieces, mut bytes: &[u8]) {
     while let Some(piece) = pieces.next(&mut bytes) {
         sink.piece(piece.len() as u64);
+        if pieces.goes_on() {
+            sink.streams();
+        }
     }
     sink.count(bytes.len() as u64);
+    if let Some(code) = pieces.take_status() {
+        sink.status(http2::grpc_status(code));
+    }
 }

@@ -4,7 +4,7 @@
 use smol_str::SmolStr;
 
 use super::Block;
-use super::fields::Fields;
+use super::fields::{Fields, grpc_status};
 use crate::base::{At, Side};
 use crate::messages::pieces::Pieces;
 use crate::messages::readers::Protocol;
@@ -203,6 +203,9 @@ impl Calls {
             }
         }
         exchange.count(rest.len() as u64);
+        if let Some(code) = pieces.take_status() {
+            exchange.status(grpc_status(code));
+        }
     }
 
     /// Body bytes that are not in the capture.

@@ -72,11 +72,7 @@ impl Fields {
     /// How the answer ends, by the head or the trailers. gRPC answers 200 whatever happened; its own status is a trailer.
     pub(super) fn ends(&self, grpc: bool) -> Option<Status<'static>> {
         match (self.grpc_status, self.status) {
-            (Some(code), _) => Some(Status {
-                code: Some(code),
-                text: grpc_word(code),
-                error: code != 0,
-            }),
+            (Some(code), _) => Some(grpc_status(code)),
             (None, Some(200)) if grpc => None,
             (None, status) => status.map(|code| Status {
                 code: Some(code),
@@ -84,6 +80,15 @@ impl Fields {
                 error: code >= 400,
             }),
         }
+    }
+}
+
+/// How a call of gRPC ended.
+pub(in crate::messages) fn grpc_status(code: u16) -> Status<'static> {
+    Status {
+        code: Some(code),
+        text: grpc_word(code),
+        error: code != 0,
     }
 }
 

@@ -1,4 +1,4 @@
-//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS and beanstalkd: what only looks like them, holes, and what goes on.
+//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS, STOMP, FastCGI and beanstalkd: what only looks like them, holes, and what goes on.
 //! Their conversations are in `tests/cases`, which `recorded.rs` cuts in every way.
 
 use super::frames::*;
@@ -112,4 +112,32 @@ fn lines_that_other_servers_say_are_not_theirs() {
     turns(b"put 1 0 9 2 7\r\n", b"INSERTED 7\r\n");
     turns(b"stop\r\n", b"OK 2\r\nhi\r\n");
     turns(&[0x65, 0, 5, 0], b"no");
+    turns(b"SEND\nmoney\n", b"OK\n\n");
+    turns(b"CONNECTED\nto:you\n\n\0", b"RECEIPT\nid:1\n\n\0");
+    turns(&[1, 1, 0, 1, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0], b"no"); // no role of FastCGI
+}
+
+#[test]
+fn a_hole_in_a_body_of_stomp_is_counted_where_its_length_is_known() {
+    let head = b"SEND\ncontent-length:9\nreceipt:1\n\nab";
+    let pieces = [
+        (C, Stretch::Bytes(&b"CONNECT\n\n\0"[..])),
+        (S, Stretch::Bytes(b"CONNECTED\nversion:1.2\n\n\0")),
+        (C, Stretch::Bytes(head)),
+        (C, Stretch::Missing(6)),
+        (C, Stretch::Bytes(b"i\0")),
+        (S, Stretch::Bytes(b"RECEIPT\nreceipt-id:1\n\n\0")),
+    ];
+    let notes = short(&stretches(&pieces));
+    assert!(
+        notes.ends_with("C1:( C1:SEND.@ C1:43) S1:( S1:=ok S1:23)"),
+        "{notes}"
+    );
+    let unknown = [
+        pieces[0],
+        pieces[1],
+        (C, Stretch::Bytes(b"SEND\n\nab")),
+        (C, Stretch::Missing(1)),
+    ];
+    assert!(short(&stretches(&unknown)).contains("a_frame's_beginning"));
 }

@@ -3,6 +3,8 @@
 
 use smol_str::SmolStr;
 
+use crate::messages::text;
+
 /// Names of ids and of references to them. An answer need not use the name that the request used.
 const NAMES: [&[u8]; 16] = [
     b"id",
@@ -25,20 +27,74 @@ const NAMES: [&[u8]; 16] = [
 /// Longer values are no ids.
 const MAX_ID: usize = 64;
 
-/// The value of the first such member of the outermost object, as it is written.
-pub(super) fn of(message: &[u8]) -> Option<SmolStr> {
-    let mut rest = message.trim_ascii_start().strip_prefix(b"{")?;
-    loop {
-        let name;
-        (name, rest) = string(rest.trim_ascii_start())?;
-        rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
-        let value;
-        (value, rest) = value_of(rest)?;
+/// Members of a message's outermost object that pair requests and answers.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Members {
+    /// The value of the first member that is called so, as it is written.
+    pub(super) id: Option<SmolStr>,
+    /// JSON-RPC 2.0.
+    pub(super) is_rpc: bool,
+    pub(super) method: Option<SmolStr>,
+    /// The code of an error, or that there is one.
+    pub(super) error: Option<SmolStr>,
+    /// The object's end was read.
+    pub(super) whole: bool,
+}
+
+pub(super) fn of(message: &[u8]) -> Members {
+    let mut members = Members::default();
+    if let Some(object) = message.trim_ascii_start().strip_prefix(b"{") {
+        members.whole = members.read(object).is_some();
+    }
+    members
+}
+
+impl Members {
+    /// Reads up to the object's end.
+    fn read(&mut self, mut rest: &[u8]) -> Option<()> {
+        loop {
+            let name;
+            (name, rest) = string(rest.trim_ascii_start())?;
+            rest = rest.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+            let value;
+            (value, rest) = value_of(rest)?;
+            self.member(name, value);
+            rest = rest.trim_ascii_start();
+            if rest.starts_with(b"}") {
+                return Some(());
+            }
+            rest = rest.strip_prefix(b",")?;
+        }
+    }
+
+    fn member(&mut self, name: &[u8], value: &[u8]) {
         let scalar = !matches!(value.first(), Some(b'{' | b'[' | b'n' | b't' | b'f') | None);
-        if scalar && value.len() <= MAX_ID && NAMES.contains(&name) {
+        if self.id.is_none() && scalar && value.len() <= MAX_ID && NAMES.contains(&name) {
+            self.id = std::str::from_utf8(value).ok().map(SmolStr::new);
+        }
+        match name {
+            b"jsonrpc" => self.is_rpc = value == b"\"2.0\"",
+            b"method" => {
+                self.method = string(value).map(|(method, _)| text::name_up_to(method, MAX_ID, false))
+            }
+            b"error" if value != b"null" => {
+                let code = value.strip_prefix(b"{").and_then(code);
+                self.error = Some(code.unwrap_or(SmolStr::new_static("error")));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The code inside an error.
+fn code(mut rest: &[u8]) -> Option<SmolStr> {
+    loop {
+        let (name, behind) = string(rest.trim_ascii_start())?;
+        let (value, behind) = value_of(behind.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
+        if name == b"code" && value.len() <= MAX_ID {
             return std::str::from_utf8(value).ok().map(SmolStr::new);
         }
-        rest = rest.trim_ascii_start().strip_prefix(b",")?;
+        rest = behind.trim_ascii_start().strip_prefix(b",")?;
     }
 }
 
@@ -83,7 +139,7 @@ mod tests {
 
     #[test]
     fn ids_of_the_outermost_object() {
-        let id = |text: &str| of(text.as_bytes()).map(|id| id.to_string());
+        let id = |text: &str| of(text.as_bytes()).id.map(|id| id.to_string());
         assert_eq!(
             id(r#"{"jsonrpc": "2.0", "method": "add", "params": [1, {"id": 5}], "id": 7}"#),
             Some("7".into())
@@ -106,6 +162,24 @@ mod tests {
             assert_eq!(id(none), None, "{none}");
         }
         assert_eq!(id(&format!(r#"{{"id": "{}"}}"#, "x".repeat(MAX_ID))), None);
+    }
+
+    #[test]
+    fn calls_of_json_rpc() {
+        let call = of(br#"{"jsonrpc": "2.0", "method": "eth_call", "params": [{"id": 5}], "id": 7}"#);
+        assert!(call.is_rpc && call.whole && call.error.is_none());
+        assert_eq!(
+            (call.method.as_deref(), call.id.as_deref()),
+            (Some("eth_call"), Some("7"))
+        );
+        let error = |text: &str| of(text.as_bytes()).error.map(|code| code.to_string());
+        assert_eq!(
+            error(r#"{"id":1,"error":{"message":"no","code":-32601},"jsonrpc":"2.0"}"#),
+            Some("-32601".into())
+        );
+        assert_eq!(error(r#"{"id":1,"error":"no"}"#), Some("error".into()));
+        assert_eq!(error(r#"{"id":1,"error":null}"#), None);
+        assert!(!of(br#"{"jsonrpc":"2.0","method":"a","params":["#).whole);
     }
 
     proptest! {

@@ -1,25 +1,32 @@
-//! A protocol that the messages of a WebSocket carry (MQTT 3.1.1 6.0: in any frames, also one packet in several). Knows it
-//! by the client's first message; reads the payloads of each side as one stream.
+//! A protocol that the messages of a WebSocket carry: MQTT (3.1.1 6.0: in any frames, also one packet in several) and
+//! STOMP. Knows it by the client's first message; reads the payloads of each side as one stream.
 
 use crate::messages::framed::Framed;
 use crate::messages::mqtt::{self, Mqtt};
 use crate::messages::readers::Protocol;
 use crate::messages::sink::MessageSink;
+use crate::messages::stomp::{self, Stomp};
 use crate::messages::{Listener, MessageReader, Read, Side, Stretch};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) enum Inner {
-    /// no note was given yet.
-    #[default]
-    Unknown,
+    /// Not known yet; what may be the beginning of a command of STOMP.
+    Unknown(Vec<u8>),
     /// None that is known.
     Other,
     Mqtt(Box<Framed<Mqtt>>),
+    Stomp(Box<Stomp>),
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Inner::Unknown(Vec::new())
+    }
 }
 
 impl Inner {
     pub(super) fn is_known(&self) -> bool {
-        matches!(self, Inner::Mqtt(_))
+        self.protocol().is_some()
     }
 
     /// Whether it wants to see what the messages say.
@@ -28,17 +35,28 @@ impl Inner {
     }
 
     pub(super) fn protocol(&self) -> Option<Protocol> {
-        matches!(self, Inner::Mqtt(_)).then_some(Protocol::Mqtt)
+        match self {
+            Inner::Unknown(_) | Inner::Other => None,
+            Inner::Mqtt(_) => Some(Protocol::Mqtt),
+            Inner::Stomp(_) => Some(Protocol::Stomp),
+        }
     }
 
     /// The next bytes of a message of this side, `plain` where they are not compressed.
     pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], plain: bool) {
-        if matches!(self, Inner::Unknown) {
-            *self = Inner::Other;
-            if plain && sink.side() == Side::Client && mqtt::may_connect(bytes) {
-                sink.protocol(Protocol::Mqtt);
-                *self = Inner::Mqtt(Box::default());
+        if let Inner::Unknown(held) = self {
+            let mut first = std::mem::take(held);
+            first.extend_from_slice(bytes);
+            *self = match (plain && sink.side() == Side::Client, stomp::connects(&first)) {
+                (true, _) if mqtt::may_connect(&first) => Inner::Mqtt(Box::default()),
+                (true, Some(true)) => Inner::Stomp(Box::default()),
+                (true, None) => return *self = Inner::Unknown(first),
+                _ => Inner::Other,
+            };
+            if let Some(protocol) = self.protocol() {
+                sink.protocol(protocol);
             }
+            return self.feed(sink, Stretch::Bytes(&first));
         }
         self.feed(sink, Stretch::Bytes(bytes));
     }
@@ -49,8 +67,12 @@ impl Inner {
     }
 
     fn feed(&mut self, sink: &mut MessageSink<'_, impl Listener>, stretch: Stretch<'_>) {
-        let Inner::Mqtt(reader) = self else { return };
-        if !matches!(reader.feed(sink.lend(), stretch), Read::All) {
+        let read = match self {
+            Inner::Unknown(_) | Inner::Other => return,
+            Inner::Mqtt(reader) => reader.feed(sink.lend(), stretch),
+            Inner::Stomp(reader) => reader.feed(sink.lend(), stretch),
+        };
+        if !matches!(read, Read::All) {
             sink.unmark();
             sink.protocol(Protocol::WebSocket);
             *self = Inner::Other;

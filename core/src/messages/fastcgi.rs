@@ -1,0 +1,244 @@
+//! FastCGI 1.0: what a web server asks of PHP-FPM and the like. Requests are numbered; their parameters are those of CGI,
+//! and the answer begins with CGI's header lines (RFC 3875 6). Reads methods, targets and statuses, no body.
+
+use std::borrow::Cow;
+
+use smol_str::SmolStr;
+
+use super::framed::{Framed, Head, Length, Role, WireFormat};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::tags::{TagName, Tags};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, text, url};
+use crate::cursor::{self, Cursor};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::FastCgi,
+    sniff,
+    opens: |side, first| side == Side::Client && begins(first) == Guess::Yes,
+    resumes: |side, first| side == Side::Client && begins(first) == Guess::Yes,
+    joins: |_, _| false,
+    reader: |_| AnyReader::FastCgi(Box::default()),
+};
+
+pub(super) type Reader = Framed<FastCgi>;
+
+/// Version, type, request, length of the content, padding, a zero (3.3).
+const HEADER: usize = 8;
+const VERSION: u8 = 1;
+/// Types of records (8).
+const BEGIN: u8 = 1;
+const ABORT: u8 = 2;
+const END: u8 = 3;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+const STDOUT: u8 = 6;
+const STDERR: u8 = 7;
+const DATA: u8 = 8;
+const GET_VALUES: u8 = 9;
+const VALUES: u8 = 10;
+const UNKNOWN: u8 = 11;
+/// Requests whose answer has no head yet; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct FastCgi {
+    /// Numbers of the requests whose answer has not begun.
+    waiting: Vec<u16>,
+}
+
+/// A first record begins a request: 16 bytes of which few may vary.
+fn sniff(first: &First<'_>) -> Guess {
+    match first.side {
+        Side::Client => begins(first.input),
+        // joined in the middle: the client's newest record began a request
+        Side::Server if begins(first.other) == Guess::Yes => {
+            match FastCgi::default().length(Side::Server, first.input) {
+                Length::Is(_) => Guess::Yes,
+                Length::More => Guess::More,
+                Length::Wrong => Guess::No,
+            }
+        }
+        Side::Server => Guess::No,
+    }
+}
+
+fn begins(input: &[u8]) -> Guess {
+    let fits = |(place, byte): (usize, &u8)| match (place, *byte) {
+        (0, VERSION) | (1, BEGIN) | (2 | 3 | 6, _) | (5, 8) | (9, 1..=3) | (10, 0 | 1) => true,
+        (4 | 7 | 8 | 11..=15, byte) => byte == 0,
+        _ => false,
+    };
+    let begin = cursor::upto(input, 16);
+    match begin.iter().enumerate().all(fits) {
+        false => Guess::No,
+        true if begin.len() < 16 => Guess::More,
+        true => Guess::Yes,
+    }
+}
+
+impl WireFormat for FastCgi {
+    // a request's parameters, and the head of its answer
+    const HEAD: usize = 8192;
+    const MIN_PROOF: usize = HEADER;
+    const WRONG: &'static str = "not a record of FastCGI";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let kind = cursor::u8_at(first, 1);
+        let mine = kind.is_none_or(|kind| match side {
+            Side::Client => matches!(kind, BEGIN | ABORT | PARAMS | STDIN | DATA | GET_VALUES),
+            Side::Server => matches!(kind, END | STDOUT | STDERR | VALUES | UNKNOWN),
+        });
+        if !mine || first.first().is_some_and(|version| *version != VERSION) {
+            return Length::Wrong;
+        }
+        match (
+            cursor::be16_at(first, 4),
+            cursor::u8_at(first, 6),
+            first.len() >= HEADER,
+        ) {
+            (Some(len), Some(padding), true) => {
+                Length::Is(HEADER as u64 + u64::from(len) + u64::from(padding))
+            }
+            _ => Length::More,
+        }
+    }
+
+    fn fits(_side: Side, _head: Head<'_>) -> bool {
+        true
+    }
+
+    fn marked(_side: Side) -> bool {
+        false
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+        let (Some(kind), Some(id)) = (cursor::u8_at(head.bytes, 1), cursor::be16_at(head.bytes, 2)) else {
+            return Role::Ignored;
+        };
+        let (key, len) = (u64::from(id), cursor::be16_at(head.bytes, 4).unwrap_or(0));
+        let content = cursor::upto(cursor::from(head.bytes, HEADER), usize::from(len));
+        match kind {
+            BEGIN => {
+                if self.waiting.len() >= MAX_WAITING {
+                    self.waiting.remove(0);
+                }
+                self.waiting.retain(|waits| *waits != id);
+                self.waiting.push(id);
+                sink.of(key).begin_request(Kind::Request);
+            }
+            PARAMS => parameters(sink, key, content),
+            STDIN if len == 0 => return Role::Last(key),
+            STDOUT => self.answers(sink, id, content),
+            END => {
+                self.answers(sink, id, b"");
+                ends(sink, key, content);
+                return Role::Last(key);
+            }
+            ABORT | STDIN | DATA | STDERR => {}
+            _ => return Role::Ignored,
+        }
+        Role::Part(key)
+    }
+
+    fn lost(&mut self, _side: Side) {}
+}
+
+impl FastCgi {
+    /// The first output of a request has the head of its answer; without `Status` it is 200.
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, id: u16, content: &[u8]) {
+        let Some(place) = self.waiting.iter().position(|waits| *waits == id) else {
+            return;
+        };
+        self.waiting.remove(place);
+        let mut exchange = sink.of(u64::from(id));
+        exchange.begin_answer();
+        if content.is_empty() {
+            return; // the program ended without a word
+        }
+        let lines = content
+            .split(|byte| *byte == b'\n')
+            .take_while(|line| !line.trim_ascii().is_empty());
+        let status = lines
+            .filter_map(|line| line.split_first_chunk::<7>())
+            .find_map(|(name, value)| {
+                let digits = value
+                    .trim_ascii()
+                    .get(..3)
+                    .filter(|_| name.eq_ignore_ascii_case(b"status:"))?;
+                std::str::from_utf8(digits).ok()?.parse::<u16>().ok()
+            });
+        let code = status.unwrap_or(200);
+        exchange.status(Status {
+            code: Some(code),
+            text: None,
+            error: code >= 400,
+        });
+    }
+}
+
+/// A request has ended; the server may not have taken it (5.5).
+fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
+    let words = match cursor::u8_at(content, 4) {
+        Some(1) => "cannot multiplex",
+        Some(2) => "overloaded",
+        Some(3) => "unknown role",
+        _ => return,
+    };
+    sink.of(key).status(Status {
+        code: None,
+        text: Some(words),
+        error: true,
+    });
+}
+
+/// One length of a name or a value: a byte, or four with the highest bit (3.4).
+fn length(cursor: &mut Cursor<'_>) -> Option<usize> {
+    let first = cursor.u8()?;
+    if first & 0x80 == 0 {
+        return Some(usize::from(first));
+    }
+    let (high, low) = (cursor.u8()?, cursor.u16be()?);
+    Some(usize::from(first & 0x7F) << 24 | usize::from(high) << 16 | usize::from(low))
+}
+
+/// What names the request in its parameters, which are those of CGI and the headers of HTTP.
+fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
+    let (mut method, mut target, mut script, mut host, mut server) =
+        <(&[u8], &[u8], &[u8], &[u8], &[u8])>::default();
+    let mut tags = Tags::default();
+    let mut cursor = Cursor::new(content);
+    while let (Some(name), Some(value)) = (length(&mut cursor), length(&mut cursor))
+        && let (Some(name), Some(value)) = (cursor.take(name), cursor.take(value))
+    {
+        match name {
+            b"REQUEST_METHOD" => method = value,
+            b"REQUEST_URI" => target = value,
+            b"SCRIPT_NAME" => script = value,
+            b"HTTP_HOST" => host = value,
+            b"SERVER_NAME" => server = value,
+            _ => {
+                let header = name
+                    .strip_prefix(b"HTTP_")
+                    .map(|name| name.iter().map(dashed).collect::<Vec<_>>());
+                if let Some(name) = header.and_then(|header| TagName::of(&header)) {
+                    tags.add(name, value);
+                }
+            }
+        }
+    }
+    let target: Cow<'_, [u8]> = url::shown(if target.is_empty() { script } else { target });
+    let host = if host.is_empty() { server } else { host };
+    let mut exchange = sink.of(key);
+    exchange.name(Named {
+        method: &text::name_up_to(method, 32, false),
+        target: &text::name(&target),
+        host: &SmolStr::new(url::host(&String::from_utf8_lossy(host))),
+    });
+    exchange.tags(&tags);
+}
+
+/// CGI writes the names of headers with underscores.
+fn dashed(byte: &u8) -> u8 {
+    if *byte == b'_' { b'-' } else { *byte }
+}

@@ -1,0 +1,348 @@
+//! STOMP 1.0 to 1.2 (stomp.github.io): a command, headers, a body, a zero byte. Who connects waits for `CONNECTED`, who
+//! names a receipt for `RECEIPT`; nothing else is answered, and what the broker delivers is a push. Line ends between
+//! frames are heart-beats. Reads commands and destinations, no body.
+
+use std::collections::VecDeque;
+
+use smol_str::SmolStr;
+
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use crate::cursor;
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Stomp,
+    sniff,
+    opens: |side, first| side == Side::Client && begins(side, first) == Some(true),
+    resumes: |side, first| begins(side, first) == Some(true),
+    joins: |_, _| false,
+    reader: |_| AnyReader::Stomp(Box::default()),
+};
+
+/// Servers accept heads of 64 KiB at most; those of clients have some hundred bytes.
+const MAX_HEAD: usize = 16 << 10;
+/// Requests that may wait for their receipt; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 1024;
+/// The key of the connect; those of receipts come behind it.
+const CONNECT: u64 = 0;
+
+const CLIENT: [&str; 11] = [
+    "CONNECT",
+    "STOMP",
+    "SEND",
+    "SUBSCRIBE",
+    "UNSUBSCRIBE",
+    "ACK",
+    "NACK",
+    "BEGIN",
+    "COMMIT",
+    "ABORT",
+    "DISCONNECT",
+];
+const SERVER: [&str; 4] = ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"];
+
+#[derive(Debug, Default)]
+pub(super) struct Stomp {
+    client: Half,
+    server: Half,
+    /// The receipts that the client waits for, and their keys, oldest first.
+    waiting: VecDeque<(Box<[u8]>, u64)>,
+    newest: u64,
+    connecting: bool,
+}
+
+/// One side.
+#[derive(Debug, Default)]
+struct Half {
+    head: Vec<u8>,
+    frame: Option<Frame>,
+}
+
+/// A frame whose head was read.
+#[derive(Debug)]
+struct Frame {
+    role: Role,
+    /// Bytes that are still to come, the zero with them. None: up to a zero.
+    left: Option<u64>,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Role {
+    Ignored,
+    Request(u64),
+    Answer(u64),
+    Push(&'static str, SmolStr),
+}
+
+/// Whether a frame of this side begins so. None: too few bytes.
+fn begins(side: Side, input: &[u8]) -> Option<bool> {
+    match side {
+        Side::Client => begins_with(&CLIENT, input),
+        Side::Server => begins_with(&SERVER, input),
+    }
+}
+
+fn begins_with(commands: &[&str], input: &[u8]) -> Option<bool> {
+    let mut partly = false;
+    for command in commands {
+        let common = command.len().min(input.len());
+        if input.get(..common) != command.as_bytes().get(..common) {
+            continue;
+        }
+        let behind = cursor::from(input, command.len());
+        match behind.strip_prefix(b"\r").unwrap_or(behind) {
+            [b'\n', next, ..] => return Some(next.is_ascii_lowercase() || matches!(next, b'\r' | b'\n')),
+            [] | [b'\n'] => partly = true,
+            _ => {}
+        }
+    }
+    if partly { None } else { Some(false) }
+}
+
+/// A connect is the protocol's own; of other frames both sides' have to fit.
+fn sniff(first: &First<'_>) -> Guess {
+    match begins(first.side, first.input) {
+        Some(false) => Guess::No,
+        None => Guess::More,
+        Some(true) if first.side == Side::Client && connects(first.input) == Some(true) => Guess::Yes,
+        Some(true) if first.other.is_empty() => Guess::Other,
+        Some(true) if begins(first.side.other(), first.other) == Some(true) => Guess::Yes,
+        Some(true) => Guess::No,
+    }
+}
+
+/// Whether a client's first bytes connect: to know it inside another protocol's messages. None: too few bytes.
+pub(super) fn connects(input: &[u8]) -> Option<bool> {
+    begins_with(&["CONNECT", "STOMP"], input)
+}
+
+/// The value of the first header of this name (of repeated ones the first counts, 1.2).
+fn header<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        line.strip_prefix(name)?.strip_prefix(b":")
+    })
+}
+
+/// Whether a head ends with its blank line.
+fn is_whole(head: &[u8]) -> bool {
+    head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n")
+}
+
+impl MessageReader for Stomp {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+        let side = sink.side();
+        match stretch {
+            Stretch::Bytes(mut bytes) => {
+                while !bytes.is_empty() {
+                    let here = bytes;
+                    if self.half(side).frame.is_some() {
+                        self.body(&mut sink, &mut bytes);
+                    } else if !self.head(&mut sink, &mut bytes) {
+                        sink.lost("not a frame of STOMP");
+                        return Read::Lost(Stretch::Bytes(here));
+                    }
+                }
+                Read::All
+            }
+            Stretch::Missing(missing) => {
+                let frame = self.half(side).frame.as_mut();
+                if let Some(frame) = frame.filter(|frame| frame.left.is_some_and(|left| missing < left)) {
+                    frame.left = frame.left.map(|left| left - missing);
+                    self.count(&mut sink, missing);
+                    return Read::All;
+                }
+                sink.lost("a frame's beginning is not in the capture");
+                Read::Lost(stretch)
+            }
+        }
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        (self.client, self.server) = (Half::default(), Half::default());
+        self.connecting = false;
+        self.waiting.clear();
+    }
+}
+
+impl Stomp {
+    fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Takes as much of a frame's head as is here; false where no frame stands.
+    fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+        let side = sink.side();
+        let half = self.half(side);
+        if half.head.is_empty() {
+            let beats = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
+            let beats = beats.count();
+            *bytes = cursor::from(bytes, beats);
+            if bytes.is_empty() {
+                return true;
+            }
+        }
+        sink.mark();
+        while !is_whole(&half.head) {
+            let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
+            if end == 0 {
+                return begins(side, &half.head) != Some(false);
+            }
+            let (line, rest) = cursor::split(bytes, end);
+            half.head.extend_from_slice(line);
+            *bytes = rest;
+            if half.head.len() > MAX_HEAD || begins(side, &half.head) == Some(false) {
+                return false;
+            }
+        }
+        let head = std::mem::take(&mut half.head);
+        let length =
+            header(&head, b"content-length").map(|value| std::str::from_utf8(value).ok()?.parse().ok());
+        let left = match length {
+            Some(None) => return false,
+            Some(Some(length)) => Some(u64::saturating_add(length, 1)),
+            None => None,
+        };
+        let role = self.named(sink, &head);
+        let frame = Frame { role, left, bytes: 0 };
+        self.half(side).frame = Some(frame);
+        self.count(sink, head.len() as u64);
+        true
+    }
+
+    /// A part of a body, up to the zero behind it.
+    fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
+        let side = sink.side();
+        let Some(frame) = &mut self.half(side).frame else {
+            return;
+        };
+        let (here, ends) = match &mut frame.left {
+            Some(left) => {
+                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                *left -= here as u64;
+                (here, *left == 0)
+            }
+            None => match memchr::memchr(0, bytes) {
+                Some(end) => (end + 1, true),
+                None => (bytes.len(), false),
+            },
+        };
+        *bytes = cursor::from(bytes, here);
+        self.count(sink, here as u64);
+        if ends && let Some(frame) = self.half(side).frame.take() {
+            match frame.role {
+                Role::Ignored => {}
+                Role::Request(key) => sink.of(key).end_request(),
+                Role::Answer(key) => sink.of(key).end_answer(),
+                Role::Push(method, target) => sink.push(method, &target, frame.bytes),
+            }
+            sink.unmark();
+        }
+    }
+
+    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        if let Some(frame) = &mut self.half(sink.side()).frame {
+            frame.bytes += bytes;
+            if let Role::Request(key) | Role::Answer(key) = frame.role {
+                sink.of(key).count(bytes);
+            }
+        }
+    }
+
+    /// A head is whole: what its frame is.
+    fn named(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+        let end = head
+            .iter()
+            .position(|byte| matches!(byte, b'\r' | b'\n'))
+            .unwrap_or(0);
+        let command = cursor::upto(head, end);
+        let known = |own: &[&'static str]| own.iter().find(|own| own.as_bytes() == command).copied();
+        match sink.side() {
+            Side::Client => self.asks(sink, known(&CLIENT).unwrap_or_default(), head),
+            Side::Server => self.speaks(sink, known(&SERVER).unwrap_or_default(), head),
+        }
+    }
+
+    fn asks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        command: &'static str,
+        head: &[u8],
+    ) -> Role {
+        let connects = matches!(command, "CONNECT" | "STOMP");
+        let (key, kind) = match header(head, b"receipt") {
+            _ if connects => (CONNECT, Kind::Setup),
+            None => return Role::Ignored,
+            Some(receipt) => {
+                if self.waiting.len() >= MAX_WAITING {
+                    self.waiting.pop_front();
+                }
+                self.newest += 1;
+                self.waiting.push_back((receipt.into(), self.newest));
+                (self.newest, Kind::Request)
+            }
+        };
+        self.connecting |= connects;
+        let target = ["destination", "id", "transaction"].iter();
+        let target = target
+            .filter(|_| !connects)
+            .find_map(|name| header(head, name.as_bytes()));
+        let host = header(head, b"host").filter(|_| connects);
+        let mut exchange = sink.of(key);
+        exchange.begin_request(kind);
+        exchange.name(Named {
+            method: command,
+            target: &target.map_or(SmolStr::default(), text::name),
+            host: &host.map_or(SmolStr::default(), text::name),
+        });
+        Role::Request(key)
+    }
+
+    fn speaks(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        command: &'static str,
+        head: &[u8],
+    ) -> Role {
+        let receipt = header(head, b"receipt-id");
+        let place = self
+            .waiting
+            .iter()
+            .position(|(waits, _)| Some(&**waits) == receipt);
+        let key = match command {
+            "CONNECTED" => Some(CONNECT),
+            // an error ends the connection: it is of what it names, or of the connect
+            "ERROR" if place.is_none() && self.connecting => Some(CONNECT),
+            "RECEIPT" | "ERROR" => place
+                .and_then(|place| self.waiting.remove(place))
+                .map(|(_, key)| key),
+            _ => None,
+        };
+        self.connecting &= key != Some(CONNECT);
+        let Some(key) = key else {
+            let target = header(head, b"destination").map_or(SmolStr::default(), text::name);
+            return Role::Push(command, target);
+        };
+        let error = command == "ERROR";
+        let words = header(head, b"message").filter(|_| error);
+        if let Some(server) = header(head, b"server").filter(|_| key == CONNECT) {
+            sink.software(text::name_up_to(server, 64, false).as_str().into());
+        }
+        let mut exchange = sink.of(key);
+        exchange.begin_answer();
+        exchange.status(Status {
+            code: None,
+            text: Some(&words.map_or(
+                SmolStr::new_static(if error { "error" } else { "ok" }),
+                text::name,
+            )),
+            error,
+        });
+        Role::Answer(key)
+    }
+}

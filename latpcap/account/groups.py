@@ -1,0 +1,267 @@
+"""Which requests are one thing to the user? Tables in, `groups` out: requests that left in one go, and those between
+the beginning and the end of a transaction, as one wait.
+
+An exchange is in one group at most. Only protocols that answer in the order of the requests have groups, as in others
+requests that are under way at once need have nothing in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays
+from latpcap.vocabulary import cause_names, protocol_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+READS: tuple[TableName, ...] = ("exchanges", "causes", "gaps")
+"""The tables that groups are made of."""
+ENDS = {"MULTI": ("EXEC", "DISCARD")} | dict.fromkeys(("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END", "ABORT"))
+"""What begins a transaction, and what ends it."""
+PREPARES = ("PREPARE", "DESCRIBE")
+"""The client asks what a statement is before it executes it."""
+STEPS = (*PREPARES, "RESET")
+"""What does not execute it."""
+SHOWN = 5
+"""Targets of a group that are named; an ellipsis stands for the rest."""
+NAMES = (
+    "exchange", "stream", "index", "client", "client_port", "server", "server_port", "protocol", "method", "target",
+    "error", "complete", "kind",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Row:
+    """One exchange; instants in ns."""
+
+    exchange: int
+    stream: int
+    index: int
+    client: str
+    client_port: int
+    server: str
+    server_port: int
+    protocol: str
+    method: str | None
+    target: str | None
+    error: bool | None
+    complete: bool
+    kind: str | None
+    start: int
+    end: int
+    request_end: int
+    answered: int | None
+
+    @property
+    def word(self) -> str:
+        """Its method in capital letters."""
+        return (self.method or "").upper()
+
+
+@dataclass(slots=True)
+class Group:
+    """Some exchanges of one stream, in the order of their requests."""
+
+    kind: str
+    rows: list[Row]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """When it began, and when its last answer ended."""
+        return self.rows[0].start, max(row.end for row in self.rows)
+
+    @property
+    def closed(self) -> bool:
+        """Whether all of it was seen, a transaction's end with it."""
+        over = self.kind != "transaction" or self.rows[-1].word in ENDS[self.rows[0].word]
+        return over and all(row.complete for row in self.rows)
+
+    def between(self) -> int:
+        """The time in which none of its requests was under way: the client's own."""
+        start, end = self.span
+        return end - start - _union([(row.start, row.end) for row in self.rows])
+
+
+def of(tables: Mapping[str, pa.Table]) -> list[Group]:
+    """The groups of a capture, in order of time. `tables`: those of `READS`."""
+    exchanges = tables["exchanges"]
+    found: list[Group] = []
+    for rows in _by_stream(exchanges.filter(arrays.equals(exchanges, "protocol", *protocol_names("in_order")))):
+        found += _groups(rows)
+    return sorted(found, key=lambda group: (group.rows[0].start, group.rows[0].exchange))
+
+
+def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
+    import numpy as np
+
+    columns = {name: exchanges[name].to_pylist() for name in NAMES}
+    instants = {name: arrays.numbers(exchanges, name).tolist() for name in ("start", "end", "request_end")}
+    answered = [value and value.value for value in exchanges["response_start"].to_pylist()]
+    order = np.lexsort((arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream"))).tolist()
+    rows: list[Row] = []
+    for at in order:
+        row = Row(
+            **{name: column[at] for name, column in columns.items()},
+            **{name: column[at] for name, column in instants.items()},
+            answered=answered[at],
+        )
+        if rows and rows[0].stream != row.stream:
+            yield rows
+            rows = []
+        if row.kind != "handshake":
+            rows.append(row)
+    if rows:
+        yield rows
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[Group]:
+    """The groups of one stream."""
+    at = 0
+    while at < len(rows):
+        kind, length = next(
+            (kind, length)
+            for kind, length in (
+                ("transaction", _transaction(rows, at)),
+                ("statement", _statement(rows, at)),
+                ("pipeline", _pipeline(rows, at)),
+                ("", 1),
+            )
+            if length > 1 or not kind
+        )
+        if kind:
+            yield Group(kind, list(rows[at : at + length]))
+        at += length
+
+
+def _transaction(rows: Sequence[Row], at: int) -> int:
+    """How many rows from here on are one transaction; one that has no end here goes to the stream's."""
+    ends = ENDS.get(rows[at].word)
+    if ends is None:
+        return 0
+    for behind in range(at + 1, len(rows)):
+        row = rows[behind]
+        # a savepoint's rollback ends nothing
+        if row.word in ends and " TO " not in (row.target or "").upper():
+            return behind + 1 - at
+        if row.word in ENDS:
+            return behind - at
+    return len(rows) - at
+
+
+def _statement(rows: Sequence[Row], at: int) -> int:
+    """How many rows from here on prepare a statement, or make it ready, and execute it."""
+    first = rows[at]
+    if first.word not in PREPARES or not first.target:
+        return 0
+    for behind in range(at + 1, len(rows)):
+        if rows[behind].target != first.target:
+            return 0
+        if rows[behind].word not in STEPS:
+            return behind + 1 - at
+    return 0
+
+
+def _pipeline(rows: Sequence[Row], at: int) -> int:
+    """Requests that left before the first of them was answered."""
+    first = rows[at]
+    length = 1
+    for row in rows[at + 1 :]:
+        if row.word in ENDS or row.start >= (first.answered if first.answered is not None else first.end + 1):
+            break
+        length += 1
+    return length
+
+
+def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
+    """`groups` as an Arrow table."""
+    import pyarrow as pa
+
+    held = _held(groups, tables)
+    spans = [group.span for group in groups]
+    sent = [max(row.request_end for row in group.rows) - span[0] for group, span in zip(groups, spans, strict=True)]
+    instant, text, number = pa.timestamp("ns", "UTC"), pa.string(), pa.uint64()
+    firsts = [group.rows[0] for group in groups]
+    errors = [True if any(row.error for row in group.rows) else (False if group.closed else None) for group in groups]
+
+    def ms(spent: Sequence[int]) -> pa.Array:
+        return pa.array([ns / 1e6 for ns in spent], pa.float64())
+
+    return pa.table({
+        "group": pa.array(range(len(groups)), number),
+        "kind": pa.array([group.kind for group in groups], text),
+        "stream": pa.array([row.stream for row in firsts], pa.uint32()),
+        "client": pa.array([row.client for row in firsts], text),
+        "client_port": pa.array([row.client_port for row in firsts], pa.uint16()),
+        "server": pa.array([row.server for row in firsts], text),
+        "server_port": pa.array([row.server_port for row in firsts], pa.uint16()),
+        "protocol": pa.array([row.protocol for row in firsts], text),
+        "method": pa.array([_names(_methods(group), " ") for group in groups], text),
+        "target": pa.array([_names([row.target for row in group.rows], ", ") for group in groups], text),
+        "exchanges": pa.array([len(group.rows) for group in groups], pa.uint32()),
+        "first_exchange": pa.array([row.exchange for row in firsts], number),
+        "last_exchange": pa.array([group.rows[-1].exchange for group in groups], number),
+        "start": pa.array([start for start, _ in spans], instant),
+        "end": pa.array([end for _, end in spans], instant),
+        "duration_ms": ms([end - start for start, end in spans]),
+        "sent_ms": ms(sent),
+        "held_ms": ms(held),
+        "client_ms": ms([group.between() for group in groups]),
+        "error": pa.array(errors, pa.bool_()),
+        "complete": pa.array([group.closed for group in groups], pa.bool_()),
+    })  # fmt: skip
+
+
+def _methods(group: Group) -> list[str | None]:
+    """What it is called by: a transaction's beginning and end, a statement's verb, else what it requests."""
+    if group.kind == "transaction":
+        return [group.rows[0].method, group.rows[-1].method]
+    return [row.method for row in group.rows if row.word not in STEPS or group.kind != "statement"]
+
+
+def _names(names: Sequence[str | None], between: str) -> str | None:
+    """The different ones, in their order."""
+    different = list(dict.fromkeys(name for name in names if name))
+    more = ["…"] if len(different) > SHOWN else []
+    return between.join([*different[:SHOWN], *more]) or None
+
+
+def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
+    """How long the client's kernel held a part of each group, in ns: stalls before a request of it was whole, and
+    those of what left beside them (`gaps`).
+    """
+    place = {row.exchange: (number, row) for number, group in enumerate(groups) for row in group.rows}
+    by_stream: dict[int, list[int]] = {}
+    for number, group in enumerate(groups):
+        by_stream.setdefault(group.rows[0].stream, []).append(number)
+    spans: list[list[tuple[int, int]]] = [[] for _ in groups]
+    causes = tables["causes"]
+    causes = causes.filter(arrays.equals(causes, "cause", *cause_names("stall")))
+    gaps = {row["gap"]: row for row in tables["gaps"].select(["gap", "stream", "kind"]).to_pylist()}
+    starts, ends = (arrays.numbers(causes, name).tolist() for name in ("start", "end"))
+    links = zip(causes["exchange"].to_pylist(), causes["gap"].to_pylist(), starts, ends, strict=True)
+    for exchange, gap, start, end in links:
+        if exchange in place:
+            number, row = place[exchange]
+            if end <= row.request_end:
+                spans[number].append((start, end))
+        elif gap is not None and gaps.get(gap, {}).get("kind") == "held":
+            for number in by_stream.get(gaps[gap]["stream"], []):
+                first, last = groups[number].span
+                if first <= start and end <= last:
+                    spans[number].append((start, end))
+    return [_union(held) for held in spans]
+
+
+def _union(spans: Sequence[tuple[Any, Any]]) -> int:
+    """The time that some spans cover together."""
+    covered, now = 0, None
+    for start, end in sorted(spans):
+        begins = start if now is None else max(start, now)
+        covered += max(0, end - begins)
+        now = end if now is None else max(now, end)
+    return covered

@@ -1,0 +1,91 @@
+"""Requests that are one thing to the user: pipelines, transactions, statements in two steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from makepcap import Talk, pcap
+
+import latpcap as lp
+
+CASES = Path(__file__).with_name("cases")
+
+
+def redis(*words: str) -> bytes:
+    return f"*{len(words)}\r\n".encode() + b"".join(f"${len(w)}\r\n{w}\r\n".encode() for w in words)
+
+
+def talk(*said: tuple[float, bytes | None, bytes]) -> lp.Capture:
+    """A conversation of Redis: when, what the client sent (None: the server speaks), and what the server answered."""
+    tape = Talk(server_leg=5.0, client_leg=0.01)
+    tape.open()
+    for at, client, server in said:
+        if client is not None:
+            tape.client(at, client)
+        else:
+            tape.server(at, server)
+    return lp.read(pcap(tape.tape))
+
+
+def test_a_transaction_is_one_row_with_the_time_of_its_client() -> None:
+    cap = talk(
+        (10, redis("GET", "a"), b""), (16, None, b"$1\r\n1\r\n"),
+        (20, redis("MULTI"), b""), (26, None, b"+OK\r\n"),
+        (30, redis("INCR", "a"), b""), (36, None, b"+QUEUED\r\n"),
+        (50, redis("EXEC"), b""), (80, None, b"*1\r\n:2\r\n"),
+        (90, redis("GET", "a"), b""), (96, None, b"$1\r\n2\r\n"),
+    )  # fmt: skip
+    (row,) = cap.groups.to_dict("records")
+    assert (row["kind"], row["method"], row["target"], row["exchanges"]) == ("transaction", "MULTI EXEC", "a", 3)
+    assert (row["duration_ms"], row["client_ms"], row["sent_ms"], row["held_ms"]) == (60.0, 18.0, 30.0, 0.0)
+    assert row["complete"] and row["error"] is False
+    assert list(cap.exchanges.set_index("exchange").loc[[row["first_exchange"], row["last_exchange"]], "method"]) == [
+        "MULTI", "EXEC",
+    ]  # fmt: skip
+
+
+def test_a_transaction_without_its_end_is_not_complete() -> None:
+    cap = talk(
+        (20, redis("MULTI"), b""), (26, None, b"+OK\r\n"),
+        (30, redis("LPUSH", "a"), b""), (36, None, b"-ERR wrong number of arguments\r\n"),
+    )  # fmt: skip
+    (row,) = cap.groups.to_dict("records")
+    assert row["exchanges"] == 2 and not row["complete"] and row["error"] is True
+
+
+def test_requests_that_leave_before_an_answer_are_one_pipeline() -> None:
+    cap = talk(
+        (10, redis("GET", "a") + redis("GET", "b"), b""), (12, redis("SET", "c", "1"), b""),
+        (16, None, b"$1\r\n1\r\n"), (18, None, b"$1\r\n1\r\n+OK\r\n"),
+        (30, redis("GET", "a"), b""), (36, None, b"$1\r\n1\r\n"),
+        (40, redis("GET", "b"), b""), (46, None, b"$1\r\n1\r\n"),
+    )  # fmt: skip
+    (row,) = cap.groups.to_dict("records")
+    assert (row["kind"], row["method"], row["target"], row["exchanges"]) == ("pipeline", "GET SET", "a, b, c", 3)
+    assert (row["duration_ms"], row["sent_ms"], row["client_ms"]) == (8.0, 2.0, 0.0)
+
+
+def test_a_statement_in_two_steps_has_what_the_client_s_kernel_held() -> None:
+    cap = lp.read(CASES / "mysql_prepared" / "capture.pcap")
+    groups = cap.groups
+    assert set(groups["kind"]) == {"statement"} and set(groups["method"]) == {"SELECT"}
+    held = groups[groups["held_ms"] > 30]
+    assert len(held) and (held["held_ms"] < held["sent_ms"]).all()
+    # the second step waited for the ACK of the first: what the table of causes has of it
+    for row in held.itertuples():
+        mine = cap.causes[cap.causes["exchange"].between(row.first_exchange, row.last_exchange)]
+        stalled = mine[mine["cause"].isin(["nagle", "delayed_ack"])]["duration_ms"].sum()
+        assert row.held_ms == pytest.approx(stalled, abs=0.01)
+
+
+def test_requests_of_protocols_that_answer_in_any_order_are_no_group() -> None:
+    assert not len(lp.read(CASES / "enip_reads" / "capture.pcap").groups)
+
+
+def test_results_of_a_batch_have_the_groups_of_each_capture(tmp_path: Path) -> None:
+    files = [CASES / name / "capture.pcap" for name in ("redis_pipelined", "enip_reads")]
+    lp.batch(files, tmp_path / "results", quiet=True)
+    groups = lp.open_results(tmp_path / "results").groups
+    alone = lp.read(files[0]).groups
+    assert groups["kind"].tolist() == alone["kind"].tolist() and groups["capture"].nunique() == 1
