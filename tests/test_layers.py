@@ -40,6 +40,7 @@ ORDER = [
     "account.proxies",
     "account.attempts",
     "account.waits",
+    "account.groups",
     "account",
     "reading",
     "reading.unpack",

@@ -133,19 +133,16 @@ MASK = b"\x37\xfa\x21\x3d"
 
 def upgraded(talk: Talk, protocol: str) -> None:
     talk.open()
-    ask = f"GET /ws HTTP/1.1\r\nHost: lab\r\nSec-WebSocket-Protocol: {protocol}\r\nUpgrade: websocket"
-    talk.client(
-        10,
-        ask.encode()
-        + b"\r\nConnection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    )
+    wanted = ("Host: lab", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Protocol: {protocol}")
+    lines = ("GET /ws HTTP/1.1", *wanted, "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version: 13")
+    talk.client(10, "\r\n".join((*lines, "", "")).encode())
     talk.server(16, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
 
 
 @case
 def stomp_in_websocket() -> bytes:
-    """A browser speaks STOMP over a WebSocket, 5 ms from the broker: it connects, subscribes with a receipt of 40 ms, and
-    is sent a message; heart-beats pass.
+    """A browser speaks STOMP over a WebSocket, 5 ms from the broker: it connects, subscribes with a receipt of 40 ms,
+    and is sent a message; heart-beats pass.
 
     Not to be mistaken for: messages of a WebSocket, of which each would answer the one before.
     """
@@ -163,8 +160,8 @@ def stomp_in_websocket() -> bytes:
 
 @case
 def json_rpc_in_websocket() -> bytes:
-    """A client of JSON-RPC in a WebSocket, 5 ms from the server: two calls of which the second is answered first, one that
-    fails, a notice that nobody answers; the server notifies, and asks the client for its root, which takes 30 ms.
+    """A client of JSON-RPC in a WebSocket, 5 ms from the server: two calls of which the second is answered first, one
+    that fails, a notice that nobody answers; the server notifies, and asks the client for its root, which takes 30 ms.
 
     Not to be mistaken for: messages that are answered in order, or an answer of a notice.
     """
