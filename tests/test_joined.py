@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import golden
 import pandas as pd
 import pytest
 from commands import answered, complains
-from makepcap import EPOCH_NS, Ends, Segment
+from makepcap import EPOCH_NS, Ends, Segment, pcap
 from twopoints import MS, MSS, Talker, Wire, capture, talk
 
 import latpcap as lp
@@ -132,7 +133,7 @@ def other_ids(segment: Segment) -> Segment:
     [
         (nat, "client 10.0.0.1 becomes 192.0.2.1"),
         (other_numbers, "sequence numbers rewritten"),
-        (without_stamps, "time stamps rewritten"),
+        (without_stamps, "option time stamps stripped"),
         (other_ids, "IP identification rewritten"),
         (lambda segment: other_ids(nat(other_numbers(segment))), "sequence numbers rewritten"),
     ],
@@ -182,6 +183,48 @@ def test_a_frame_that_a_capture_lacks_is_never_called_lost(seed: int) -> None:
     rows = lp.join(capture(wire.frames(False)), capture(kept, clock=clock(50))).packets
     assert not (rows.fate == "lost").any()
     assert (rows.fate == "unseen").sum() > 4
+
+
+def test_equal_packets_are_paired_in_their_order() -> None:
+    """Three ACKs that are the same to the last bit, the first of which was longer on the way."""
+    wire = Wire(seed=41)
+    talk(wire)
+    talker = Talker(wire, Ends(("10.0.0.1", 41_000), ("10.0.0.2", 80)))
+    now = talker.open(wire.frames(True)[-1][0] + 50 * MS)
+    one = talker.packet(now, True, "A")
+    for late_ms, wire.there_ms in ((1.0, 4.9), (1.9, 4.1), (2.2, 4.2)):
+        wire.send(now + int(late_ms * MS), one)
+    check(wire, joined(wire), within_ms=None)
+
+
+def test_an_ack_whose_echo_leaves_at_once_is_not_lost() -> None:
+    """B lacks it, and nothing else; what the server sent upon it has its time stamp."""
+    wire = Wire(seed=42)
+    talk(wire)
+    talker = Talker(wire, Ends(("10.0.0.1", 41_000), ("10.0.0.2", 80)))
+    now = talker.open(wire.frames(True)[-1][0] + 50 * MS)
+    number = wire.number
+    arrived = wire.send(now + 30 * MS, talker.packet(now + 30 * MS, True, "A"))
+    assert arrived is not None
+    came = wire.send(arrived + 5_000, talker.packet(arrived + 5_000, False, "PA", b"x" * 100))
+    assert came is not None
+    talker.ask(came + 20 * MS, "/later", 5.0, 100)
+    wire.at_b = [seen for seen in wire.at_b if seen[1] != number]
+    rows = joined(wire).packets
+    (fate,) = rows[rows.a_frame.notna() & rows.b_frame.isna()].fate
+    assert fate == "unseen"
+
+
+@pytest.mark.parametrize("snap", [58, 70])
+def test_options_that_a_snap_length_cuts_off(snap: int) -> None:
+    """58 bytes end behind the first option bytes of each packet, 70 behind a time stamp but not behind a payload."""
+    wire = Wire(seed=43, lose=lambda number: number in (40, 90))
+    talk(wire)
+    seen = [replace(one, time_ns=EPOCH_NS + time) for time, _, one in wire.frames(True)]
+    found = lp.join(capture(wire.frames(False)), pcap(seen, snaplen=snap))
+    check(wire, found)
+    assert "time stamps" not in found.way.sentence()
+    assert set(found.packets.fate) == {"passed", "lost"}
 
 
 def test_a_capture_that_began_late_and_ended_early() -> None:
@@ -495,6 +538,21 @@ def test_three_points_in_a_row(tmp_path: Path) -> None:
     assert text.count("  clock ") == 2
     assert chain.why().to_dict()["legs"][1]["packets"]["both"] == wire.number
     assert len(json.loads(answered("join", *map(str, paths), "--json"))) == 60
+    picture = chain.flow_graph(exchange="worst")
+    assert picture.spans[0].begin_ms == 0
+    assert picture.spans[-1].end_ms == pytest.approx(rows.latency_ms.max(), abs=1e-3)
+    assert {"A-B", "B-C", "server"} <= {span.place for span in picture.spans}
+    golden.assert_legible(picture.plot().figure_)
+    ends = {(one.leg, one.b_frame): one.b_ms for one in picture.arrows}
+    met = [one for one in picture.arrows if one.leg == 1 and (0, one.a_frame) in ends]
+    assert met and all(one.a_ms == pytest.approx(ends[0, one.a_frame], abs=1e-5) for one in met)
+    stream = chain.flow_graph(frames=(40, 42))
+    assert sorted(one.a_frame or 0 for one in stream.arrows if one.leg == 0) == [40, 41, 42]
+    assert sum(one.leg == 1 for one in stream.arrows) == 3
+    assert answered("flow", "--join", *map(str, paths), "--stream", "0").startswith(
+        "a.pcap (A)   b.pcap (B)   c.pcap (C)"
+    )
+    assert "exchange 999 of A is not whole" in complains(2, "flow", "--join", *map(str, paths), "--exchange", "999")
 
 
 def test_requests_of_another_run_do_not_nest() -> None:

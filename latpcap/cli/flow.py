@@ -47,6 +47,7 @@ def register(
     def flow(
         file: File,
         server: Annotated[str | None, typer.Argument(help="With --join: the capture at the server's side.")] = None,
+        more: joining.More = None,
         output: Annotated[
             Path | None,
             typer.Option(
@@ -89,7 +90,7 @@ def register(
         display_filter: FilterOption = None,
         keylog: KeylogOption = None,
         join: Annotated[
-            bool, typer.Option("--join", help="FILE and SERVER, the other side's capture: both points on one clock.")
+            bool, typer.Option("--join", help="FILE, SERVER and more, captures in a row: all points on one clock.")
         ] = False,
     ) -> None:
         """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
@@ -99,11 +100,11 @@ def register(
         which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
         chosen = frames_range(frames)
         if join != (server is not None):
-            raise typer.BadParameter("takes two captures, the client's side first", param_hint="--join")
+            raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
         if server is not None:
             if display_filter is not None or beside is not None or beside_stream is not None or span():
                 raise typer.BadParameter("takes no filter, no time and nothing beside", param_hint="--join")
-            pair = joining.joined(file, server, keylog)
+            pair = joining.every([file, server, *(more or [])], keylog)
             with drawable_language():
                 try:
                     points = pair.flow_graph(exchange=which, stream=stream, frames=chosen)

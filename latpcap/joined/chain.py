@@ -13,6 +13,7 @@ from itertools import pairwise
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Protocol
 
+from latpcap import arrays
 from latpcap.format import shortest
 from latpcap.tables import to_pandas
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
     from latpcap.joined.answer import ChainWhy, JoinedWhy
+    from latpcap.joined.clock import Clock
+    from latpcap.joined.point import Point
+    from latpcap.plot.points import PointsGraph
 
 NS = 1e6
 """Nanoseconds in a millisecond."""
@@ -37,6 +41,11 @@ class Leg(Protocol):
 
     names: tuple[str, str]
     broken: list[Any]
+    clock: Clock
+
+    @property
+    def points(self) -> tuple[Point, Point]:
+        """A and B."""
 
     def arrow(self, name: str) -> pa.Table:
         """One of their tables."""
@@ -170,6 +179,36 @@ class Chain:
             known = numbers[order][at] == have
             np.add.at(sums, order[at[known]], parts["duration_ms"].to_numpy()[known])
         return sums
+
+    def flow_graph(
+        self,
+        *,
+        exchange: str | int | None = None,
+        stream: int | None = None,
+        frames: tuple[int, int] | None = None,
+    ) -> PointsGraph:
+        """What passed between the points, and where was the time? All points as lifelines on the first one's clock.
+
+        As `Joined.flow_graph`: `exchange` is typical (the default), worst, first, or a number of A's; `stream` and
+        `frames` are A's too. ValueError for what is not there, and for more than six points.
+        """
+        import numpy as np
+
+        from latpcap.joined import drawn
+
+        if frames is not None or (stream is not None and exchange is None):
+            return drawn.chained(self.legs, None, (), stream=stream, frames=frames)
+        table = self._exchanges
+        if stream is not None:
+            streams = self.legs[0].arrow("exchanges")["a_stream"].to_numpy()[self._rows[0]]
+            table = table.take(arrays.integers(np.flatnonzero(streams == stream), "int64"))
+        row = drawn.chosen(table, exchange or "typical", None)
+        place = self._exchanges["a_exchange"].to_pylist().index(row["a_exchange"])
+        rows = []
+        for leg, mine in zip(self.legs, self._rows, strict=True):
+            number = leg.arrow("exchanges")["a_exchange"][int(mine[place])].as_py()
+            rows.append(drawn.chosen(leg.arrow("exchanges"), number, None))
+        return drawn.chained(self.legs, row, rows, stream=None, frames=None)
 
     def why(self, *, lang: str | None = None) -> ChainWhy:
         """Between which points did the time go? Prints as lines; `to_dict()`, `headline`. `lang`: "en" or "zh"."""

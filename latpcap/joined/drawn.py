@@ -1,19 +1,26 @@
-"""Which packets of two joined captures does a picture show, and what stands beside them?
+"""Which packets of joined captures does a picture show, and what stands beside them?
 
 Reads the tables and the raw packets of both; gives finished arrows and parts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, words
 from latpcap.format import escaped, shortest
+from latpcap.joined.clock import Clock
 from latpcap.joined.point import Point
 from latpcap.plot.points import Arrow, PointsGraph, Span
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from latpcap.arrays import Array
 
 MOST = 80
 """Packets on one picture."""
@@ -24,6 +31,7 @@ class Pair(Protocol):
     """What is read of two joined captures."""
 
     names: tuple[str, str]
+    clock: Clock
 
     @property
     def points(self) -> tuple[Point, Point]:
@@ -37,44 +45,147 @@ def graph(
     joined: Pair, *, exchange: str | int | None, stream: int | None, frames: tuple[int, int] | None
 ) -> PointsGraph:
     """The graph of an exchange, or of frames of A. ValueError for what is not there."""
-    import numpy as np
-
-    a, b = joined.points
     packets = joined.arrow("packets")
-    names = (escaped(shortest(joined.names)[0]), escaped(shortest(joined.names)[1]))
-    streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
-    left = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
+    names = [escaped(name) for name in shortest(joined.names)]
     spans: list[Span] = []
     if frames is not None or (stream is not None and exchange is None):
-        numbers = arrays.filled(packets, "a_frame", -1)
-        mine = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
-        mine &= True if stream is None else streams["a"] == stream
-        title = words.say("point_title")
-        subtitle = ""
-        start = None
+        rows = _named(packets, stream, frames)
+        title, subtitle, start = words.say("point_title"), "", None
     else:
-        row = _chosen(joined.arrow("exchanges"), exchange or "typical", stream)
-        start, end = row["start"], row["start"] + round(row["latency_ms"] * 1e6)
-        mine = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
-        slack = round(max(row["out_ms"], row["back_ms"], 0.0) * 1e6)
-        earliest = np.where(left["a"] >= 0, left["a"], left["b"])
-        latest = np.where(left["b"] >= 0, left["b"], left["a"])
-        mine &= (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
-        named = " ".join(word for word in (row["method"], row["target"]) if word)
-        title = named or words.say("point_exchange", exchange=row["a_exchange"])
+        row = chosen(joined.arrow("exchanges"), exchange or "typical", stream)
+        start, rows, title = row["start"], _of_exchange(packets, row), _title(row)
         thirds = {f"{name}_ms": row[f"{name}_ms"] for name in ("latency", "out", "far", "back")}
         subtitle = words.say("point_thirds", **thirds)
         if row["clock_error_ms"] is not None:
             subtitle += words.say("point_within", bound_ms=row["clock_error_ms"])
         spans = _spans(joined, row["a_exchange"])
-    rows = np.flatnonzero(mine)
-    if not len(rows):
+    return _graph([joined], names, [rows], start, spans, title, subtitle)
+
+
+def _title(row: dict[str, Any]) -> str:
+    named = " ".join(word for word in (row["method"], row["target"]) if word)
+    return named or words.say("point_exchange", exchange=row["a_exchange"])
+
+
+def chained(
+    legs: Sequence[Pair],
+    row: dict[str, Any] | None,
+    rows: Sequence[dict[str, Any]],
+    *,
+    stream: int | None,
+    frames: tuple[int, int] | None,
+) -> PointsGraph:
+    """The graph of several points in a row: of an exchange (`row` of the chain, `rows` of its legs), or of what is
+    named of A. ValueError for what is not there."""
+    import numpy as np
+
+    names = [escaped(name) for name in shortest([legs[0].names[0], *(leg.names[1] for leg in legs)])]
+    letters = ascii_lowercase[: len(names)]
+    if row is None:
+        mine = [_named(legs[0].arrow("packets"), stream, frames)]
+        key = "stream" if frames is None else "frame"
+        for before, leg in pairwise(legs):
+            came = arrays.filled(before.arrow("packets"), f"b_{key}", -1)[mine[-1]]
+            mine.append(np.flatnonzero(np.isin(arrays.filled(leg.arrow("packets"), f"a_{key}", -2), came)))
+        return _graph(legs, names, mine, None, [], words.say("point_title"), "")
+    ways = [f"{one}_{other}" for one, other in pairwise(letters)]
+    found, moved = [], 0.0
+    for leg, way, one in zip(legs, ways, rows, strict=True):
+        found.append([
+            replace(span, begin_ms=span.begin_ms + moved, end_ms=span.end_ms + moved)
+            for span in _spans(leg, one["a_exchange"])
+        ])  # fmt: skip
+        moved += row[f"{way}_out_ms"]
+    spans = _merged(found, [f"{way[0].upper()}-{way[2].upper()}" for way in ways])
+    both = ((way, row[f"{way}_out_ms"] + row[f"{way}_back_ms"]) for way in ways)
+    parts = [words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=took) for way, took in both]
+    subtitle = words.say("point_legs", latency_ms=row["latency_ms"], ways=words.say("comma").join(parts),
+                         far_ms=row["far_ms"], name=names[-1])  # fmt: skip
+    mine = [_of_exchange(leg.arrow("packets"), one) for leg, one in zip(legs, rows, strict=True)]
+    return _graph(legs, names, mine, rows[0]["start"], spans, _title(row), subtitle)
+
+
+def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
+    """One row of parts out of those of each leg: the client's by the first leg, each way by its own leg, what lies
+    beyond the last point by the last leg; the rest is unknown."""
+    edges = sorted({round(t, 6) for spans in found for span in spans for t in (span.begin_ms, span.end_ms)})
+    merged: list[Span] = []
+    for begin, end in pairwise(edges):
+        middle = (begin + end) / 2
+        at = [next((span for span in spans if span.begin_ms <= middle <= span.end_ms), None) for spans in found]
+        wanted = [(at[0], "client", "client"), *((one, "between", way) for one, way in zip(at, ways, strict=True)),
+                  (at[-1], "server", "server")]  # fmt: skip
+        span = next(
+            (Span(begin, end, name, one.cause, one.grade) for one, place, name in wanted if one and one.place == place),
+            Span(begin, end, "unknown", "unknown", "unknown"),
+        )
+        last = merged[-1] if merged else None
+        if last is not None and (last.place, last.cause) == (span.place, span.cause):
+            span = replace(span, begin_ms=merged.pop().begin_ms)
+        merged.append(span)
+    return merged
+
+
+def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None) -> Array:
+    """The rows of a stream or of frames of A."""
+    import numpy as np
+
+    numbers = arrays.filled(packets, "a_frame", -1)
+    mine = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
+    mine &= True if stream is None else arrays.filled(packets, "a_stream", -1) == stream
+    return np.flatnonzero(mine)
+
+
+def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
+    """The rows of an exchange: its connection's packets while it ran."""
+    import numpy as np
+
+    start, end = row["start"], row["start"] + round(row["latency_ms"] * 1e6)
+    streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
+    left = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
+    mine = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
+    slack = round(max(row["out_ms"], row["back_ms"], 0.0) * 1e6)
+    earliest = np.where(left["a"] >= 0, left["a"], left["b"])
+    latest = np.where(left["b"] >= 0, left["b"], left["a"])
+    return np.flatnonzero(
+        mine & (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
+    )
+
+
+def _graph(
+    legs: Sequence[Pair],
+    names: Sequence[str],
+    mine: Sequence[Array],
+    start: int | None,
+    spans: list[Span],
+    title: str,
+    subtitle: str,
+) -> PointsGraph:
+    """The graph of these rows of each leg's packets."""
+    import numpy as np
+
+    every = sum(map(len, mine))
+    if not every:
         raise ValueError("no packet of those is in either capture")
-    note = words.say("point_first", n=MOST, of=len(rows)) if len(rows) > MOST else ""
-    shown = _rows(packets, rows[:MOST])
-    typical = {up: _typical(packets, up) for up in ("a_to_b", "b_to_a")}
-    zero = start if start is not None else min(t for r in shown for t in (r["a_time"], r["b_time"]) if t is not None)
-    arrows = [_arrow(a, b, row, zero, typical) for row in shown]
+    shown = []
+    for number, (leg, some) in enumerate(zip(legs, mine, strict=True)):
+        found = _rows(leg.arrow("packets"), some[:MOST])
+        for behind in legs[:number][::-1]:  # each leg's times are on its own first point's clock
+            for row in found:
+                for name in ("a_time", "b_time"):
+                    if row[name] is not None:
+                        when = np.array([row[name]])
+                        place = np.searchsorted(behind.points[1].packets["time"], when)
+                        row[name] += int(behind.clock.shift(place, when)[0])
+        shown.append(found)
+    times = [t for found in shown for row in found for t in (row["a_time"], row["b_time"]) if t is not None]
+    zero = start if start is not None else min(times)
+    arrows = []
+    for number, (leg, found) in enumerate(zip(legs, shown, strict=True)):
+        typical = {up: _typical(leg.arrow("packets"), up) for up in ("a_to_b", "b_to_a")}
+        arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in found]
+    arrows = sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms))[:MOST]
+    note = words.say("point_first", n=len(arrows), of=every) if every > MOST else ""
     last = max(max(one.a_ms, one.b_ms) for one in arrows)
     spans = [span for span in spans if span.begin_ms <= last]
     return PointsGraph(names, arrows, spans, title=title, subtitle=subtitle, note=note)
@@ -91,7 +202,7 @@ def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
+def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
     """The exchange that is meant: the median, the longest, the first, or a number of A's."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -247,16 +247,14 @@ def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tupl
     came, said = there.of(pair, up), there.of(pair, not up)
     said = said[(there.point.packets["bits"][said] & TIMESTAMPS) != 0]
     late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
-    after = said[there.time[said] > late]
     before = said[there.time[said] <= here.time[row] + least]
-    if not len(after):
-        return None
-    first = int(after[0])
     newer = came[_past(there.point.packets["tsval"][came], stamp) >= 0]
-    if len(newer) and there.time[newer[0]] < there.time[first]:
-        return None
-    if int(_past(there.point.packets["tsecr"][[first]], stamp)[0]) >= 0:
+    until = there.time[newer[0]] if len(newer) else there.time[said].max(initial=0) + 1
+    alone = said[(there.time[said] > here.time[row] + least) & (there.time[said] < until)]  # nothing newer came before
+    if (_past(there.point.packets["tsecr"][alone], stamp) >= 0).any():
         return UNSEEN, ECHOED
+    if not (there.time[alone] > late).any():
+        return None
     in_order = len(before) and int(_past(there.ack[before[-1:]], int(here.seq[row]))[0]) >= 0
     return (LOST, NOT_ECHOED) if in_order else None
 

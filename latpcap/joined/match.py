@@ -115,16 +115,18 @@ def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
     if level == 0:
         return mixed(p["seq"], _acked(p), p["flags"], p["len"], *_stamps(p)), np.ones(len(p), bool)
     marks = p["flags"] & (SYN | FIN)
-    if level == 1:
-        return mixed(p["seq"], marks, p["len"], p["hash"]), hashed
+    if level == 1:  # the way strips time stamps, or a snap length cuts them off
+        return mixed(p["seq"], _acked(p), p["flags"], p["len"]), np.ones(len(p), bool)
     if level == 2:
+        return mixed(p["seq"], marks, p["len"], p["hash"]), hashed
+    if level == 3:
         return mixed(*_stamps(p), marks, p["len"], p["hash"]), hashed & ((p["bits"] & TIMESTAMPS) != 0)
     return mixed(p["ip_id"], marks, p["len"], p["hash"]), hashed & (p["ip_id"] > 0) & (p["ip_id"] < 1 << 16)
 
 
-REWRITTEN = 2
+REWRITTEN = 3
 """From this level on sequence numbers are not the same at both points."""
-LEVELS = ("numbers", "sequence", "time stamps", "identification")
+LEVELS = ("numbers and time stamps", "numbers", "sequence", "time stamps", "identification")
 
 
 def streams(a: Point, b: Point) -> Streams:
@@ -139,7 +141,7 @@ def streams(a: Point, b: Point) -> Streams:
         if not len(rows_a) or not len(rows_b):
             break
         (ka, ga), (kb, gb) = _keys(a, rows_a, level), _keys(b, rows_b, level)
-        if level:
+        if not ga.all() or not gb.all():
             rows_a, rows_b, ka, kb = rows_a[ga], rows_b[gb], ka[ga], kb[gb]
         ia, ib = unique_pairs(ka, kb)
         ra, rb = rows_a[ia], rows_b[ib]

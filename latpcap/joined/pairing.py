@@ -1,17 +1,17 @@
 """Which frame of A is which frame of B, on one clock? Gives rows in pairs, copies, and parts of segments.
 
-First the packets whose key each capture has once: they fit the clock. Then equal keys by the least delay, and
+First the packets whose key each capture has once: they fit the clock. Then equal keys in their order, and
 segments that offload merged or cut by the bytes that they carry.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from latpcap import spill
 from latpcap.joined import clock, limits, match
-from latpcap.joined.point import FIN, SYN, Point
+from latpcap.joined.point import FIN, OPTIONS_CUT, SYN, Point
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array
@@ -57,6 +57,8 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
     ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
+    cut_a, cut_b = _cut_short(a, b, of, _others(of.pair_a >= 0, ra), _others(of.pair_b >= 0, rb), kept)
+    ra, rb = np.concatenate([ra, cut_a]), np.concatenate([rb, cut_b])
     if not len(ra):
         return None
     order = np.argsort(rb)
@@ -70,8 +72,7 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
     time_b = line.of_a(b.packets["time"])
     typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])
-    left_a, left_b = np.ones(len(rows_a), bool), np.ones(len(rows_b), bool)
-    left_a[ia], left_b[ib] = False, False
+    left_a, left_b = ~spill.marked(ra, len(a.packets))[rows_a], ~spill.marked(rb, len(b.packets))[rows_b]
     ga, gb, copies_a, copies_b = _equal(
         rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
     )
@@ -81,6 +82,20 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
     ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
     return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, line, time_b, of, kept, pairs, typical)
+
+
+def _cut_short(
+    a: Point, b: Point, of: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
+) -> tuple[Array, Array]:
+    """Pair packets by all but their time stamps where a snap length cut these off, as it does from a SYN first."""
+    import numpy as np
+
+    cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
+    if not kept.stamps or not (cut_a.any() or cut_b.any()):
+        return rows_a[:0], rows_b[:0]
+    ia, ib = match.unique_pairs(*match.keys(a, b, of, rows_a, rows_b, replace(kept, stamps=False)))
+    cut = np.flatnonzero(cut_a[ia] | cut_b[ib])
+    return rows_a[ia[cut]], rows_b[ib[cut]]
 
 
 def _others(mine: Array, *taken: Array) -> Array:
@@ -151,7 +166,7 @@ def _equal(
     typical: dict[bool, tuple[float, float, float]],
     left: tuple[Array, Array],
 ) -> tuple[Array, Array, Array, Array]:
-    """Pair packets whose key comes more than once, those of the least delay first; what stays over is a copy.
+    """Pair packets whose key comes more than once, in order; what stays over is a copy.
 
     A copy is what the receiver has more often than the sender.
     """
@@ -177,26 +192,61 @@ def _equal(
         least, usual, most = typical[up]
         slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
         sign = 1 if up else -1
-        near = []
-        for one in group_a:
-            for place, other in enumerate(group_b):
-                delay = sign * (int(time_b[other]) - int(time_a[one]))
-                if least - slack <= delay <= most + slack:
-                    near.append((delay, place, one, other))
-        used_a: set[int] = set()
-        used_b: set[int] = set()
-        for _, _, one, other in sorted(near):
-            if one not in used_a and other not in used_b:
-                used_a.add(one)
-                used_b.add(other)
-                pa.append(one)
-                pb.append(other)
+        delays = sign * (time_b[group_b][None, :] - time_a[group_a][:, None])
+        chosen = _in_order(delays, least - slack, most + slack)
+        used_a, used_b = {group_a[one] for one, _ in chosen}, {group_b[other] for _, other in chosen}
+        pa += [group_a[one] for one, _ in chosen]
+        pb += [group_b[other] for _, other in chosen]
         rest_a, rest_b = ([r for r in group_a if r not in used_a], [r for r in group_b if r not in used_b])
         if used_a and up and len(group_b) > len(group_a):
             copies_b += rest_b
         if used_a and not up and len(group_a) > len(group_b):
             copies_a += rest_a
     return tuple(np.array(found, np.int32) for found in (pa, pb, copies_a, copies_b))  # type: ignore[return-value]
+
+
+def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
+    """Pair rows with columns so that no two pairs cross: as many as possible, of those ways the least delay in all.
+
+    Which of several equal packets is which nothing shows but their order. Among very many each row takes the first
+    column that is left.
+    """
+    import numpy as np
+
+    rows, columns = delays.shape
+    fits = (delays >= low) & (delays <= high)
+    if rows * columns > EQUAL_MOST:
+        found, free = [], 0
+        for row in range(rows):
+            places = np.flatnonzero(fits[row, free:])
+            if len(places):
+                found.append((row, free + int(places[0])))
+                free += int(places[0]) + 1
+        return found
+    many = np.zeros((rows + 1, columns + 1), np.int64)
+    took = np.zeros((rows + 1, columns + 1))
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            best = max((many[row + 1, column], -took[row + 1, column]), (many[row, column + 1], -took[row, column + 1]))
+            if fits[row, column]:
+                with_it = many[row + 1, column + 1] + 1, -took[row + 1, column + 1] - delays[row, column]
+                best = max(best, with_it)
+            many[row, column], took[row, column] = best[0], -best[1]
+    found, row, column = [], 0, 0
+    while row < rows and column < columns:
+        here = many[row, column], took[row, column]
+        if here == (many[row + 1, column], took[row + 1, column]):
+            row += 1
+        elif here == (many[row, column + 1], took[row, column + 1]):
+            column += 1
+        else:
+            found.append((row, column))
+            row, column = row + 1, column + 1
+    return found
+
+
+EQUAL_MOST = 4096
+"""Pairs of equal packets up to which the best of all ways is looked for."""
 
 
 def _parts(

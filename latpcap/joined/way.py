@@ -51,9 +51,9 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
         way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
     way.rewritten += _ends(a, b, found)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
-    ra, rb = ra[syn], rb[syn]
-    complete = ((a.packets["bits"][ra] | b.packets["bits"][rb]) & OPTIONS_CUT) == 0
-    opened_a, opened_b = a.packets.of(ra[complete]), b.packets.of(rb[complete])
+    opened = ra[syn], rb[syn]
+    complete = ((a.packets["bits"][opened[0]] | b.packets["bits"][opened[1]]) & OPTIONS_CUT) == 0
+    opened_a, opened_b = a.packets.of(opened[0][complete]), b.packets.of(opened[1][complete])
     changed = Counter((int(x), int(y)) for x, y in zip(opened_a["mss"], opened_b["mss"], strict=True) if x != y)
     way.rewritten += [("way_mss", {"old": _none(x, 0), "new": _none(y, 0)}) for (x, y), _ in changed.most_common(1)]
     if len(opened_a):
@@ -67,10 +67,11 @@ def of(a: Point, b: Point, found: Pairing) -> Way:
             lost = ((opened_a["bits"] ^ opened_b["bits"]) & bit) != 0
             if lost.any():
                 way.rewritten.append((name, {}))
+    stamped = (a.packets["bits"][ra] & b.packets["bits"][rb] & TIMESTAMPS) != 0
     for name, changed_here in (
         ("way_numbers", found.streams.shift.any()),
         ("way_identification", not found.kept.ip_id),
-        ("way_stamps", not found.kept.stamps),
+        ("way_stamps", not found.kept.stamps and stamped.any()),
         ("way_offload", found.part.any()),
     ):
         if changed_here:

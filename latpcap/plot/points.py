@@ -1,4 +1,4 @@
-"""What passed between two points, as a flow graph with the points as lifelines on one clock.
+"""What passed between two points or more, as a flow graph with the points as lifelines on one clock.
 
 Reads finished arrows and parts; slanted arrows are in true scale, lost packets end in a cross. Knows nothing of
 captures.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from latpcap.format import ms
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 
 LINE, SMALL = 1.35, 0.8
 """Height of a label's line and size of its letters, in em."""
-AT_A, AT_B, PARTS = 17.5, 27.5, 46.0
-"""Places across the page, in em: both lifelines and the bar of parts."""
+TWO, MORE, PARTS = (17.5, 27.5), (15.8, 30.4), 46.0
+"""Places across the page, in em: the first and the last lifeline of two points and of more, and the bar of parts."""
+MOST_POINTS = 6
+"""Lifelines that leave room for an arrow between them."""
 LOOK = {
     "passed": ("#1F1F1F", "-"),
     "lost": ("#D0021B", "-"),
@@ -42,7 +45,7 @@ MERIDIAN = "#444444"
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A packet: ms since the picture's zero at each point, by the estimate where that point lacks it."""
+    """A packet between two neighbours: ms since the picture's zero at each, by the estimate where one lacks it."""
 
     up: bool
     """From A to B."""
@@ -53,6 +56,8 @@ class Arrow:
     fate: str
     text: str
     """Flags and length."""
+    leg: int = 0
+    """Number of the point that `a_ms` and `a_frame` are of; `b` is the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Span:
 
 
 class PointsGraph(Display):
-    """What passed between two points, and where was the time?
+    """What passed between the points, and where was the time?
 
     Time runs downwards in true scale on A's clock: an arrow's slant is its delay. A cross ends what was lost, dots
     draw what one capture lacks. The bar to the right is the exchange, cut into whose time it was.
@@ -77,7 +82,7 @@ class PointsGraph(Display):
 
     def __init__(
         self,
-        names: tuple[str, str],
+        names: Sequence[str],
         arrows: Sequence[Arrow],
         spans: Sequence[Span] = (),
         *,
@@ -87,7 +92,9 @@ class PointsGraph(Display):
     ):
         if not arrows:
             raise ValueError("no packet to draw")
-        self.names, self.spans = names, tuple(spans)
+        if len(names) > MOST_POINTS:
+            raise ValueError(f"{len(names)} points: at most {MOST_POINTS} have room")
+        self.names, self.spans = tuple(names), tuple(spans)
         self.arrows = tuple(sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms)))
         self.title, self.subtitle, self.note = title, subtitle, note
         self.lang = current()
@@ -106,13 +113,15 @@ class PointsGraph(Display):
 
     def lines(self) -> Iterator[str]:
         """The packets as text: ms at each point, frames, delay and fate."""
-        yield f"{self.names[0]} (A)   {self.names[1]} (B): ms on A's clock"
+        named = (f"{name} ({letter})" for name, letter in zip(self.names, ascii_uppercase, strict=False))
+        yield f"{'   '.join(named)}: ms on A's clock"
         for one in self.arrows:
             a = f"{one.a_ms:12.3f} {one.a_frame:>7}" if one.a_frame is not None else f"{'':12} {'-':>7}"
             b = f"{one.b_frame:>7} {one.b_ms:12.3f}" if one.b_frame is not None else f"{'-':>7} {'':12}"
             both = one.a_frame is not None and one.b_frame is not None
             delay = f"  {abs(one.b_ms - one.a_ms):8.3f} ms" if both else f"  {one.fate}"
-            yield f"{a}  {one.text:^24.24} {'->' if one.up else '<-'} {b}{delay}"
+            points = "" if len(self.names) == 2 else f"{ascii_uppercase[one.leg]}-{ascii_uppercase[one.leg + 1]} "
+            yield f"{points}{a}  {one.text:^24.24} {'->' if one.up else '<-'} {b}{delay}"
         for span in self.spans:
             where = f"{span.begin_ms:12.3f} to {span.end_ms:.3f}"
             yield f"{where}: {ms(span.end_ms - span.begin_ms)} ms {span.place}, {span.cause} ({span.grade})"
@@ -133,18 +142,28 @@ class PointsGraph(Display):
         def y(value: float) -> float:
             return head + (value - first + room) * scale
 
-        for x, name, word in ((AT_A, self.names[0], "A"), (AT_B, self.names[1], "B")):
+        at = self._places()
+        for number, (x, name) in enumerate(zip(at, self.names, strict=True)):
             ax.plot([x, x], [head - 0.5, height], color=MERIDIAN, linewidth=1.0, zorder=1)
-            words(ax, x, 1.0, f"{word}: {name}", ha="center", bold=True)
+            line = 0.4 + 1.2 * (number % 2) if len(at) > 2 else 1.0  # names of neighbours may be wider than their gap
+            words(ax, x, line, f"{ascii_uppercase[number]}: {name}", ha="center", bold=True)
         for one in self.arrows:
-            self._arrow(ax, one, y(one.a_ms), y(one.b_ms))
-        for at, x, align in ((True, AT_A - 0.7, "right"), (False, AT_B + 0.7, "left")):
-            self._labels(ax, at, x, align, y, height)
+            self._arrow(ax, one, (at[one.leg], y(one.a_ms)), (at[one.leg + 1], y(one.b_ms)))
+        self._labels(ax, True, at[0], y, height)
+        self._labels(ax, False, at[-1], y, height)
+        for number, x in enumerate(at[1:-1], 1):
+            self._frames(ax, number, x, y, height)
         self._parts(ax, y)
 
-    def _arrow(self, ax: Axes, one: Arrow, at_a: float, at_b: float) -> None:
+    def _places(self) -> list[float]:
+        """Where the lifelines stand."""
+        first, last = TWO if len(self.names) == 2 else MORE
+        gap = (last - first) / (len(self.names) - 1)
+        return [first + gap * number for number in range(len(self.names))]
+
+    def _arrow(self, ax: Axes, one: Arrow, a: tuple[float, float], b: tuple[float, float]) -> None:
         colour, dashes = LOOK[one.fate]
-        begin, end = ((AT_A, at_a), (AT_B, at_b)) if one.up else ((AT_B, at_b), (AT_A, at_a))
+        begin, end = (a, b) if one.up else (b, a)
         share = STOPS.get(one.fate, 1.0)
         if one.fate == "made":
             begin = (begin[0] + end[0]) / 2, (begin[1] + end[1]) / 2
@@ -156,15 +175,29 @@ class PointsGraph(Display):
         elif one.fate == "unknown":
             words(ax, stop[0], stop[1], "?", ha="center", va="center", color=colour, bold=True)
 
-    def _labels(self, ax: Axes, at_a: bool, x: float, align: str, y: Callable[[float], float], height: float) -> None:
-        """Frame, instant and, at its sender, what the packet is; moved apart where they would lie on each other."""
-        mine = [one for one in self.arrows if (one.a_frame if at_a else one.b_frame) is not None]
+    def _frames(self, ax: Axes, number: int, x: float, y: Callable[[float], float], height: float) -> None:
+        """Frames at a point between others, each once."""
+        seen = {one.a_frame: one.a_ms for one in self.arrows if one.leg == number}
+        seen |= {one.b_frame: one.b_ms for one in self.arrows if one.leg == number - 1}
+        mine = sorted((when, frame) for frame, when in seen.items() if frame is not None)
+        for (when, frame), place in zip(mine, _apart([y(when) for when, _ in mine], height - 0.4), strict=True):
+            ax.plot([x, x + 0.3], [y(when), place], color="#B0B0B0", linewidth=0.5, zorder=0.5)
+            label = words(ax, x + 0.4, place, str(frame), va="center", size=SMALL)
+            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+
+    def _labels(self, ax: Axes, at_a: bool, edge: float, y: Callable[[float], float], height: float) -> None:
+        """Frame, instant and, at its sender, what the packet is, at the first or the last point; moved apart where
+        they would lie on each other."""
+        x, align = (edge - 0.7, "right") if at_a else (edge + 0.7, "left")
+        leg = 0 if at_a else len(self.names) - 2
+        mine = [one for one in self.arrows if one.leg == leg]
+        mine = [one for one in mine if (one.a_frame if at_a else one.b_frame) is not None]
         mine.sort(key=lambda one: one.a_ms if at_a else one.b_ms)
         wanted = [y(one.a_ms if at_a else one.b_ms) for one in mine]
-        edge = AT_A if at_a else AT_B
+        two = len(self.names) == 2  # more lifelines leave less room
         for one, place, true in zip(mine, _apart(wanted, height - 0.4), wanted, strict=True):
             frame, when = (one.a_frame, one.a_ms) if at_a else (one.b_frame, one.b_ms)
-            text = say("point_frame", time=f"{when:,.2f} ms", frame=str(frame))
+            text = say("point_frame" if two else "point_number", time=f"{when:,.2f} ms", frame=str(frame))
             if one.up == at_a:
                 text = f"{one.text}   {text}" if at_a else f"{text}   {one.text}"
             colour = LOOK[one.fate][0]
