@@ -214,7 +214,8 @@ class PointsGraph(Display):
             top, bottom = y(span.begin_ms), y(span.end_ms)
             ax.add_patch(Rectangle((PARTS, top), 0.8, bottom - top, facecolor=CAUSES[span.cause].colour, linewidth=0))
             if span.end_ms - span.begin_ms >= total / 200:
-                where = say(f"point_at_{span.place}")
+                # a way of several has its points' letters
+                where = span.place if "-" in span.place else say(f"point_at_{span.place}")
                 words(ax, PARTS + 1.2, place, f"{ms(span.end_ms - span.begin_ms)} {where}", va="center", size=SMALL)
 
 
