@@ -18,7 +18,6 @@ from test_joined import (
     other_numbers,
     proxied,
     stalled,
-    without_stamps,
 )
 from twopoints import MS, Talker, Wire, capture, talk
 
@@ -115,9 +114,17 @@ def rewritten() -> Answer:
     return joined(wire, change=lambda segment: other_ids(nat(other_numbers(segment))))
 
 
+def other_stamps(one: Segment) -> Segment:
+    """As a firewall that hides how long a host has been up."""
+    ((kind, value),) = one.options
+    mine, echo = (int.from_bytes(value[at : at + 4], "big") for at in (0, 4))
+    moved = b"".join(((n + 77_000) % 2**32).to_bytes(4, "big") for n in (mine, echo))
+    return replace(one, options=((kind, moved),))
+
+
 @prints("time stamps rewritten")
-def without_time_stamps() -> Answer:
-    return joined(talked(), change=without_stamps)
+def time_stamps_rewritten() -> Answer:
+    return joined(talked(), change=other_stamps)
 
 
 @prints("segments merged or cut (offload)")
