@@ -74,12 +74,17 @@ def register(
         display_filter: str | None,
         keylog: str | None,
     ) -> Latency:
+        from latpcap.views.groups import of_processes
         from latpcap.views.latency import needed
 
         try:
             columns = needed(by, cast(options.Which, which))
         except ValueError as problem:
             raise typer.BadParameter(str(problem)) from None
+        if of_processes(by):
+            return _latency(
+                _scope(read, file, stream, display_filter, stored=True, keylog=keylog), by, which, percentiles
+            )
         scope = opened(file, {"exchanges": Kept(columns)}, stream, display_filter, stored=True, keylog=keylog)
         return _latency(scope, by, which, percentiles)
 

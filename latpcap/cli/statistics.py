@@ -1,4 +1,4 @@
-"""The commands `conversations`, `endpoints`, `hierarchy` and `expert`: Wireshark's statistics as tables."""
+"""The commands `conversations`, `endpoints`, `hierarchy`, `expert` and `processes`: tables of a second reading."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _BRIEF = {
     "endpoints": "layer address port packets bytes packets_sent bytes_sent packets_received bytes_received start_s "
     "duration_s",
     "hierarchy": "path frames bytes frames_share bytes_share end_frames",
+    "processes": "stream side address port pid process command container pod frames first_frame",
     "expert": "severity group protocol summary count first_frame filter",
 }
 """The columns that text shows where nobody chose."""
@@ -77,6 +78,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     by_layer("conversations", _conversations, "Who exchanged how much with whom, and for how long? Largest first.")
     by_layer("endpoints", _endpoints, "How much did each end send and receive? Largest first.")
     of_all("hierarchy", _hierarchy, "Which protocols carry what share of the frames? The protocol hierarchy.")
+    of_all("processes", _processes, "Which processes, containers and pods talked, where the capture names them?")
     of_all("expert", _expert, "What would Wireshark remark on? Expert information with counts and frames.")
 
 
@@ -96,6 +98,12 @@ def _hierarchy(*given: Any) -> pa.Table:
     from latpcap.statistics.hierarchy import hierarchy
 
     return hierarchy(*given)
+
+
+def _processes(*given: Any) -> pa.Table:
+    from latpcap.reading.processes import table
+
+    return table(*given)
 
 
 def _expert(*given: Any) -> pa.Table:

@@ -153,22 +153,28 @@ def _on_terminal() -> bool:
 def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
     """The wanted rows; columns of headers, which take a second reading, only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
-    if wanted := _of_headers(name, columns):
-        from latpcap.reading import recorded
+    if not (wanted := _of_headers(name, columns)):
+        return table
+    if name == "streams":
+        from latpcap.reading import processes
 
-        found = recorded.headers(capture, table)
-        for column in wanted:
-            table = table.append_column(found.schema.field(column), found[column])
+        return processes.of_streams(table, processes.table(capture))
+    from latpcap.reading import recorded
+
+    found = recorded.headers(capture, table)
+    for column in wanted:
+        table = table.append_column(found.schema.field(column), found[column])
     return table
 
 
 def _of_headers(name: str, columns: str | None) -> list[str]:
-    """Which of these columns of events does only a second reading give?"""
-    if name != "events" or columns is None:
+    """Which of these columns does only a second reading give?"""
+    if name not in ("events", "streams") or columns is None:
         return []
-    from latpcap.reading import recorded
+    from latpcap.reading import processes, recorded
 
-    return [column for column in recorded.HEADERS if column in [word.strip() for word in columns.split(",")]]
+    known = recorded.HEADERS if name == "events" else processes.COLUMNS
+    return [column for column in known if column in [word.strip() for word in columns.split(",")]]
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:

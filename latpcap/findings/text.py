@@ -31,7 +31,7 @@ def overall(d: Overall) -> str:
     lines += [(1, line("damaged", sentence)) for sentence in d["damage"][:2]]
     added = [
         line(label, says)
-        for label, source in (("strace", "strace"), ("log", "access_log"))
+        for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
         for one in d.get("beside", [])
         if one["source"] == source
         for says in one["says"]

@@ -11,14 +11,14 @@ import struct
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
-_SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, _PACKET = 0x0A0D0D0A, 1, 2, 3, 4, 5, 6
+SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, PACKET = 0x0A0D0D0A, 1, 2, 3, 4, 5, 6
 _SECRETS, _COPYABLE, _UNCOPYABLE = 10, 0xBAD, 0x40000BAD
-_FRAMES = {_OLD_PACKET, _SIMPLE_PACKET, _PACKET, 9, _COPYABLE, _UNCOPYABLE, 0x204, 0x208, 0x216, 0x217, 0x221, 0x222}
+FRAMES = {_OLD_PACKET, _SIMPLE_PACKET, PACKET, 9, _COPYABLE, _UNCOPYABLE, 0x204, 0x208, 0x216, 0x217, 0x221, 0x222}
 """Blocks that count as frames: `core/src/capture/pcapng/packet.rs`."""
 _LEFT = {_STATISTICS, _SECRETS, _UNCOPYABLE, 9}
-_NUMBERS = {_PACKET: {2, 4, 5, 6}, _INTERFACE: {8, 10, 16, 17}}
+_NUMBERS = {PACKET: {2, 4, 5, 6}, _INTERFACE: {8, 10, 16, 17}}
 """Options that are one number each: their bytes are turned round."""
-_OWN = {_INTERFACE: {9, 14}, _SECTION: {4}}
+_OWN = {_INTERFACE: {9, 14}, SECTION: {4}}
 """Options that who writes the file decides: resolution and offset of times, the program."""
 _CUSTOM = range(2988, 19_374)
 """Custom options begin with a number of four bytes."""
@@ -52,10 +52,10 @@ def of(files: Iterable[Iterable[bytes]], wanted: Container[int] | None = None) -
     found, room = Foreign(), MOST_BYTES
     for file in files:
         interfaces = -1
-        for kind, big, body in _blocks(file):
-            if interfaces < 0 and kind != _SECTION:  # no pcapng: how many frames it has is not known here
+        for kind, big, body in blocks(file):
+            if interfaces < 0 and kind != SECTION:  # no pcapng: how many frames it has is not known here
                 return Foreign()
-            if kind == _SECTION:
+            if kind == SECTION:
                 found.begins.append(found.frames)
                 interfaces = 0
                 new = _options(body[16:], kind, big)
@@ -64,23 +64,23 @@ def of(files: Iterable[Iterable[bytes]], wanted: Container[int] | None = None) -
             elif kind == _INTERFACE:
                 found.interfaces[len(found.begins) - 1, interfaces] = _options(body[8:], kind, big)
                 interfaces += 1
-            if kind in _FRAMES:
+            if kind in FRAMES:
                 found.frames += 1
             if room <= 0:
                 continue
-            if kind == _PACKET and (wanted is None or found.frames in wanted) and len(body) >= 20:
+            if kind == PACKET and (wanted is None or found.frames in wanted) and len(body) >= 20:
                 (captured,) = struct.unpack_from(">I" if big else "<I", body, 12)
                 options = _options(body[20 + captured + -captured % 4 :], kind, big)
                 if options:
                     found.packets[found.frames] = options
                     room -= len(options)
-            elif kind not in _FRAMES - {_COPYABLE} | _LEFT | {_SECTION, _INTERFACE} and not big:
+            elif kind not in FRAMES - {_COPYABLE} | _LEFT | {SECTION, _INTERFACE} and not big:
                 found.blocks.append(struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12))
                 room -= len(body)
     return found
 
 
-def _blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
+def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
     """Type, byte order and body of each block, up to what is none."""
     held, big, order = bytearray(), False, "<II"
     for piece in file:

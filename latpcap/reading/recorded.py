@@ -39,6 +39,13 @@ class Recorded(HasTables, Protocol):
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
         """What a pcapng file holds besides its packets; of these frames, or of all."""
 
+    @property
+    def frames(self) -> int:
+        """How many records it has."""
+
+    def blocks_again(self) -> list[Iterator[bytes]]:
+        """The bytes of each pcapng file; none of other formats, and of what is not at hand."""
+
     def heads(self) -> Iterator[bytes]:
         """Instant and lengths of each frame, as `packets.heads` packs them."""
 
@@ -49,14 +56,14 @@ class Recorded(HasTables, Protocol):
         """This stream's segments with their payload, in file order."""
 
 
-HEADERS = ("ttl", "dscp", "ecn", "ip_id", "seq_raw", "ack_raw")
+HEADERS = ("ttl", "dscp", "ecn", "ip_id", "seq_raw", "ack_raw", "frame_len")
 """Kept out of `events`: a time to live that nobody wants would cost every capture time and memory."""
 
 
 def headers(capture: Recorded, events: pa.Table) -> pa.Table:
     """Read HEADERS of these events, with their `frame`: of the innermost IP header, behind tunnels and fragments, too.
 
-    Null: the header was damaged; of `ip_id`: IPv6.
+    `frame_len` is the whole frame's length on the wire. Null: the header was damaged; of `ip_id`: IPv6.
 
     CaptureError where the capture cannot be read twice.
     """
@@ -77,6 +84,8 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
     columns = {"ttl": ttl, "dscp": tos >> 2, "ecn": tos & 3, "ip_id": ident, "seq_raw": seq, "ack_raw": ack}
     lacking = {name: ~known | (values < 0) for name, values in columns.items()}
     made = {name: pa.array(values, pa.int64(), mask=lacking[name]) for name, values in columns.items()}
+    sizes = np.frombuffer(b"".join(capture.heads()), "<i8").reshape(-1, 3)[:, 1]
+    made["frame_len"] = pa.array(sizes[frames - 1])
     fields = [events.schema.field("frame"), *(pa.field(name, pa.int64()) for name in made)]
     return pa.table([events["frame"], *made.values()], schema=pa.schema(fields))
 

@@ -119,12 +119,16 @@ class AnswerView(recording.Recording):
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """As `Capture.why`."""
+        import pyarrow as pa
+
+        from latpcap.beside import processes
+
         answer = Why.of(self, self, question=Question(slow_ms, server, top))
         overall = answer.data
         if overall["kind"] == "overall" and "typical" in overall:
             frames = overall["typical"]["frames"]
             stall_frames(overall, lambda _: self._quoted(frames))
-        return answer
+        return answer.with_beside(processes.of(self, lambda: pa.concat_tables(self._reread("events"))))
 
     def _quoted(self, frames: Sequence[int]) -> pa.Table:
         """The few events that an answer quotes, made of these packets alone: empty where it takes others to tell what

@@ -171,7 +171,10 @@ class Capture(Recording):
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
-        return Why.of(self, self, question=Question(slow_ms, server, top)).with_beside(external)
+        from latpcap.beside import processes
+
+        answer = Why.of(self, self, question=Question(slow_ms, server, top))
+        return answer.with_beside([*processes.of(self), *external])
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
         """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or

@@ -25,6 +25,9 @@ OTHER_NAMES = {"uri": "target"}
 PLACES = ("capture", "folder")
 """Words of `by` that say where a row was captured."""
 
+PROCESSES = ("process", "container", "pod")
+"""Words of `by` that say who it was, where the capture does; columns that exchanges get for it."""
+
 _UNITS = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.values())})")
 
@@ -57,13 +60,18 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
     """The words of `by` as a tuple; ValueError for a word that names no column, place or span of time."""
     names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
-        if name not in (*PLACES, *OTHER_NAMES, *_columns()) and span(name) is None:
+        if name not in (*PLACES, *PROCESSES, *OTHER_NAMES, *_columns()) and span(name) is None:
             known = ("server", "client", "uri", "host", "method", "status", "protocol", "stream", "top_cause", *PLACES)
             raise ValueError(
                 f"cannot group by {printable(name)!r}; known are {', '.join(known)}, any other column of exchanges "
                 "that is no duration, and spans of time (10s, 5min, hour, day)"
             )
     return names
+
+
+def of_processes(by: Group | Sequence[Group] | None) -> list[str]:
+    """Which of these words are of processes."""
+    return [name for name in chosen(by) if name in PROCESSES]
 
 
 def needed(by: Sequence[Group]) -> list[str]:

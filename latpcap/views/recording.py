@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from latpcap.reading.keylog import Keylog
     from latpcap.reading.packets import Record, Segments
 
-_CACHES = ("_frames", "_found", "_heads", "_kept")
+_CACHES = ("_frames", "_found", "_heads", "_kept", "_named")
 
 
 class Recording(View):
@@ -198,6 +198,11 @@ class Recording(View):
         """Give what a pcapng file holds besides its packets, of these frames or of all; reads the capture again."""
         from latpcap.reading import foreign
 
+        return foreign.of(self.blocks_again(), frames)
+
+    def blocks_again(self) -> list[Iterator[bytes]]:
+        """Give the bytes of each pcapng file again; none of other formats. What breaks as before ends its file."""
+
         def blocks(origin: sources.Origin) -> Iterator[bytes]:
             try:
                 yield from origin.blocks()
@@ -205,8 +210,24 @@ class Recording(View):
                 if not self._broken:
                     raise
 
-        read = self._origins if self.format == "pcapng" else ()
-        return foreign.of((blocks(origin) for origin in read), frames)
+        return [blocks(origin) for origin in self._origins] if self.format == "pcapng" else []
+
+    def processes(self) -> pd.DataFrame:
+        """Which processes talked? A row each TCP connection, side and process, where the capture names them.
+
+        `stream`, `side` ("client", "server", null where only the host is known), `address, port`, `pid`, `process`,
+        `command`, `user`, `container`, `pod`, `namespace`, `frames`, `first_frame`. From pcapng's ids of processes,
+        Wireshark's and Apple's process blocks, PKTAP, and ptcpdump's comments; no rows without any of these.
+        CaptureError where the source cannot be read twice.
+        """
+        return to_pandas(self._processes())
+
+    def _processes(self) -> pa.Table:
+        if "_named" not in self.__dict__:
+            from latpcap.reading import processes
+
+            self.__dict__["_named"] = processes.table(self)
+        return self.__dict__["_named"]
 
     def heads(self) -> Iterator[bytes]:
         """Give each frame's time and length; reads the capture again, see `packets.heads`."""
@@ -231,8 +252,8 @@ class Recording(View):
         """Give the header fields that `events` does not keep: a row for each of its rows, by a second reading.
 
         `frame, ttl` (IPv6: the hop limit), `dscp, ecn, ip_id, seq_raw, ack_raw`: as they stand in the innermost IP
-        header and in TCP's. Null: the header is damaged; of `ip_id`: IPv6. CaptureError where the source cannot be
-        read twice.
+        header and in TCP's; `frame_len`, the whole frame's length on the wire. Null: the header is damaged; of `ip_id`:
+        IPv6. CaptureError where the source cannot be read twice.
         """
         return to_pandas(self._headers())
 

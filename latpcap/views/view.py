@@ -131,16 +131,36 @@ class View:
         """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk has them.
 
         `by` groups: "server", "client", "uri", "method", "status", "capture", "folder", any other column of exchanges
-        that is no duration, a span of time ("10s", "5min", "hour"), or a list of them. `which` is "latency_ms" (first
+        that is no duration, a span of time ("10s", "5min", "hour"), where the capture has them "process", "container",
+        "pod" (see `Capture.processes`), or a list of them. `which` is "latency_ms" (first
         request byte to last response byte, at the capture) or "client_latency_ms" (an estimate of the client's own
         clock). `.table` is a data frame, `.plot()` the picture. ValueError for another word.
         """
         from latpcap.views.latency import Latency
 
-        rows = self.arrow("exchanges")
+        rows = self._of_processes(self.arrow("exchanges"), by)
         return Latency.from_tables(
             rows, by=by, which=which, percentiles=percentiles, title=self.title, files=self._files
         )
+
+    def _of_processes(self, exchanges: pa.Table, by: Group | Sequence[Group] | None) -> pa.Table:
+        """The exchanges, with columns of processes where `by` names some."""
+        from latpcap.views import groups
+
+        if not (wanted := groups.of_processes(by)):
+            return exchanges
+        import pyarrow as pa
+
+        from latpcap.reading.processes import by_stream
+
+        capture: Any = getattr(self, "capture", self)
+        if not hasattr(capture, "processes"):
+            raise ValueError(f"{wanted[0]} is known of captures, not of the results of a batch")
+        for name in wanted:
+            found = by_stream(capture.unfiltered._processes(), name)
+            names = [found.get(stream) for stream in exchanges["stream"].to_pylist()]
+            exchanges = exchanges.append_column(name, pa.array(names, pa.string()))
+        return exchanges
 
     def waterfall(
         self,
@@ -161,7 +181,7 @@ class View:
         from latpcap.plot.waterfall import Waterfall
         from latpcap.views import groups
 
-        exchanges = self.arrow("exchanges")
+        exchanges = self._of_processes(self.arrow("exchanges"), by)
         return Waterfall.from_tables(
             exchanges,
             of_rows(self.arrow("causes"), {"exchange": exchanges["exchange"]}),

@@ -1116,6 +1116,12 @@ SENTENCES = {
     "push_mqtt": "{n} MQTT {n:message|messages}",
     "push_message": "{n} {protocol} {n:message|messages}",
     "push_messages": "{n} {n:message|messages}",
+    # processes that the capture names
+    "process_is": "{end} is {process}",
+    "process_pid": "{name} (pid {pid:d})",
+    "process_in": "{name} (pid {pid:d}) in {place}",
+    "process_unnamed": "a process",
+    "process_more": "{n} {n:other|others}",
     # what a trace or a log beside the capture adds
     "log_none": ("none of {n} {n:line|lines} is about a request of this capture (other clocks, other names?)"),
     "log_found": (

@@ -1,0 +1,263 @@
+"""Which process sent or received each frame, where the capture names it? Bytes of a capture in, processes by frame out.
+
+Read are the ids of process and thread of a pcapng packet (option 8), Wireshark's block of process information (a custom
+block of its enterprise number, entry 3), Apple's block and options for the same, Apple's PKTAP header, and ptcpdump's
+comments, which name containers and pods, too. Nothing is guessed: a frame without any of these has no process.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from latpcap.reading import foreign
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.reading.packets import Record
+    from latpcap.reading.recorded import Recorded
+
+_WIRESHARK, _PROCESS_ENTRY = 32622, 3
+_CUSTOM_BLOCKS = (0xBAD, 0x40000BAD)
+_APPLE_BLOCK = 0x80000001
+_COMMENT, _FLAGS, _PROCESS_THREAD, _APPLE, _APPLE_EFFECTIVE = 1, 2, 8, 0x8001, 0x8003
+_NAME, _PATH, _COMMAND_LINE, _USER = 2, 3, 4, 7
+"""Options of Wireshark's block; Apple's has the name alone."""
+_PKTAP = (258, 149)
+_MOST_PROCESSES = 1 << 16
+_LONGEST = 1024
+"""Letters of a name or command line."""
+_PTCPDUMP = {
+    "PID": "pid", "Cmd": "path", "Command": "path", "Args": "command", "UserId": "user",
+    "ContainerName": "container", "PodName": "pod", "PodNamespace": "namespace",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Process:
+    """Who it was; empty where that is not known."""
+
+    pid: int = 0
+    name: str = ""
+    command: str = ""
+    user: str = ""
+    container: str = ""
+    pod: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The process of a frame, and whether it sent the frame (None: not known)."""
+
+    frame: int
+    process: Process
+    sent: bool | None
+
+
+def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
+    """What pcapng files say, in the order of their frames."""
+    frame = 0
+    for file in files:
+        by_id: dict[int, Process] = {}
+        apple: list[Process] = []
+        for kind, big, body in foreign.blocks(file):
+            order = ">" if big else "<"
+            if kind in foreign.FRAMES:
+                frame += 1
+            if kind == foreign.SECTION:
+                by_id, apple = {}, []
+            elif kind in _CUSTOM_BLOCKS and len(by_id) < _MOST_PROCESSES:
+                if (found := _of_wireshark(body, order)) is not None:
+                    by_id[found.pid] = found
+            elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MOST_PROCESSES:
+                options = dict(_options(body[4:], order))
+                apple.append(Process(struct.unpack_from(f"{order}I", body)[0], _text(options.get(_NAME, b""))))
+            elif kind == foreign.PACKET and len(body) >= 20:
+                (captured,) = struct.unpack_from(f"{order}I", body, 12)
+                seen = _of_packet(list(_options(body[20 + captured + -captured % 4 :], order)), order, by_id, apple)
+                if seen is not None:
+                    yield replace(seen, frame=frame)
+
+
+def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at + 4 <= len(data):
+        code, length = struct.unpack_from(f"{order}HH", data, at)
+        value = data[at + 4 : at + 4 + length]
+        if not code or len(value) < length:
+            return
+        yield code, value
+        at += 4 + length + -length % 4
+
+
+def _of_wireshark(body: bytes, order: str) -> Process | None:
+    """A custom block's process; its entry is little-endian in any section."""
+    if len(body) < 16 or struct.unpack_from(f"{order}I", body)[0] != _WIRESHARK:
+        return None
+    entry, size, pid = struct.unpack_from("<III", body, 4)
+    if entry != _PROCESS_ENTRY:
+        return None
+    options = {code: _text(value) for code, value in _options(body[16 : 12 + size], "<")}
+    path = options.get(_PATH, "")
+    name = options.get(_NAME) or path.rpartition("/")[2]
+    return Process(pid, name, options.get(_COMMAND_LINE, path), options.get(_USER, ""))
+
+
+def _of_packet(
+    options: list[tuple[int, bytes]], order: str, by_id: dict[int, Process], apple: list[Process]
+) -> Seen | None:
+    known: Process | None = None
+    sent: bool | None = None
+    effective = False
+    for code, value in options:
+        if code == _FLAGS and len(value) == 4:
+            sent = {1: False, 2: True}.get(struct.unpack(f"{order}I", value)[0] & 3)
+        elif code == _PROCESS_THREAD and len(value) == 8:
+            (pid,) = struct.unpack_from(f"{order}I", value)
+            if pid:
+                known = by_id.get(pid, Process(pid))
+        elif code in (_APPLE, _APPLE_EFFECTIVE) and len(value) == 4 and not effective:
+            (place,) = struct.unpack(f"{order}I", value)
+            if place < len(apple):
+                known, effective = apple[place], code == _APPLE_EFFECTIVE
+        elif code == _COMMENT and (found := _of_comment(_text(value, lines=True))) is not None:
+            known = found
+    return None if known is None else Seen(0, known, sent)
+
+
+def _of_comment(text: str) -> Process | None:
+    """What ptcpdump writes of a packet, a `Key: value` a line."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, colon, value = line.strip().partition(":")
+        if colon and key in _PTCPDUMP:
+            found[_PTCPDUMP[key]] = value.strip().removesuffix("...")
+    pid, path = found.pop("pid", ""), found.pop("path", "")
+    if not (pid.isdecimal() and len(pid) <= 10 and path):
+        return None
+    return Process(int(pid), path.rpartition("/")[2], **found)
+
+
+def of_records(records: Iterable[Record]) -> Iterator[Seen]:
+    """What PKTAP headers say; the effective process, for which another one works, where there is one."""
+    for record in records:
+        if record.link not in _PKTAP or len(record.data) < 108:
+            continue
+        (flags,) = struct.unpack_from("<I", record.data, 36)
+        sent = {1: False, 2: True}.get(flags & 3)
+        for at in (84, 52):
+            (pid,) = struct.unpack_from("<i", record.data, at)
+            name = _text(record.data[at + 4 : at + 24].partition(b"\0")[0])
+            if pid > 0 and name:
+                yield Seen(record.frame, Process(pid, name), sent)
+                break
+
+
+def _text(value: bytes, *, lines: bool = False) -> str:
+    """Printable text; a command line's parts are parted by zeros."""
+    text = value.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
+    kept = "".join(letter if letter.isprintable() or (lines and letter == "\n") else "\ufffd" for letter in text)
+    return kept if lines else kept[:_LONGEST]
+
+
+SIDES = ("client", "server")
+_HEAD_BYTES = 1 << 20
+
+
+def names_some(capture: Recorded) -> bool:
+    """Whether the capture's first frames name a process; cheap, and asks only what can be read again at once."""
+    if any("://" in name for name in capture.files):
+        return False
+    for blocks in capture.blocks_again():
+        head = next(iter(blocks), b"")[:_HEAD_BYTES]
+        if next(of_blocks([[head]]), None) is not None:
+            return True
+        break
+    return next(of_records(capture.records(range(1, 17))), None) is not None if capture.frames else False
+
+
+def seen(capture: Recorded) -> Iterator[Seen]:
+    """The processes of all frames that name one; reads the capture again."""
+    yield from of_blocks(capture.blocks_again())
+    yield from of_records(capture.records())
+
+
+def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
+    """The processes of TCP connections, a row each process and side; see `Capture.processes`."""
+    import pyarrow as pa
+
+    whole = capture.unfiltered
+    events = capture.arrow("events") if events is None else events
+    found = {one.frame: one for one in seen(whole)}
+    rows: dict[tuple[int, str | None, Process], list[int]] = {}
+    if found:
+        names = ("frame", "stream", "from_client", "src", "dst")
+        segments = [row for row in zip(*(events[name].to_pylist() for name in names), strict=True) if row[0] in found]
+        here = _local({frozenset((src, dst)) for frame, _, _, src, dst in segments if found[frame].sent is None})
+        for frame, stream, from_client, src, _ in segments:
+            one = found[frame]
+            sent = one.sent if one.sent is not None or here is None else src == here
+            side = None if sent is None else SIDES[from_client != sent]
+            rows.setdefault((stream, side, one.process), []).append(frame)
+    streams = {row["stream"]: row for row in whole.arrow("streams").select([*_ENDS]).to_pylist()} if rows else {}
+    made = [
+        {
+            "stream": stream, "side": side, "address": side and streams[stream][side],
+            "port": side and streams[stream][f"{side}_port"], "pid": of.pid, "process": of.name or None,
+            "command": of.command or None, "user": of.user or None, "container": of.container or None,
+            "pod": of.pod or None, "namespace": of.namespace or None, "frames": len(frames), "first_frame": frames[0],
+        }
+        for (stream, side, of), frames in sorted(rows.items(), key=lambda item: (item[0][0], item[1][0]))
+    ]  # fmt: skip
+    word, number = pa.string(), pa.uint64()
+    schema = pa.schema(
+        [
+            ("stream", pa.uint32()), ("side", word), ("address", word), ("port", pa.uint16()), ("pid", pa.uint32()),
+            ("process", word), ("command", word), ("user", word), ("container", word), ("pod", word),
+            ("namespace", word), ("frames", number), ("first_frame", number),
+        ]
+    )  # fmt: skip
+    return pa.Table.from_pylist(made, schema=schema)
+
+
+COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
+"""Columns that `streams` gets on request."""
+
+
+def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
+    """COLUMNS beside these streams: of the process with the most frames on each side."""
+    import pyarrow as pa
+
+    best: dict[tuple[int, str], dict[str, Any]] = {}
+    for row in sorted(processes.to_pylist(), key=lambda row: -row["frames"]):
+        best.setdefault((row["stream"], row["side"]), row)
+    for column in COLUMNS:
+        side, what = column.split("_")
+        values = [best.get((stream, side), {}).get(what) for stream in streams["stream"].to_pylist()]
+        streams = streams.append_column(column, pa.array(values, pa.uint32() if what == "pid" else pa.string()))
+    return streams
+
+
+_ENDS = ("stream", "client", "client_port", "server", "server_port")
+
+
+def _local(pairs: set[frozenset[str]]) -> str | None:
+    """The one address that all these pairs share: the recorder's own."""
+    common = frozenset.intersection(*pairs) if pairs else frozenset()
+    return next(iter(common)) if len(common) == 1 else None
+
+
+def by_stream(processes: pa.Table, what: str) -> dict[int, str]:
+    """Of each stream the "process", "container" or "pod" of its ends, the client's first."""
+    found: dict[int, list[str]] = {}
+    rows = processes.to_pylist()
+    for row in sorted(rows, key=lambda row: (row["stream"], row["side"] or "z", -row["frames"])):
+        names = found.setdefault(row["stream"], [])
+        name = row[what] or (f"pid {row['pid']}" if what == "process" else None)
+        if name is not None and name not in names:
+            names.append(name)
+    return {stream: " → ".join(names) for stream, names in found.items() if names}
