@@ -301,6 +301,105 @@ def prompt_greeting(tape: Tape) -> None:
         tape.talk(at, ("10.0.0.2", 25), greeting=2.0)
 
 
+def lines(tape: Tape, at: float, *greeting: float, pause: float = 0.1) -> None:
+    """A mail server that sends a line of its greeting at each of these instants, and a client that speaks then."""
+    tape.port += 1
+    ends, line = Ends(("10.0.0.1", tape.port), ("10.0.0.2", 25)), b"220-here\r\n"
+    tape.tcp(at, "S", ends, 1000)
+    tape.tcp(at + 1, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(at + 1.1, "A", ends, 1001, 5001)
+    theirs = 5001
+    for ms in greeting:
+        tape.tcp(at + ms, "PA", ends, theirs, 1001, line if ms != greeting[-1] else b"220 here\r\n", back=True)
+        theirs += len(line)
+    now = at + greeting[-1] + pause
+    tape.tcp(now, "PA", ends, 1001, theirs, b"EHLO a\r\n")
+    tape.tcp(now + 1.1, "PA", ends, theirs, 1009, b"250 ok\r\n", back=True)
+    tape.tcp(now + 1.2, "A", ends, 1009, theirs + 8)
+
+
+def second_line(tape: Tape) -> None:
+    for at in (0.0, 9000.0):
+        lines(tape, at, 2.0, 4300.0)
+
+
+def slow_speaker(tape: Tape) -> None:
+    """Both lines come at once, and the client takes its time."""
+    for at in (0.0, 9000.0):
+        lines(tape, at, 2.0, 3.0, pause=4300.0)
+
+
+def name_before_greeting(tape: Tape, took: float | None = None) -> None:
+    """The server asks for its client's name, and greets when it has no answer, or long after it has one."""
+    for number, at in enumerate((0.0, 9000.0)):
+        for back in (False, True)[: 1 if took is None else 2]:
+            ms = at + 3.0 + (took or 0) * back
+            tape.dns(ms, "1.0.0.10.in-addr.arpa", 12, number, 40_900, "10.0.0.9", back=back)
+            tape.frames[-1] = ms, asked_by_server(tape.frames[-1][1])
+        tape.talk(at, ("10.0.0.2", 25), greeting=3000.0)
+
+
+def quick_name(tape: Tape) -> None:
+    name_before_greeting(tape, took=5.0)
+
+
+TRIED = (0.0, 1000.0, 3000.0, 7000.0)
+"""SYNs until a program gives up after 10 s."""
+
+
+def active(tape: Tape) -> None:
+    """FTP's server connects for the data, to where nobody answers, and says so."""
+    tape.talk(0.0, ("10.0.0.2", 21), greeting=2.0, think=10_000.0)
+    tape.mute(10.0, ("10.0.0.1", 50_007), "10.0.0.2", TRIED)
+
+
+def ident(tape: Tape) -> None:
+    tape.talk(0.0, ("10.0.0.2", 25), greeting=10_000.0)
+    tape.mute(5.0, ("10.0.0.1", 113), "10.0.0.2", TRIED)
+
+
+def ident_beside(tape: Tape) -> None:
+    """Nobody waits for it: the greeting is there long before."""
+    tape.talk(0.0, ("10.0.0.2", 25), greeting=2000.0)
+    tape.mute(5.0, ("10.0.0.1", 113), "10.0.0.2", TRIED)
+
+
+def onward(tape: Tape) -> None:
+    """A proxy that tries a dead address, then another, while a second client's request is quick."""
+    tape.lookup(0.0, "b.example", answer="10.0.7.7")
+    tape.talk(1.0, think=10_000.0)
+    tape.mute(5.0, ("10.0.7.7", 443), "10.0.0.2", TRIED)
+    tape.talk(400.0, OTHER, "10.0.0.2")
+    tape.talk(500.0, client="10.0.0.40", requests=8)
+
+
+def onward_beside(tape: Tape) -> None:
+    """It answers while it still tries: something else of that host wants the dead one."""
+    tape.talk(1.0, think=5000.0)
+    tape.mute(5.0, ("10.0.7.7", 443), "10.0.0.2", TRIED)
+
+
+def referred(tape: Tape, busy: bool = False) -> None:
+    """A client that goes on from an answer to a dead host, and to the first again when it gives up."""
+    tape.talk(0.0, rtt=20.0)
+    tape.mute(60.0, ("10.0.7.7", 80), syns=TRIED)
+    if busy:
+        for at in (2000.0, 4000.0, 6500.0):
+            tape.talk(at, rtt=20.0)
+    tape.talk(10_060.0, rtt=20.0)
+
+
+def busy_beside(tape: Tape) -> None:
+    referred(tape, busy=True)
+
+
+def one_client_in_turn(tape: Tape) -> None:
+    """One request after the other, of which the last takes long: nobody waits for somebody else."""
+    now = 0.0
+    for think in (60.0,) * 6 + (7000.0,):
+        now = tape.talk(now, think=think) + 5
+
+
 def one_by_one(tape: Tape) -> None:
     tape.talk(0.0, rtt=20.0, requests=40)
 
@@ -542,6 +641,8 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "arp_late": late_neighbour, "tunnel_checksum": broken_tunnel, "redirects": redirected,
     "refused_until": refused_until, "later_until": answered_later, "dns_reverse": reverse_never,
     "frozen": frozen, "behind_one": held_by_one, "ftp_address": passive, "ftp_port": passive_port,
+    "greeting_partial": second_line, "greeting_reverse": name_before_greeting, "ftp_active": active,
+    "callback_dead": ident, "onward_dead": onward, "connect_dead": referred,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
@@ -550,6 +651,9 @@ DECOYS = {
     "arp_late": prompt_neighbour, "tunnel_checksum": sound_tunnel, "redirects": redirected_once,
     "refused_until": checked, "later_until": polled, "dns_reverse": reverse_beside,
     "frozen": long_work, "behind_one": frozen, "ftp_address": passive_port, "ftp_port": passive_answered,
+    "greeting_partial": slow_speaker, "greeting_reverse": quick_name, "ftp_active": passive_port,
+    "callback_dead": ident_beside, "onward_dead": onward_beside, "connect_dead": busy_beside,
+    "pool_of_one": one_client_in_turn,
 }  # fmt: skip
 
 
@@ -646,6 +750,18 @@ def test_requests_behind_the_first_are_actions_of_their_own() -> None:
     cap = lp.read(tape.bytes())
     assert list(cap.actions["waits"]) == [2, 1, 1]
     assert set(cap.waits["kind"]) == {"connect", "request"}
+
+
+def test_a_connection_that_ended_before_the_next_try_was_for_something_else() -> None:
+    tape = Tape()
+    tape.dns(0.0, "a.example", 1, 7, 40_900, "10.0.0.9")
+    tape.dns(1.0, "a.example", 1, 7, 40_900, "10.0.0.9", "10.0.7.7", True)
+    tape.lookup(2.0, "a.example")
+    tape.mute(5.0, ("10.0.7.7", 80), syns=TRIED)
+    tape.talk(600.0)
+    tape.talk(9000.0)
+    [found] = [f for f in lp.read(tape.bytes()).why().findings if f.sentence == "address_dead"]
+    assert found.max_ms == pytest.approx(8995.0)
 
 
 def test_no_capture_has_no_actions() -> None:

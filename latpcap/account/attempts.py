@@ -128,6 +128,8 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
                 break
             number = int(all_of.number[place])
             other = all_of.ends(number)
+            if begin < one.syns[-1] and all_of.end[place] < one.syns[-1]:
+                continue  # it was over, and this client tried on: it belongs to something else
             if other.server == ends.server or (other.family == ends.family and other.client != ends.client):
                 continue
             if begin - one.syns[0] >= FALLBACK_NS:

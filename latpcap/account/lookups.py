@@ -8,6 +8,7 @@ not know what came of the address.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
@@ -129,6 +130,20 @@ def resolutions(lookups: pa.Table) -> list[Resolution]:
         now.questions.append(question)
         now.last = max(now.last, question.end or 0)
     return done
+
+
+def address_in(name: str) -> str | None:
+    """The address whose name is looked up: 1.2.0.192.in-addr.arpa, or 32 nibbles and ip6.arpa. None for other names."""
+    labels = name.rstrip(".").lower().split(".")
+    parts, end = labels[-3::-1], labels[-2:]
+    try:
+        if end == ["in-addr", "arpa"]:
+            return str(ip_address(".".join(parts)))
+        if end == ["ip6", "arpa"] and len(parts) == 32:
+            return str(ip_address(int("".join(parts), 16)))
+    except ValueError:
+        pass
+    return None
 
 
 def _label(name: str) -> str:

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-SYN, ACK, RST, ECN, DATA, CLIENT = 1, 2, 4, 8, 16, 32
+SYN, ACK, RST, ECN, DATA, CLIENT, MORE = 1, 2, 4, 8, 16, 32, 64
 MOST = 1 << 19
 """So many packets are kept; how the connections after them began is not known."""
+GREETING_BYTES = 512
+"""A greeting is no longer: what a server sends behind it answers something."""
+AT_ONCE = 0.25
+"""A client that waited for the last line of a greeting speaks within this share of that wait."""
 NAMES = ("stream", "time", "frame", "tsval", "bits")
 
 
@@ -28,7 +32,8 @@ class Opened:
 
     `syns` are the client's; `stamps` their TSvals (-1: none), `ecn` whether they offer it. `answered` is the first
     SYN/ACK, `refused` a RST of the server before it, `gave_up` one of the client's before it. `spoke` is the
-    first byte of all, and `server_first` whether the server sent it.
+    first byte of all, and `server_first` whether the server sent it. `line` is the server's last segment before the
+    client's first byte, `client_spoke`.
     """
 
     stream: int
@@ -42,6 +47,18 @@ class Opened:
     gave_up: int | None
     spoke: int | None
     server_first: bool
+    line: int | None = None
+    client_spoke: int | None = None
+
+    @property
+    def greeted(self) -> int | None:
+        """When the greeting of a server that speaks first was whole; None where it does not speak first.
+
+        That is its last line where the client speaks right behind it, else its first.
+        """
+        if not self.server_first or self.spoke is None or self.line is None or self.client_spoke is None:
+            return self.spoke if self.server_first else None
+        return self.line if self.client_spoke - self.line <= AT_ONCE * (self.line - self.spoke) else self.spoke
 
 
 class Opens:
@@ -61,10 +78,13 @@ class Opens:
         bits = known[flags]
         # relative numbers begin at 0 with the SYN: a stream's first byte has 1
         first = (columns["seq"] == 1) & (columns["len"] > 0)
-        rows = np.flatnonzero((bits & (SYN | RST) != 0) | first)
+        more = (columns["seq"] > 1) & (columns["seq"] <= GREETING_BYTES) & (columns["len"] > 0)
+        more &= ~columns["from_client"].astype(bool)
+        rows = np.flatnonzero((bits & (SYN | RST) != 0) | first | more)
         if not len(rows):
             return
-        mine = bits[rows] | (first[rows] * np.uint8(DATA)) | (columns["from_client"][rows].astype(np.uint8) * CLIENT)
+        mine = bits[rows] | (first[rows] * np.uint8(DATA)) | (more[rows] * np.uint8(MORE))
+        mine |= columns["from_client"][rows].astype(np.uint8) * np.uint8(CLIENT)
         stamps = columns["tsval"][rows].astype(float)
         self._parts.append((
             columns["stream"][rows].astype(np.int64), columns["time"][rows].astype(np.int64),
@@ -106,7 +126,7 @@ def begun(rows: dict[str, Array], only: Array | None = None) -> list[Opened]:
 
 def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
     syns: list[int] = []
-    answered = answer_frame = refused = gave_up = spoke = None
+    answered = answer_frame = refused = gave_up = spoke = line = client_spoke = None
     server_first = False
     bits, times = rows["bits"][first:end].tolist(), rows["time"][first:end].tolist()
     for at, (bit, time) in enumerate(zip(bits, times, strict=True)):
@@ -117,13 +137,19 @@ def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
             answered, answer_frame = time, int(rows["frame"][first + at])
         elif bit & RST and answered is None:
             refused, gave_up = (refused, gave_up or time) if by_client else (refused or time, gave_up)
-        elif bit & DATA and spoke is None:
-            spoke, server_first = time, not by_client
+        elif bit & (DATA | MORE):
+            if bit & DATA and spoke is None:
+                spoke, server_first = time, not by_client
+            if by_client:
+                client_spoke = client_spoke or time
+            elif client_spoke is None:
+                line = time
     column = {name: rows[name][first:end] for name in NAMES}
     return Opened(
         int(rows["stream"][first]), tuple(times[at] for at in syns), tuple(int(column["frame"][at]) for at in syns),
         tuple(int(column["tsval"][at]) for at in syns), tuple(bool(bits[at] & ECN) for at in syns),
         answered, answer_frame, refused, gave_up, spoke, server_first,
+        line, client_spoke,
     )  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def _connections(
             by_client[pair.stream] = action
         elif one.answered is not None:
             actions.open[one.stream] = action
-            greeted = one.spoke if one.server_first else None
+            greeted = one.greeted
             if greeted is not None and greeted - one.answered >= GREETED_NS:
                 wait = Wait("greeting", ends.client, ends.server, ends.server_port, None, one.answered, greeted,
                             "answered", one.stream, "streams", one.stream)  # fmt: skip

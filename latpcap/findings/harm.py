@@ -36,7 +36,9 @@ PATH_WEIGHT = 0.25
 """What a second of the path's round trips counts beside a second that was waited for beyond them."""
 
 
-INSIDE = ("dns_reverse", "frozen", "behind_one")
+ELSEWHERE = ("dns_reverse", "onward_dead", "callback_dead", "ftp_active")
+"""Waits of a server's program for somebody else: it is not slow itself."""
+INSIDE = (*ELSEWHERE, "frozen", "behind_one")
 """Waits that a server's program had while a request waited for it."""
 
 

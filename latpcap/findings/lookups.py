@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypedDict
 
 from latpcap import arrays, spill
@@ -21,6 +20,7 @@ from latpcap.account.lookups import (
     SURE,
     Question,
     Resolution,
+    address_in,
     late,
     owner_of,
     questions,
@@ -68,7 +68,7 @@ def _reverse(asked: list[Question], tables: Mapping[str, pa.Table]) -> list[Find
     hosts, others = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
     pairs: dict[int, list[Question]] = defaultdict(list)
     for q in asked:
-        host, other = hosts.get(q.client), others.get(_address(q.name) or "")
+        host, other = hosts.get(q.client), others.get(address_in(q.name) or "")
         if host is not None and other is not None:
             pairs[host << 32 | other].append(q)
     if not pairs or not exchanges.num_rows:
@@ -106,20 +106,6 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
         max_ms=worst, harm="late", grade="probable", confidence=LIKELY, worst_stream=stream, worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,
     )  # fmt: skip
-
-
-def _address(name: str) -> str | None:
-    """The address whose name is looked up: 1.2.0.192.in-addr.arpa, or 32 nibbles and ip6.arpa. None for other names."""
-    labels = name.rstrip(".").lower().split(".")
-    parts, end = labels[-3::-1], labels[-2:]
-    try:
-        if end == ["in-addr", "arpa"]:
-            return str(ip_address(".".join(parts)))
-        if end == ["ip6", "arpa"] and len(parts) == 32:
-            return str(ip_address(int("".join(parts), 16)))
-    except ValueError:
-        pass
-    return None
 
 
 def _neighbours(asked: list[Question]) -> list[Finding]:

@@ -2,7 +2,8 @@
 
 An address family that nobody answers on, an address that refuses and another that does not, SYNs that meet a
 connection of before, that are dropped for what they offer or for their time stamps, that reach a host whose accept
-queue is full, or whose answer comes from another address; a server that greets late.
+queue is full, or whose answer comes from another address; a server that greets late. SYNs that nobody answers while a
+client waits for the host that sends them, or while the host that sends them does nothing else.
 
 Then what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
 that asked late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a connection waits
@@ -13,13 +14,15 @@ Last, TLS handshakes that failed: an alert in the clear has the reason (RFC 8446
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, words
+from latpcap import arrays, spill, words
 from latpcap.account.attempts import Ends, Streams, instead, names_of
+from latpcap.account.lookups import Question, address_in, questions
 from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
 from latpcap.account.segments import segments
 from latpcap.account.totals import endpoint
@@ -39,6 +42,11 @@ MOST = 20_000
 """So many beginnings that took long are looked at."""
 GREETING_MS = 300.0
 """A server that speaks first does so at once: what its program does before is its start, or a lookup."""
+MOSTLY = 0.75
+"""Of a wait, what takes this share is its reason."""
+BEFORE_NS = 1_000_000_000
+"""What a client does because of an answer it does within this."""
+FTP = 21
 ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
 """An answer from elsewhere belongs to the last SYN for so long, a segment from elsewhere to a connection that went
 quiet for so long: a SYN's first timer (RFC 6298 2.1), and some repeats of a segment."""
@@ -74,10 +82,12 @@ def found(tables: Mapping[str, pa.Table]) -> tuple[list[Finding], set[int]]:
     all_of = Streams(streams, rows)
     opened = [(one, all_of.ends(one.stream)) for one in begun(rows, which)]
     cases: list[Case] = []
-    for search in (_tunnel, _elsewhere, _instead, _paws, _challenged, _ecn, _queue, _greeting):
+    for search in SEARCHES:
         known = {case.opened.stream for case in cases}
         rest = [(one, ends) for one, ends in opened if one.stream not in known]
         cases += search(rest, all_of, tables)
+    reasons = {case.extra[0] for case in cases if case.sentence == "callback_dead"}
+    cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in reasons]
     cases += _moved(all_of, {case.opened.stream for case in cases})
     groups: dict[tuple[str, str, int], list[Case]] = defaultdict(list)
     for case in cases:
@@ -298,25 +308,147 @@ def _queue(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]
     return [case for case in cases if often[case.ends.to] >= FEW]  # one alone may have another reason
 
 
-def _greeting(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
-    """Servers that speak first, and did so long after the handshake."""
+def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """Servers that speak first, and whose greeting was whole long after the handshake."""
     cases = []
+    known_names: dict[tuple[str, str], list[Question]] = defaultdict(list)
+    for question in questions(tables["lookups"]) if "lookups" in tables else ():
+        if question.kind == "PTR":
+            known_names[question.client, address_in(question.name) or ""].append(question)
     for one, ends in opened:
-        if one.answered is None or one.spoke is None or not one.server_first:
+        if one.answered is None or one.spoke is None or one.greeted is None:
             continue
-        waited = (one.spoke - one.answered) / MS
-        if waited >= GREETING_MS and all_of.code[all_of.place[one.stream]] & CARRIES:
-            cases.append(Case("greeting_late", one, ends, waited))
+        waited = (one.greeted - one.answered) / MS
+        if waited < GREETING_MS or not all_of.code[all_of.place[one.stream]] & CARRIES:
+            continue
+        name = _looked_up(known_names.get((ends.server, ends.client), []), one.answered, one.greeted)
+        if name is not None:
+            there = Ends(name.client, name.port, name.server, name.server_port, None, name.start)
+            came = "reverse_never" if name.end is None else "reverse_late"
+            cases.append(Case("greeting_reverse", one, ends, waited, (there, name.frame, came)))
+        else:
+            partly = one.spoke - one.answered < (1 - MOSTLY) * (one.greeted - one.answered)
+            cases.append(Case("greeting_partial" if partly else "greeting_late", one, ends, waited))
     return cases
 
 
+def _looked_up(known_names: Sequence[Question], begin: int, end: int) -> Question | None:
+    """The first of these lookups in this time, where they took most of it."""
+    mine = [q for q in known_names if begin <= q.start <= end]
+    if not mine:
+        return None
+    known = max((q.end for q in mine if q.end is not None), default=end) if mine[-1].end is not None else end
+    return mine[0] if min(known, end) - mine[0].start >= MOSTLY * (end - begin) else None
+
+
+def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs of a server that nobody answers, while a client waits for an answer of that server, or for its greeting: to
+    that client (FTP's active mode, ident, a callback), or to another host that it needs.
+    """
+    mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
+    hosts = {ends.client for _, ends in mute} & set(all_of.servers)
+    if not hosts:
+        return []
+    waits = _waits(hosts, all_of, tables["exchanges"])
+    for one, ends in opened:
+        if ends.server in hosts and one.answered is not None and one.greeted is not None:
+            waits.append((one.answered, one.greeted, ends))
+    waits.sort(key=lambda wait: wait[0])
+    begins = [wait[0] for wait in waits]
+    cases = []
+    for one, ends in mute:
+        until = one.syns[-1] + _patience(one)
+        for start, end, waiting in waits[: bisect_right(begins, one.syns[0])]:
+            whole = one.syns[-1] < end <= until and end - one.syns[0] >= MOSTLY * (end - start)
+            if waiting.server != ends.client or not whole:
+                continue
+            word = "onward_dead"
+            if waiting.client == ends.server:
+                word = "ftp_active" if waiting.server_port == FTP else "callback_dead"
+            cases.append(Case(word, one, ends, (end - one.syns[0]) / MS, (waiting,)))
+            break
+    return cases
+
+
+def _patience(one: Opened) -> int:
+    """How long after its last SYN may who sent these SYNs have waited? Less than until the next one, in ns."""
+    return 2 * (one.syns[-1] - one.syns[-2]) + ANSWERED_NS
+
+
+def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
+    """When requests to these hosts waited long for the end of their answers."""
+    import numpy as np
+
+    if not exchanges.num_rows:
+        return []
+    mine = np.isin(all_of.server_code, [all_of.servers.index(host) for host in hosts])
+    wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[mine])
+    protocol, names = arrays.codes(exchanges, "protocol")
+    wanted &= protocol != arrays.code_of(names, SETUP)
+    begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
+    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * MS))[:MOST]
+    stream = arrays.numbers(exchanges, "stream")
+    return [
+        (int(begin[row]), int(end[row]), all_of.ends(int(stream[row]))) for row in rows.tolist()
+    ]  # fmt: skip
+
+
+def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs to a host that answers nothing, of a client that came there from an answer, did nothing else meanwhile, and
+    went on when it gave up.
+    """
+    import numpy as np
+
+    exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(all_of.server_code[all_of.answers > 0])}
+    mute = [
+        (one, ends) for one, ends in opened
+        if one.answered is None and one.refused is None and len(one.syns) > FEW
+        and all_of.servers.index(ends.server) not in alive
+    ]  # fmt: skip
+    if not mute or not exchanges.num_rows or len(mute) > FEW * ENOUGH * ENOUGH:
+        return []
+    clients = {ends.client for _, ends in mute}
+    place = spill.places(all_of.number, arrays.numbers(exchanges, "stream"))
+    protocol, names = arrays.codes(exchanges, "protocol")
+    who = np.where(protocol != arrays.code_of(names, SETUP), all_of.client_code[place], -1)
+    start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
+    cases = []
+    for client in clients:
+        code = all_of.clients.index(client)
+        mine, streams = np.flatnonzero(who == code), np.flatnonzero(all_of.client_code == code)
+        dead = {one.stream for one, ends in mute if ends.client == client}
+        others = [at for at in streams.tolist() if int(all_of.number[at]) not in dead]
+        begins = [(int(start[row]), int(place[row])) for row in mine.tolist()]
+        begins += [(int(t), at) for at in others for t in (all_of.start[at], all_of.end[at])]
+        acts = sorted(begins)
+        times = [time for time, _ in acts]
+        answers = sorted((int(end[row]), int(place[row])) for row in mine.tolist() if end[row] > 0)
+        known = [time for time, _ in answers]
+        for one, ends in mute:
+            if ends.client != client:
+                continue
+            before = bisect_right(known, one.syns[0]) - 1
+            after = bisect_left(times, one.syns[1])  # until then it may have closed what came before
+            led = before >= 0 and one.syns[0] - known[before] <= BEFORE_NS
+            alone = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
+            if led and alone:
+                there = all_of.ends(int(all_of.number[answers[before][1]]))
+                cases.append(Case("connect_dead", one, ends, (times[after] - one.syns[0]) / MS, (there,)))
+    return cases
+
+
+SEARCHES = (
+    _tunnel, _elsewhere, _meanwhile, _instead, _nothing_else, _paws, _challenged, _ecn, _queue, _greeting,
+)  # fmt: skip
+"""What a beginning may be a case of; the first that knows it."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
 """What of these did not get through in the end."""
 OWNERS = {
     "syn_other_address": "network", "data_other_address": "network", "family_dead": "network",
     "address_dead": "network", "family_refused": "client", "address_refused": "client", "syn_old_stamp": "server",
     "syn_challenged": "client", "syn_ecn": "network", "tunnel_checksum": "network", "syn_queue_full": "server",
-    "greeting_late": "server",
+    "greeting_late": "server", "greeting_partial": "server", "greeting_reverse": "dns", "onward_dead": "network",
+    "callback_dead": "network", "ftp_active": "network", "connect_dead": "network",
 }  # fmt: skip
 
 
@@ -324,7 +456,8 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
     cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
     one, ends = worst.opened, worst.ends
-    certain = len(cases) >= ENOUGH or worst.sentence in ("syn_other_address", "data_other_address", "greeting_late")
+    certain = len(cases) >= ENOUGH or worst.sentence in ("syn_other_address", "data_other_address")
+    certain |= worst.sentence in ("greeting_late", "greeting_partial", "ftp_active")
     certain |= worst.sentence in ("family_dead", "family_refused") and len(cases) >= FEW
     sure = SURE if certain else LIKELY
     other: Ends | None = worst.extra[0] if worst.extra else None
@@ -340,6 +473,7 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
         "server": endpoint(*ends.to), "address": ends.server, "family": ends.family, "repeats": len(one.syns),
         "other": endpoint(*other.to) if other else "", "other_address": other.server if other else "",
         "other_family": other.family if other else "", "client": ends.client,
+        "came": words.say(worst.extra[2]) if worst.extra[2:] else "",
     }  # fmt: skip
     return Finding(
         kind="wait", server=ends.server, server_port=ends.server_port, cause=worst.sentence,

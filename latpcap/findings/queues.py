@@ -263,9 +263,14 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     if workers * LIMITS["pool_grows"] > len(rows):
         return None
     off = np.abs(_line(came, each, workers) - left) / MS
-    if float(np.mean(off <= LIMITS["pool_near_share"] * np.maximum(each, took))) < LIMITS["pool_fits_share"]:
-        return None
+    near = off <= LIMITS["pool_near_share"] * np.maximum(each, took)
     worst = int(took.argmax())
+    if float(np.mean(near)) < LIMITS["pool_fits_share"] or not near[worst]:
+        return None
+    stream, line = arrays.numbers(exchanges, "stream")[rows], _line(came, each, workers)
+    waited = line - came > LIMITS["pool_grows"] / 2 * each * MS  # others were ahead, and it waited for one of them
+    if waited.sum() < TOGETHER or len(set(stream[waited].tolist())) < TOGETHER:
+        return None  # a protocol that answers in turn, or a client that asks so
     [row] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(int(rows[worst]), 1).to_pylist()
     word = "pool_of_one" if workers == 1 else "pool_of_some"
     values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each, "most_ms": float(took.max())}

@@ -269,7 +269,8 @@ def _opening(d: Overall) -> Lines:
     lines: Lines = [(1, line("traffic", traffic.line(d["traffic"])))]
     plain, lead = headline.of_requests(d), d["lead"]
     here = lead is not None and lead.kind == "transfer" and _end(lead) == d["server"]
-    if here or plain == d["headline"]:  # what limits a transfer is what its request waited for
+    elsewhere = lead is not None and lead.sentence in harm.ELSEWHERE
+    if here or elsewhere or plain == d["headline"]:  # what limits a transfer is what its request waited for
         return lines
     return [(0, line("requests", words.inside(plain))), *lines]
 

@@ -490,6 +490,55 @@ SENTENCES = {
         "Look for a reverse lookup of the client's address (MySQL: skip-name-resolve; SSH: UseDNS no; mail and FTP: "
         "reverse lookups, ident), or a greeting delay that is configured."
     ),
+    "greeting_partial": (
+        "{server} let {n} {n:connection|connections} wait {span_ms} for the rest of its greeting: the first line came "
+        "at once, the last one so late, and only then the client spoke"
+    ),
+    "greeting_partial.fix": (
+        "Look at what {server} waits for before it lets clients in: a greet delay against spam (postscreen_greet_wait, "
+        "tarpit: have the client put on its list), or a lookup of the client's address."
+    ),
+    "greeting_reverse": (
+        "{server} let {n} {n:connection|connections} wait {span_ms} for its greeting: meanwhile it looked up the name "
+        "of its client's address at {other}, and {came}"
+    ),
+    "greeting_reverse.fix": (
+        "On {server}: mend or replace the name server {other}, or look up no names of clients (sshd: UseDNS no; "
+        "MariaDB, MySQL: skip-name-resolve; mail and FTP: reverse lookups off)."
+    ),
+    # SYNs that nobody answers while somebody waits
+    "ftp_active": (
+        "{other} connected to its client for the data (FTP's active mode: {server}), and nobody answered there: {n} "
+        "{n:transfer|transfers} waited {span_ms}, {repeats} SYNs each"
+    ),
+    "ftp_active.fix": (
+        "Use passive mode, or let connections from {other_address} (port 20) through the firewall and NAT in front of "
+        "{address}."
+    ),
+    "callback_dead": (
+        "{other} connected back to its client ({server}), and nobody answered its SYNs there: the client waited "
+        "{span_ms} for that, {n} {n:time|times}"
+    ),
+    "callback_dead.fix": (
+        "Reject instead of dropping, or let through, what {other_address} sends to {server} (port 113: ident, which "
+        "can be switched off at the server)."
+    ),
+    "onward_dead": (
+        "{address} does not answer {client}: while clients waited for {other}, {n} {n:connection|connections} of it to "
+        "{server} waited {span_ms} for SYNs that nobody answered"
+    ),
+    "onward_dead.fix": (
+        "Mend {address}, or take it out of DNS or of what {client} is configured with; let {client} give up sooner "
+        "(connect time-out)."
+    ),
+    "connect_dead": (
+        "{server} does not answer: {client} waited {span_ms} for SYNs that nobody answered, {n} {n:time|times}, and "
+        "did nothing else meanwhile; it came there from an answer of {other}"
+    ),
+    "connect_dead.fix": (
+        "Mend {address} or the firewall before it, or take it out of what leads there (a referral or redirect of "
+        "{other}, DNS, a configured address); until then a shorter connect time-out."
+    ),
     # round trips
     "tls_certificates": (
         "{n} of {of} TLS {of:handshake|handshakes} with {server} took {span_ms} longer, one more round trip: the "

@@ -349,6 +349,37 @@ SENTENCES = {
         "查看对客户端地址的反向解析（MySQL: skip-name-resolve；SSH: UseDNS no；邮件和 FTP：反向解析、ident），"
         "或配置的问候延迟。"
     ),
+    "greeting_partial": (
+        "{server} 让 {n} 条连接为其问候的余下部分等了 {span_ms}：第一行立即到达，最后一行这么晚才来，客户端此后才说话"
+    ),
+    "greeting_partial.fix": (
+        "查看 {server} 放行客户端之前在等什么：反垃圾邮件的问候延迟（postscreen_greet_wait、tarpit：把客户端加入其名单），"
+        "或对客户端地址的查询。"
+    ),
+    "greeting_reverse": ("{server} 让 {n} 条连接为其问候等了 {span_ms}：其间它向 {other} 反查客户端地址的名字，{came}"),
+    "greeting_reverse.fix": (
+        "在 {server} 上：修好或更换域名服务器 {other}，或不反查客户端的名字（sshd: UseDNS no；MariaDB、MySQL: "
+        "skip-name-resolve；邮件和 FTP：关闭反向解析）。"
+    ),
+    "ftp_active": (
+        "{other} 为数据连接其客户端（FTP 主动模式：{server}），那里无人应答：{n} 次传输等了 {span_ms}，每次 {repeats} 个 SYN"
+    ),
+    "ftp_active.fix": "使用被动模式，或让 {address} 前面的防火墙和 NAT 放行来自 {other_address}（端口 20）的连接。",
+    "callback_dead": "{other} 反过来连接其客户端（{server}），那里无人应答其 SYN：客户端为此等了 {span_ms}，共 {n} 次",
+    "callback_dead.fix": (
+        "对 {other_address} 发往 {server} 的连接不要丢弃，而是拒绝或放行（端口 113：ident，可在服务器上关闭）。"
+    ),
+    "onward_dead": (
+        "{address} 不应答 {client}：客户端等待 {other} 时，它到 {server} 的 {n} 条连接为无人应答的 SYN 等了 {span_ms}"
+    ),
+    "onward_dead.fix": "修好 {address}，或把它从 DNS 或 {client} 的配置中去掉；让 {client} 更早放弃（连接超时）。",
+    "connect_dead": (
+        "{server} 不应答：{client} 为无人应答的 SYN 等了 {span_ms}，共 {n} 次，其间什么也没做；它是由 {other} 的应答引到那里的"
+    ),
+    "connect_dead.fix": (
+        "修好 {address} 或其前面的防火墙，或把它从引向那里的东西（{other} 的 referral 或重定向、DNS、配置的地址）中去掉；"
+        "在此之前用更短的连接超时。"
+    ),
     "tls_certificates": (
         "与 {server} 的 {of} 次 TLS 握手中 {n} 次多花了 {span_ms}，即多一个往返：服务器的证书超过其初始拥塞窗口一次能发出的量"
     ),
