@@ -43,7 +43,6 @@ SLOW = {
         "test_letters_that_the_font_lacks_are_marked_and_stop_nothing",
         "test_pages_are_files_or_one_pdf",
     ),
-    "test_flow_graph_text.py": ("test_samples_and_cases_give_tsharks_text",),
     "test_guard.py": ("test_names_that_would_write_on_the_terminal",),
     "test_handshakes.py": ("test_connects_tell_of_tls_what_tshark_reads",),
     "test_hostile.py": (

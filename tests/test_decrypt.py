@@ -8,9 +8,9 @@ import pickle
 import shutil
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
+import commands
 import pytest
 
 import latpcap as lp
@@ -167,12 +167,11 @@ def test_tshark_sees_the_same_requests_in_the_same_frames(name: str) -> None:
 
 def test_commands_take_a_key_log(parted: tuple[Path, Path], tmp_path: Path) -> None:
     bare, keylog = parted
-    cli = "import sys; from latpcap.cli.app import main; sys.argv[0] = 'latpcap'; main()"
 
     def run(*words: str | Path) -> str:
-        told = subprocess.run([sys.executable, "-c", cli, *map(str, words)], capture_output=True, text=True)
-        assert told.returncode == 0, told.stderr
-        return told.stdout
+        code, out, err = commands.run(*words)
+        assert code == 0, err
+        return out
 
     table = run("exchanges", bare, "--keylog", keylog, "--columns", "method,target")
     assert "/25/300/1" in table and "/25/300/1" not in run("exchanges", bare, "--columns", "method,target")

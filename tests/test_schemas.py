@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,13 @@ def command(*words: object) -> Any:
     return json.loads(out) if out else None
 
 
+@cache
+def validator(name: str) -> Any:
+    return jsonschema.Draft202012Validator(schemas.of(name))
+
+
 def check(name: str, data: Any) -> None:
-    jsonschema.validate(data, schemas.of(name), cls=jsonschema.Draft202012Validator)
+    validator(name).validate(data)
 
 
 @pytest.mark.parametrize("name", schemas.NAMES)

@@ -1,4 +1,4 @@
-"""Do `events` and `streams` say what Wireshark says? tshark 4.0's words, segment by segment; skipped without tshark.
+"""Do `events`, `streams` and the flow graph's text agree with tshark 4.0? Segment by segment; skipped without tshark.
 
 What may differ is in docs/wireshark-parity.md; nothing of it is in the captures here.
 """
@@ -18,7 +18,7 @@ import latpcap as lp
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_pcaps"
-CAPTURES = [SAMPLES / "nginx-latency.pcap", SAMPLES / "probes.pcap", *sorted((SAMPLES / "clips").glob("*.pcap"))]
+CAPTURES = sorted(SAMPLES.rglob("*.pcap"))
 CASES = sorted((ROOT / "tests" / "cases").glob("*/capture.pcap"))
 FRAMES = 4000
 FIXED = [1, 2, 3]
@@ -28,7 +28,7 @@ FRESH = random.SystemRandom().randrange(2**32)
 def check(path: Path, data: bytes | None = None, why: str = "") -> None:
     if data is not None:
         path.write_bytes(data)
-    wrong = differences(path)
+    wrong = differences(path, with_text=data is None)
     assert not wrong, f"{why or path}: {len(wrong)} differences from tshark (ours first):\n" + "\n".join(wrong[:5])
 
 

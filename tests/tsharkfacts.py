@@ -37,19 +37,35 @@ NUMBERS = {
 TIMES = {"time_delta_ms": "tcp.time_delta", "ack_rtt_ms": "tcp.analysis.ack_rtt"}
 MARKS = {**{name: f"tcp.analysis.{name}" for name in FLAGS}, "dsack": "tcp.options.sack.dsack"}
 OTHERS = {"flags": "tcp.flags", "left": "tcp.options.sack_le", "right": "tcp.options.sack_re",
-          "initial_rtt": "tcp.analysis.initial_rtt"}  # fmt: skip
+          "initial_rtt": "tcp.analysis.initial_rtt", "completeness": "tcp.completeness"}  # fmt: skip
 ADDRESSES = {"src4": "ip.src", "dst4": "ip.dst", "src6": "ipv6.src", "dst6": "ipv6.dst"}
 LABELS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"]
 # a header quoted inside an ICMP error is numbered, but no segment of the connection
 SEGMENTS = "tcp && !icmp && !icmpv6"
 
 
-def tshark(path: Path, wanted: list[str], *more: str) -> list[list[str]]:
-    command = ["tshark", "-n", "-r", str(path), "-Y", SEGMENTS, *more, "-T", "fields"]
+def tshark(path: Path, wanted: list[str], *more: str) -> tuple[list[list[str]], str]:
+    """Fields of each segment, and the flow graph's text: one run, as a start of tshark takes most of it."""
+    command = [
+        "tshark",
+        "-n",
+        "-r",
+        str(path),
+        "-Y",
+        SEGMENTS,
+        *more,
+        "-z",
+        "flow,tcp,network",
+        "-t",
+        "r",
+        "-T",
+        "fields",
+    ]
     done = subprocess.run(
-        [*command, *(x for n in wanted for x in ("-e", n))], capture_output=True, text=True, check=True
+        [*command, "-T", "fields", *(x for n in wanted for x in ("-e", n))], capture_output=True, text=True, check=True
     )
-    return [line.split("\t") for line in done.stdout.splitlines()]
+    segments, head, flow = done.stdout.partition("Conv.|")
+    return [line.split("\t") for line in segments.splitlines()], head + flow
 
 
 def nanoseconds(text: str) -> int | None:
@@ -60,21 +76,25 @@ def nanoseconds(text: str) -> int | None:
     return -whole if text.startswith("-") else whole
 
 
-def of_tshark(path: Path) -> list[dict[str, Any]]:
-    """Every segment's facts, in one pass as the packets come. Where an option comes twice the last one counts."""
+def of_tshark(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """Every segment's facts, in one pass as the packets come. Where an option comes twice the last one counts.
+    And the flow graph's text.
+    """
     fields = NUMBERS | TIMES | MARKS | OTHERS | ADDRESSES
     rows = []
-    for line in tshark(path, list(fields.values())):
+    lines, flow = tshark(path, list(fields.values()))
+    for line in lines:
         text = dict(zip(fields, line, strict=True))
         row: dict[str, Any] = {name: int(text[name].split(",")[-1]) if text[name] else None for name in NUMBERS}
         row |= {name: nanoseconds(text[name]) for name in [*TIMES, "initial_rtt"]}
         row |= {name: bool(text[name]) for name in MARKS}
+        row["completeness"] = int(text["completeness"])
         row["flags"] = label(int(text["flags"], 16))
         left, right = ([int(edge) for edge in text[side].split(",") if edge] for side in ("left", "right"))
         row["sack"] = list(zip(left, right, strict=True)) or None
         row["src"], row["dst"] = text["src4"] or text["src6"], text["dst4"] or text["dst6"]
         rows.append(row)
-    return rows
+    return rows, flow
 
 
 def label(flags: int) -> str:
@@ -100,15 +120,15 @@ def completeness_of_tshark(path: Path) -> dict[int, int]:
     Without FTP: a data connection that its dissector expects begins with the expectation, and loses its SYN.
     """
     found: dict[int, list[int]] = {}
-    for number, complete in tshark(path, ["tcp.stream", "tcp.completeness"], "-2", "--disable-protocol", "ftp"):
+    for number, complete in tshark(path, ["tcp.stream", "tcp.completeness"], "-2", "--disable-protocol", "ftp")[0]:
         found.setdefault(int(number), []).append(int(complete))
     return {number: values[-1] for number, values in found.items() if len(values) > 1}
 
 
-def differences(path: Path) -> list[str]:
-    """Where the two disagree: one line a segment or stream, ours first."""
+def differences(path: Path, with_text: bool = False) -> list[str]:
+    """Where the two disagree: one line a segment, a stream or the flow graph's text, ours first."""
     capture = lp.read(path)
-    ours, theirs = of_latpcap(capture), of_tshark(path)
+    ours, (theirs, flow) = of_latpcap(capture), of_tshark(path)
     frames = [{row["frame"] for row in rows} for rows in (ours, theirs)]
     if frames[0] != frames[1]:
         return [f"{len(ours)} and {len(theirs)} segments; frames on one side only: {sorted(frames[0] ^ frames[1])[:9]}"]
@@ -117,12 +137,18 @@ def differences(path: Path) -> list[str]:
         parts = [f"{name} {own[name]!r} {other[name]!r}" for name in own if own[name] != other[name]]
         if parts:
             wrong.append(f"frame {own['frame']}: {'; '.join(parts)}")
-    complete, rtts = completeness_of_tshark(path), {r["stream"]: r["initial_rtt"] for r in theirs if r["initial_rtt"]}
-    for row in capture.arrow("streams").to_pylist():
+    rtts = {r["stream"]: r["initial_rtt"] for r in theirs if r["initial_rtt"]}
+    complete = {row["stream"]: row["completeness"] for row in theirs}  # at the last segment of each
+    streams = capture.arrow("streams").to_pylist()
+    if any(complete.get(row["stream"]) != row["completeness"] for row in streams):
+        complete = completeness_of_tshark(path)
+    for row in streams:
         number, rtt = row["stream"], row["initial_rtt_ms"]
         own = row["completeness"], None if rtt is None else round(rtt * 1e6)
         # tshark shows the initial RTT only beside another fact of the same segment
         other = complete.get(number, own[0]), rtts.get(number, own[1])
         if own != other:
             wrong.append(f"stream {number}: {own} {other}")
+    if with_text and (text := capture.flow_graph().text()) != flow:
+        wrong.append(f"flow graph: {text!r} {flow!r}")
     return wrong
