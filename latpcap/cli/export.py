@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +31,21 @@ Out = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="Write to a file: .parquet, .csv, .json or .jsonl; - is standard output."),
 ]
+
+
+@dataclass(frozen=True)
+class Form:
+    """Options that choose where a table goes, and in which form."""
+
+    output: Out = None
+    as_json: AsJson = False
+    as_jsonl: AsJsonl = False
+    as_csv: AsCsv = False
+
+    @property
+    def name(self) -> str:
+        """One of "text", "json", "jsonl" and "csv"."""
+        return form(json=self.as_json, jsonl=self.as_jsonl, csv=self.as_csv)
 
 
 def form(*, json: bool, jsonl: bool, csv: bool) -> str:

@@ -8,8 +8,8 @@ import typer
 
 from latpcap import spill
 from latpcap.cli import export
-from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
-from latpcap.cli.options import KeylogOption
+from latpcap.cli.export import Form
+from latpcap.cli.options import KeylogOption, grouped
 
 if TYPE_CHECKING:
     from latpcap.joined import Joined
@@ -53,6 +53,7 @@ def register(app: typer.Typer) -> None:
     """Adds the command to the program."""
 
     @app.command()
+    @grouped
     def join(
         client: Client,
         server: Annotated[
@@ -62,11 +63,9 @@ def register(app: typer.Typer) -> None:
         table: Annotated[
             str, typer.Option("--table", help="packets, exchanges, or parts: whose each part of an exchange was.")
         ] = "exchanges",
+        *,
         keylog: KeylogOption = None,
-        output: Out = None,
-        as_json: AsJson = False,
-        as_jsonl: AsJsonl = False,
-        as_csv: AsCsv = False,
+        form: Form,
     ) -> None:
         """What became of each packet between two points, and on which side was each exchange how long?"""
         from latpcap.joined import TABLES
@@ -75,6 +74,6 @@ def register(app: typer.Typer) -> None:
             raise typer.BadParameter(f"{table!r} is no table; there are {', '.join(TABLES)}", param_hint="--table")
         if table != "exchanges" and (more or (server is None and table == "packets")):
             raise typer.BadParameter("only exchanges are over all of these", param_hint="--table")
-        form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
+        name = form.name
         files = [client, *([server] if server else []), *(more or [])]
-        export.give(every(files, keylog).arrow(table), output, form, fit=True)
+        export.give(every(files, keylog).arrow(table), form.output, name, fit=True)

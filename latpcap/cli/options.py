@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
+import typing
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +19,7 @@ import typer
 from latpcap.errors import OutputError
 
 if TYPE_CHECKING:
+    from latpcap.views.capture import Capture
     from latpcap.views.recording import Recording
 
 EXIT_UNREADABLE = 3
@@ -47,8 +51,56 @@ _TIMES = {
 _span: ContextVar[dict[str, Any] | None] = ContextVar("_span", default=None)
 
 
+@dataclass(frozen=True)
+class Scope:
+    """Options that choose a part of a capture."""
+
+    stream: StreamOption = None
+    display_filter: FilterOption = None
+    keylog: KeylogOption = None
+
+    @property
+    def whole(self) -> bool:
+        """No stream, no filter and no time is chosen."""
+        return self.stream is None and self.display_filter is None and not span()
+
+    def of(self, read: Callable[..., Capture], file: str, **how: bool) -> Any:
+        """Reads the part: a `Capture` or a `Stream`."""
+        capture = read(file, self.display_filter, keylog=self.keylog, **how)
+        return capture if self.stream is None else capture.stream(self.stream)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command some of whose parameters are dataclasses: each of their fields is an option."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)}
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        kinds = typing.get_type_hints(groups[parameter.name], include_extras=True)
+        for field in fields(groups[parameter.name]):
+            default = parameter.empty if field.default is dataclasses.MISSING else field.default
+            parameters.append(
+                inspect.Parameter(
+                    field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[field.name]
+                )
+            )
+
+    @functools.wraps(command)
+    def spread(**given: Any) -> None:
+        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        command(**given, **made)
+
+    spread.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {p.name: p.annotation for p in parameters}
+    return spread
+
+
 def over_time(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that reads captures, with `--start` and `--end`; `span` reads them."""
+    """A command that reads captures, with `--start` and `--end`, which `span` reads, and groups of options."""
+    command = grouped(command)
     signature = inspect.signature(command, eval_str=True)
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_TIMES[n]) for n in _TIMES]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
+from latpcap.cli.options import File, KeylogOption, Scope, over_time
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture, Stream
@@ -40,17 +40,14 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
     def har(
         file: File,
         output: Annotated[Path, typer.Option("-o", "--output", help="The archive: .har; - is standard output.")],
-        stream: StreamOption = None,
-        display_filter: FilterOption = None,
-        keylog: KeylogOption = None,
+        scope: Scope,
     ) -> None:
         """Open the requests in a browser's tools: HTTP/1, HTTP/2 and decrypted ones as a HAR 1.2 file."""
-        capture = read(file, display_filter, keylog=keylog)
-        scope = capture if stream is None else capture.stream(stream)
+        part = scope.of(read, file)
         if str(output) == "-":
-            typer.echo(json.dumps(scope.to_har(), indent=1))
+            typer.echo(json.dumps(part.to_har(), indent=1))
         else:
-            scope.to_har(output)
+            part.to_har(output)
 
     @app.command("export")
     @over_time
@@ -80,8 +77,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
     def slice_(
         file: File,
         output: Annotated[Path, typer.Option("-o", "--output", help="The slice: .pcap or .pcapng (also with .gz).")],
-        stream: StreamOption = None,
-        display_filter: FilterOption = None,
+        scope: Scope,
         anonymise: Annotated[
             bool,
             typer.Option("--anonymise", help="Other addresses and names, masked payload; the same times and lengths."),
@@ -89,16 +85,13 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
         key: Annotated[
             str | None, typer.Option("--key", help="With --anonymise: the same replacements wherever this key is used.")
         ] = None,
-        keylog: KeylogOption = None,
     ) -> None:
         """Which packets does a colleague need? Writes a stream, or what a filter leaves, for Wireshark."""
         if key is not None and not anonymise:
             raise typer.BadParameter("is for --anonymise", param_hint="--key")
-        capture = read(file, display_filter, reread=True, keylog=keylog)
-        scope = capture if stream is None else capture.stream(stream)
-        written = scope.to_pcap(output, anonymise=key or anonymise)
-        whole = stream is None and display_filter is None and not span()
-        chosen = capture.frames if whole else scope.arrow("events").num_rows
+        part = scope.of(read, file, reread=True)
+        written = part.to_pcap(output, anonymise=key or anonymise)
+        chosen = part.frames if scope.whole else part.arrow("events").num_rows
         if anonymise and written < chosen:
             left = f"{chosen - written:,} of {chosen:,} frames"
             typer.echo(f"latpcap: {left} are no plain TCP segments and were left out", err=True)
