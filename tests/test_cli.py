@@ -168,7 +168,7 @@ def test_results_where_a_capture_is_expected(tmp_path: Path) -> None:
         ("streams",),
         ("exchanges",),
         ("events", "--csv"),
-        ("plot", "timeline", "-o", "x.png"),
+        ("plot", "throughput", "-o", "x.png"),
         ("why", "--stream", 0, "-Y", "tcp"),
     ):
         code, _, err = run(*words, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -46,26 +47,12 @@ SEGMENTS = "tcp && !icmp && !icmpv6"
 
 def tshark(path: Path, wanted: list[str], *more: str) -> tuple[list[list[str]], str]:
     """Fields of each segment, and the flow graph's text: one run, as a start of tshark takes most of it."""
-    command = [
-        "tshark",
-        "-n",
-        "-r",
-        str(path),
-        "-Y",
-        SEGMENTS,
-        *more,
-        "-z",
-        "flow,tcp,network",
-        "-t",
-        "r",
-        "-T",
-        "fields",
-    ]
-    done = subprocess.run(
-        [*command, "-T", "fields", *(x for n in wanted for x in ("-e", n))], capture_output=True, text=True, check=True
-    )
-    segments, head, flow = done.stdout.partition("Conv.|")
-    return [line.split("\t") for line in segments.splitlines()], head + flow
+    command = ["tshark", "-n", "-r", str(path), "-Y", SEGMENTS, *more, "-z", "flow,tcp,network", "-t", "r"]
+    command += ["-T", "fields", *(word for field in wanted for word in ("-e", field))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    text = done.stdout
+    begin = found.start() if (found := re.search(r"^(Conv\.)?\| ?Time", text, re.MULTILINE)) else len(text)
+    return [line.split("\t") for line in text[:begin].splitlines()], text[begin:]
 
 
 def nanoseconds(text: str) -> int | None:

@@ -6,7 +6,7 @@ use crate::capture::Sink;
 use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
-use crate::judge::{self, Context, Paths, Row};
+use crate::judge::{self, CaptureFacts, Paths, Row};
 use crate::limits::AWAY_NS;
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
@@ -122,7 +122,7 @@ impl Analysis {
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
-                let known = Context {
+                let known = CaptureFacts {
                     paths: &self.paths(&exchange),
                     stream: exchange.stream,
                     pools: &[],
@@ -185,9 +185,9 @@ impl Analysis {
         exchange: &Exchange,
         paths: &'a Paths,
         calls_others: bool,
-    ) -> Context<'a> {
+    ) -> CaptureFacts<'a> {
         let needless = &self.streams.context.needless;
-        Context {
+        CaptureFacts {
             paths,
             stream: exchange.stream,
             pools: self.senders.all(),
@@ -202,7 +202,7 @@ impl Analysis {
 /// Gives an exchange's row and those of its causes; `rows` is a buffer.
 fn give_exchange(
     exchange: &Exchange,
-    known: &Context<'_>,
+    known: &CaptureFacts<'_>,
     pairs: &Pairs,
     rows: &mut Vec<Row>,
     tables: &mut Tables,
@@ -214,7 +214,7 @@ fn give_exchange(
 
 /// Its time by causes, as sure as what is read of it lets them be.
 #[inline(always)]
-pub(super) fn rows_of(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
+pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     judge::partition(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {

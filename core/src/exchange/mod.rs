@@ -475,6 +475,11 @@ pub struct Seen<'a, 'b> {
     pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,
+    pub scale_known: bool,
+    /// Frames of its sender that the capture lacks before it, by IPv4 identifications.
+    pub missing: Option<u16>,
+    /// Those identifications count on this connection alone.
+    pub own_ids: bool,
 }
 
 impl Seen<'_, '_> {

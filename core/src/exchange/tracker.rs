@@ -207,18 +207,9 @@ impl Tracker {
         self.messages.software()
     }
 
-    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward. So many frames
-    /// of its sender are `missing` before it, by IPv4 identifications; those that `own_ids` counts on this connection alone.
+    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward.
     #[inline(always)]
-    pub fn segment(
-        &mut self,
-        seen: &Seen<'_, '_>,
-        missing: Option<u16>,
-        own_ids: bool,
-        scale_known: bool,
-        context: &mut Context,
-        release: &mut Release,
-    ) {
+    pub fn segment(&mut self, seen: &Seen<'_, '_>, context: &mut Context, release: &mut Release) {
         // a clock that goes back must not make an interval negative
         self.clock = self.clock.max(seen.at.time_ns);
         let at = At {
@@ -238,7 +229,7 @@ impl Tracker {
         }
         if peer.is_refuting() {
             let echo = segment.options.timestamps.map(|t| t.1);
-            let sure = peer.sure_refutations(missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
+            let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
             let pool = *pick(&mut self.pools, side.other());
             context.pools.refute(pool, self.pairing.stream, sure.as_slice());
         }
@@ -251,7 +242,7 @@ impl Tracker {
             at,
             ack: seen.facts.ack,
             window: i64::from(seen.facts.window),
-            scale_known,
+            scale_known: seen.scale_known,
             len: segment.len,
             fin: segment.has(FIN),
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
@@ -274,7 +265,7 @@ impl Tracker {
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, context) {
             // of a counter that others may count up too, a gap excuses and never accuses
-            let missing = missing.filter(|n| own_ids || *n == 0);
+            let missing = seen.missing.filter(|n| seen.own_ids || *n == 0);
             self.data(seen, at, missing, context, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {

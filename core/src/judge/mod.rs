@@ -42,9 +42,9 @@ pub use path::Paths;
 pub use sender::{Judged, Senders, Tick, Verdict};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Limiter, Owner, Rival, Rule};
 
-/// What the whole capture says, for the judging of one exchange.
+/// Facts of the whole capture that the verdicts on one exchange need.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+pub struct CaptureFacts<'a> {
     pub paths: &'a Paths,
     /// The stream of the exchange.
     pub stream: u32,
@@ -60,7 +60,7 @@ pub struct Context<'a> {
     pub needless: Option<&'a AHashSet<u64>>,
 }
 
-impl Context<'_> {
+impl CaptureFacts<'_> {
     fn ruling(&self, judged: &Judged, sender: Side, c: &Candidate) -> Ruling {
         if self.many {
             judged.rule_first(sender, self.stream, c)
@@ -76,7 +76,7 @@ impl Context<'_> {
 }
 
 /// The time of one exchange, judged piece by piece, in order; added to `rows`.
-pub fn partition(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
+pub fn partition(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     if known.needless.is_some() || exchange.dialogue {
         return partition_rare(exchange, known, rows);
     }
@@ -184,7 +184,7 @@ pub fn beside(rows: &mut [Row]) {
 
 /// The same where some repeats were not needed, or both sides take turns.
 #[cold]
-fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>) {
+fn partition_rare(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let mut needless: Option<Piece<'_>> = None;
     exchange.pieces(|mut piece| {
         let request = needless.take();
@@ -212,13 +212,13 @@ fn partition_rare(exchange: &Exchange, known: &Context<'_>, rows: &mut Vec<Row>)
 }
 
 #[inline(never)]
-fn judge_apart(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+fn judge_apart(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     judge(piece, known, rows);
 }
 
 /// Gives the time of a piece to what it was spent on: here what nearly all are.
 #[inline(always)]
-fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+fn judge(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let paths = known.paths;
     let mut cutter = Cutter::of(piece, rows);
     match &piece.step.wait {
@@ -234,7 +234,7 @@ fn judge(piece: &Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
 
 /// The same of the others. The piece is passed by value so that LLVM keeps it in registers.
 #[inline(never)]
-fn judge_rare(piece: Piece<'_>, known: &Context<'_>, rows: &mut Vec<Row>) {
+fn judge_rare(piece: Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);
     let sender = |pool: u32| known.pools.get(pool as usize);
     let cutter = &mut Cutter::of(piece, rows);

@@ -5,7 +5,7 @@
 //! trips after a tail, or a timer after anything.
 //! Rivals: a late first copy (what the receiver sends says so, or cannot: then nothing is proven), reordering, a capture that lacks the first copy.
 
-use super::Context;
+use super::CaptureFacts;
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::program::{paused, think};
@@ -16,7 +16,12 @@ use crate::exchange::Piece;
 use crate::observe::{Repair, Repaired};
 
 /// A repeat, or what fills a hole.
-pub(super) fn repeat(cutter: &mut Cutter<'_>, repaired: Repaired, piece: &Piece<'_>, known: &Context<'_>) {
+pub(super) fn repeat(
+    cutter: &mut Cutter<'_>,
+    repaired: Repaired,
+    piece: &Piece<'_>,
+    known: &CaptureFacts<'_>,
+) {
     let Repaired {
         how,
         first,
@@ -97,7 +102,13 @@ pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
 
 /// Small over unacknowledged small, as late as a tail loss probe: it was one where Nagle's algorithm acts, which a probe
 /// passes by.
-pub(super) fn probe(cutter: &mut Cutter<'_>, small: At, pool: u32, piece: &Piece<'_>, known: &Context<'_>) {
+pub(super) fn probe(
+    cutter: &mut Cutter<'_>,
+    small: At,
+    pool: u32,
+    piece: &Piece<'_>,
+    known: &CaptureFacts<'_>,
+) {
     let judged = known.pools.get(pool as usize);
     match judged.map_or(Verdict::Open, |judged| judged.verdict) {
         Verdict::Proven => {
@@ -147,7 +158,7 @@ mod tests {
                 step: &step,
             };
             let paths = Paths::default();
-            let known = Context {
+            let known = CaptureFacts {
                 paths: &paths,
                 stream: 0,
                 calls_others: false,

@@ -39,7 +39,7 @@ use roles::roles;
 use store::Store;
 pub use syns::{AnswerKind, SentSyn, SynAnswer};
 pub use tracking::Tracking;
-use tracking::track;
+use tracking::{Counted, track};
 use tuple::FourTuple;
 
 const RECENT: usize = 1024;
@@ -427,14 +427,16 @@ impl Streams {
             id,
             &mut self.pairs,
             &mut self.context,
-            segment,
-            &facts,
-            side,
-            at,
-            scale_known,
-            small,
-            missing,
-            sack.as_deref(),
+            Counted {
+                segment,
+                facts: &facts,
+                side,
+                at,
+                scale_known,
+                small,
+                missing,
+                sack: sack.as_deref(),
+            },
             &mut release,
         );
         to.event(&Event {

@@ -117,23 +117,34 @@ impl Tracking {
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+/// A segment, and what the stream's counters make of it.
+pub(super) struct Counted<'a, 'b> {
+    pub segment: &'a Segment<'b>,
+    pub facts: &'a Facts,
+    pub side: Side,
+    pub at: At,
+    pub scale_known: bool,
+    pub small: bool,
+    pub missing: Option<u16>,
+    pub sack: Option<&'a [(i64, i64)]>,
+}
+
 #[inline(always)]
 pub(super) fn track(
     stream: &mut Stream,
     id: u32,
     pairs: &mut Pairs,
     context: &mut Context,
-    segment: &Segment<'_>,
-    facts: &Facts,
-    side: Side,
-    at: At,
-    scale_known: bool,
-    small: bool,
-    missing: Option<u16>,
-    sack: Option<&[(i64, i64)]>,
+    counted: Counted<'_, '_>,
     release: &mut Release,
 ) {
+    let Counted {
+        segment,
+        facts,
+        side,
+        at,
+        ..
+    } = counted;
     if !matches!(stream.tracking, Tracking::Live(_)) {
         if facts.flags & flag::DUPLICATE_ACK != 0 && stream.tracking.is_over() {
             context.answers_what_is_over(id, side, at);
@@ -151,18 +162,20 @@ pub(super) fn track(
         side,
         at,
         mss: own.full.mss(),
-        small,
+        small: counted.small,
         syn_seen: own.syn(),
         sacks: client.sack == Some(true) && server.sack == Some(true),
         rtts: &stream.rtts,
         trips: &own.trips,
-        sack,
+        sack: counted.sack,
+        scale_known: counted.scale_known,
+        missing: counted.missing,
+        own_ids: own.ip_ids.own,
     };
-    let own_counter = own.ip_ids.own;
     let Tracking::Live(tracker) = &mut stream.tracking else {
         return;
     };
-    tracker.segment(&seen, missing, own_counter, scale_known, context, release);
+    tracker.segment(&seen, context, release);
     if stream.counts.iter().all(|c| c.fin) && tracker.is_done() {
         stream.tracking.end(at, context);
     }

@@ -28,17 +28,8 @@ impl Sender {
         let turn = self
             .peer_data
             .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
-        if let (Some(heard), Some(small)) = (turn, self.small)
-            && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= heard.frame)
-        {
-            self.small = None; // what is answered now came with or after that ACK
-            if ack.at.frame < heard.frame {
-                self.answers_freely(heard, d);
-            } else if let Some(wait) = self.freed_along(&small, heard, d) {
-                return wait;
-            }
-        } else if let Some(heard) = turn.filter(|_| self.last.is_none()) {
-            self.answers_freely(heard, d);
+        if let Some(wait) = self.first_of_turn(turn, d) {
+            return wait;
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
         let lacks = missing.filter(|n| *n > 0);
@@ -60,53 +51,15 @@ impl Sender {
         if let Some(since) = self.answered.filter(|_| small && self.fills_window(d)) {
             return Wait::FillsWindow { since };
         }
-        if let (None, Some(p)) = (turn, self.small)
+        if turn.is_none()
             && small
             && !d.fin
             && !hole
+            && let Some(p) = self.small
             && !p.tainted
-            && !self.fits_since(&p, d)
+            && let Some(wait) = self.behind_small(p, gap, missing, d)
         {
-            match p.ack {
-                Some(ack) => {
-                    let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
-                    candidate.held_back =
-                        self.may_be_held(d, gap) || missing != Some(0) && may_be_again(d, p.at, 0);
-                    candidate.after_end = self.peer_ended;
-                    candidate.ack_late = ack
-                        .tsval
-                        .map_or(0, |tsval| self.peer_clock.late(ack.at.time_ns, tsval));
-                    if d.own_rtt_ns >= AT_HOST_NS.get() {
-                        candidate.fine = self.clock.is_fine();
-                        candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
-                    }
-                    if candidate.arrived == Some(false) && overdue(gap, d) {
-                        return Wait::Probe {
-                            pool: d.pool,
-                            small: p.at,
-                        };
-                    }
-                    self.count_freed(&candidate, d.own_rtt_ns);
-                    return Wait::Small(Box::new(candidate));
-                }
-                None if overdue(gap, d) && !self.received_unseen(&p, d) => {
-                    self.probing = Some(Box::new((d.end, d.tsval, Early::between(p.at, d.at))));
-                    return Wait::Probe {
-                        pool: d.pool,
-                        small: p.at,
-                    };
-                }
-                None if self.received_unseen(&p, d) => {
-                    return match unseen(&p, d, &self.peer_clock) {
-                        Some(candidate) => Wait::Small(Box::new(candidate)),
-                        None => Wait::Unsure, // its ACK came, and nobody can say when
-                    };
-                }
-                None => {
-                    self.overtakes();
-                    self.refute(&p, d);
-                }
-            }
+            return wait;
         }
         if let (Some(since), Some(p)) = (turn, self.small)
             && small
@@ -130,51 +83,10 @@ impl Sender {
         if turn.is_none() && gap > GRAIN_NS.get() && self.held_by_path(d, gap) {
             return Wait::Queued;
         }
-        if turn.is_none() && small && self.last_full && self.una >= d.start {
-            // nothing in flight, and nothing happened since the last packet of either side
-            let quiet = d.at.time_ns
-                - self
-                    .answered
-                    .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
-            // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
-            if (CORK_NS.least.get()..=CORK_NS.most.get() + d.rtt_ns).contains(&quiet) {
-                return Wait::Cork;
-            }
-        }
         if turn.is_none()
-            && !d.pushed
-            && d.end - d.start <= i64::from(SMALLEST_MSS.get())
-            && let Some((small, ack)) = self.unfinished(from, gap)
+            && let Some(wait) = self.held_by_kernel(from, lockstep, lacks.is_some(), d)
         {
-            return Wait::Corked { small, ack };
-        }
-        if turn.is_none()
-            && let Some(a) = self.advanced
-            && a.ack.frame > from.frame
-            && gap > BURST_NS.get()
-        {
-            let (ack, acked) = (a.ack, a.acked);
-            if !lockstep
-                && d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get()
-                && self.keeps_pace(d, gap)
-            {
-                return Wait::Spaced;
-            }
-            // of a small one it would be Nagle's
-            let lone = a.lone && self.last_full && a.bytes <= d.mss;
-            return if lone && lacks.is_some() {
-                // its first copy never reached the capture: that ACK, or a timer, called for this one
-                self.taint();
-                Wait::repair(Repair::Fast, None, None, true)
-            } else if lone {
-                Wait::LoneClocked {
-                    ack,
-                    acked,
-                    alone: self.collapsed || lockstep,
-                }
-            } else {
-                Wait::Clocked { ack, acked }
-            };
+            return wait;
         }
         match turn {
             // what is missing before it left sooner, and that may have been lost: then a timer sent this one
@@ -184,53 +96,7 @@ impl Sender {
                 late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
                 queued: 0,
             },
-            Some(since) => {
-                let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
-                let acked = self.kernel_took(since);
-                let late = match d.tsval {
-                    Some(tsval) => self.clock.late(time_ns, tsval),
-                    None => 0,
-                };
-                match late {
-                    late if small && timed(d.at, since) => Wait::LateTurn {
-                        since,
-                        acked,
-                        late: if late == 0 {
-                            0
-                        } else {
-                            self.clock.believed(late, time_ns, tsval).0
-                        },
-                        pool: d.pool,
-                        again: missing != Some(0) && may_be_again(d, since, acked),
-                    },
-                    _ if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
-                        since,
-                        acked,
-                        late: u32::try_from(gap).unwrap_or(u32::MAX),
-                        queued: 0,
-                    },
-                    0 if missing != Some(0) && may_be_again(d, since, acked) => {
-                        Wait::AgainTurn { since, acked }
-                    }
-                    0 if as_if_held(d, since) => Wait::TimedTurn {
-                        since,
-                        acked,
-                        pool: d.pool,
-                    },
-                    0 => Wait::Turn { since, acked },
-                    late => {
-                        let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                        let sure = i64::from(queued) >= GRAIN_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
-                        let queued = if sure { queued } else { 0 };
-                        Wait::QueuedTurn {
-                            since,
-                            acked,
-                            late,
-                            queued,
-                        }
-                    }
-                }
-            }
+            Some(since) => self.behind_peer(since, gap, missing, d),
             None if gap <= BURST_NS.get() && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS.get() => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
@@ -244,6 +110,170 @@ impl Sender {
                 bytes: (d.end - d.start) as u32,
             },
             None => Wait::App,
+        }
+    }
+
+    /// The first segment behind data of the peer: a small one that waited may have been freed along with it.
+    #[inline(always)]
+    fn first_of_turn(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
+        if let (Some(heard), Some(small)) = (turn, self.small)
+            && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= heard.frame)
+        {
+            self.small = None; // what is answered now came with or after that ACK
+            if ack.at.frame < heard.frame {
+                self.answers_freely(heard, d);
+            } else if let Some(wait) = self.freed_along(&small, heard, d) {
+                return Some(wait);
+            }
+        } else if let Some(heard) = turn.filter(|_| self.last.is_none()) {
+            self.answers_freely(heard, d);
+        }
+        None
+    }
+
+    /// A small segment behind another, with nothing of the peer's between them: Nagle's algorithm, a probe, or neither.
+    #[inline(always)]
+    fn behind_small(&mut self, p: Small, gap: i64, missing: Option<u16>, d: &Data) -> Option<Wait> {
+        if self.fits_since(&p, d) {
+            return None;
+        }
+        match p.ack {
+            Some(ack) => {
+                let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
+                candidate.held_back =
+                    self.may_be_held(d, gap) || missing != Some(0) && may_be_again(d, p.at, 0);
+                candidate.after_end = self.peer_ended;
+                candidate.ack_late = ack
+                    .tsval
+                    .map_or(0, |tsval| self.peer_clock.late(ack.at.time_ns, tsval));
+                if d.own_rtt_ns >= AT_HOST_NS.get() {
+                    candidate.fine = self.clock.is_fine();
+                    candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
+                }
+                if candidate.arrived == Some(false) && overdue(gap, d) {
+                    return Some(Wait::Probe {
+                        pool: d.pool,
+                        small: p.at,
+                    });
+                }
+                self.count_freed(&candidate, d.own_rtt_ns);
+                Some(Wait::Small(Box::new(candidate)))
+            }
+            None if overdue(gap, d) && !self.received_unseen(&p, d) => {
+                self.probing = Some(Box::new((d.end, d.tsval, Early::between(p.at, d.at))));
+                Some(Wait::Probe {
+                    pool: d.pool,
+                    small: p.at,
+                })
+            }
+            None if self.received_unseen(&p, d) => Some(match unseen(&p, d, &self.peer_clock) {
+                Some(candidate) => Wait::Small(Box::new(candidate)),
+                None => Wait::Unsure, // its ACK came, and nobody can say when
+            }),
+            None => {
+                self.overtakes();
+                self.refute(&p, d);
+                None
+            }
+        }
+    }
+
+    /// Nothing of the peer's came between: corked, or let go by an ACK that made room.
+    #[inline(always)]
+    fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, d: &Data) -> Option<Wait> {
+        let gap = d.at.time_ns - from.time_ns;
+        if d.small && self.last_full && self.una >= d.start {
+            // nothing in flight, and nothing happened since the last packet of either side
+            let quiet = d.at.time_ns
+                - self
+                    .answered
+                    .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
+            // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
+            if (CORK_NS.least.get()..=CORK_NS.most.get() + d.rtt_ns).contains(&quiet) {
+                return Some(Wait::Cork);
+            }
+        }
+        if !d.pushed
+            && d.end - d.start <= i64::from(SMALLEST_MSS.get())
+            && let Some((small, ack)) = self.unfinished(from, gap)
+        {
+            return Some(Wait::Corked { small, ack });
+        }
+        if let Some(a) = self.advanced
+            && a.ack.frame > from.frame
+            && gap > BURST_NS.get()
+        {
+            let (ack, acked) = (a.ack, a.acked);
+            if !lockstep
+                && d.at.time_ns - ack.time_ns > d.own_rtt_ns + PROMPT_NS.get()
+                && self.keeps_pace(d, gap)
+            {
+                return Some(Wait::Spaced);
+            }
+            // of a small one it would be Nagle's
+            let lone = a.lone && self.last_full && a.bytes <= d.mss;
+            return Some(if lone && lacks {
+                // its first copy never reached the capture: that ACK, or a timer, called for this one
+                self.taint();
+                Wait::repair(Repair::Fast, None, None, true)
+            } else if lone {
+                Wait::LoneClocked {
+                    ack,
+                    acked,
+                    alone: self.collapsed || lockstep,
+                }
+            } else {
+                Wait::Clocked { ack, acked }
+            });
+        }
+        None
+    }
+
+    /// Behind data of the peer: a turn of the program, and how late by its own clock.
+    #[inline(always)]
+    fn behind_peer(&mut self, since: At, gap: i64, missing: Option<u16>, d: &Data) -> Wait {
+        let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
+        let acked = self.kernel_took(since);
+        let late = match d.tsval {
+            Some(tsval) => self.clock.late(time_ns, tsval),
+            None => 0,
+        };
+        match late {
+            late if d.small && timed(d.at, since) => Wait::LateTurn {
+                since,
+                acked,
+                late: if late == 0 {
+                    0
+                } else {
+                    self.clock.believed(late, time_ns, tsval).0
+                },
+                pool: d.pool,
+                again: missing != Some(0) && may_be_again(d, since, acked),
+            },
+            _ if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
+                since,
+                acked,
+                late: u32::try_from(gap).unwrap_or(u32::MAX),
+                queued: 0,
+            },
+            0 if missing != Some(0) && may_be_again(d, since, acked) => Wait::AgainTurn { since, acked },
+            0 if as_if_held(d, since) => Wait::TimedTurn {
+                since,
+                acked,
+                pool: d.pool,
+            },
+            0 => Wait::Turn { since, acked },
+            late => {
+                let (late, queued) = self.clock.believed(late, time_ns, tsval);
+                let sure = i64::from(queued) >= GRAIN_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
+                let queued = if sure { queued } else { 0 };
+                Wait::QueuedTurn {
+                    since,
+                    acked,
+                    late,
+                    queued,
+                }
+            }
         }
     }
 
