@@ -164,13 +164,6 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     if even && !t.near && queue.is_none() && window < LIMIT_SHARE.get() && !ends {
         return or(Limiter::Line, Grade::Suspected, Limiter::Pacing);
     }
-    let sure = |share: f64| {
-        if share >= LIMIT_SHARE.get() {
-            Grade::Probable
-        } else {
-            Grade::Suspected
-        }
-    };
     let program = if ends { unasked } else { part(w.program) };
     let timer = if ends { 0.0 } else { part(w.timer) };
     let cut = part(w.repair + w.cut);
@@ -194,17 +187,51 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     }
     let reordered = (t.late as f64) >= REORDERED_SHARE.get() * t.segments as f64
         || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3;
+    let signs = Signs {
+        even,
+        metered,
+        shut,
+        reordered,
+    };
+    largest(t, most, share, &signs)
+}
+
+fn sure(share: f64) -> Grade {
+    if share >= LIMIT_SHARE.get() {
+        Grade::Probable
+    } else {
+        Grade::Suspected
+    }
+}
+
+/// What rounds and gaps of a transfer show besides its shares of time.
+struct Signs {
+    /// Its segments come at one rate.
+    even: bool,
+    /// Its ACKs pace it, and no queue stands.
+    metered: bool,
+    /// The receiver closed its window.
+    shut: bool,
+    reordered: bool,
+}
+
+/// The verdict on the limiter that took most of the time, a `share` of it.
+fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
         Limiter::ReceiverWindow => {
-            let limit = if shut { Limiter::ReceiverProgram } else { most };
-            let grade = if window >= SURE_SHARE.get() {
+            let limit = if signs.shut {
+                Limiter::ReceiverProgram
+            } else {
+                most
+            };
+            let grade = if share >= SURE_SHARE.get() {
                 Grade::Proven
             } else {
-                sure(window)
+                sure(share)
             };
             is(limit, grade)
         }
-        Limiter::SenderBuffer | Limiter::Pacing if metered => {
+        Limiter::SenderBuffer | Limiter::Pacing if signs.metered => {
             let grade = if t.near && most == Limiter::Pacing {
                 Grade::Probable
             } else {
@@ -220,7 +247,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
         Limiter::SenderProgram if t.near => is(most, sure(share)),
         Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window => is(most, sure(share)),
-        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if reordered => Verdict {
+        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
             cut_by: Some("reordering"),
             ..is(Limiter::Congestion, Grade::Suspected)
         },
@@ -239,7 +266,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
                 or(Limiter::SenderProgram, Grade::Suspected, most)
             } else if t.near && steady && share >= LIMIT_SHARE.get() {
                 is(most, Grade::Probable)
-            } else if even && !t.near {
+            } else if signs.even && !t.near {
                 or(most, Grade::Suspected, Limiter::Line)
             } else if steady {
                 or(most, Grade::Suspected, Limiter::SenderProgram)
