@@ -42,18 +42,18 @@ class Form:
     as_jsonl: AsJsonl = False
     as_csv: AsCsv = False
 
+    def __post_init__(self) -> None:
+        if len(self._chosen()) > 1:
+            raise typer.BadParameter("takes one of them", param_hint="--" + ", --".join(self._chosen()))
+
     @property
     def name(self) -> str:
         """One of "text", "json", "jsonl" and "csv"."""
-        return form(json=self.as_json, jsonl=self.as_jsonl, csv=self.as_csv)
+        return next(iter(self._chosen()), "text")
 
-
-def form(*, json: bool, jsonl: bool, csv: bool) -> str:
-    """In which form does standard output get the table? One of "text", "json", "jsonl" and "csv"."""
-    chosen = [name for name, wanted in (("json", json), ("jsonl", jsonl), ("csv", csv)) if wanted]
-    if len(chosen) > 1:
-        raise typer.BadParameter("takes one of them", param_hint="--" + ", --".join(chosen))
-    return chosen[0] if chosen else "text"
+    def _chosen(self) -> list[str]:
+        forms = {"json": self.as_json, "jsonl": self.as_jsonl, "csv": self.as_csv}
+        return [name for name, wanted in forms.items() if wanted]
 
 
 def write(table: pa.Table, path: Path) -> None:

@@ -55,22 +55,20 @@ def register(app: typer.Typer, read: Callable[..., Capture], one: Callable[..., 
         file: File,
         to: Annotated[str, typer.Option("--to", help="otlp (OpenTelemetry) or perfetto (Chrome's trace events).")],
         output: Annotated[Path, typer.Option("-o", "--output", help="The file; - is standard output.")] = Path("-"),
-        stream: StreamOption = None,
-        display_filter: FilterOption = None,
-        keylog: KeylogOption = None,
+        *,
+        scope: Scope,
     ) -> None:
         """Open requests and their causes in a trace viewer: spans as OTLP/JSON lines, or for ui.perfetto.dev."""
         from latpcap import exports
 
         if to not in exports.FORMS:
             raise typer.BadParameter(f"expected {', '.join(exports.FORMS)}, got {to!r}", param_hint="--to")
-        capture = read(file, display_filter, keylog=keylog)
-        scope = capture if stream is None else capture.stream(stream)
+        part = scope.of(read, file)
         if str(output) != "-":
-            exports.write(scope, output, to, scope.title)
+            exports.write(part, output, to, part.title)
             return
-        for part in exports.parts(scope, to, scope.title)[1]:
-            typer.echo(part, nl=False)
+        for text in exports.parts(part, to, part.title)[1]:
+            typer.echo(text, nl=False)
 
     @app.command("slice")
     @over_time

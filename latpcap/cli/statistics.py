@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from latpcap.cli import export
-from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
+from latpcap.cli.export import Form
 from latpcap.cli.options import File, FilterOption, over_time
-from latpcap.cli.tables import ColumnsOption, SortOption, TopOption, arranged, chosen
+from latpcap.cli.tables import Rows, arranged, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,39 +39,29 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
     def by_layer(name: str, made: Callable[..., pa.Table], question: str) -> None:
         def command(
             file: File,
+            *,
             layer: LayerOption = None,
             display_filter: FilterOption = None,
-            sort: SortOption = None,
-            top: TopOption = None,
-            columns: ColumnsOption = None,
-            output: Out = None,
-            as_json: AsJson = False,
-            as_jsonl: AsJsonl = False,
-            as_csv: AsCsv = False,
+            rows: Rows,
+            form: Form,
         ) -> None:
             from latpcap.statistics.conversations import LAYERS
 
             if layer is not None and layer not in LAYERS:
                 raise typer.BadParameter(f"expected {', '.join(LAYERS)}, got {layer!r}", param_hint="--layer")
-            form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-            _give(made(read(file, display_filter, reread=True), layer), name, sort, top, columns, output, form)
+            _give(made(read(file, display_filter, reread=True), layer), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
     def of_all(name: str, made: Callable[..., pa.Table], question: str) -> None:
         def command(
             file: File,
+            *,
             display_filter: FilterOption = None,
-            sort: SortOption = None,
-            top: TopOption = None,
-            columns: ColumnsOption = None,
-            output: Out = None,
-            as_json: AsJson = False,
-            as_jsonl: AsJsonl = False,
-            as_csv: AsCsv = False,
+            rows: Rows,
+            form: Form,
         ) -> None:
-            form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-            _give(made(read(file, display_filter, reread=True)), name, sort, top, columns, output, form)
+            _give(made(read(file, display_filter, reread=True)), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
@@ -112,10 +102,8 @@ def _expert(*given: Any) -> pa.Table:
     return expert(*given)
 
 
-def _give(
-    table: pa.Table, name: str, sort: str | None, top: int | None, columns: str | None, output: Any, form: str
-) -> None:
-    table = chosen(arranged(table, name, sort, top), name, columns)
-    if columns is None and form == "text" and output is None:
+def _give(table: pa.Table, name: str, rows: Rows, form: Form) -> None:
+    table = chosen(arranged(table, name, rows), name, rows.columns)
+    if rows.columns is None and form.name == "text" and form.output is None:
         table = table.select(_BRIEF[name].split())
-    export.give(table, output, form, fit=columns is None)
+    export.give(table, form.output, form.name, fit=rows.columns is None)

@@ -6,12 +6,13 @@ Rows that need no look at the whole (no filter, no order) are printed while the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latpcap.cli.export import AsCsv, AsJson, AsJsonl, Out
-from latpcap.cli.options import File, FilterOption, KeylogOption, StreamOption, over_time, span
+from latpcap.cli.export import Form
+from latpcap.cli.options import File, Scope, over_time
 from latpcap.options import TableName
 from latpcap.tables import Kept
 
@@ -22,14 +23,21 @@ if TYPE_CHECKING:
     from latpcap.views.capture import Capture
     from latpcap.views.projection import Projection
 
-SortOption = Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")]
-ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", help="Only these columns, with commas between; all for every one.")
-]
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
 ]
-TopOption = Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Options that choose and order what is shown of a table."""
+
+    sort: Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")] = None
+    top: Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)] = None
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Only these columns, with commas between; all for every one.")
+    ] = None
+
 
 _TABLES: dict[TableName, str] = {
     "streams": "Which TCP connections are there? One row a stream (Wireshark's tcp.stream).",
@@ -90,44 +98,36 @@ def _command(
 ) -> None:
     def command(
         file: File,
-        stream: StreamOption = None,
-        display_filter: FilterOption = None,
-        keylog: KeylogOption = None,
-        sort: SortOption = None,
-        top: TopOption = None,
-        columns: ColumnsOption = None,
+        scope: Scope,
+        rows: Rows,
+        *,
         names: NamesOption = None,
-        output: Out = None,
-        as_json: AsJson = False,
-        as_jsonl: AsJsonl = False,
-        as_csv: AsCsv = False,
+        form: Form,
     ) -> None:
         from latpcap.cli import export
 
-        form = export.form(json=as_json, jsonl=as_jsonl, csv=as_csv)
-        parted = stream is not None or display_filter is not None or span()
+        how, columns = form.name, rows.columns
+        from_headers = _of_headers(name, columns)
 
-        def opened() -> Capture | AnswerView | Projection:
-            if parted or _of_headers(name, columns) or name in _ACCOUNT:
-                return read(file, display_filter, keylog=keylog)
-            return few(file, name, keylog)
+        def arranged_rows() -> Any:
+            if not scope.whole or from_headers or name in _ACCOUNT:
+                capture: Any = read(file, scope.display_filter, keylog=scope.keylog)
+            else:
+                capture = few(file, name, scope.keylog)
+            return arranged(_rows(capture, scope.stream, name, columns), name, rows)
 
-        if output is not None and str(output) != "-":
-            capture = opened()
-            table = arranged(_rows(capture, stream, name, columns), name, sort, top)
-            export.write(chosen(_renamed(table, name, names), name, columns), output)
+        if form.output is not None and str(form.output) != "-":
+            export.write(chosen(_renamed(arranged_rows(), name, names), name, columns), form.output)
             return
-        whole = form == "text" and _on_terminal()
-        again = _of_headers(name, columns) or span()
-        if (stream, display_filter, sort) == (None, None, None) and name in _STREAMED and not whole and not again:
-            tables = _first(_streamed(source(file), name, keylog), top)
+        all_at_once = how == "text" and _on_terminal()
+        if scope.whole and rows.sort is None and name in _STREAMED and not all_at_once and not from_headers:
+            tables = _first(_streamed(source(file), name, scope.keylog), rows.top)
         else:
-            capture = opened()
-            tables = iter([arranged(_rows(capture, stream, name, columns), name, sort, top)])
+            tables = iter([arranged_rows()])
         tables = (_renamed(table, name, names) for table in tables)
-        brief = names is None and columns is None and form == "text" and (whole or name == "findings")
+        brief = names is None and columns is None and how == "text" and (all_at_once or name == "findings")
         shown = (export.brief(t, name) if brief else chosen(t, name, columns) for t in tables)
-        export.show(shown, form, fit=columns is None)
+        export.show(shown, how, fit=columns is None)
 
     app.command(name=name, help=question)(over_time(command))
 
@@ -245,11 +245,11 @@ def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
                 return
 
 
-def arranged(table: pa.Table, name: str, sort: str | None, top: int | None) -> Any:
+def arranged(table: pa.Table, name: str, rows: Rows) -> Any:
     """The rows in the wanted order, the wanted number of them."""
-    if sort is not None:
-        table = _sorted(table, _known(table, name, sort, "--sort"))
-    return table if top is None else table[:top]
+    if rows.sort is not None:
+        table = _sorted(table, _known(table, name, rows.sort, "--sort"))
+    return table if rows.top is None else table[: rows.top]
 
 
 def chosen(table: pa.Table, name: str, columns: str | None) -> Any:
