@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,18 @@ def test_tables_without_what_no_answer_asks_for() -> None:
     sure = [Lazy(of.arrow)["causes"] if of is whole else few.kept["causes"] for of in (few, whole)]
     assert sure[0]["confidence"].to_pylist() == sure[1]["confidence"].to_pylist()
     assert few.arrow("exchanges").num_rows == whole.arrow("exchanges").num_rows
+
+
+READS = re.compile(r'(?:numbers|codes|equals)\(\s*(?:tables\["streams"\]|streams),\s*f?"([^"]+)"')
+
+
+def test_what_findings_read_of_streams_is_kept() -> None:
+    """A column that is not kept is missed only where a capture needs it."""
+    package = Path(lp.__file__).parent
+    sources = [path.read_text() for folder in ("findings", "account") for path in (package / folder).glob("*.py")]
+    read = {name.replace("{side}", "client") for text in sources for name in READS.findall(text)}
+    assert len(read) > 10
+    assert {name for name in read if "{" not in name} <= set(compact.Streams.COLUMNS)
 
 
 def kept(found: Segments, streams: np.ndarray) -> list[object]:  # type: ignore[type-arg]

@@ -82,6 +82,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             str | None,
             typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
         ] = None,
+        for_owner: Annotated[
+            bool, typer.Option("--for-owner", help="A paragraph for each team: what, proof, how to check it, fix.")
+        ] = False,
         picture: Annotated[
             Path | None,
             typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
@@ -93,6 +96,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if picture is not None and (join or strace or access_log or len(files) > 1):
             raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
+        if for_owner and (join or as_json or exchange is not None or len(files) > 1):
+            raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
         if join:
             limited = strace or access_log or slow_ms or server or top or together
             if not whole or limited:
@@ -105,7 +110,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
             capture = read(files[0], display_filter, keylog=keylog)
             report = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
-            typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else colour.answer(str(report)))
+            typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report, for_owner))
             return
         if len(files) == 1 or together:
             if len(files) > 1 and not whole:
@@ -118,7 +123,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 return answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
 
             answer = ask()
-            typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else colour.answer(str(answer)))
+            typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
             if picture is not None:
                 with drawable_language() as lang:
                     drawn = answer if answer.lang == lang else ask()
@@ -140,6 +145,10 @@ class Wanted(TypedDict):
     slow_ms: float | None
     server: str | None
     top: int | None
+
+
+def _text(answer: Why, for_owner: bool) -> str:
+    return "\n\n".join(answer.for_owner()) if for_owner else colour.answer(str(answer))
 
 
 def _stored(file: str, whole: bool, wanted: Wanted) -> Why | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
 from latpcap.account import proxies, slow, totals
-from latpcap.findings import evidence, fixes, harm, headline, kinds, lookups, quality, sockets, text, traffic
+from latpcap.findings import evidence, fixes, harm, headline, kinds, lookups, owners, quality, sockets, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -180,6 +180,18 @@ class Why:
     def servers(self) -> list[Row]:
         """The servers that were asked, the one with the most slow requests first; empty for one exchange."""
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
+
+    def for_owner(self) -> list[str]:
+        """What does each owner need to know? A paragraph for each team, the headline's first: what, proof, a command
+        to check it where the capture lies, and the fix. ValueError for the answer of one exchange.
+
+        >>> print(lp.read().why().for_owner()[0].splitlines()[0])
+        For whoever runs the server 192.168.0.30:8080
+        """
+        if self.data["kind"] != "overall":
+            raise ValueError("one exchange has one answer: paragraphs for owners are of a capture")
+        with words.language(self.lang):
+            return owners.paragraphs(self.data, self.data["headline"])
 
     def __str__(self) -> str:
         with words.language(self.lang):

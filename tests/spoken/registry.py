@@ -56,7 +56,7 @@ def ask(spoken: Spoken) -> lp.Why:
 
 def all_said(why: lp.Why) -> str:
     """An answer's text, and what stands in its numbers alone."""
-    return "\n".join([str(why), *strings(why.to_dict())])
+    return "\n".join([str(why), *strings(why.to_dict()), *why.for_owner()])
 
 
 def in_time(tape: list[Segment]) -> bytes:
