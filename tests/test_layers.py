@@ -112,6 +112,7 @@ ORDER = [
     "findings.lookups",
     "findings.answer",
     "findings.harm",
+    "findings.owners",
     "findings.headline",
     "findings.text",
     "findings.connections",
