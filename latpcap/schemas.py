@@ -81,7 +81,7 @@ def _why() -> dict[str, Any]:
         "properties": {"cause": text, "owner": text, "duration_ms": number, "confidence": confidence},
         "required": ["cause", "owner", "duration_ms", "from_frame", "to_frame", "evidence", "confidence"],
     }
-    check = {"type": "object", "properties": {"check": text, "says": text}, "required": ["check", "most", "says"]}
+    check = {"type": "object", "properties": {"check": text, "text": text}, "required": ["check", "most", "text"]}
     head: dict[str, Any] = {
         "schema": {"const": WHY_VERSION, "description": "the version of this form"},
         "kind": {"enum": ["overall", "exchange"], "description": "of all requests, or of one"},
@@ -106,7 +106,10 @@ def _why() -> dict[str, Any]:
     }
     overall = {
         "headline": {"type": "string", "description": "the answer in a sentence"},
-        "scene": {"type": "string", "description": "the kind of capture: requests, or scan, traceroute, refused, ..."},
+        "capture_kind": {
+            "type": "string",
+            "description": "the kind of capture: requests, or scan, traceroute, refused, ...",
+        },
         "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
         "lead": {"oneOf": [finding, {"type": "null"}], "description": "the finding whose sentence the headline is"},
         "servers": {"type": "array", "items": server, "description": "the one with the most slow requests first"},
@@ -152,7 +155,7 @@ def _why() -> dict[str, Any]:
         "oneOf": [
             {
                 "properties": {"kind": {"const": "overall"}, **overall},
-                "required": ["headline", "scene", "verdict", "findings", "events", "quality"],
+                "required": ["headline", "capture_kind", "verdict", "findings", "events", "quality"],
             },
             {"properties": {"kind": {"const": "exchange"}, **exchange}, "required": list(exchange)},
         ],

@@ -17,7 +17,8 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap.findings import fixes, headline, text
+from latpcap.findings import answer as answers
+from latpcap.findings import fixes, text
 from latpcap.vocabulary import CAUSES
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -231,7 +232,7 @@ def test_the_only_connection_is_no_fraction() -> None:
     talk = Talk()
     talk.client(0, flags="S")
     talk.server(1, flags="RA")
-    told = lp.read(pcap(talk.tape)).findings["says"].item()
+    told = lp.read(pcap(talk.tape)).findings["text"].item()
     assert told == "the only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port"
 
 
@@ -251,9 +252,9 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
 
 def test_less_than_half_is_not_most() -> None:
     data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
-    assert ": most time probably goes to the server's program." in headline.of(data)
+    assert ": most time probably goes to the server's program." in answers.headline(data)
     data["families"][0]["share"] = 0.49
-    assert ": the largest part of the time probably goes to the server's program" in headline.of(data)
+    assert ": the largest part of the time probably goes to the server's program" in answers.headline(data)
 
 
 def test_below_proven_nobody_else_is_cleared() -> None:
@@ -265,7 +266,7 @@ def test_below_proven_nobody_else_is_cleared() -> None:
     assert "nothing held it back" not in told and "not TCP's" not in told and "rival: " in told
     data = cap.why().data
     data["findings"][0] = replace(data["findings"][0], grade="proven")
-    assert "goes to the server's program, and nothing held it back." in headline.of(data)
+    assert "goes to the server's program, and nothing held it back." in answers.headline(data)
     assert fixes.fix("server_think", "server", 40.0, None, proven=True).knob == CAUSES["server_think"].fix
 
 

@@ -25,8 +25,8 @@ def test_the_trace_confirms_the_stall() -> None:
     assert told["matched"] == 5
     assert told["tcp_nodelay"] == {"never set": 5}
     assert told["stall_held_ms"] == pytest.approx(told["stall_ms"], rel=0.02)
-    assert told["says"][0] == "server's sockets of 5 connections: TCP_NODELAY never set (5)"
-    assert told["says"][1].endswith("the trace says the same")
+    assert told["text"][0] == "server's sockets of 5 connections: TCP_NODELAY never set (5)"
+    assert told["text"][1].endswith("the trace says the same")
 
 
 def test_bytes_that_were_written_late_are_no_stall(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_bytes_that_were_written_late_are_no_stall(tmp_path: Path) -> None:
     late.write_text("\n".join(f"{when:%H:%M:%S.%f} {call}" for when, call in sorted(calls)))
     told = numbers(strace=late)
     assert told["stall_held_ms"] < 0.01 * told["stall_ms"]
-    assert "the program wrote them late, it is no stall" in told["says"][1]
+    assert "the program wrote them late, it is no stall" in told["text"][1]
 
 
 def test_what_was_not_traced_is_not_judged(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_log_counts_less_than_the_capture() -> None:
     told = numbers(access_log=LOG)
     assert (told["matched"], told["requests"]) == (96, 96)
     assert told["p50_logged_ms"] < 1 < told["p50_ms"]
-    assert "after the server had written its answer" in told["says"][1]
+    assert "after the server had written its answer" in told["text"][1]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_log_counts_what_the_capture_shows(tmp_path: Path, took: str, share:
     log.write_text(re.sub(r"rt=[\d.]+", took, LOG.read_text()))
     told = numbers(access_log=log)
     assert told["logged_ms"] / told["total_ms"] > share
-    assert says in told["says"][1]
+    assert says in told["text"][1]
 
 
 def test_other_requests_are_not_matched(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_other_requests_are_not_matched(tmp_path: Path) -> None:
     log.write_text(LOG.read_text().replace("GET / ", "GET /other "))
     told = numbers(access_log=log)
     assert told["matched"] == 0
-    assert told["says"] == ["none of 96 lines is about a request of this capture (other clocks, other names?)"]
+    assert told["text"] == ["none of 96 lines is about a request of this capture (other clocks, other names?)"]
 
 
 @pytest.mark.parametrize("option", ["--strace", "--access-log"])

@@ -12,7 +12,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import page, words
-from latpcap.findings import harm
+from latpcap.findings import answer
 from latpcap.findings.schema import Finding, Harmful, grade, graded
 
 SAMPLES = Path(__file__).parents[1] / "sample_pcaps"
@@ -147,22 +147,22 @@ def wait(harmful: Harmful | None, total: float, hit: int = 1, of: int = 1) -> Fi
 
 def test_what_was_never_got_comes_before_what_took_longer() -> None:
     late, never = wait("late", 9_000.0), wait("never", 1_000.0)
-    assert harm.worst([late, never]) is never
+    assert answer.worst([late, never]) is never
 
 
 def test_an_accident_counts_as_its_time() -> None:
     late, never = wait("late", 9_000.0), wait("never", 1_000.0, hit=1, of=100)
-    assert harm.worst([late, never]) is late
+    assert answer.worst([late, never]) is late
 
 
 def test_round_trips_count_for_less_than_what_was_waited_for_beyond_them() -> None:
     late, path = wait("late", 400.0), wait("path", 1_000.0)
-    assert harm.worst([late, path]) is late
-    assert harm.worst([wait("late", 200.0), path]) is path
+    assert answer.worst([late, path]) is late
+    assert answer.worst([wait("late", 200.0), path]) is path
 
 
 def test_what_did_no_harm_never_leads() -> None:
-    assert harm.worst([wait(None, 1e9)]) is None
+    assert answer.worst([wait(None, 1e9)]) is None
 
 
 def test_a_grade_is_not_rounded_up_to_the_next_ones_number() -> None:

@@ -120,7 +120,7 @@ def test_pauses_are_the_programs_and_their_delayed_acks_harmless(leg: float) -> 
     assert not any(r["cause"] == STALL for r in found)
     assert found[0]["cause"] == "server_think" and "Nagle" in found[0]["rival"]
     harmless = [r for r in found if r["kind"] == "harmless"]
-    assert all(r["grade"] == "harmless" and r["owner"] == "client" and "nobody waited" in r["says"] for r in harmless)
+    assert all(r["grade"] == "harmless" and r["owner"] == "client" and "nobody waited" in r["text"] for r in harmless)
 
 
 def test_quick_acks_are_seen() -> None:
@@ -141,7 +141,7 @@ def flood(sources: int) -> bytes:
 def test_a_flood_is_called_one() -> None:
     first = rows_of(lp.read(flood(400)))[0]
     assert (first["cause"], first["streams"], first["clients"], first["grade"]) == ("syn_flood", 600, 400, "proven")
-    assert "600 of 600 connections from 400 addresses" in first["says"]
+    assert "600 of 600 connections from 400 addresses" in first["text"]
     assert rows_of(lp.read(flood(1)))[0]["grade"] == "probable"
 
 

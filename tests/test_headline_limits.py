@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from latpcap import presentation as show
-from latpcap.findings import headline
+from latpcap.findings import answer
 
 
 @pytest.mark.parametrize(
@@ -16,14 +16,14 @@ from latpcap.findings import headline
     [(1.0, True), (show.MOST_TIME, True), (math.nextafter(show.MOST_TIME, 0), False), (0.0, False)],
 )
 def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: bool) -> None:
-    monkeypatch.setattr(headline, "_beyond", lambda _: False)
+    monkeypatch.setattr(answer, "_beyond", lambda _: False)
     data: Any = {"families": [{"share": share, "causes": {}}, {"share": 1.0, "causes": {}}]}
-    assert headline._part(data, "part") == ("most time" if most else "the largest part of the time")
-    assert headline._part(data, "their") == f"{'most' if most else 'the largest part'} of their time"
+    assert answer._part(data, "part") == ("most time" if most else "the largest part of the time")
+    assert answer._part(data, "their") == f"{'most' if most else 'the largest part'} of their time"
 
 
 def test_a_cause_of_few_slow_requests_is_called_so() -> None:
     typical = math.ceil(100 * show.TYPICAL)
     for hit, few in ((typical, False), (typical - 1, True), (100, False)):
         data: Any = {"slow": {"count": 100}, "hit": hit}
-        assert headline._few(data) == few
+        assert answer._few(data) == few

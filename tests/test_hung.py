@@ -52,8 +52,8 @@ def test_full_segments_that_never_arrive_are_the_paths_mtu() -> None:
     why = lp.read(pcap(black_hole().tape)).why()
     [found] = [f for f in why.findings if f.cause == "path_mtu"]
     assert (found.owner, found.grade) == ("network", "proven")
-    assert "packets with 1,460 bytes of data do not get through from 10.0.0.2:80 to 10.0.0.1" in (found.says or "")
-    assert "repeated up to 5 times" in (found.says or "")
+    assert "packets with 1,460 bytes of data do not get through from 10.0.0.2:80 to 10.0.0.1" in (found.text or "")
+    assert "repeated up to 5 times" in (found.text or "")
     assert why.headline.startswith("Packets with 1,460 bytes") and why.grade == "proven"
     assert "clamp the MSS" in (why.fix or "")
 
@@ -104,7 +104,7 @@ def test_without_selective_acks_the_size_is_suspected_only() -> None:
         talk.server(at, FULL, seq=start)
     talk.client(9000.0, flags="FA", ack=start)
     found = causes(pcap(talk.tape))["path_mtu"]
-    assert found.grade == "suspected" and "their size may be more than the path's MTU" in (found.says or "")
+    assert found.grade == "suspected" and "their size may be more than the path's MTU" in (found.text or "")
 
 
 def test_smaller_copies_that_pass_prove_the_mtu() -> None:
@@ -119,13 +119,13 @@ def test_smaller_copies_that_pass_prove_the_mtu() -> None:
     talk.server(6271.0, FULL[1024:], seq=1025)
     talk.client(6280.0, ack=1461)
     found = causes(pcap(talk.tape))["path_mtu"]
-    assert "they were sent again with 512 bytes, and passed" in (found.says or "")
+    assert "they were sent again with 512 bytes, and passed" in (found.text or "")
 
 
 def test_at_the_receiver_a_hole_of_full_size_stays_open() -> None:
     tape = [s for s in black_hole().tape if len(s.payload) < 1460]  # the others never came here
     found = causes(pcap(tape))["path_mtu"]
-    assert found.grade == "probable" and "never arrive here, smaller ones do" in (found.says or "")
+    assert found.grade == "probable" and "never arrive here, smaller ones do" in (found.text or "")
 
 
 def with_icmp(tape: list[Segment], mtu: int) -> bytes:
@@ -164,7 +164,7 @@ def test_icmp_that_is_heeded_late_is_said_so() -> None:
     talk.server(3061.0, FULL[1000:], seq=1001)
     talk.client(3070.0, ack=1461)
     found = causes(with_icmp(talk.tape, 1040))["path_mtu"]
-    assert "and smaller ones followed after 3,039 ms" in (found.says or "")
+    assert "and smaller ones followed after 3,039 ms" in (found.text or "")
 
 
 def test_an_answer_that_stops_half_way_took_until_the_client_gave_up() -> None:
@@ -296,7 +296,7 @@ def test_probes_that_go_on_to_the_end_have_no_reset() -> None:
     for at in (20_000.0, 25_000.0, 30_000.0):
         talk.client(at, flags="A", seq=talk.c.sent - 1)
     found = causes(pcap(talk.tape))["peer_gone"]
-    assert (found.says or "").endswith("got nothing for 10,000 ms, after 19.87 s idle")
+    assert (found.text or "").endswith("got nothing for 10,000 ms, after 19.87 s idle")
 
 
 @pytest.mark.parametrize(("size", "closed"), [(120, True), (19, False)])
@@ -314,7 +314,7 @@ def test_a_sealed_request_that_meets_the_close_is_not_answered(size: int, closed
     assert ("closed_on_request" in found) == closed
     if closed:
         assert "instead of answering a message (frame 4), 1 of 2 requests, after 490 ms" in (
-            found["closed_on_request"].says or ""
+            found["closed_on_request"].text or ""
         )
 
 
@@ -375,7 +375,7 @@ def test_an_idle_connection_that_is_dead_while_others_work_was_dropped(works: bo
     assert ("idle_drop" in found) == works and ("silent_peer" in found) != works
     if works:
         assert "After 601.00 s idle" in lp.read(pcap(talk.tape)).why().headline
-        assert "gets no acknowledgement for 15,000 ms" in (found["idle_drop"].says or "")
+        assert "gets no acknowledgement for 15,000 ms" in (found["idle_drop"].text or "")
         assert "Google Cloud's 10 min" in (found["idle_drop"].fix or "")
 
 

@@ -60,7 +60,7 @@ def test_servers_without_rows_of_their_own_are_counted(tmp_path: Path, monkeypat
     assert set(found[found.kind == "latency"].server) == {"10.0.1.3", "10.0.1.4", "10.0.1.0"}  # the slow ones first
     [rest] = found[found.kind == "rest"].to_dict("records")
     assert (rest["exchanges"], rest["of_exchanges"], rest["grade"]) == (0, 2, "unknown")
-    assert rest["says"] == (
+    assert rest["text"] == (
         "2 further servers with 2 requests, 0 of them slow, have no rows of their own: the 3 with the most slow "
         "requests have"
     )

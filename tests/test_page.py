@@ -255,7 +255,7 @@ def test_a_chart_has_room_for_its_numbers() -> None:
 
 def test_ipv6_servers_are_written_as_in_the_answer_and_sql_says_its_verb_once() -> None:
     row = {"server": "2001:db8::1", "server_port": 80, "cause": "network", "owner": "network", "grade": "proven",
-           "exchanges": 8, "total_ms": 1.0, "of_p50_ms": 1.0, "of_p99_ms": 1.0, "fix": None, "says": None,
+           "exchanges": 8, "total_ms": 1.0, "of_p50_ms": 1.0, "of_p99_ms": 1.0, "fix": None, "text": None,
            "filter": "tcp"}  # fmt: skip
     subject: Any = SimpleNamespace(findings=pd.DataFrame([row]))
     told = page._found(subject)[0]

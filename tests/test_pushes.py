@@ -10,7 +10,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import findings
-from latpcap.findings import harm
+from latpcap.findings import answer
 from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.options import TableName
 
@@ -52,7 +52,7 @@ def test_stored_tables_say_the_same_with_gaps_and_pushes() -> None:
     assert "push" not in findings.table(tables)["kind"].to_pylist()
     stored = findings.table({**tables, "pushes": whole.arrow("pushes")}).to_pylist()
     [here], [there] = (
-        [row["says"] for row in rows if row["kind"] == "push"] for rows in (stored, whole.arrow("findings").to_pylist())
+        [row["text"] for row in rows if row["kind"] == "push"] for rows in (stored, whole.arrow("findings").to_pylist())
     )
     assert here == there
 
@@ -71,16 +71,16 @@ def test_the_headline_speaks_of_pushes_from_a_tenth_of_them_on() -> None:
     [found] = [e for e in d["events"] if e.kind == "push"]
     for held, leads in ((30, True), (3, True), (2, False)):
         some = replace(found, exchanges=held)
-        assert (harm.pushed({**d, "events": [some]}) is not None) == leads
+        assert (answer.pushed({**d, "events": [some]}) is not None) == leads
     # beside slow requests they have to be more
     late: Any = {**d, "slow": {**d["slow"], "count": 5}}
     for total, leads in ((d["total_ms"] + 1, True), (d["total_ms"], False)):
         some = replace(found, total_ms=total)
-        assert (harm.pushed({**late, "events": [some]}) is not None) == leads
+        assert (answer.pushed({**late, "events": [some]}) is not None) == leads
     # those of another server only where all its requests took less, and none was slow
     other = replace(found, server_port=1)
-    assert harm.pushed({**d, "events": [other]}) is other
-    assert harm.pushed({**late, "events": [other]}) is None
+    assert answer.pushed({**d, "events": [other]}) is other
+    assert answer.pushed({**late, "events": [other]}) is None
 
 
 def test_pictures_name_them() -> None:

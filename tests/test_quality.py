@@ -79,9 +79,9 @@ def test_a_bad_recording_accuses_nobody(bad: str, script: str, place: str) -> No
     capture = lp.read(pcap(worse))
     found = checks_of(capture)
     if check in found:
-        assert found[check].says in str(capture.why()) or found[check].most == 1
+        assert found[check].text in str(capture.why()) or found[check].most == 1
         if check == "doubles" and found[check].most < 1:
-            assert "(editcap -d; of tcpdump -i any: editcap -I 20 -D 100)" in found[check].says
+            assert "(editcap -d; of tcpdump -i any: editcap -I 20 -D 100)" in found[check].text
     else:  # where no exchange was going on, a jump harms nobody
         assert check == "clock_ahead"
     truth = {SCRIPTS[script][2], "network", "nagle"} | (
@@ -170,4 +170,4 @@ def test_missing_packets_lower_all_confidence_from_a_tenth_on(
     table = table.set_column(table.column_names.index("capture_gap_ms"), "capture_gap_ms", gaps)
     found = quality._gaps(table)
     assert [check.most for check in found] == ([] if confidence is None else [confidence])
-    assert all(says in check.says and check.count == missing for check in found)
+    assert all(says in check.text and check.count == missing for check in found)

@@ -46,8 +46,8 @@ def test_who_is_ahead_and_for_how_long() -> None:
     assert (found["requests"], found["ahead"], found["frame"]) == (128, 63.5, 128)
     assert found["each_us"] == pytest.approx(100, rel=0.02) and found["alone_ms"] == pytest.approx(0.55, rel=0.02)
     assert found["wait_ms"] == pytest.approx(found["think_ms"] - found["alone_ms"])
-    assert queues.says(found).startswith("64 requests ahead at the median, answered 99 us apart: ")
-    assert queues.says(found).endswith(" with 4 ahead it takes 0.55 ms") and queues.says(
+    assert queues.sentence(found).startswith("64 requests ahead at the median, answered 99 us apart: ")
+    assert queues.sentence(found).endswith(" with 4 ahead it takes 0.55 ms") and queues.sentence(
         {**found, "fewest": 0.0}
     ).endswith(" with none ahead it takes 0.55 ms")
 

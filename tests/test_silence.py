@@ -14,7 +14,7 @@ import latpcap as lp
 def said(name: str) -> tuple[dict[str, str | None], str]:
     """The findings of a case that are sentences, by cause; and the whole answer."""
     why = lp.read(SCRIPTS[name].capture()).why()
-    return {f.cause: f.says for f in why.findings if f.kind in ("silence", "connection")}, str(why)
+    return {f.cause: f.text for f in why.findings if f.kind in ("silence", "connection")}, str(why)
 
 
 def test_a_request_without_an_answer_is_said_first() -> None:
@@ -48,7 +48,7 @@ def test_one_silence_on_many_connections_is_one_line() -> None:
         for again in (400.0, 1200.0, 2800.0):
             talk.client(again + port - 40_000, get("/x"), seq=1)
     tape.sort(key=lambda s: s.time_ns)
-    whys = {f.cause: f.says or "" for f in lp.read(pcap(tape)).why().findings}
+    whys = {f.cause: f.text or "" for f in lp.read(pcap(tape)).why().findings}
     assert "the same on 2 connections" in whys["silent_peer"]
     assert "never answered 2 of 2 requests" in whys["unanswered_request"]
 
@@ -89,7 +89,7 @@ def test_routers_that_answer_syns_make_a_traceroute() -> None:
     syns = [packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=4000 + n, dport=80, seq=77, flags=2)), ttl=n) for n in (1, 2, 3)]
     answers = [packet(n, 1, 1, icmp(kind, bytes(4), syns[n - 1][:28])) for n, kind in ((1, 11), (2, 11), (3, 3))]
     last = packet(1, 9, 6, bytes(dpkt.tcp.TCP(sport=4009, dport=80, seq=77, flags=2)))
-    found = {f.cause: (f.streams, f.says) for f in lp.read(file(*syns, *answers, last)).why().findings}
+    found = {f.cause: (f.streams, f.text) for f in lp.read(file(*syns, *answers, last)).why().findings}
     assert found["traceroute"][0] == 2 and "answered by routers on the way" in (found["traceroute"][1] or "")
     assert found["unreachable"][0] == 1 and "ICMP unreachable" in (found["unreachable"][1] or "")
     assert "unanswered" not in found
@@ -144,5 +144,5 @@ def test_a_capture_of_an_archive_ends_with_its_own_last_packet(tmp_path: Path) -
         tape.sort(key=lambda s: s.time_ns)
         (tmp_path / f"{name}.pcap").write_bytes(pcap(tape))
     lp.batch(tmp_path, tmp_path / "out", jobs=1, quiet=True)
-    told = [f.says for f in lp.open_results(tmp_path / "out").why().findings if f.cause == "unanswered_request"]
+    told = [f.text for f in lp.open_results(tmp_path / "out").why().findings if f.cause == "unanswered_request"]
     assert len(told) == 1 and "GET /late" in (told[0] or "") and "30,000 ms" in (told[0] or ""), told

@@ -9,7 +9,7 @@ import pytest
 from transfer_simulator import Transfer
 
 import latpcap as lp
-from latpcap.findings import transfers
+from latpcap.findings import pushes
 
 FAR = {"sender_program", "sender_buffer", "pacing", "http2_window"}
 """What cannot be told apart away from the sender."""
@@ -115,4 +115,4 @@ def test_pauses_between_answers_are_no_transfers(answers: tuple[int, ...], betwe
         }
     )
     row = {"stream": 7, "direction": "to_client", "duration_ms": 2_000.0}
-    assert transfers._between_answers([row], exchanges) == ({(7, "to_client")} if between else set())
+    assert pushes._between_answers([row], exchanges) == ({(7, "to_client")} if between else set())

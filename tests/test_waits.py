@@ -792,7 +792,7 @@ def test_a_late_set_up_without_data_is_no_idling() -> None:
     tape.tcp(3000.5, "A", ends, 1001, 5001)
     why = lp.read(tape.bytes()).why()
     assert why.headline.startswith("10.0.0.2:80: 1 connection took 3,000 ms longer to be set up: a SYN or SYN-ACK")
-    assert "accept queue" in (why.fix or "") and why.to_dict()["scene"] != "idle"
+    assert "accept queue" in (why.fix or "") and why.to_dict()["capture_kind"] != "idle"
 
 
 def test_a_handshake_alone_says_how_far_the_server_is() -> None:

@@ -41,7 +41,7 @@ ACCOUNT = ("waits", "actions", "groups")
 """Tables that are made of those."""
 READABLE = (
     "server", "server_port", "cause", "owner", "grade", "exchanges", "of_exchanges", "total_ms", "median_ms",
-    "of_p50_ms", "of_p99_ms", "fix", "says", "filter", "typical_file",
+    "of_p50_ms", "of_p99_ms", "fix", "text", "filter", "typical_file",
 )  # fmt: skip
 """The columns of `findings` that a reader begins with."""
 _T = TypeVar("_T")

@@ -18,15 +18,15 @@ CONFIRMS, CONTRADICTS = 0.8, 0.2
 
 @dataclass(frozen=True)
 class Beside:
-    """Findings of one source: `source` (strace, access_log), `says` (sentences), `numbers` behind them, times in ms."""
+    """Findings of one source: `source` (strace, access_log), `text` (sentences), `numbers` behind them, times in ms."""
 
     source: str
-    says: tuple[str, ...]
+    text: tuple[str, ...]
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values (for JSON)."""
-        return {"source": self.source, "says": list(self.says), **self.numbers}
+        return {"source": self.source, "text": list(self.text), **self.numbers}
 
 
 def lines_of(path: str | Path) -> list[str]:

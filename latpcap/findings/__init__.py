@@ -15,21 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from latpcap import arrays
 from latpcap.account import proxies, totals
 from latpcap.account.segments import HasSegments, Segments
-from latpcap.findings import (
-    connections,
-    evidence,
-    fixes,
-    harm,
-    lookups,
-    openings,
-    pushes,
-    quality,
-    queues,
-    silence,
-    sockets,
-    transfers,
-    trips,
-)
+from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.limits import LIMITS
@@ -156,21 +142,21 @@ def rows(
     moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
     mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
     found = floods + found + mute + [e for e in events if e not in floods]
-    found += trips.found(tables)
+    found += queues.trips(tables)
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
-        found += lookups.found(tables)
-    found += trips.tried_again(tables)
+        found += connections.of_lookups(tables)
+    found += queues.tried_again(tables)
     found += openings.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
-        found += transfers.found(tables)
+        found += pushes.of_transfers(tables)
     found += connections.passive(tables) + connections.noted(tables)
-    found += sockets.suspects(tables)
-    found += sockets.of_options(tables["evidence"])
-    found += sockets.held_for_nobody(tables)
+    found += evidence.suspects(tables)
+    found += evidence.of_options(tables["evidence"])
+    found += evidence.held_for_nobody(tables)
     if servers is None and len(ledger.servers) > MOST_SERVERS:
         found.append(_rest(ledger.servers[MOST_SERVERS:]))
-    return [replace(harm.made(finding), finding=number) for number, finding in enumerate(found)]
+    return [replace(answer.made(finding), finding=number) for number, finding in enumerate(found)]
 
 
 def _rest(servers: Sequence[totals.Server]) -> Finding:
@@ -216,7 +202,7 @@ def _of_server(
     checks: Sequence[quality.Check],
 ) -> list[Finding]:  # fmt: skip
     items = ledger.spent(server)
-    pools = {side: sockets.pool(mine, side) for side in ("server", "client")}
+    pools = {side: evidence.pool(mine, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
     found: list[Finding] = []
@@ -232,7 +218,7 @@ def _of_server(
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
         stalled = item.cause in STALLS
-        timer = sockets.timer(pools[options.sender]) if stalled else sockets.Timer()
+        timer = evidence.timer(pools[options.sender]) if stalled else evidence.Timer()
         mend, won = _mend(item, ledger, tables, typical.ms, sure.grade, rival)
         ordered = item.ordered
         found.append(
@@ -278,7 +264,7 @@ class _Sure:
     limited_by: tuple[str, ...]
 
 
-def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Sequence[quality.Check]) -> _Sure:
+def _how_sure(item: totals.Spent, pools: Mapping[str, evidence.Pool], checks: Sequence[quality.Check]) -> _Sure:
     # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
     held = item.cause == STALL and item.owner in pools and pools[item.owner].acts
     # (the core knows of it, so that its rows have no more confidence either)
@@ -296,9 +282,9 @@ def _how_sure(item: totals.Spent, pools: Mapping[str, sockets.Pool], checks: Seq
 @dataclass(frozen=True)
 class _Options:
     sender: str
-    nodelay: sockets.Option
-    delayed_ack: sockets.Option
-    cork: sockets.Option
+    nodelay: evidence.Option
+    delayed_ack: evidence.Option
+    cork: evidence.Option
 
 
 def _options(
@@ -311,9 +297,9 @@ def _options(
     corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
     return _Options(
         sender,
-        nodelay=sockets.nodelay(mine, sender),
-        delayed_ack=sockets.delayed_ack(mine, sender),
-        cork=sockets.cork(mine, sender, corked),
+        nodelay=evidence.nodelay(mine, sender),
+        delayed_ack=evidence.delayed_ack(mine, sender),
+        cork=evidence.cork(mine, sender, corked),
     )
 
 

@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap.account.attempts import Ends, Streams, instead, names_of
@@ -26,7 +26,6 @@ from latpcap.account.lookups import Question, address_in, questions
 from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
 from latpcap.account.segments import segments
 from latpcap.account.totals import endpoint
-from latpcap.findings.answer import Pauses
 from latpcap.findings.connections import DATA as CARRIES
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
@@ -532,6 +531,13 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
             late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
             places.append(np.flatnonzero(before & of_kind & late) + span.start)
     return {cause: np.concatenate(places) for cause, places in found.items() if places}
+
+
+class Pauses(TypedDict):
+    """How often, and how long at the median, clients paused between their requests."""
+
+    count: int
+    median_ms: float
 
 
 def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:

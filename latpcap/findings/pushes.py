@@ -3,10 +3,16 @@ one finding per server and sender out.
 
 Nobody asked for them, so they are part of no latency. But who watches a chat, a feed or a queue sees each that late.
 What is needed of their rows is collected batch by batch (`Pushed`).
+
+How fast was a transfer, and what held it back? Rows of `transfers` in, findings of kind "transfer" out.
+
+The limit and its grade are the core's. Here transfers of one server, direction and limit are put together, and the
+largest speaks for them. What cannot be told from where the capture was taken names its rivals and has no fix.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, words
 from latpcap.account import slow
 from latpcap.account.totals import endpoint
-from latpcap.findings import fixes, quality, sockets
-from latpcap.findings.schema import Finding, grade
+from latpcap.findings import evidence, fixes, quality
+from latpcap.findings.schema import Finding, Grade, grade
+from latpcap.format import printable
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -194,7 +201,7 @@ CALLED = {("websocket", "message"): "push_websocket", ("mqtt", "PUBLISH"): "push
 def found(
     pushed: Pushed,
     streams: pa.Table,
-    evidence: Mapping[tuple[str, int], list[dict[str, Any]]],
+    pooled: Mapping[tuple[str, int], list[dict[str, Any]]],
     checks: Sequence[quality.Check],
     slow_ms: float | None = None,
 ) -> list[Finding]:
@@ -212,21 +219,21 @@ def found(
     for row in np.flatnonzero((held.ms >= np.array(limit)) & (held.confidence > SUSPECTED)).tolist():
         server, port, spoken = ends[row]
         groups.setdefault((server, port, bool(held.by_client[row]), spoken), []).append(row)
-    of = [_of(key, np.array(rows), held, pushed, streams, evidence, checks) for key, rows in groups.items()]
+    of = [_of(key, np.array(rows), held, pushed, streams, pooled, checks) for key, rows in groups.items()]
     return sorted((f for f in of if f is not None), key=lambda f: -(f.total_ms or 0.0))
 
 
 def _of(
     key: tuple[str, int, bool, str | None], rows: Array, held: Held, pushed: Pushed, streams: pa.Table,
-    evidence: Mapping[tuple[str, int], list[dict[str, Any]]], checks: Sequence[quality.Check],
+    pooled: Mapping[tuple[str, int], list[dict[str, Any]]], checks: Sequence[quality.Check],
 ) -> Finding | None:  # fmt: skip
     import numpy as np
 
     server, port, by_client, spoken = key
-    sender, mine = SIDES["server"] if by_client else "server", evidence.get((server, port), [])
+    sender, mine = SIDES["server"] if by_client else "server", pooled.get((server, port), [])
     rows = rows[np.argsort(held.ms[rows], kind="stable")]
     took, proven = held.ms[rows], held.proven_ms[rows]
-    sure = _how_sure(held, rows, checks, sockets.pool(mine, sender).acts)
+    sure = _how_sure(held, rows, checks, evidence.pool(mine, sender).acts)
     if sure <= SUSPECTED:
         return None
     word = grade(STALL, sure)
@@ -239,10 +246,10 @@ def _of(
     [(client,)] = arrays.looked_up(streams, "stream", held.stream[rows[-1:]], ("client",))
     middle, last = rows[len(rows) // 2], rows[-1]
     frames, stream = held.frames(int(middle)), int(held.stream[middle])
-    nodelay, acks = sockets.nodelay(mine, sender), sockets.delayed_ack(mine, sender)
-    timer = sockets.timer(sockets.pool(mine, sender))
+    nodelay, acks = evidence.nodelay(mine, sender), evidence.delayed_ack(mine, sender)
+    timer = evidence.timer(evidence.pool(mine, sender))
     mend = fixes.of_pushes(sender, _software(streams, here), spoken)
-    says = _says(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{word}"))
+    sentence = _pushed_sentence(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{word}"))
     return Finding(
         kind="push", server=server, server_port=port, cause=STALL, owner=sender, held_by=SIDES[sender], client=client,
         exchanges=len(rows), of_exchanges=int(each.sum()),
@@ -260,7 +267,7 @@ def _of(
         hold_min_ms=timer.hold_min_ms, hold_median_ms=timer.hold_median_ms, hold_max_ms=timer.hold_max_ms,
         timer_ms=timer.timer_ms, tick_ms=timer.tick_ms, tick_p=timer.tick_p, os_hint=timer.os_hint,
         fix=mend.knob, fix_side=mend.side, fix_cost=mend.cost, gain_p50_low_ms=0.0,
-        gain_p50_high_ms=arrays.percentile(np.sort(took - proven), 0.5), says=says,
+        gain_p50_high_ms=arrays.percentile(np.sort(took - proven), 0.5), text=sentence,
     )  # fmt: skip
 
 
@@ -280,7 +287,7 @@ def _software(streams: pa.Table, here: Array) -> str | None:
     return known[0] if known else None
 
 
-def _says(server: str, held: Held, rows: Array, pushed: int, spoken: str | None, sure: str) -> str:
+def _pushed_sentence(server: str, held: Held, rows: Array, pushed: int, spoken: str | None, sure: str) -> str:
     took, by_client = held.ms[rows], bool(held.by_client[rows[0]])
     late = bool(2 * held.acks_ms[rows].sum() > took.sum())
     side = "client" if by_client else "server"
@@ -294,3 +301,129 @@ def _says(server: str, held: Held, rows: Array, pushed: int, spoken: str | None,
     kinds = sorted({words.say(CALLED.get(name, "push_message"), protocol=name[0], n=pushed) for name in names})
     kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=pushed)
     return words.say("pushed", kind=kind, **values)
+
+
+LONG_MS, SHORT_MS, ROUND_TRIPS = 150.0, 50.0, 2.0
+"""Transfers that took less in all are worth no line, nor a short one, nor one of few round trips."""
+LIKELY: dict[str, float] = {"proven": 0.95, "probable": 0.8, "suspected": 0.5}
+"""What each grade was right in, in the recordings whose limit is known, and less where they are few."""
+FASTER = 1.5
+"""A line that carries so many times as much is worth naming."""
+UNLIMITED_MBIT = 2_000.0
+"""Segments that follow each other faster than any line of an Internet path say nothing of one."""
+
+
+def of_transfers(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """The transfers that took their time, by server, direction and limit; the longest first."""
+    rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
+    pauses = [row for row in rows if row["limited_by"] == "sender_program" and row["direction"] == "to_client"]
+    between = _between_answers(pauses, tables["exchanges"]) if pauses else set()
+    rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
+    made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
+    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+
+
+def _between_answers(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
+    """Which of these had their pauses between answers more than in them? Those are waits of requests, or of nobody."""
+    import numpy as np
+
+    stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
+    mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
+    streams, at = np.unique(stream[mine], return_inverse=True)
+    took_ms = (arrays.filled(exchanges, "end", 0)[mine] - begun[mine]) / 1e6
+    answers = zip(np.bincount(at), np.bincount(at, weights=took_ms), strict=True)
+    of = dict(zip(streams.tolist(), answers, strict=True))
+    return {
+        (row["stream"], row["direction"])
+        for row, (count, in_ms) in ((row, of.get(row["stream"], (0, 0.0))) for row in rows)
+        if count > 1 and 2 * in_ms < row["duration_ms"]
+    }
+
+
+def _matters(row: dict[str, Any]) -> bool:
+    trips = row["rtt_idle_ms"] or 0.0
+    known = row["limited_by"] != "none" and row["grade"] != "unknown"
+    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(SHORT_MS, ROUND_TRIPS * trips)
+
+
+def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
+    row = max(rows, key=lambda one: one["duration_ms"])
+    sentence = _sentence(row)
+    grade: Grade = row["grade"]
+    waits = sorted(one["duration_ms"] + (one["rtt_idle_ms"] or 0.0) for one in rows)
+    to_client = row["direction"] == "to_client"
+    sender, receiver = ("server", "client") if to_client else ("client", "server")
+    owner = row["owner"] if sentence != "transfer_far" else sender
+    values = {
+        "n": len(rows),
+        "what": words.say("a_download" if to_client else "an_upload"),
+        "size": _bytes(row["bytes"]),
+        "rate": _rate(row["rate_mbit"]),
+        "took_ms": row["duration_ms"],
+        "end": f"{printable(row['server'])}:{row['server_port']}",
+        "sender": sender,
+        "receiver": receiver,
+        "window": _bytes(row["window_bytes"] or 0),
+        "needed": _bytes(_needed(row)),
+        "would": _would(row),
+        "rtt_ms": row["rtt_idle_ms"] or 0.0,
+        "loaded_ms": row["rtt_load_ms"] or 0.0,
+        "lost": row["retransmissions"],
+        "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
+    }
+    return Finding(
+        kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
+        owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
+        streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
+        median_ms=waits[len(waits) // 2], grade=grade, confidence=LIKELY[grade], harm="late",
+        rival=row["rival"], worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
+        filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
+    )  # fmt: skip
+
+
+_FAR = ("sender_program", "sender_buffer", "pacing")
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    """Which sentence of the catalogue?"""
+    limit = row["limited_by"]
+    if limit == "receiver_window":
+        return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
+    if limit in _FAR and not row["at_sender"]:
+        return "transfer_far"
+    if limit == "congestion":
+        return {"reordering": "transfer_reordered", "ecn": "transfer_marked"}.get(row["cut_by"], "transfer_lost")
+    if limit == "line" and row["grade"] == "suspected":
+        return "transfer_line_or"
+    if limit == "line" and (row["queue_ms"] or 0.0) > (row["rtt_idle_ms"] or 0.0):
+        return "transfer_bloat"
+    if limit == "sender_program" and row["rival"]:
+        return "transfer_far"
+    return f"transfer_{limit.replace('receiver_program', 'reader').replace('sender_', '').replace('_window', '')}"
+
+
+def _needed(row: dict[str, Any]) -> int:
+    """A window that would not be the limit: twice this one where the line's rate does not show."""
+    burst, window = row["burst_mbit"] or 0.0, row["window_bytes"] or 0
+    needed = row["window_needed_bytes"] or 0
+    return max(2 * window, needed) if burst < UNLIMITED_MBIT else 4 * window
+
+
+def _would(row: dict[str, Any]) -> str:
+    """What the line would carry with such a window; nothing where it does not show."""
+    burst = row["burst_mbit"] or 0.0
+    if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
+        return ""
+    return words.say("transfer_would", needed=_bytes(_needed(row)), burst=_rate(burst))
+
+
+def _bytes(value: float) -> str:
+    unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
+    return f"{value / by:,.3g} {unit}"
+
+
+def _rate(mbit: float) -> str:
+    return f"{mbit:,.3g} Mbit/s" if mbit >= 1 else f"{1000 * mbit:,.3g} kbit/s"

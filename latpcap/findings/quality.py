@@ -38,7 +38,7 @@ class Check:
     count: int
     of: int
     most: float
-    says: str
+    text: str
 
     @property
     def forbids(self) -> bool:
@@ -97,8 +97,8 @@ def _directions(streams: pa.Table) -> list[Check]:
     for _, rows in arrays.sliced(streams):
         client, server = (arrays.numbers(rows, f"{side}_packets") for side in ("client", "server"))
         has += int(((client > 0) & (server > 0)).sum())
-    says = words.say("one_direction" if of > 1 else "one_direction_all", n=alone, of=of)
-    return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, says)]
+    sentence = words.say("one_direction" if of > 1 else "one_direction_all", n=alone, of=of)
+    return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, sentence)]
 
 
 def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
@@ -189,9 +189,9 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
         share = np.where(signs, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"])
         for side in ("client", "server"):
             skipped, packets = (arrays.numbers(rows, f"{side}_{what}") for what in ("unseen_frames", "packets"))
-            told = skipped <= share * (skipped + packets)
-            missing += int(skipped[told].sum())
-            sent += int((skipped + packets)[told].sum())
+            trusted = skipped <= share * (skipped + packets)
+            missing += int(skipped[trusted].sum())
+            sent += int((skipped + packets)[trusted].sum())
     if not missing:
         return []
     return [Check("unseen_frames", missing, sent, 1.0, words.say("passed_unseen", n=missing))]
@@ -215,9 +215,9 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
     inside = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
     spent = float((end - start).sum())
-    says = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
+    sentence = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
     most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
-    return [Check("clock_ahead", len(jumps), events.count, most, says)]
+    return [Check("clock_ahead", len(jumps), events.count, most, sentence)]
 
 
 def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
@@ -230,8 +230,8 @@ def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
     apart = [s for s in months if not ((starts <= s.begin) & (ends > s.begin)).any()]
     if not apart:
         return []
-    says = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 1e9 / 86_400)
-    return [Check("merged", len(apart), len(apart), LIMITS["merged_confidence"], says)]
+    sentence = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 1e9 / 86_400)
+    return [Check("merged", len(apart), len(apart), LIMITS["merged_confidence"], sentence)]
 
 
 def _clock_only(silence: Silence) -> bool:
@@ -294,8 +294,8 @@ def _reading(issues: pa.Table) -> list[Check]:
     for row in _rows(issues):
         if row["code"] in CODES:
             continue
-        says = words.say("of_server", server=row["layer"], text=row["reason"])
-        found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, says))
+        sentence = words.say("of_server", server=row["layer"], text=row["reason"])
+        found.append(Check(str(row["kind"]), row["count"], row["count"], 1.0, sentence))
     return found
 
 
@@ -332,8 +332,8 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
             repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
             skipped = arrays.numbers(rows, f"{side}_unseen_frames").astype(float)
             unseen = np.nan_to_num(skipped).astype(np.int64)
-            told = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
-            repaired = np.maximum(repaired, np.where(told, unseen, 0))
+            trusted = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
+            repaired = np.maximum(repaired, np.where(trusted, unseen, 0))
             # at the receiver each number came by, or was lost
             repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
             total += int(repaired.sum())

@@ -28,7 +28,7 @@ Kind: TypeAlias = Literal[
     "rest",
 ]
 Harmful: TypeAlias = Literal["never", "late", "path"]
-"""What users had of it: `harm.py`."""
+"""What users had of it: `answer.py`."""
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """Of a socket option: what the packets tell of it."""
@@ -109,19 +109,22 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "timer_ms": ("double", "the peer's delayed-ACK timer, fitted; null where its holds fit none"),
     "tick_ms": ("double", "the grid on which the holds end; null where there is none"),
     "tick_p": ("double", "the chance that such a grid is luck (Rayleigh test)"),
-    "os_hint": ("string", "whose timer that is, where it says something"),
+    "os_hint": ("string", "whose timer that is, where it sentence something"),
     "fix": ("string", "what mends it; null where nothing does"),
     "fix_side": ("string", "who has to: client or server"),
     "fix_cost": ("string", "what that costs"),
     "gain_p50_low_ms": ("double", "the median latency without it, at best"),
-    "gain_p50_high_ms": ("double", "and at worst: what is proven of it gone; not below now where `gain_open` says why"),
+    "gain_p50_high_ms": (
+        "double",
+        "and at worst: what is proven of it gone; not below now where `gain_open` sentence why",
+    ),
     "gain_p99_low_ms": ("double", "the 99th percentile without it, at best"),
     "gain_rate_low": ("double", "requests per second against now; null unless clients ask again at once"),
     "gain_rate_high": ("double", ""),
     "gain_limit": ("string", "what is the limit then: server, path and programs, or unknown"),
     "gain_open": ("string", "why nothing may be won; null where something is, at worst"),
     "rate_per_s": ("double", "of a flood: connections a second"),
-    "says": ("string", "the finding in a sentence, where it is not about latency"),
+    "text": ("string", "the finding in a sentence, where it is not about latency"),
     "harm": (
         "string",
         "what users had of it: never (they did not get what they wanted), late (they waited beyond the path), path "
@@ -210,7 +213,7 @@ class Finding:
     gain_limit: str | None = None
     gain_open: str | None = None
     rate_per_s: float | None = None
-    says: str | None = None
+    text: str | None = None
     harm: Harmful | None = None
     sentence: str | None = None
     values: Mapping[str, Any] | None = None
@@ -271,7 +274,7 @@ class LatencyFinding(Finding):
 
 BRIEF = (
     "finding", "server", "server_port", "cause", "owner", "grade", "confidence", "exchanges", "of_exchanges", "share",
-    "of_p50_ms", "of_p99_ms", "median_ms", "gain_p50_low_ms", "gain_p50_high_ms", "filter", "says",
+    "of_p50_ms", "of_p99_ms", "median_ms", "gain_p50_low_ms", "gain_p50_high_ms", "filter", "text",
 )  # fmt: skip
 """The columns that fit a terminal."""
 
@@ -292,8 +295,8 @@ def schema() -> pa.Schema:
     }
     return pa.schema(
         [
-            pa.field(name, kinds[kind], metadata={"meaning": says} if says else None)
-            for name, (kind, says) in COLUMNS.items()
+            pa.field(name, kinds[kind], metadata={"meaning": sentence} if sentence else None)
+            for name, (kind, sentence) in COLUMNS.items()
         ]
     )
 

@@ -6,13 +6,15 @@ the catalogue (`latpcap/words`).
 
 from __future__ import annotations
 
+import shlex
+
 from latpcap import presentation as show
 from latpcap import words
 from latpcap.account.totals import endpoint
-from latpcap.findings import harm, headline, lookups, traffic
+from latpcap.findings import answer, connections, traffic
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
+from latpcap.findings.evidence import SHORTER, Pool
 from latpcap.findings.schema import Finding, graded
-from latpcap.findings.sockets import SHORTER, Pool
 from latpcap.format import asked, escaped, ms, printable
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say
@@ -25,16 +27,16 @@ def overall(d: Overall) -> str:
     """The answer for a capture or a stream."""
     lines: Lines = [(0, d["headline"]), *(_no_exchanges(d) if "server" not in d else _judged(d))]
     if d["dns"] is not None:
-        lines.append((1 if lookups.matters(d["dns"]) else 2, line("dns", lookups.line(d["dns"]))))
-    limits = [c.says for c in d["quality"] if c.most < 1 or c.check in _SAID]
-    lines += [(0, line("capture", says)) for says in limits[:2] if says not in d["headline"]]
+        lines.append((1 if connections.matters(d["dns"]) else 2, line("dns", connections.line(d["dns"]))))
+    limits = [c.text for c in d["quality"] if c.most < 1 or c.check in _WORTH_A_LINE]
+    lines += [(0, line("capture", sentence)) for sentence in limits[:2] if sentence not in d["headline"]]
     lines += [(1, line("damaged", sentence)) for sentence in d["damage"][:2]]
     added = [
-        line(label, says)
+        line(label, sentence)
         for label, source in (("process", "processes"), ("strace", "strace"), ("log", "access_log"))
         for one in d.get("beside", [])
         if one["source"] == source
-        for says in one["says"]
+        for sentence in one["text"]
     ]
     return "\n".join([_first_line(d), *_kept(lines), *added])
 
@@ -43,8 +45,8 @@ def _judged(d: Overall) -> Lines:
     """The lines of an answer about requests, by what takes most of their time."""
     if d["lead"] is not None:
         return [*_opening(d), (0, _latency(d)), *_lead(d["lead"]), *_servers(d), *_also(d)]
-    lead = harm.pushed(d)
-    if lead is not None and headline.says(d, lead):
+    lead = answer.pushed(d)
+    if lead is not None and answer.has_sentence(d, lead):
         return [*_opening(d), (0, _latency(d)), *_push(lead), *_servers(d), *_also(d)]
     if not d["findings"]:
         return [(1, line("traffic", traffic.line(d["traffic"]))), (0, _latency(d)), *_pushes(d)]
@@ -74,7 +76,7 @@ def _sure(grade: str, found: Finding | None) -> str:
     return line("sure?", say("sure_rival", grade=grade, rival=found.rival, lost=found.rival_lost))
 
 
-_SAID = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
+_WORTH_A_LINE = ("one_direction", "capture_gap", "doubles", "unseen_frames", "clock_ahead", "merged")
 """Limits of the capture that have a line even where they change no confidence."""
 
 
@@ -105,18 +107,22 @@ def _no_exchanges(d: Overall) -> Lines:
         if d["pings"]:
             lines.append((2, line("probes", say("pings_in_probes", n=d["pings"]))))
         return lines
-    plain = headline.nothing_judged(d)
+    plain = answer.nothing_judged(d)
     if plain != d["headline"]:
         lines.append((0, line("requests", words.inside(plain))))
     mute = [e for e in d["events"] if e.kind == "silence"]
-    lines += [(0, line("silent", e.says or "")) for e in mute[:2] if not headline.says(d, e)]
+    lines += [(0, line("silent", e.text or "")) for e in mute[:2] if not answer.has_sentence(d, e)]
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
-    lines += [(0, line("flood", _at(e))) for e in floods if e.says and e.says not in d["headline"]]
-    lead = harm.pushed(d)
-    lines += _push(lead) if lead is not None and headline.says(d, lead) else _pushes(d)
+    lines += [(0, line("flood", _at(e))) for e in floods if e.text and e.text not in d["headline"]]
+    lead = answer.pushed(d)
+    lines += _push(lead) if lead is not None and answer.has_sentence(d, lead) else _pushes(d)
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
-    rest = [e for e in rest if not headline.says(d, e) and not (d["scene"] == "scan" and e.kind == "connection")]
-    return lines + [(2, line(graded(e.confidence).split()[0], e.says or "")) for e in rest[:4]]
+    rest = [
+        e
+        for e in rest
+        if not answer.has_sentence(d, e) and not (d["capture_kind"] == "scan" and e.kind == "connection")
+    ]
+    return lines + [(2, line(graded(e.confidence).split()[0], e.text or "")) for e in rest[:4]]
 
 
 def _end(row: Finding) -> str:
@@ -125,7 +131,7 @@ def _end(row: Finding) -> str:
 
 def _at(row: Finding) -> str:
     """A finding's sentence behind its server's name."""
-    return say("of_server", server=_end(row), text=row.says)
+    return say("of_server", server=_end(row), text=row.text)
 
 
 def _latency(d: Overall) -> str:
@@ -133,7 +139,7 @@ def _latency(d: Overall) -> str:
     took = "took_many" if d["complete"] > 1 else "took_one"
     parts = [
         say(took, p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], many=say(kind, n=d["complete"])),
-        say("slow_over", n=d["slow"]["count"], over=headline.over(d)),
+        say("slow_over", n=d["slow"]["count"], over=answer.over(d)),
     ]
     if d["cut"]:
         parts.append(say("cut_all" if d["cut"] == d["complete"] else "cut_some", n=d["cut"]))
@@ -175,7 +181,7 @@ def _server(row: Row) -> str:
 def _families(d: Overall) -> Lines:
     """What takes the time of the slow requests, family by family, and of which causes each is made."""
     lines: Lines = []
-    time = ("slow_time" if harm.waited_for(d) else "all_time") + ("_waited" if d["slow"]["streams"] else "")
+    time = ("slow_time" if answer.waited_for(d) else "all_time") + ("_waited" if d["slow"]["streams"] else "")
     for place, row in enumerate(d["families"][: show.MOST_FAMILIES]):
         if place and row["share"] < show.NEXT_SHARE:
             continue
@@ -194,7 +200,7 @@ def _listed(d: Overall) -> list[str]:
 
 def _queue(d: Overall) -> Lines:
     """Whom the requests waited for at the server."""
-    return [(1, line("queue", e.says or "")) for e in d["events"] if e.kind == "queue" and _end(e) == d["server"]]
+    return [(1, line("queue", e.text or "")) for e in d["events"] if e.kind == "queue" and _end(e) == d["server"]]
 
 
 def _share(d: Overall) -> str:
@@ -245,7 +251,7 @@ def _timer(found: Finding) -> str:
 
 
 def _other(d: Overall) -> Lines:
-    found, t, late = d["findings"][0], d["typical"], harm.asked_late(d)
+    found, t, late = d["findings"][0], d["typical"], answer.asked_late(d)
     known = found.grade != "unknown" or found.cause in ("unknown", "capture_gap")
     lines = [*_opening(d), (0, _latency(d)), *(_families(d) if known else []), *_queue(d)]
     if t["frames"] and known:
@@ -267,9 +273,9 @@ def _other(d: Overall) -> Lines:
 def _opening(d: Overall) -> Lines:
     """What was requested; and the requests' own sentence behind a headline that is about something else."""
     lines: Lines = [(1, line("traffic", traffic.line(d["traffic"])))]
-    plain, lead = headline.of_requests(d), d["lead"]
+    plain, lead = answer.of_requests(d), d["lead"]
     here = lead is not None and lead.kind == "transfer" and _end(lead) == d["server"]
-    elsewhere = lead is not None and lead.sentence in harm.ELSEWHERE
+    elsewhere = lead is not None and lead.sentence in answer.ELSEWHERE
     if here or elsewhere or plain == d["headline"]:  # what limits a transfer is what its request waited for
         return lines
     return [(0, line("requests", words.inside(plain))), *lines]
@@ -342,20 +348,20 @@ _ENDS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_op
 def _also(d: Overall) -> Lines:
     """What is there and does not matter, or matters elsewhere."""
     events = d["events"]
-    late = harm.asked_late(d)
+    late = answer.asked_late(d)
     idle = [e for e in events if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
-    mute = [e for e in events if e.kind == "silence" and not headline.says(d, e)]
-    waits = sorted((e for e in events if e.kind == "wait" and e is not d["lead"]), key=harm.of, reverse=True)
+    mute = [e for e in events if e.kind == "silence" and not answer.has_sentence(d, e)]
+    waits = sorted((e for e in events if e.kind == "wait" and e is not d["lead"]), key=answer.harm_of, reverse=True)
     moved = [e for e in events if e.kind == "transfer" and e is not d["lead"]]
     also = joined(_remarks(d))
     return [
         *_pushes(d),
         *[(1, line("suspected", _at(e))) for e in events if e.kind == "one_way"][:1],
         *((0, line("flood", _at(e))) for e in events if e.cause == "syn_flood"),
-        *((0, line("silent", e.says or "")) for e in mute[:2]),
-        *((0, line("waited", e.says or "")) for e in waits[:2]),
-        *((1, line("transfer", e.says or "")) for e in moved[:2]),
-        *((0, line("before", say("on_stream", text=e.says, stream=e.worst_stream))) for e in idle[:1] if late is None),
+        *((0, line("silent", e.text or "")) for e in mute[:2]),
+        *((0, line("waited", e.text or "")) for e in waits[:2]),
+        *((1, line("transfer", e.text or "")) for e in moved[:2]),
+        *((0, line("before", say("on_stream", text=e.text, stream=e.worst_stream))) for e in idle[:1] if late is None),
         *([(1, line("also", also))] if also else []),
     ]
 
@@ -366,7 +372,7 @@ def _remarks(d: Overall) -> list[str]:
         parts.append(say("first_fast", n=d["first_fast"]))
     if d.get("fin_released"):
         parts.append(say("fin_released", n=d["fin_released"]))
-    parts += [e.says for e in events if e.kind == "change" and e.says][:1]
+    parts += [e.text for e in events if e.kind == "change" and e.text][:1]
     harmless = [e for e in events if e.kind == "harmless"]
     if harmless:
         first = d["lead"] or next(iter(d["findings"]), None)
@@ -377,10 +383,10 @@ def _remarks(d: Overall) -> list[str]:
         rows = [e for e in events if e.cause == cause]
         number = sum(e.streams or 0 for e in rows)
         if number:
-            parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(d, rows)))
+            parts.append(say(f"also_{cause}", n=number, whose=answer.servers_of(d, rows)))
     held_up = {cause for family in d["families"] for cause in family["causes"]}
-    parts += [e.says for e in events if e.cause == "zero_window" and e.says and "zero_window" not in held_up][:1]
-    parts += [e.says for e in events if e.cause == "ecn" and e.says][:1]
+    parts += [e.text for e in events if e.cause == "zero_window" and e.text and "zero_window" not in held_up][:1]
+    parts += [e.text for e in events if e.cause == "ecn" and e.text][:1]
     if d["pauses"]["count"]:
         # elsewhere the path may have held up what follows
         seen = "paused" if d["positions"] == ["at_client"] else "passed_between"
@@ -467,9 +473,9 @@ def _push(found: Finding) -> Lines:
 
 def _pushes(d: Overall) -> Lines:
     """Messages that waited unasked, of which the headline does not speak."""
-    rows = [e for e in d["events"] if e.kind == "push" and not headline.says(d, e)]
+    rows = [e for e in d["events"] if e.kind == "push" and not answer.has_sentence(d, e)]
     return [
-        (0, line("pushes", say("push_line", text=e.says, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
+        (0, line("pushes", say("push_line", text=e.text, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
         for e in rows[: show.MOST_PUSHES]
     ]
 
@@ -509,3 +515,70 @@ def _short(target: str) -> str:
     """A request's target as it may stand on a terminal: cut, and without what would write there by itself."""
     safe = printable(target)
     return safe if len(safe) <= show.MOST_NAME else safe[: show.MOST_NAME - 1] + "…"
+
+
+_EACH = 3
+"""Findings in a paragraph, the worst first."""
+_OURS = ("server", "client")
+"""Owners who are an end of the connection: each server has a paragraph of its own."""
+
+
+def paragraphs(d: Overall, headline: str) -> list[str]:
+    """A paragraph for each owner of this answer, the one of the headline first; what nobody waited for has none."""
+    lead = d["lead"] or answer.pushed(d)
+    if lead is None and d["findings"]:
+        lead = answer.asked_late(d) or (d["findings"][0] if d["slow"]["count"] else None)
+    first = [] if lead is None else [lead]
+    parts = d["findings"] if lead is None or lead.kind == "latency" else []  # else they are parts of what leads
+    rows = [*first, *(row for row in [*parts, *d["events"]] if row is not lead)]
+    teams: dict[tuple[str, str], list[Finding]] = {}
+    for row in rows:
+        if row is lead or _waited(row, d):
+            end = endpoint(row.server, row.server_port) if row.owner in _OURS and row.server else ""
+            teams.setdefault((row.owner, end), []).append(row)
+    found = ["\n".join(_paragraph(d, owner, end, of, lead, headline)) for (owner, end), of in teams.items()]
+    return found or [headline]
+
+
+def _waited(row: Finding, d: Overall) -> bool:
+    """Did somebody wait for it, longer than what is called slow, and is it known for what?"""
+    if row.grade in ("harmless", "unknown") or row.owner in ("capture", "unknown"):
+        return False
+    if row.kind != "latency":
+        return row.harm is not None
+    return bool((row.share or 0.0) >= show.NEXT_SHARE and (row.max_ms or 0.0) >= d["slow"]["limit_ms"])
+
+
+def _paragraph(d: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None, headline: str) -> list[str]:
+    lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
+    for row in rows[:_EACH]:
+        what = headline if row is lead else (words.sentence(row.text) if row.text else _took(row))
+        frames = row.worst_frames or row.typical_frames
+        lines.append(line("what", what))
+        lines.append(line("proof", words.joined([graded(row.confidence), _evidence(frames), row.rival_lost or ""])))
+        if check := _check(d["file"], row, frames):
+            lines.append(line("check", check))
+        if row.fix:
+            lines.append(line("fix", row.fix))
+    return lines
+
+
+def _took(row: Finding) -> str:
+    """What a finding about requests took of them."""
+    return say(
+        "owner_took", cause=row.cause, all_ms=row.total_ms or 0.0, n=row.exchanges or 0, of=row.of_exchanges or 0,
+        median_ms=row.median_ms or 0.0, max_ms=row.max_ms or 0.0,
+    )  # fmt: skip
+
+
+def _evidence(frames: tuple[int, ...]) -> str:
+    return say("see", frames=" > ".join(map(str, dict.fromkeys(frames)))) if frames else ""
+
+
+def _check(file: str, row: Finding, frames: tuple[int, ...]) -> str:
+    """A command that shows it, to be pasted where the capture lies."""
+    name = shlex.quote(file)
+    if row.typical_exchange is not None:
+        return say("check_flow", file=name, exchange=row.typical_exchange)
+    chosen = row.filter or (f"frame.number in {{{', '.join(map(str, dict.fromkeys(frames)))}}}" if frames else "")
+    return say("check_frames", file=name, filter=shlex.quote(chosen)) if chosen else ""

@@ -1,7 +1,7 @@
 """Why were these requests slow? The tables and findings of a capture in, one answer in plain words and numbers out.
 
 `Why.to_dict()` has every number of its text; what is not a finding (percentiles, counts, the frames' bytes) is computed
-here. Which lines the text has, `text.py` decides; which finding leads, `harm.py`.
+here. Which lines the text has, `text.py` decides; which finding leads, `answer.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
 from latpcap.account import proxies, slow, totals
-from latpcap.findings import evidence, fixes, harm, headline, kinds, lookups, owners, quality, sockets, text, traffic
+from latpcap.findings import answer, connections, evidence, fixes, quality, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -70,7 +70,7 @@ class Question:
 
 EVERYTHING = Question()
 
-WHY_VERSION = 2
+WHY_VERSION = 3
 """Of `Why.to_dict()`. It rises when a key goes, or changes its name or meaning; `latpcap schema why` tells the form."""
 
 
@@ -110,7 +110,7 @@ class Why:
         if not added or self.data["kind"] != "overall":
             return self
         data: Overall = {**self.data, "beside": [one.to_dict() for one in added]}
-        if otherwise := headline.contradicted(data):
+        if otherwise := answer.contradicted(data):
             data["headline"], data["fix"] = words.say("but", headline=data["headline"][:-1], but=otherwise), None
         return Why(data)
 
@@ -173,7 +173,7 @@ class Why:
         """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
         if self.data["kind"] != "overall":
             return None
-        first = self._lead or harm.pushed(self.data) or next(iter(self.data["findings"]), None)
+        first = self._lead or answer.pushed(self.data) or next(iter(self.data["findings"]), None)
         return first.grade if first is not None else None
 
     @property
@@ -191,7 +191,7 @@ class Why:
         if self.data["kind"] != "overall":
             raise ValueError("one exchange has one answer: paragraphs for owners are of a capture")
         with words.language(self.lang):
-            return owners.paragraphs(self.data, self.data["headline"])
+            return text.paragraphs(self.data, self.data["headline"])
 
     def __str__(self) -> str:
         with words.language(self.lang):
@@ -221,21 +221,21 @@ def _head(capture: Subject) -> Head:
 def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
     """Of a capture, or of one stream of it."""
     data = _judged(capture, scope, stream, question)
-    data["lead"] = harm.leading(data)
-    data["headline"] = headline.of(data)
+    data["lead"] = answer.leading(data)
+    data["headline"] = answer.headline(data)
     other = _mostly(data, scope) if stream is None else None
     if other is not None:
-        data["headline"] = headline.beside(data, other)
+        data["headline"] = answer.beside(data, other)
     if (
-        data["scene"] == "scan" and "server" in data
+        data["capture_kind"] == "scan" and "server" in data
     ):  # then that is the headline, and not what the requests that were answered waited for
         data["verdict"] = "scan"
     if data.get("pushed", 0) and "slow" in data and data["slow"]["how"] == "none" and data["verdict"] != "scan":
         data["verdict"] = "pushes"  # what its few requests took is nobody's question
     if "fix" in data:
         data["fix"] = _fix(data)
-    lead = data["lead"] or harm.pushed(data)
-    if lead is not None and (lead is data["lead"] or headline.says(data, lead)):
+    lead = data["lead"] or answer.pushed(data)
+    if lead is not None and (lead is data["lead"] or answer.has_sentence(data, lead)):
         data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
     return data
 
@@ -248,12 +248,12 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
     if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
         return None
-    return kinds.mostly(scope.records(), segments)
+    return traffic.mostly(scope.records(), segments)
 
 
 def _fix(data: Overall) -> str | None:
     """What mends what the headline says; None where nothing is slow and nothing is held up."""
-    late, first = harm.asked_late(data), data["findings"][0]
+    late, first = answer.asked_late(data), data["findings"][0]
     if late is not None:
         return late.fix
     if data["closes_late"] and data["slow"]["count"]:
@@ -285,11 +285,11 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
-    known = kinds.of(tables, data["events"], alone=not ledger.servers)
+    known = traffic.kind_of(tables, data["events"], alone=not ledger.servers)
     if known is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        known = kinds.without_tcp(scope.records())
-    data["scene"], data["scene_says"] = known or ("requests" if ledger.servers else "nothing", "")
-    data["dns"] = lookups.summary(tables)
+        known = traffic.without_tcp(scope.records())
+    data["capture_kind"], data["capture_sentence"] = known or ("requests" if ledger.servers else "nothing", "")
+    data["dns"] = connections.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"], data["shook"], data["ends"] = _silent(streams), _shook(streams), _ends(streams)
@@ -321,10 +321,10 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     _main(data, items[0], tables)
     if items[0].owner == BACKEND:
         at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
-        says = fixes.backend_clause(items[0].cause, at, headline.phrase(data["findings"][0]))
-        data["backend"] = {"server": at.server.name if at else fixes.unknown_backend(), "says": says}
+        sentence = fixes.backend_clause(items[0].cause, at, answer.phrase(data["findings"][0]))
+        data["backend"] = {"server": at.server.name if at else fixes.unknown_backend(), "text": sentence}
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
-    data["senders"] = {side: sockets.pool(pooled, side) for side in ("server", "client")}
+    data["senders"] = {side: evidence.pool(pooled, side) for side in ("server", "client")}
     data["pushed"] = _pushes(tables, server)
     data["halves"] = _halves(data, server, tables)
     if data["halves"]:

@@ -278,7 +278,7 @@ def _found(subject: Subject) -> list[str]:
         row = {name: None if value is None or value != value else value for name, value in _plain(row)}
         server = None if row["server"] is None else endpoint(row["server"], row["server_port"])
         found.append([server, *(row[n] for n in ("cause", "owner", "grade", "exchanges", "total_ms", "of_p50_ms",
-                      "of_p99_ms")), row["fix"] or row["says"], row["filter"]])  # fmt: skip
+                      "of_p99_ms")), row["fix"] or row["text"], row["filter"]])  # fmt: skip
     more = _more(len(findings), "page_more_findings")
     return [_section("findings", parts.table(heads, found, stacks=True) + more)]
 

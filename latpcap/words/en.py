@@ -195,9 +195,9 @@ SENTENCES = {
         "{span_ms} they were sent again with {cut} bytes, and passed; so on {n} {n:connection|connections}"
     ),
     "path_mtu_icmp": (
-        "packets with {length} bytes of data are too big for the path from {sender} to {receiver}: ICMP said so {told} "
-        "{told:time|times} (next hop MTU {mtu}), and the sender repeated them all the same, {repeats} times in "
-        "{span_ms}"
+        "packets with {length} bytes of data are too big for the path from {sender} to {receiver}: ICMP said so "
+        "{notices} {notices:time|times} (next hop MTU {mtu}), and the sender repeated them all the same, "
+        "{repeats} times in {span_ms}"
     ),
     "path_mtu_icmp_heeded": (
         "packets with {length} bytes of data were too big for the path from {sender} to {receiver}: ICMP said so (next "
@@ -1034,7 +1034,7 @@ SENTENCES = {
         "answered"
     ),
     "hosts": "{n} hosts",
-    "one_direction_scene": (
+    "one_direction_capture": (
         "Only one direction was captured of {which}: no latency can be seen, capture both directions"
     ),
     "its_one_connection": "its one connection",

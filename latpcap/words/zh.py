@@ -153,7 +153,7 @@ SENTENCES = {
         "共 {n} 条连接如此"
     ),
     "path_mtu_icmp": (
-        "带 {length} 字节数据的包对 {sender} 到 {receiver} 的路径太大：ICMP 说了 {told} 次（下一跳 MTU {mtu}），"
+        "带 {length} 字节数据的包对 {sender} 到 {receiver} 的路径太大：ICMP 说了 {notices} 次（下一跳 MTU {mtu}），"
         "发送方仍照样重发，{span_ms} 内 {repeats} 次"
     ),
     "path_mtu_icmp_heeded": (
@@ -745,7 +745,7 @@ SENTENCES = {
     "ping_answered": "有应答",
     "scan": "扫描：{client} 试了 {host} 的 {n} 个端口：{shut} 次被拒绝，{nothing} 次没有应答，{answered} 次有应答",
     "hosts": "{n} 台主机",
-    "one_direction_scene": "{which}只抓到一个方向：看不出延迟，请抓两个方向",
+    "one_direction_capture": "{which}只抓到一个方向：看不出延迟，请抓两个方向",
     "its_one_connection": "唯一的连接",
     "of_connections": "{of} 条连接中 {n} 条",
     "dead_window_server": (
