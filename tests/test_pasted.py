@@ -48,10 +48,23 @@ def test_numbers_count_from_the_conversations_start() -> None:
 
 def test_v_prints_two_lines_and_s_true_numbers() -> None:
     printed, captured = lp.read(PASTED / "verbose.txt"), lp.read(SAMPLE)
-    assert printed.headers.equals(captured.headers.head(60))
+    lines = printed.headers.drop(columns="frame_len")  # they begin with IP
+    assert lines.equals(captured.headers.head(60).drop(columns="frame_len"))
     for column in ("seq", "ack", "len", "acks_frame", "ack_rtt_ms"):
         mine, theirs = (one.events[column].head(60).astype(str).tolist() for one in (printed, captured))
         assert mine == theirs, column
+
+
+def test_fields_with_the_column_info() -> None:
+    """`tshark -T fields -e … -e _ws.col.Info -E header=y -E separator=, -E quote=d`: TCP's facts are in Info alone."""
+    printed = lp.read(PASTED / "info.txt")
+    assert printed.frames == 4, "one without addresses counts"
+    names = ("frame", "src", "sport", "flags", "mss", "wscale", "tsval")
+    assert [tuple(row[name] for name in names) for row in printed.arrow("events").to_pylist()] == [
+        (2, "10.0.0.1", 48924, "SYN", 1460, 10, 41),
+        (3, "10.0.0.2", 9000, "SYN, ACK", 1460, 10, 30),
+        (4, "fd00::1", 4000, "RST", None, None, None),
+    ]
 
 
 def test_a_stall_is_found_in_pasted_lines() -> None:

@@ -39,7 +39,14 @@ _HEADER = {
     "information": "info", "source port": "sport", "src port": "sport", "srcport": "sport", "sport": "sport",
     "destination port": "dport", "dest port": "dport", "dst port": "dport", "dstport": "dport", "dport": "dport",
     "utc time": "time", "absolute time": "time", "arrival time": "time", "timestamp": "time", "date": "time",
+    "frame.number": "number", "frame.time_epoch": "time", "frame.time": "time", "frame.time_relative": "time",
+    "ip.src": "from", "ip.dst": "to", "ipv6.src": "from", "ipv6.dst": "to", "tcp.srcport": "sport",
+    "tcp.dstport": "dport", "udp.srcport": "sport", "udp.dstport": "dport", "frame.len": "length",
+    "_ws.col.no.": "number", "_ws.col.number": "number", "_ws.col.time": "time", "_ws.col.source": "from",
+    "_ws.col.destination": "to", "_ws.col.def_src": "from", "_ws.col.def_dst": "to", "_ws.col.protocol": "protocol",
+    "_ws.col.length": "length", "_ws.col.info": "info",
 }  # fmt: skip
+"""Names of columns, and of fields of `tshark -T fields -E header=y`."""
 _PORT = r"[\w.-]+(?:\(\d+\))?"
 _TCP_INFO = re.compile(
     rf"(?:^|\s|\])(?P<sport>{_PORT})\s*{_ARROW}\s*(?P<dport>{_PORT})\s+\[(?P<flags>[A-Z][A-Z, ]*|<None>)\]"
@@ -115,7 +122,7 @@ def reader(lines: list[str]) -> Columns | None:
             cells = cells_of(line, mark)
             names = [_HEADER.get(cell.strip().lower().strip("\ufeff"), "") for cell in cells]
             if {"from", "to"} <= set(names) and ("info" in names or "protocol" in names):
-                return Columns(mark, [name if name not in names[:i] else "" for i, name in enumerate(names)], place + 1)
+                return Columns(mark, names, place + 1)
         rows = [_unquoted(line, mark) for line in lines if line.count(mark) >= 5]
         if rows and sum(_ROW.match(row) is not None for row in rows) * 2 > len(lines):
             return Columns(mark, [], 0)
@@ -164,8 +171,8 @@ class Columns:
             number = cells.get("length", "").replace(",", "").strip()
             row = Row(
                 ns,
-                cells["from"].split(",")[0].strip(),
-                cells["to"].split(",")[0].strip(),
+                cells.get("from", "").split(",")[0].strip(),
+                cells.get("to", "").split(",")[0].strip(),
                 cells.get("protocol", "").strip(),
                 min(int(number), wire.MAX_LENGTH) if re.fullmatch(r"[0-9]{1,9}", number) else 0,
                 cells.get("info", "").strip(),
@@ -179,8 +186,12 @@ class Columns:
             cells = cells_of(line, self.mark)
             if len(cells) < len(self.names) - 1:
                 return None
-            found = {name: cell for name, cell in zip(self.names, cells, strict=False) if name}
-            return found if found.get("from") and found.get("to") else None
+            found: dict[str, str] = {}
+            for name, cell in zip(self.names, cells, strict=False):
+                if name and not found.get(name, "").strip():  # of two times the first, of IPv4 and IPv6 what is there
+                    found[name] = cell
+            numbered = found.get("number", "").strip().isdecimal()  # a frame, if one without addresses
+            return found if numbered or (found.get("from") and found.get("to")) else None
         row = _ROW.match(_unquoted(line, self.mark) if self.mark != " " else line)
         if not row:
             return None

@@ -66,7 +66,10 @@ _DETAILS = [
 
 
 def looks_like(head: str) -> str | None:
-    """The kind of export that a text begins like: json, ek, pdml, fields or details; None for anything else."""
+    """The kind of export that a text begins like: json, ek, pdml, fields or details; None for anything else.
+
+    Fields whose facts of TCP stand in the column Info alone are columns.
+    """
     start = head.lstrip("\ufeff \t\r\n")
     if re.match(r"\[\s*\{", start) and ('"layers"' in head or '"_source"' in head):
         return "json"
@@ -78,7 +81,8 @@ def looks_like(head: str) -> str | None:
     mark = _mark(first)
     names = first.split(mark) if mark else []
     if len(names) > 2 and sum(_NAMES.match(name.strip()) is not None for name in names) * 2 > len(names):
-        return "fields"
+        known = {name.strip().strip('"').lower() for name in names}
+        return None if "_ws.col.info" in known and not known & {"tcp.flags", "tcp.len"} else "fields"
     return "details" if re.match(r"Frame \d+: \d+ bytes on wire", start) else None
 
 
