@@ -20,15 +20,21 @@ in turn.
 """
 
 
+_outputs: list[str] = []
+"""What the command has written, by the names that it was given."""
+
+
 @contextlib.contextmanager
-def kept_inputs() -> Iterator[None]:
-    """For as long as a command works: a file that was read (`was_read`) is not replaced."""
-    global _inputs
-    before, _inputs = _inputs, set()
+def kept_inputs() -> Iterator[list[str]]:
+    """For as long as a command works: a file that was read (`was_read`) is not replaced. Gives the names of the files
+    that it writes.
+    """
+    global _inputs, _outputs
+    before, _inputs, _outputs = (_inputs, _outputs), set(), []
     try:
-        yield
+        yield _outputs
     finally:
-        _inputs = before
+        _inputs, _outputs = before
 
 
 def was_read(path: str | os.PathLike[str]) -> None:
@@ -63,6 +69,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if before is not None:
             os.chmod(beside, stat.S_IMODE(before.st_mode))
         os.replace(beside, target)
+        _outputs.append(os.fspath(path))
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()

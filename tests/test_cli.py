@@ -19,6 +19,7 @@ from makepcap import Talk, answer, get, pcap, pcapng
 
 import latpcap as lp
 from latpcap import _core
+from latpcap.format import escaped
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 SMALL = SAMPLES / "clips" / "quickack.pcap"
@@ -135,8 +136,24 @@ def test_help_and_version() -> None:
     assert answered("--version") == f"latpcap {lp.__version__}\n"
     listed = answered("--help")
     assert all(f"\n  {name} " in listed for name in ("why", "flow", *_core.TABLES))
+    summaries = [text.partition("Commands:")[2] for text in (listed, answered("plot", "--help"))]
+    assert all(summaries) and not any("..." in text for text in summaries), "a summary is cut"
     code, out, err = run()
     assert (code, out) == (USAGE, "") and "Usage" in err and "Traceback" not in err
+
+
+def test_what_was_written_is_named_at_the_end(tmp_path: Path) -> None:
+    table, picture = tmp_path / "a b\x1b.csv", tmp_path / "flow.png"
+    for words in (("exchanges", SMALL, "-o", table), ("flow", SMALL, "--exchange", "worst", "-o", picture)):
+        done = subprocess.run([*START, *map(str, words)], capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr == f"wrote {escaped(str(words[-1]))}\n" and "\x1b" not in done.stderr
+    done = subprocess.run([*START, "why", str(SMALL)], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr == "", "an answer writes no file"
+    refused = subprocess.run(
+        [*START, "events", str(SMALL), "-o", str(SMALL)], capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == USAGE and "wrote" not in refused.stderr
 
 
 # complaints

@@ -185,7 +185,6 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
     except (IndexError, ValueError) as problem:
         raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
     save(lambda: Ticket(str(answer), graph), picture)
-    typer.echo(f"wrote {picture}", err=True)
 
 
 def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ import typer.main
 
 from latpcap import spill
 from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, statistics, tables
-from latpcap.cli.options import SAMPLE, span, warn
+from latpcap.cli.options import SAMPLE, Listed, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
 from latpcap.reading.unpack import SUFFIXES
@@ -33,6 +33,7 @@ _SUFFIXES = (".pcap", ".pcapng", ".cap", *(f".{suffix}" for suffix in SUFFIXES))
 """A word that ends so is meant as a file, also where there is none of that name."""
 
 app = typer.Typer(
+    cls=Listed,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     rich_markup_mode=None,

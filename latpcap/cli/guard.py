@@ -26,6 +26,8 @@ _TOO_LONG = "integer string conversion"
 """Python's message for numbers of thousands of digits."""
 _ENDING = ("SIGTERM", "SIGHUP")
 """Signals that end the work as Ctrl-C does."""
+_NAMED = 3
+"""Files that are named at the end, of those that were written."""
 _DEAF_S = 5.0
 """Python's handlers run between two of its own steps. A call into C that takes longer ends with the program."""
 
@@ -36,7 +38,7 @@ def run(work: Callable[[], int | None]) -> None:
     _occupied()
     _escape_unprintable()
     try:
-        with files.kept_inputs():
+        with files.kept_inputs() as written:
             code, sentence = _ending(work)
     finally:
         before.restored()
@@ -55,6 +57,9 @@ def run(work: Callable[[], int | None]) -> None:
         _silenced()
     if before.caught is not None:
         code = 128 + before.caught
+    if written and not code:
+        more = f" and {len(written) - _NAMED:,} more" if len(written) > _NAMED else ""
+        _say(f"wrote {', '.join(written[:_NAMED])}{more}", "")
     if sentence is not None:
         _say(sentence)
     if code:
@@ -112,9 +117,9 @@ def _unwritten(problem: OSError | ValueError) -> str:
     return f"standard output cannot be written ({phrase(problem)})"
 
 
-def _say(sentence: str) -> None:
+def _say(sentence: str, name: str = "latpcap: ") -> None:
     """One line on standard error, whatever it holds; a line that nobody can read is no matter."""
-    lines = "\n".join(escaped(line) for line in f"latpcap: {sentence}".split("\n"))
+    lines = "\n".join(escaped(line) for line in f"{name}{sentence}".split("\n"))
     try:
         print(lines, file=sys.stderr, flush=True)  # noqa: T201
     except (OSError, ValueError, AttributeError):

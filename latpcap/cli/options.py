@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import re
 import typing
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,12 +16,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from latpcap.errors import OutputError
 
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture
     from latpcap.views.recording import Recording
+
+_FIRST = re.compile(r".*?[.?](?=\s|$)", re.DOTALL)
+
+
+class Listed(typer.core.TyperGroup):
+    """Commands that are listed with the whole of their help's first sentence, on as many lines as it takes."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the list of commands below the options."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                text = inspect.cleandoc(command.help or "")
+                first = _FIRST.match(text)
+                rows.append((name, " ".join((first[0] if first else text).split())))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
 
 EXIT_UNREADABLE = 3
 """A file cannot be read."""

@@ -12,7 +12,7 @@ import typer
 from latpcap import options
 from latpcap.cli import joining
 from latpcap.cli.export import Form
-from latpcap.cli.options import File, FilterOption, KeylogOption, Scope, frames_range, over_time, save
+from latpcap.cli.options import File, FilterOption, KeylogOption, Listed, Scope, frames_range, over_time, save
 from latpcap.format import shortest
 from latpcap.tables import Kept, Needed
 
@@ -46,7 +46,7 @@ class Measured:
     percentiles: Annotated[str, typer.Option("--percentiles", help="Percentiles with commas between.")] = "50,75,90,99"
 
 
-plots = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
+plots = typer.Typer(cls=Listed, no_args_is_help=True, rich_markup_mode=None, help="Draws a picture of a capture.")
 
 
 def register(
