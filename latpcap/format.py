@@ -40,7 +40,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
-def asked(method: str | None, target: str | None) -> str:
+def requested(method: str | None, target: str | None) -> str:
     """A request in words: method and target; SQL begins with its own verb, which stands once."""
     words = [word for word in (method, target) if word]
     doubled = len(words) == 2 and words[1].upper().startswith(words[0].upper() + " ")

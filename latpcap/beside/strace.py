@@ -77,9 +77,9 @@ def compare(capture: HasTables, path: str | Path) -> Beside:
     if not pairs:
         return Beside("strace", (say("trace_none"),), numbers)
     numbers["servers"] = sorted({(streams[place]["server"], streams[place]["server_port"]) for _, place in pairs})
-    sentence = [_options(pairs, numbers)]
-    sentence += _dated(capture, pairs, offset, numbers)
-    return Beside("strace", tuple(sentence), numbers)
+    sentences = [_options(pairs, numbers)]
+    sentences += _dated(capture, pairs, offset, numbers)
+    return Beside("strace", tuple(sentences), numbers)
 
 
 def _calls(lines: list[str]) -> Iterator[tuple[float, str, str, str, int, str]]:

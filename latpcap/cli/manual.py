@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-_ENVIRONMENT = {"NO_COLOR": "No colours, if set.", "COLUMNS": "The width of the terminal, where it cannot be asked."}
+_ENVIRONMENT = {"NO_COLOR": "No colours, if set.", "COLUMNS": "The width of the terminal, if it reports none."}
 _EXIT = {
     "0": "The capture was analysed.",
     "1": "A rule of \\fBcompare \\-\\-fail\\-on\\fR fails.",

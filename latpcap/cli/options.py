@@ -204,6 +204,15 @@ def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
 
 
 @contextlib.contextmanager
+def usage_errors() -> Iterator[None]:
+    """Inside, a ValueError is about the command's options."""
+    try:
+        yield
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+
+
+@contextlib.contextmanager
 def drawable_language() -> Iterator[str]:
     """Inside, sentences are in a language that a picture can have; a note where that is English instead."""
     from latpcap import words

@@ -44,7 +44,7 @@ _TABLES: dict[TableName, str] = {
     "events": "What did each TCP segment say and do? One row a segment, with Wireshark's facts.",
     "exchanges": "How long did each request take? One row a request and its answer, with its time by cause.",
     "connects": "What happened before the first request? One row a connection whose set-up mattered.",
-    "pushes": "What did servers say that nobody had asked for? One row a message, as far as the protocol tells.",
+    "pushes": "What did servers send without a request? One row a message, as far as the protocol shows.",
     "gaps": "When did nobody wait for an answer? One row a client's pause, or a suspicion of one direction.",
     "causes": "Where did each exchange's time go? Rows that follow each other without gap.",
     "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",

@@ -15,7 +15,7 @@ from latpcap.findings import answer, connections, traffic
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.evidence import SHORTER, Pool
 from latpcap.findings.schema import Finding, graded
-from latpcap.format import asked, escaped, ms, printable
+from latpcap.format import escaped, ms, printable, requested
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say
 
@@ -487,7 +487,7 @@ def _frames(found: Finding) -> str:
 def one_exchange(d: OneExchange) -> str:
     """The answer for one exchange: its pieces in order of time, small ones put together."""
     target = d["target"]
-    name = f"{asked(d['method'], None if target is None else _short(target))} {d['status'] or ''}".strip()
+    name = f"{requested(d['method'], None if target is None else _short(target))} {d['status'] or ''}".strip()
     head = say("exchange", exchange=f"{d['exchange']}", stream=d["stream"], index=f"{d['index']}")
     if name:
         head = say("of_server", server=head, text=name)

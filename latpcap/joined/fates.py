@@ -1,6 +1,6 @@
 """What became of each packet that one capture has and the other lacks: lost, unseen, made between, outside, unknown.
 
-Reads pairs, and what the ends said of the packet: its acknowledgement before any other copy arrived proves that it
+Reads pairs, and what the ends sent about the packet: its acknowledgement before any other copy arrived proves that it
 came; a hole that stays proves that it did not; so does the echo of its time stamp, or its absence. Without any of
 these a packet counts as lost only where the other capture is complete by a control: no packet that it must have had
 is missing in it. A capture that lacks some is not trusted with others.
@@ -222,16 +222,16 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pair
     covers_last = (before < size) & (before + counted(there.point, came) >= size)
     arrivals = [there.time[came[covers]] for covers in (covers_first, covers_last)]
     other = max(int(times[0]) for times in arrivals) if all(len(times) for times in arrivals) else None
-    said = there.of(pair, not up)
-    said = said[(there.point.packets["flags"][said] & ACK) != 0]
-    behind = _past(there.ack[said], begin)
-    acked = said[behind >= size]
+    replies = there.of(pair, not up)
+    replies = replies[(there.point.packets["flags"][replies] & ACK) != 0]
+    behind = _past(there.ack[replies], begin)
+    acked = replies[behind >= size]
     if len(acked) and (other is None or there.time[acked[0]] < other):
         return UNSEEN, ACKED
     late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
-    hole = (behind >= 0) & (behind < size) & (there.time[said] > late)
+    hole = (behind >= 0) & (behind < size) & (there.time[replies] > late)
     if other is not None:
-        hole &= there.time[said] < other
+        hole &= there.time[replies] < other
         if other < late and other < here.time[row] + least:  # another copy was there before
             return None
     return (LOST, HOLE) if bool(np.any(hole)) else None
@@ -244,13 +244,14 @@ def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tupl
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])
     least, usual, most = found.typical[up]
-    came, said = there.of(pair, up), there.of(pair, not up)
-    said = said[(there.point.packets["bits"][said] & TIMESTAMPS) != 0]
+    came, replies = there.of(pair, up), there.of(pair, not up)
+    replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
     late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
-    before = said[there.time[said] <= here.time[row] + least]
+    before = replies[there.time[replies] <= here.time[row] + least]
     newer = came[_past(there.point.packets["tsval"][came], stamp) >= 0]
-    until = there.time[newer[0]] if len(newer) else there.time[said].max(initial=0) + 1
-    alone = said[(there.time[said] > here.time[row] + least) & (there.time[said] < until)]  # nothing newer came before
+    until = there.time[newer[0]] if len(newer) else there.time[replies].max(initial=0) + 1
+    # nothing newer came before
+    alone = replies[(there.time[replies] > here.time[row] + least) & (there.time[replies] < until)]
     if (_past(there.point.packets["tsecr"][alone], stamp) >= 0).any():
         return UNSEEN, ECHOED
     if not (there.time[alone] > late).any():

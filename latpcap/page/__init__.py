@@ -19,7 +19,7 @@ from latpcap import arrays, files, words
 from latpcap.account.totals import endpoint
 from latpcap.account.waits import KINDS
 from latpcap.errors import LatpcapError, OutputError
-from latpcap.format import asked
+from latpcap.format import requested
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
 _PACKETS = 40
 _MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
-"""What a terminal's answer says of servers that it leaves out: here they have tables of their own."""
+"""Lines of a terminal's answer about servers that it leaves out: here they have tables of their own."""
 
 EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
 
@@ -238,14 +238,14 @@ class _Requests:
         return found
 
     def rows(self, places: Sequence[int] | Array) -> list[dict[str, Any]]:
-        """These, instants in ns, with what was asked and what a pointer shows."""
+        """These, instants in ns, with the request and what a pointer shows."""
         import pyarrow as pa
 
         table = self._table.take(arrays.integers(places, "int64"))
         at = table.schema.get_field_index("start")
         found: list[dict[str, Any]] = table.set_column(at, "ns", table["start"].cast(pa.int64())).to_pylist()
         for row in found:
-            row["request"] = asked(row["method"], row["target"]) or row["protocol"]
+            row["request"] = requested(row["method"], row["target"]) or row["protocol"]
             late = "" if row["latency_ms"] is None else f"{row['latency_ms']:,.3f} ms, "
             row["tip"] = f"{row['request']}\n{late}{pictures.instant(row['ns'])} UTC\ntcp.stream eq {row['stream']}"
         return found

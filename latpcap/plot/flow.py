@@ -32,7 +32,7 @@ SUFFIXES = (*paper.SUFFIXES, ".txt")
 """What a flow graph can be saved as."""
 
 MOST_PAGES = 200
-"""So many pages are drawn at most; the last one says what is missing."""
+"""So many pages are drawn at most; the last one names what is missing."""
 
 SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
 
@@ -105,11 +105,11 @@ class FlowGraph:
 
         `events`: their rows of the events table in frame order; `causes`: the rows of the causes table of
         their exchanges (None: no causes known); `exchanges`: those that get brackets (None: no brackets). Times are
-        written as `time` says (see `flow_rows.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
+        written as `time` names (see `flow_rows.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
         capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
         is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
         of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
-        packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture says how many
+        packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture shows how many
         are missing and how to see them. `collapse` makes a row of every run of segments, False of none (default: of
         long runs). With `to_scale` the space between rows grows with the time between them. A
         null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
@@ -236,7 +236,7 @@ class FlowGraph:
         .txt holds every packet, byte for byte as `tshark -q -z flow,tcp,network` writes them. A picture is 8 inches
         wide or more: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
         `pages`: whether all pages are written; a PDF holds them in one file (the default), PNG and SVG become files of
-        their own, flow-1.png, flow-2.png ... (default: the first page, which says what is missing). `paths_` lists the
+        their own, flow-1.png, flow-2.png ... (default: the first page, which names what is missing). `paths_` lists the
         files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
         written.
         """
@@ -283,7 +283,7 @@ class FlowGraph:
             return self._of_page(self._book.printed, 0, self.title, self.to_scale)
 
     def _all_pages(self) -> Iterator[Self]:
-        """Every page with its number for a note; the last one that is drawn says what is missing."""
+        """Every page with its number for a note; the last one that is drawn names what is missing."""
         count = min(self.pages, MOST_PAGES)
         with bar("drawing", count, "page") as shown:
             for number in range(1, count + 1):

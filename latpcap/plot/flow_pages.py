@@ -128,7 +128,7 @@ class FlowPages:
 
     @property
     def printed(self) -> FlowPages:
-        """The same book with pages for paper, unless their length was asked for."""
+        """The same book with pages for paper, unless their length was given."""
         if self._printed is None:
             self._printed = copy(self)
             self._printed.max_rows = PRINT_ROWS

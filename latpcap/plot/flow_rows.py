@@ -92,7 +92,7 @@ class FlowRow:
     `source` and `target` index the graph's nodes; `time` is the Time column's text, `at_ns` its instant in ns since
     1970, `since` how long after the row above it came; `said` is the request or the status that begins with it; `fact`
     is what Wireshark marks it with; `packets` is how many the row tells of; `cause` is the key of `CAUSES` that colours
-    the arrow, or None; `tag` says beside the label what the packet has to do with a wait (`held ACK`, `freed`), or
+    the arrow, or None; `tag`, beside the label, is what the packet has to do with a wait (`held ACK`, `freed`), or
     nothing.
     """
 
@@ -198,9 +198,9 @@ def words_of(event: Record) -> tuple[str, str]:
 
 
 LONG = 8
-"""So many data segments are told in one row where nobody asked: fewer are read as fast one by one."""
+"""So many data segments make one row by default: fewer are read as fast one by one."""
 ASKED = 3
-"""So many where runs were asked for: two rows are no longer than what is said of them."""
+"""So many with `collapse=True`: two rows are no longer than their summary."""
 
 FACTS = (
     "zero_window_probe",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from latpcap import words
-from latpcap.format import asked
+from latpcap.format import requested
 from latpcap.plot.flow_rows import FlowRow, Record
 from latpcap.plot.text import tenths
 from latpcap.vocabulary import CAUSES, PROVEN, cause_names
@@ -275,7 +275,7 @@ _BESIDE = ("connect", "pause", "push", "held", "one_way")
 class FlowBracket:
     """From which row to which does an exchange go?
 
-    `upper` and `lower` are row numbers from 0, `text` says which exchange it is and how long it took. `begun` and
+    `upper` and `lower` are row numbers from 0, `text` names the exchange and its latency. `begun` and
     `continued`: it began on an earlier page, it goes on on a later one.
     """
 
@@ -347,7 +347,7 @@ def text_of(exchange: Record) -> str:
         parts = [words.say(f"flow_of_{method}" if method in _BESIDE else "flow_of_other"),
                  f"{tenths((exchange['end'] - exchange['start']) / 1e6)} ms"]  # fmt: skip
         return words.say("flow_exchange", exchange=exchange["exchange"], about=words.say("comma").join(parts))
-    what = f"{asked(exchange['method'], _target(exchange, _LONGEST_TARGET))} {exchange['status'] or ''}".strip()
+    what = f"{requested(exchange['method'], _target(exchange, _LONGEST_TARGET))} {exchange['status'] or ''}".strip()
     latency = exchange["latency_ms"]
     took = f"{tenths(latency)} ms" if latency is not None else words.say("flow_cut_by", by=exchange["cut_by"] or "cut")
     about = words.say("comma").join(word for word in (what, took) if word)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays
-from latpcap.format import asked, ms, printable
+from latpcap.format import ms, printable, requested
 from latpcap.options import Align, Sort
 from latpcap.plot.text import spent
 from latpcap.tables import Kept, Needed
@@ -189,7 +189,7 @@ def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
 
 def _bar(exchanges: pa.Table, some: Any, below: int, place: Callable[[int], str]) -> Bar:
     row = exchanges.slice(int(some[0]), 1).select(_LABELS).to_pylist()[0]
-    name = f"{place(row['stream'])} #{row['index']}  {printable(asked(row['method'], row['target']))}".rstrip()
+    name = f"{place(row['stream'])} #{row['index']}  {printable(requested(row['method'], row['target']))}".rstrip()
     words = f"{ms(row['latency_ms'])} ms" if row["latency_ms"] is not None else f"cut by {row['cut_by']}"
     if row["status"] is not None and row["status"] >= 400:
         words += f", status {row['status']}"

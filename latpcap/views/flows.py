@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import words
-from latpcap.format import asked
+from latpcap.format import requested
 from latpcap.options import Flows, Pick, TimeFormat
 from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
 
@@ -248,7 +248,7 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     begins: dict[int, tuple[str, str]] = {}
     for row in capture.arrow("exchanges").select(columns).to_pylist():
         if row["method"]:
-            request = asked(row["method"], (row["target"] or "")[:40])
+            request = requested(row["method"], (row["target"] or "")[:40])
             begins[row["request_first_frame"]] = row["protocol"].upper(), request
         if row["status"] and row["response_first_frame"]:
             begins[row["response_first_frame"]] = row["protocol"].upper(), str(row["status"])

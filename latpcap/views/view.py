@@ -343,7 +343,7 @@ class View:
 
     @property
     def pushes(self) -> pd.DataFrame:
-        """What did servers say that nobody had asked for? One row a message, as far as the protocol tells them.
+        """What did servers send without a request? One row a message, as far as the protocol shows them.
 
         `push, stream, protocol, method, target`, when it passed, its frames and `bytes`, and in ms by cause what kept
         its parts. docs/exchanges-and-causes.md has each column.
@@ -369,7 +369,7 @@ class View:
         duration_ms`; `cause`, the `parent` that it is inside (null: none) and its `owner` (`client, server, network,
         capture, backend`); `from_frame, to_frame` bound it, `evidence` lists the frames to look up, `rule` names the
         test that spoke. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is what that rule and grade
-        were measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` says what
+        were measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` names what
         excludes the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not
         complete the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each
         column, docs/causes.md how each cause is recognised.

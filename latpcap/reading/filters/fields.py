@@ -464,7 +464,7 @@ FIELDS: dict[str, Field] = {
     "udp.dstport": Field("int", lambda s: [Column(s.udp("dport"))], "destination port", 16),
     "udp.port": Field("int", lambda s: [Column(s.udp(end)) for end in ("sport", "dport")], "both ports", 16),
     "dns": Field("label", _dns("request_in"), "a question to a name server, or its answer"),
-    "dns.qry.name": Field("text", _dns("target"), "the name that is asked for"),
+    "dns.qry.name": Field("text", _dns("target"), "the name in question"),
     "dns.flags.response": Field("bool", _dns_response, "0 a question, 1 an answer"),
     "dns.flags.rcode": Field("int", _http("response_in", "status", "dns"), "the answer's code: 3 is NXDOMAIN", 16),
     "dns.response_in": Field("int", _http("request_in", "response_in", "dns"), "the frame of the answer"),
@@ -517,8 +517,8 @@ _add("int", {
     "tcp.checksum": "checksum", "tcp.urgent_pointer": "urgent pointer", "tcp.options.wscale.multiplier": "its factor",
     "dns.id": "transaction", "dns.flags": "the flags as a number", "dns.count.queries": "questions",
     "dns.count.answers": "answers", "dns.count.auth_rr": "authority records", "dns.count.add_rr": "additional records",
-    "dns.qry.type": "type asked for: 1 A, 28 AAAA", "dns.qry.class": "class asked for",
-    "dns.qry.name.len": "letters of the name asked for", "dns.resp.type": "type of a record",
+    "dns.qry.type": "wanted type: 1 A, 28 AAAA", "dns.qry.class": "wanted class",
+    "dns.qry.name.len": "letters of the name in question", "dns.resp.type": "type of a record",
     "dns.resp.class": "class of a record", "dns.resp.len": "length of a record",
 })  # fmt: skip
 _add("int", {
@@ -533,11 +533,11 @@ _add("int", {
     "ipv6.tclass": "traffic class", "ipv6.flow": "flow label", "icmpv6.mtu": "MTU", "dns.resp.ttl": "seconds to live",
 }, 32)  # fmt: skip
 _add("ipv4", {
-    "arp.src.proto_ipv4": "the sender", "arp.dst.proto_ipv4": "who is asked for", "dns.a": "addresses of an answer",
+    "arp.src.proto_ipv4": "the sender", "arp.dst.proto_ipv4": "the wanted address", "dns.a": "addresses of an answer",
     "icmp.redir_gw": "gateway of a redirect",
 })  # fmt: skip
 _add("ipv6", {
-    "dns.aaaa": "addresses of an answer", "icmpv6.nd.ns.target_address": "who is asked for",
+    "dns.aaaa": "addresses of an answer", "icmpv6.nd.ns.target_address": "the wanted address",
     "icmpv6.nd.na.target_address": "who answers",
 })  # fmt: skip
 _add("int", {
