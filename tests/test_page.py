@@ -22,7 +22,7 @@ from transfer_simulator import Transfer
 
 import latpcap as lp
 from latpcap import page, words
-from latpcap.format import asked
+from latpcap.format import requested
 from latpcap.page import parts, pictures
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -260,8 +260,9 @@ def test_ipv6_servers_are_written_as_in_the_answer_and_sql_says_its_verb_once() 
     subject: Any = SimpleNamespace(findings=pd.DataFrame([row]))
     told = page._found(subject)[0]
     assert "[2001:db8::1]:80" in told and 'data-head="server"' in told
-    assert asked("SELECT", "SELECT ?") == "SELECT ?" and asked("select", "SELECT ?") == "SELECT ?"
-    assert asked("GET", "/GET") == "GET /GET" and asked("GET", None) == "GET" and asked("SET", "SETTINGS") != "SETTINGS"
+    assert requested("SELECT", "SELECT ?") == "SELECT ?" and requested("select", "SELECT ?") == "SELECT ?"
+    assert requested("GET", "/GET") == "GET /GET" and requested("GET", None) == "GET"
+    assert requested("SET", "SETTINGS") != "SETTINGS"
 
 
 def test_one_request_has_no_chart_over_the_clock_and_no_option_of_the_terminal_stands_on_the_page() -> None:

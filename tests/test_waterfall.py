@@ -215,7 +215,7 @@ def test_given_axes_are_drawn_on(slow: lp.Capture) -> None:
     [
         ({"sort": "length"}, "cannot sort by 'length'; known are latency_ms, start, exchange, network"),
         ({"align": "left"}, "no alignment 'left'"),
-        ({"by": "host"}, "cannot group by 'host'"),
+        ({"by": "nobody"}, "cannot group by 'nobody'"),
         ({"top": 0}, "at least 1 exchange"),
     ],
 )

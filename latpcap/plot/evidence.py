@@ -203,7 +203,6 @@ class EvidencePlot(Display):
         ax.set_ylim(0, max(float(below.max()) * 1.08, 1.0))
 
 
-_OF_SENDER = ("sender_rtt_ms", "receiver_rtt_ms", "tight_ms", "hold_min_ms")
 _MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
 
 
