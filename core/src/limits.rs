@@ -60,6 +60,12 @@ limits! {
     SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
     /// So many times what exchanges took so far is more than the connection's own rhythm.
     RHYTHM: i64 = 4, "times", "chosen";
+    /// A heartbeat inside TLS is no longer.
+    BEAT_BYTES: i64 = 128, "bytes", "chosen: keepalives of BGP (19), AMQP (8), WebSocket and TLS records around them";
+    /// A timer's wait may differ from its period by this share of it.
+    BEAT_DRIFT: f64 = 0.05, "share", "chosen: a program that sleeps between two beats adds its own work";
+    /// What is answered within this share of the period is an answer.
+    BEAT_PROMPT: f64 = 0.1, "share", "chosen";
     /// What was written behind a message without an answer (MySQL) has left within this: Nagle's algorithm holds it until
     /// the longest delayed ACK has come.
     HELD_BEHIND_NS: i64 = 250_000_000, "ns", "TCP_DELACK_MAX (200 ms), and a quarter as much again";

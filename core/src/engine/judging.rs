@@ -7,7 +7,7 @@ use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
 use crate::judge::{self, CaptureFacts, Paths, Row};
-use crate::limits::AWAY_NS;
+use crate::limits::{AWAY_NS, BEAT_DRIFT};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
@@ -224,7 +224,18 @@ pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
         judge::waiting(rows);
     }
     if let (MessageKind::EventStream, Some(answer)) = (exchange.kind, &exchange.response) {
-        judge::streaming(rows, answer.first.time_ns);
+        // an answer that begins no later than its pieces come waited for the first of them
+        let (began, gap) = (
+            answer.first.time_ns - exchange.request.last.time_ns,
+            exchange.pieces.longest_gap_ns,
+        );
+        let ticks = exchange.pieces.count > 2 && began as f64 <= gap as f64 * (1.0 + BEAT_DRIFT.get());
+        let since = if ticks {
+            exchange.request.last
+        } else {
+            answer.first
+        };
+        judge::streaming(rows, since.time_ns);
     }
     if let Some(until) = exchange.behind_until {
         judge::behind(rows, until);

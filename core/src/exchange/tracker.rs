@@ -2,6 +2,7 @@
 //! that need them are settled.
 
 mod arrival;
+mod beats;
 mod data;
 mod keyed;
 mod listener;
@@ -161,7 +162,7 @@ impl Tracker {
 
     /// So many requests were sent.
     pub fn exchanges(&self) -> u32 {
-        self.pairing.exchanges
+        self.pairing.exchanges - self.pairing.beats.as_ref().map_or(0, |beats| beats.dropped)
     }
 
     /// The stream is over: a late first copy of its newest repeats may still be answered.

@@ -15,7 +15,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
 
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
 use channel::{Channel, Content, Of};
 use frame::{Frame, Method};
 
@@ -139,7 +139,7 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
     let error = refused.is_some();
     sink.status(Status {
         code: refused.or(Some(0)),
-        text: (!error).then_some("ok"),
+        text: refused.map_or(Some("ok"), |code| errors::word(errors::AMQP, code)),
         error,
     });
     sink.end();
@@ -217,7 +217,7 @@ fn server(
     if let Some(code) = method.closes() {
         let status = Status {
             code: Some(code),
-            text: None,
+            text: errors::word(errors::AMQP, code),
             error: true,
         };
         // it answers the oldest that waits, the others get no answer

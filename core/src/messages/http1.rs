@@ -278,10 +278,13 @@ impl Http1 {
                     sink.tags(tags);
                 }
                 self.ask(*kind);
-                let after = if *kind == MethodKind::Connect {
-                    State::Tunnel
-                } else {
-                    State::Head
+                let after = match *kind {
+                    MethodKind::Connect => State::Tunnel,
+                    MethodKind::Waits(for_events) => {
+                        sink.kind(for_events);
+                        State::Head
+                    }
+                    _ => State::Head,
                 };
                 (head.body, after)
             }

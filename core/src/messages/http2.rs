@@ -372,6 +372,9 @@ impl Http2 {
             };
             half.decoder.forget();
             sink.unmark();
+            if sink.side() == Side::Client {
+                self.calls.lost();
+            }
             return;
         }
         match frame.kind {

@@ -5,12 +5,14 @@
 
 mod apis;
 
+use std::collections::VecDeque;
+
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, text};
+use super::{Kind, Listener, Named, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use apis::Body;
 
@@ -36,10 +38,13 @@ const MAX_VERSION: u16 = 25;
 /// A client's name is shorter.
 const MAX_CLIENT: u16 = 256;
 
+/// Such requests that may wait; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Kafka {
-    /// Log-ins that wait for their answer, whose first word is an error code.
-    logs_in: Option<u64>,
+    /// Requests whose answer has an error code: key, API and version.
+    waiting: VecDeque<(u64, u16, u16)>,
 }
 
 /// The head of a request.
@@ -137,7 +142,7 @@ impl WireFormat for Kafka {
     }
 
     fn lost(&mut self, _side: Side) {
-        self.logs_in = None;
+        self.waiting.clear();
     }
 }
 
@@ -150,8 +155,11 @@ impl Kafka {
             return None;
         }
         let kind = if body.waits { Kind::LongPoll } else { Kind::Request };
-        if apis::is_login(request.api) {
-            self.logs_in = Some(key);
+        if apis::has_error(request.api) {
+            if self.waiting.len() >= MAX_WAITING {
+                self.waiting.pop_front();
+            }
+            self.waiting.push_back((key, request.api, request.version));
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
         let mut exchange = sink.of(key);
@@ -168,11 +176,14 @@ impl Kafka {
         let key = id(Side::Server, head)?;
         let mut exchange = sink.of(key);
         exchange.begin_answer();
-        if self.logs_in.take_if(|waits| *waits == key).is_some() {
-            let code = cursor::be16_at(head, 8)?;
+        let place = self.waiting.iter().position(|(waits, ..)| *waits == key);
+        let request = place.and_then(|place| self.waiting.remove(place));
+        if let Some(code) =
+            request.and_then(|(_, api, version)| apis::error(api, version, cursor::from(head, 8)))
+        {
             exchange.status(Status {
                 code: Some(code),
-                text: None,
+                text: errors::word(errors::KAFKA, code),
                 error: code > 0,
             });
         }

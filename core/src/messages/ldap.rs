@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, text};
+use super::{Kind, Listener, Named, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -250,7 +250,7 @@ impl Ldap {
         self.tls |= code == 0 && self.start_tls == Some(id);
         exchange.status(Status {
             code: Some(code),
-            text: None,
+            text: errors::word(errors::LDAP, code),
             error: !NO_ERRORS.contains(&code),
         });
         Some(Role::Last(key))

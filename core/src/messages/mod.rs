@@ -30,6 +30,7 @@ mod commands;
 mod dnp3;
 pub mod dns;
 mod enip;
+mod errors;
 mod fastcgi;
 mod framed;
 mod http1;
@@ -74,6 +75,7 @@ mod text;
 mod tls;
 mod turns;
 mod url;
+mod waits;
 mod websocket;
 
 use crate::base::{At, Side};

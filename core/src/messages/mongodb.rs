@@ -10,7 +10,7 @@ use smol_str::{SmolStr, ToSmolStr};
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
+use super::{Close, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, errors};
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -183,7 +183,10 @@ impl MongoDb {
         let mut exchange = sink.of(u64::from(header.to));
         exchange.status(Status {
             code,
-            text: word.as_deref().or(failed.is_none().then_some("ok")),
+            text: word
+                .as_deref()
+                .or_else(|| code.and_then(|code| errors::word(errors::MONGODB, code)))
+                .or(failed.is_none().then_some("ok")),
             error: failed.is_some(),
         });
         exchange.end_answer();

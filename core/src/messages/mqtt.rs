@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status, text};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -171,9 +171,14 @@ impl Mqtt {
         if kind == Packet::Pubrec && !error {
             return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP is the last message
         }
+        let words = if refused {
+            errors::MQTT_CONNECT
+        } else {
+            errors::MQTT
+        };
         exchange.status(Status {
             code: Some(u16::from(reason)),
-            text: None,
+            text: errors::word(words, u16::from(reason)),
             error,
         });
         Some(Role::Last(key))

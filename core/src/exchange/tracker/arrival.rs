@@ -9,7 +9,7 @@ use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Context, Exchange, Repeat, Seen};
 use crate::limits::ANSWERED_SHARE;
-use crate::messages::Protocol;
+use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
 
 /// The client's packet that acknowledges a response's end.
@@ -131,6 +131,9 @@ impl Pairing {
             self.forget_steps(context);
         } else {
             self.share_steps(&mut exchange);
+        }
+        if exchange.kind == Kind::Turn {
+            return self.turn_over(exchange, context);
         }
         context.settle(exchange);
     }

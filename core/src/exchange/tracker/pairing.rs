@@ -2,6 +2,7 @@
 
 use std::num::NonZeroI64;
 
+use super::beats::Beats;
 use super::pauses::RowPlace;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
@@ -77,6 +78,10 @@ pub(super) struct Pairing {
     pub(super) idle: i64,
     /// The packet that is being read.
     pub(super) frame: u64,
+    /// Where turns are read.
+    pub(super) beats: Option<Box<Beats>>,
+    /// The server sends no more.
+    pub(super) over: bool,
 }
 
 impl Pairing {
@@ -130,6 +135,8 @@ impl Pairing {
             busy,
             idle,
             frame,
+            beats,
+            over,
         } = self;
         (*own_stream, *own_pair, *own_ports, *own_pool) = (stream, pair, ports, pool);
         (*protocol, *tags, *exchanges) = (None, None, 0);
@@ -137,7 +144,7 @@ impl Pairing {
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
         (*answered, *pauses, *doubled, *has_unread) = (false, false, false, false);
-        (*pushes, *freed) = (false, false);
+        (*pushes, *freed, *beats, *over) = (false, false, None, false);
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
@@ -439,6 +446,7 @@ impl Pairing {
             |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
         while let Some(pending) = self.open.take(|e| unanswered(e)) {
             context.done(pending);
+            self.beats.get_or_insert_default().alone += 1;
             self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
         }
     }
@@ -461,6 +469,10 @@ impl Pairing {
         }
         while how != Close::Fin && !self.settling.is_empty() {
             self.settle_first(None, context);
+        }
+        if side == Side::Server || how != Close::Fin {
+            self.over = true;
+            self.release_turns(context);
         }
     }
 }

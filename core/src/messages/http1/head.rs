@@ -12,7 +12,7 @@ use super::lines::end_of_head;
 use super::recognise::VERSION;
 use crate::messages::pieces::Pieces;
 use crate::messages::tags::{TagName, Tags};
-use crate::messages::{Side, text, url};
+use crate::messages::{Kind, Side, text, url, waits};
 
 /// Longest name of a host (RFC 1035 2.3.4), and a port.
 const MAX_HOST: usize = 253 + 6;
@@ -25,6 +25,8 @@ const MAX_HEADERS: usize = 1024;
 pub(super) enum MethodKind {
     Head,
     Connect,
+    /// Its answer waits for events.
+    Waits(Kind),
     Other,
 }
 
@@ -111,11 +113,12 @@ impl Head {
 
 impl Start {
     fn request(method: &str, target: SmolStr, host: SmolStr) -> Self {
+        let kind = MethodKind::by(method, &target);
         Start::Request {
             method: SmolStr::new(method),
             target,
             host,
-            kind: MethodKind::by(method),
+            kind,
         }
     }
 }
@@ -294,10 +297,11 @@ impl Framing {
 
 impl MethodKind {
     /// Methods are case-sensitive (RFC 9110 9.1).
-    fn by(method: &str) -> MethodKind {
+    fn by(method: &str, target: &str) -> MethodKind {
         match method {
             "HEAD" => MethodKind::Head,
             "CONNECT" => MethodKind::Connect,
+            "GET" => waits::of_target(target).map_or(MethodKind::Other, MethodKind::Waits),
             _ => MethodKind::Other,
         }
     }

@@ -9,7 +9,7 @@ use crate::base::{At, Side};
 use crate::messages::pieces::Pieces;
 use crate::messages::readers::Protocol;
 use crate::messages::sink::MessageSink;
-use crate::messages::{Kind, Listener, Status};
+use crate::messages::{Kind, Listener, Status, waits};
 
 /// Streams that may be open at once: peers allow 100 to 256 mostly. The oldest is forgotten beyond it.
 const MAX_OPEN: usize = 256;
@@ -28,6 +28,8 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 struct Call {
     stream: u32,
+    /// The client has sent all, or it is not known whether it has.
+    requested: bool,
     /// The answer's head was read: what follows it are trailers.
     answering: bool,
     connects: bool,
@@ -54,6 +56,7 @@ impl Calls {
     pub(super) fn adopted(&mut self) {
         self.open(Call {
             stream: 1,
+            requested: true,
             ..Call::default()
         });
         self.newest = 1;
@@ -93,8 +96,14 @@ impl Calls {
         });
         self.speaks(sink, fields.grpc);
         let mut call = sink.of(u64::from(stream));
-        call.begin_request(Kind::Request);
-        call.name(fields.named());
+        let named = fields.named();
+        let waits = if fields.grpc {
+            waits::of_call(named.target)
+        } else {
+            waits::of_target(named.target).filter(|_| named.method == "GET")
+        };
+        call.begin_request(waits.unwrap_or(Kind::Request));
+        call.name(named);
         call.tags(&fields.tags);
         call.count(block.bytes);
         if fields.connects() {
@@ -179,9 +188,9 @@ impl Calls {
         whole: bool,
     ) {
         let bytes = around + data.len() as u64;
-        let (pieces, has_piece, grpc) = match self.find(stream) {
+        let (pieces, has_piece, grpc, requested) = match self.find(stream) {
             Some(call) if sink.side() == Side::Server && call.push.is_none() => {
-                (&mut call.pieces, &mut call.has_piece, call.grpc)
+                (&mut call.pieces, &mut call.has_piece, call.grpc, call.requested)
             }
             Some(call) if call.nameless && whole => {
                 call.nameless = false;
@@ -198,7 +207,8 @@ impl Calls {
         let mut rest = data;
         while let Some(piece) = pieces.next(&mut rest) {
             exchange.piece(piece.len() as u64);
-            if std::mem::replace(has_piece, true) && grpc {
+            // or the client may go on, too: neither side's messages are one request and its answer
+            if (std::mem::replace(has_piece, true) || !requested) && grpc {
                 exchange.streams();
             }
         }
@@ -229,8 +239,12 @@ impl Calls {
     /// The side that speaks has ended this stream.
     pub(super) fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
         match sink.side() {
-            Side::Client if self.find(stream).is_some() => sink.of(u64::from(stream)).end_request(),
-            Side::Client => {}
+            Side::Client => {
+                if let Some(call) = self.find(stream) {
+                    call.requested = true;
+                    sink.of(u64::from(stream)).end_request();
+                }
+            }
             Side::Server => self.over(sink, stream, false),
         }
     }
@@ -279,6 +293,11 @@ impl Calls {
         if std::mem::replace(&mut self.grpc, grpc) != grpc {
             sink.protocol(if grpc { Protocol::Grpc } else { Protocol::Http2 });
         }
+    }
+
+    /// Frames of the client are not in the capture.
+    pub(super) fn lost(&mut self) {
+        self.open.iter_mut().for_each(|call| call.requested = true);
     }
 
     fn open(&mut self, call: Call) {

@@ -28,9 +28,50 @@ pub(super) fn word(api: u16) -> Option<&'static str> {
     WORDS.get(usize::from(api)).copied()
 }
 
-/// SaslHandshake and SaslAuthenticate: their answers begin with an error code in every version.
-pub(super) fn is_login(api: u16) -> bool {
-    matches!(api, 17 | 36)
+/// Where an answer has one error code for all of it, or one of its first partition: the API, from which version on the
+/// time that the client was throttled stands before it, and from which version on the head and the body are flexible.
+const ERRORS: [(u16, u16, u16); 10] = [
+    (PRODUCE, u16::MAX, 9),
+    (FETCH, 1, 12),
+    (10, 1, 3),
+    (11, 2, 6),
+    (12, 1, 4),
+    (13, 1, 4),
+    (14, 1, 4),
+    (17, u16::MAX, u16::MAX),
+    (22, 0, 2),
+    (36, u16::MAX, 2),
+];
+
+pub(super) fn has_error(api: u16) -> bool {
+    ERRORS.iter().any(|(known, ..)| *known == api)
+}
+
+/// The error code of an answer, behind its number.
+pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
+    let (_, throttled, flexible) = *ERRORS.iter().find(|(known, ..)| *known == api)?;
+    let (mut cursor, compact) = (Cursor::new(body), version >= flexible);
+    skip_tags(compact, &mut cursor)?;
+    if version >= throttled {
+        cursor.u32be()?;
+    }
+    match api {
+        FETCH if version < 7 => None,
+        10 if version >= 4 => None, // several coordinators
+        // of the first partition of the first topic
+        PRODUCE if version < 13 => {
+            first_topic(compact, &mut cursor)?;
+            let partitions = if compact {
+                varint(&mut cursor)? > 1
+            } else {
+                cursor.u32be()? > 0
+            };
+            partitions.then(|| cursor.u32be()).flatten()?;
+            cursor.u16be()
+        }
+        PRODUCE => None,
+        _ => cursor.u16be(),
+    }
 }
 
 /// What a request's first fields say.

@@ -183,7 +183,7 @@ fn a_channel_that_is_closed_is_the_answer() {
     ];
     assert_eq!(
         behind(script),
-        "C9:( C9:queue.declare.a@ C9:21) S9:( S9:=404/error S9:28) push28.channel.close."
+        "C9:( C9:queue.declare.a@ C9:21) S9:( S9:=404/not-found/error S9:28) push28.channel.close."
     );
 }
 
@@ -200,7 +200,7 @@ fn a_log_in_that_is_refused_says_why() {
     ];
     assert_eq!(
         notes(&script),
-        "C( connection.open. Setup dialogue C)8 S( =403/error S)35"
+        "C( connection.open. Setup dialogue C)8 S( =403/access-refused/error S)35"
     );
 }
 

@@ -233,6 +233,48 @@ fn calls_of_grpc_end_with_their_own_status() {
 }
 
 #[test]
+fn calls_that_go_on_or_wait_for_events_are_streams_from_their_first_message() {
+    let call = |stream, path, flags| {
+        let fields = [
+            (":method", "POST"),
+            (":path", path),
+            ("content-type", "application/grpc"),
+        ];
+        headers(stream, flags, &fields)
+    };
+    let message = &b"\0\0\0\0\x02yo"[..];
+    let head = [(":status", "200"), ("content-type", "application/grpc")];
+    let answer = |stream| [headers(stream, END_HEADERS, &head), data(stream, 0, message)].concat();
+    let watch = headers(7, WHOLE, &[(":method", "GET"), (":path", "/api/pods?watch=1")]);
+    let script = after_opening(vec![
+        (
+            C,
+            [call(1, "/p.S/Talk", END_HEADERS), data(1, 0, message)].concat(),
+        ),
+        (S, answer(1)),
+        (
+            C,
+            [call(3, "/p.S/Get", END_HEADERS), data(3, 1, message)].concat(),
+        ),
+        (S, answer(3)),
+        (C, [call(5, "/p.S/WatchAll", WHOLE), watch].concat()),
+    ]);
+    let notes = notes(&script);
+    assert!(
+        notes.contains("S1:69streams"),
+        "the client has not ended: {notes}"
+    );
+    assert!(
+        notes.contains("S3:(") && !notes.contains("S3:69streams"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("C5:(EventStream") && notes.contains("C7:(EventStream"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn answers_of_events_and_of_several_messages_are_streams() {
     let call = |stream| {
         let fields = [

@@ -56,7 +56,7 @@ fn searches_at_once_end_in_any_order() {
     ];
     assert_eq!(
         heard(script),
-        "C2:( C2:search.dc=a@ C2:36) C3:( C3:search.dc=b@ C3:36) S3:( S2:( S3:24( S3:=32/error S3:14) S2:5027( \
+        "C2:( C2:search.dc=a@ C2:36) C3:( C3:search.dc=b@ C3:36) S3:( S2:( S3:24( S3:=32/noSuchObject/error S3:14) S2:5027( \
          S2:24( S2:=0 S2:14)"
     );
 }
@@ -88,7 +88,7 @@ fn operations_say_what_they_are_about_and_some_are_never_answered() {
     assert_eq!(
         heard(script),
         "C2:( C2:delete.cn=x@ C2:11) S2:( S2:=0 S2:14) C3:( C3:compare.cn=y@ C3:22) S3:( S3:=6 S3:14) \
-         C4:( C4:extended.1.2.3@ C4:14) S4:( S4:=2/error S4:14) C5:( C5:search.dc=a@ C5:36) C5:reset push14.notice."
+         C4:( C4:extended.1.2.3@ C4:14) S4:( S4:=2/protocolError/error S4:14) C5:( C5:search.dc=a@ C5:36) C5:reset push14.notice."
     );
 }
 

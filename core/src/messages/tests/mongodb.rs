@@ -94,7 +94,7 @@ fn conversations() {
     assert_eq!(
         notes,
         "C7:( C7:find.orders@ C7:62) C8:( C8:frobnicate.x@ C8:44) \
-         S8:( S8:63=59/error S8:) S7:( S7:34=ok S7:) C10:( C10:insert.orders@ C10:45) S10:( S10:81=11000/error S10:) \
+         S8:( S8:63=59/CommandNotFound/error S8:) S7:( S7:34=ok S7:) C10:( C10:insert.orders@ C10:45) S10:( S10:81=11000/DuplicateKey/error S10:) \
          C11:(LongPoll C11:hello.@ C11:57) S11:( S11:34=ok S11:) push34.hello. push34.hello. \
          C12:( C12:.@ C12:27) S12:( S12:27=ok S12:) C14:(Setup C14:isMaster.@ C14:58) S14:( S14:49=ok S14:)"
     );

@@ -105,8 +105,8 @@ fn version_5_has_reasons_properties_and_short_topics() {
     assert_eq!(
         behind(5, script),
         "C3:( C3:PUBLISH.house/hall@ C3:21) C4:( C4:PUBLISH.house/hall@ C4:11) \
-         S3:( S3:=16 S3:5) S4:( S4:=151/error S4:6) C5:( C5:SUBSCRIBE.no@ C5:10) \
-         S5:( S5:=135/error S5:6) push3.DISCONNECT."
+         S3:( S3:=16 S3:5) S4:( S4:=151/Quota exceeded/error S4:6) C5:( C5:SUBSCRIBE.no@ C5:10) \
+         S5:( S5:=135/Not authorized/error S5:6) push3.DISCONNECT."
     );
 }
 
@@ -116,7 +116,7 @@ fn a_server_that_refuses_says_so() {
     let script = vec![(C, packet(0x10, &connect)), (S, packet(0x20, &[0, 5]))];
     assert_eq!(
         notes(&script),
-        "C65536:( C65536:CONNECT.@ C65536:14) S65536:( S65536:=5/error S65536:4)"
+        "C65536:( C65536:CONNECT.@ C65536:14) S65536:( S65536:=5/Not authorized/error S65536:4)"
     );
 }
 

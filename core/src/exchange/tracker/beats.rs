@@ -1,0 +1,171 @@
+//! Heartbeats, where no protocol is known: small messages of one size that each side sends at a rhythm of its own. Taken
+//! for turns, they would answer each other after whatever lies between two timers. And what a person types. Turns that may be such are held until
+//! that is decided; the others leave as they are, and so does what is answered at once or with a time of its own.
+
+use super::pairing::Pairing;
+use crate::exchange::{Context, CutBy, Exchange};
+use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, PAUSE_NS, SILENCE_NS};
+
+/// Turns that decide.
+const ENOUGH: usize = 4;
+/// Packets that show that a person types.
+const KEYS: i64 = 4;
+
+/// What is known of one stream's heartbeats.
+#[derive(Debug, Default)]
+pub(super) struct Beats {
+    /// Turns that may be heartbeats, oldest first.
+    // boxed: an exchange changes hands several times
+    #[allow(clippy::vec_box)]
+    held: Vec<Box<Exchange>>,
+    /// Sizes of the client's and the server's, once they are known to be some.
+    known: Option<[u64; 2]>,
+    /// Messages of either side that met no other.
+    pub(super) alone: u32,
+    /// Turns that were some.
+    pub(super) dropped: u32,
+}
+
+/// The lengths of a turn that may be two heartbeats: one packet each.
+fn sizes(e: &Exchange) -> Option<[u64; 2]> {
+    let answer = e.response.as_ref()?;
+    let one = |first: u64, last: u64| first == last;
+    let alone = !matches!(e.cut_by, Some(CutBy::Gap | CutBy::Reset)) && !e.dialogue && e.key.is_none();
+    let small = e.request.bytes.max(answer.bytes) <= BEAT_BYTES.get() as u64;
+    let whole =
+        one(e.request.first.frame, e.request.last.frame) && one(answer.first.frame, answer.last.frame);
+    (alone && small && whole).then_some([e.request.bytes, answer.bytes])
+}
+
+/// Keys that a person types, one or two bytes a packet, and a busy host's pause or more before each.
+fn is_typed(e: &Exchange) -> bool {
+    let (first, last) = (e.request.first, e.request.last);
+    let [client, _] = &e.steps;
+    let typed = client
+        .iter()
+        .filter(|step| (first.frame..=last.frame).contains(&step.to.frame))
+        .count() as i64;
+    let spread = last.time_ns - first.time_ns;
+    !e.by_server
+        && typed >= KEYS
+        && e.request.bytes as i64 <= 2 * typed
+        && spread >= (typed - 1) * PAUSE_NS.get()
+}
+
+/// When a turn's two messages passed.
+fn times(e: &Exchange) -> [i64; 2] {
+    [
+        e.start(),
+        e.response
+            .as_ref()
+            .map_or(e.start(), |answer| answer.first.time_ns),
+    ]
+}
+
+/// The period of a timer that fired at these times, some of which may be missing.
+fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
+    let steps = || {
+        times
+            .clone()
+            .zip(times.clone().skip(1))
+            .map(|(one, next)| next - one)
+    };
+    let least = steps().min().filter(|least| *least >= SILENCE_NS.get())?;
+    // of another timer that fires more slowly than the turns come, two or three may lie between each two
+    [1, 2, 3].into_iter().map(|part| least / part).find(|period| {
+        let fits = |step: i64| {
+            let times = (step + period / 2) / period;
+            ((step - times * period).abs() as f64) <= *period as f64 * BEAT_DRIFT.get()
+        };
+        steps().all(fits)
+    })
+}
+
+impl Beats {
+    /// Whether the turns that are held are heartbeats: both sides' times are a timer's, and the server's do not depend on
+    /// the client's.
+    fn are_beats(&self) -> bool {
+        let at = |side: usize| {
+            self.held
+                .iter()
+                .map(move |e| times(e).get(side).copied().unwrap_or_default())
+        };
+        let (Some(client), Some(server)) = (period(at(0)), period(at(1))) else {
+            return false;
+        };
+        let phases = || at(0).zip(at(1)).map(|(request, answer)| answer - request);
+        let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
+        let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
+        // an answer keeps its distance; two timers with one period differ from it only in their form
+        let drifts = part(most - least, 2.0 * BEAT_DRIFT.get());
+        let alike = self
+            .held
+            .first()
+            .and_then(|e| sizes(e))
+            .is_some_and(|[one, two]| one == two);
+        part(most, BEAT_PROMPT.get()) && (drifts || self.alone > 0 || alike && part(least, BEAT_PROMPT.get()))
+    }
+}
+
+impl Pairing {
+    /// A turn is over: it leaves now, or is held until it is known whether it was one.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn turn_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
+        if is_typed(&exchange) {
+            // nobody waits for what is not typed yet: the last key asks
+            exchange.request.first = exchange.request.last;
+        }
+        if self.over && self.beats.is_none() {
+            return context.settle(exchange);
+        }
+        let over = self.over;
+        let beats = self.beats.get_or_insert_default();
+        let size = sizes(&exchange);
+        // the last one may have met no other
+        let lone =
+            exchange.response.is_none() && beats.known.is_some_and(|[one, _]| one == exchange.request.bytes);
+        if lone || size.is_some() && size == beats.known {
+            beats.dropped += 1;
+            let [start, end] = times(&exchange);
+            self.busy = self.busy.saturating_sub(end - start);
+            return context.done(exchange);
+        }
+        let goes_on = beats.held.last().is_none_or(|last| {
+            let [request, answer] = times(last);
+            let late =
+                exchange.start() - answer.max(request) >= 0 && exchange.start() - request >= SILENCE_NS.get();
+            sizes(last) == size && late
+        });
+        if !goes_on || over || size.is_none() {
+            self.release_turns(context);
+        }
+        if over || size.is_none() {
+            return context.settle(exchange);
+        }
+        let [start, end] = times(&exchange);
+        self.busy = self.busy.saturating_sub(end - start); // no time of its program's, if it is one
+        let Some(beats) = &mut self.beats else { return };
+        beats.held.push(exchange);
+        if beats.held.len() < ENOUGH {
+            return;
+        }
+        if beats.are_beats() {
+            beats.known = size;
+            beats.dropped += beats.held.len() as u32;
+            beats.held.drain(..).for_each(|beat| context.done(beat));
+        } else {
+            self.release_turns(context);
+        }
+    }
+
+    /// The turns that were held are no heartbeats, as far as the capture shows.
+    pub(super) fn release_turns(&mut self, context: &mut Context) {
+        let Some(beats) = &mut self.beats else { return };
+        for turn in std::mem::take(&mut beats.held) {
+            let [start, end] = times(&turn);
+            self.busy = self.busy.saturating_add(end - start);
+            context.settle(turn);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Requests whose answer waits for events, by what they are called: a watch of Kubernetes, a blocking query of Consul, a
+//! feed of CouchDB, a log that is followed, calls of gRPC that watch or subscribe. Their servers are not slow. Knows names,
+//! no protocol.
+
+use super::Kind;
+
+/// Parameters of a query, and what their answers are.
+const PARAMETERS: [(&str, &[&str], Kind); 4] = [
+    ("watch", &["1", "true"], Kind::EventStream),
+    ("follow", &["1", "true"], Kind::EventStream),
+    ("feed", &["continuous", "eventsource"], Kind::EventStream),
+    ("feed", &["longpoll"], Kind::LongPoll),
+];
+/// Methods of gRPC begin so that report what happens: etcd's, gNMI's, those of health checks and of service discovery.
+const CALLS: [&str; 4] = ["Watch", "Subscribe", "Listen", "LeaseKeepAlive"];
+
+/// By a target of HTTP.
+pub(super) fn of_target(target: &str) -> Option<Kind> {
+    let (_, query) = target.split_once('?')?;
+    let pairs = || query.split('&').filter_map(|pair| pair.split_once('='));
+    let value = |name: &str| pairs().find(|(own, _)| *own == name).map(|(_, given)| given);
+    let known = PARAMETERS
+        .iter()
+        .find(|(name, values, _)| value(name).is_some_and(|given| values.contains(&given)));
+    // an index to wait behind, and how long
+    let blocks = || {
+        value("index")
+            .filter(|index| *index != "0")
+            .and(value("wait"))
+            .map(|_| Kind::LongPoll)
+    };
+    known.map(|(.., kind)| *kind).or_else(blocks)
+}
+
+/// By the path of a call of gRPC.
+pub(super) fn of_call(path: &str) -> Option<Kind> {
+    let (_, method) = path.rsplit_once('/')?;
+    CALLS
+        .iter()
+        .any(|call| method.starts_with(call))
+        .then_some(Kind::EventStream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_and_blocking_queries_wait_for_events() {
+        for (target, kind) in [
+            ("/api/v1/pods?limit=500&watch=true", Some(Kind::EventStream)),
+            ("/api/v1/pods?watch=1", Some(Kind::EventStream)),
+            ("/api/v1/pods?watch=false", None),
+            ("/api/v1/pods?watched=1", None),
+            ("/containers/web/logs?follow=1&stdout=1", Some(Kind::EventStream)),
+            ("/shop/_changes?feed=longpoll&since=7", Some(Kind::LongPoll)),
+            ("/v1/kv/a?index=7&wait=60s", Some(Kind::LongPoll)),
+            ("/v1/kv/a?index=0&wait=60s", None),
+            ("/pages?index=7", None),
+            ("/watch", None),
+        ] {
+            assert_eq!(of_target(target), kind, "{target}");
+        }
+        assert_eq!(of_call("/etcdserverpb.Watch/Watch"), Some(Kind::EventStream));
+        assert_eq!(of_call("/gnmi.gNMI/Subscribe"), Some(Kind::EventStream));
+        assert_eq!(of_call("/shop.Watch/Get"), None);
+    }
+}
