@@ -60,6 +60,10 @@ limits! {
     SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
     /// So many times what exchanges took so far is more than the connection's own rhythm.
     RHYTHM: i64 = 4, "times", "chosen";
+    /// So many turns of one form, each two heartbeats, show a rhythm.
+    BEATS: i64 = 4, "turns", "chosen: three periods of either side";
+    /// So many packets of a byte or two show that a person types.
+    TYPED_KEYS: i64 = 4, "packets", "chosen";
     /// A heartbeat inside TLS is no longer.
     BEAT_BYTES: i64 = 128, "bytes", "chosen: keepalives of BGP (19), AMQP (8), WebSocket and TLS records around them";
     /// A timer's wait may differ from its period by this share of it.

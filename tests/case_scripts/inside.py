@@ -124,7 +124,7 @@ def stomp_receipts() -> bytes:
     talk.client(700, b"\n")
     talk.server(900, b"\n")
     talk.client(1000, stomp("SUBSCRIBE", id="1", destination="/queue/none", receipt="s-3"))
-    talk.server(1006, stomp("ERROR", b"no queue", receipt_id="s-3", message="not found"))
+    talk.server(1006, stomp("ERROR", b"no queue", message="not found"))
     return pcap(talk.tape)
 
 

@@ -37,8 +37,16 @@ fn sniff(first: &First<'_>) -> Guess {
     match framed::fit::<Nats>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if first.side == Side::Server && first.input.starts_with(b"INFO {\"server_") => Guess::Yes,
+        // other servers answer a ping so, too
+        _ if is_ping(first.input) && is_ping(first.other) => Guess::Other,
         _ => framed::sniff::<Nats>(first),
     }
+}
+
+/// Nothing but what both sides send to learn whether the other is there.
+fn is_ping(lines: &[u8]) -> bool {
+    let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.all(|line| matches!(line, b"PING\r" | b"PONG\r"))
 }
 
 /// A line without its end, and whether it has one.

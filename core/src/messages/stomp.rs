@@ -310,10 +310,13 @@ impl Stomp {
         head: &[u8],
     ) -> Role {
         let receipt = header(head, b"receipt-id");
-        let place = self
+        let named = self
             .waiting
             .iter()
             .position(|(waits, _)| Some(&**waits) == receipt);
+        // RabbitMQ's errors name nothing: they end the connection, and answer the oldest that waits
+        let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);
+        let place = named.or(oldest);
         let key = match command {
             "CONNECTED" => Some(CONNECT),
             // an error ends the connection: it is of what it names, or of the connect

@@ -1,15 +1,11 @@
-//! Heartbeats, where no protocol is known: small messages of one size that each side sends at a rhythm of its own. Taken
-//! for turns, they would answer each other after whatever lies between two timers. And what a person types. Turns that may be such are held until
-//! that is decided; the others leave as they are, and so does what is answered at once or with a time of its own.
+//! Where no protocol is known: heartbeats, small messages of one size that each side sends at a rhythm of its own, and
+//! what a person types. Taken for turns, heartbeats would answer each other after whatever lies between two timers. Turns
+//! that may be such are held until that is decided; the others leave as they are, and so does what is answered at once or
+//! with a time of its own.
 
 use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
-use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, PAUSE_NS, SILENCE_NS};
-
-/// Turns that decide.
-const ENOUGH: usize = 4;
-/// Packets that show that a person types.
-const KEYS: i64 = 4;
+use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, PAUSE_NS, SILENCE_NS, TYPED_KEYS};
 
 /// What is known of one stream's heartbeats.
 #[derive(Debug, Default)]
@@ -47,7 +43,7 @@ fn is_typed(e: &Exchange) -> bool {
         .count() as i64;
     let spread = last.time_ns - first.time_ns;
     !e.by_server
-        && typed >= KEYS
+        && typed >= TYPED_KEYS.get()
         && e.request.bytes as i64 <= 2 * typed
         && spread >= (typed - 1) * PAUSE_NS.get()
 }
@@ -147,7 +143,7 @@ impl Pairing {
         self.busy = self.busy.saturating_sub(end - start); // no time of its program's, if it is one
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
-        if beats.held.len() < ENOUGH {
+        if beats.held.len() < BEATS.get() as usize {
             return;
         }
         if beats.are_beats() {

@@ -113,6 +113,7 @@ fn lines_that_other_servers_say_are_not_theirs() {
     turns(b"stop\r\n", b"OK 2\r\nhi\r\n");
     turns(&[0x65, 0, 5, 0], b"no");
     turns(b"SEND\nmoney\n", b"OK\n\n");
+    turns(b"PING\r\n", b"PONG\r\n");
     turns(b"CONNECTED\nto:you\n\n\0", b"RECEIPT\nid:1\n\n\0");
     turns(&[1, 1, 0, 1, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0], b"no"); // no role of FastCGI
 }
