@@ -93,7 +93,7 @@ impl Beats {
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
         let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
         // an answer keeps its distance; two timers with one period differ from it only in their form
-        let drifts = part(most - least, 2.0 * BEAT_DRIFT.get());
+        let drifts = part(most - least, BEAT_DRIFT.get() + BEAT_DRIFT.get());
         let alike = self
             .held
             .first()
