@@ -109,6 +109,7 @@ ORDER = [
     "findings.quality",
     "findings.connections",
     "findings.traffic",
+    "findings.datagrams",
     "findings.evidence",
     "findings.openings",
     "findings.answer",

@@ -393,11 +393,184 @@ def busy_beside(tape: Tape) -> None:
     referred(tape, busy=True)
 
 
+def connected_each(tape: Tape, pause: float = 0.0, rtt: float = 130.0) -> None:
+    """Captured at the server: the next SYN comes a round trip after the answer."""
+    now = 0.0
+    for _ in range(7):
+        tape.port += 1
+        ends, ask = Ends(("10.0.0.1", tape.port), SERVER), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+        reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        tape.tcp(now, "S", ends, 1000)
+        tape.tcp(now + 0.02, "SA", ends, 5000, 1001, back=True)
+        tape.tcp(now + rtt, "A", ends, 1001, 5001)
+        tape.tcp(now + rtt + 0.1, "PA", ends, 1001, 5001, ask)
+        tape.tcp(now + rtt + 1.1, "PFA", ends, 5001, 1001 + len(ask), reply, back=True)
+        now += 2 * rtt + 1.2 + pause
+        tape.tcp(now - 0.05, "FA", ends, 1001 + len(ask), 5002 + len(reply))
+
+
+def connected_with_pauses(tape: Tape) -> None:
+    connected_each(tape, pause=700.0)
+
+
+def expecting(tape: Tape, pauses: tuple[float, ...] = (1001.0, 1004.0, 1002.0, 1001.5)) -> None:
+    """Uploads whose body comes so long after their headers."""
+    now = 0.0
+    for pause in pauses:
+        tape.port += 1
+        ends, head = (
+            Ends(("10.0.0.1", tape.port), SERVER),
+            b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n",
+        )
+        tape.tcp(now, "S", ends, 1000)
+        tape.tcp(now + 20, "SA", ends, 5000, 1001, back=True)
+        tape.tcp(now + 20.02, "A", ends, 1001, 5001)
+        tape.tcp(now + 20.1, "PA", ends, 1001, 5001, head)
+        tape.tcp(now + 40.2, "A", ends, 5001, 1001 + len(head), back=True)
+        tape.tcp(now + 20.1 + pause, "PA", ends, 1001 + len(head), 5001, bytes(900))
+        done = 1901 + len(head)
+        tape.tcp(now + 41.0 + pause, "PA", ends, 5001, done, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", back=True)
+        tape.tcp(now + 41.1 + pause, "A", ends, done, 5039)
+        now += 600 + pause
+
+
+def read_from_disk(tape: Tape) -> None:
+    """Bodies that come as they are ready."""
+    expecting(tape, (700.0, 1004.0, 1400.0, 990.0))
+
+
+def sql(tape: Tape, port: int, scripts: list[tuple[float, float, str]], client: str = "10.0.0.1",
+        server: tuple[str, int] = ("10.0.0.2", 5432)) -> None:  # fmt: skip
+    """PostgreSQL's simple queries on one connection: when, how long, which."""
+    ends, mine, theirs = Ends((client, port), server), 1001, 5001
+    first = scripts[0][0] - 1
+    tape.tcp(first, "S", ends, 1000)
+    tape.tcp(first + 0.1, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(first + 0.2, "A", ends, 1001, 5001)
+    start = b"user\0a\0database\0a\0\0"
+    hello = struct.pack(">II", len(start) + 8, 196608) + start
+    tape.tcp(first + 0.3, "PA", ends, mine, theirs, hello)
+    mine += len(hello)
+    ready = b"R" + struct.pack(">II", 8, 0) + b"Z" + struct.pack(">I", 5) + b"I"
+    tape.tcp(first + 0.5, "PA", ends, theirs, mine, ready, back=True)
+    theirs += len(ready)
+    for at, took, text in scripts:
+        body = text.encode() + b"\0"
+        ask = b"Q" + struct.pack(">I", len(body) + 4) + body
+        tape.tcp(at, "PA", ends, mine, theirs, ask)
+        mine += len(ask)
+        tag = text.split()[0].encode() + b"\0"
+        reply = b"C" + struct.pack(">I", len(tag) + 4) + tag + b"Z" + struct.pack(">I", 5) + b"I"
+        tape.tcp(at + took, "PA", ends, theirs, mine, reply, back=True)
+        theirs += len(reply)
+        tape.tcp(at + took + 0.02, "A", ends, mine, theirs)
+
+
+ROW, QUICK = "UPDATE t SET a=1 WHERE id=7", [(20.0 * n + 5, 0.3, f"SELECT a FROM t WHERE id={n}") for n in range(40)]
+
+
+def locked(tape: Tape, commit: float = 4000.0) -> None:
+    """A row that another transaction has changed, and reads that need no lock."""
+    sql(tape, 40_001, [(100.0, 0.2, "BEGIN"), (110.0, 0.3, ROW), (commit, 0.4, "COMMIT")], "10.0.0.3")
+    sql(tape, 40_002, [(500.0, 3500.7, ROW)])
+    sql(tape, 40_003, QUICK, "10.0.0.4")
+
+
+def slow_beside_transaction(tape: Tape) -> None:
+    """The statement takes its time; the transaction ended before."""
+    locked(tape, commit=2500.0)
+
+
+def pooled(tape: Tape) -> None:
+    """A pooler that passes a query on when the transaction that has its connection is over."""
+    locked(tape)
+    sql(tape, 50_001, [(4000.5, 0.1, ROW)], "10.0.0.2", ("10.0.0.9", 5433))
+
+
+def blocked(tape: Tape, apart: float = 0.0) -> None:
+    """Quick requests that come while a long one of another client is worked on."""
+    tape.talk(0.0, requests=20)
+    for number, at in enumerate((1000.0, 6000.0)):
+        tape.talk(at, client="10.0.0.30", think=2500.0)
+        tape.talk(at + 400 + 200 * number, client="10.0.0.31", think=2101.0 - 200 * number + apart)
+
+
+def beside_long_work(tape: Tape) -> None:
+    blocked(tape, apart=-700.0)
+
+
 def one_client_in_turn(tape: Tape) -> None:
     """One request after the other, of which the last takes long: nobody waits for somebody else."""
     now = 0.0
     for think in (60.0,) * 6 + (7000.0,):
         now = tape.talk(now, think=think) + 5
+
+
+def udp(tape: Tape, ms: float, source: tuple[str, int], target: tuple[str, int], data: bytes) -> None:
+    body = dpkt.udp.UDP(sport=source[1], dport=target[1], data=data)
+    body.ulen = len(body)
+    packet = dpkt.ip.IP(src=socket.inet_aton(source[0]), dst=socket.inet_aton(target[0]), p=17, ttl=64, data=body)
+    packet.len = len(packet)
+    frame = dpkt.ethernet.Ethernet(src=b"\2\0\0\0\0\1", dst=b"\2\0\0\0\0\2", type=0x800, data=bytes(packet))
+    tape.frames.append((ms, bytes(frame)))
+
+
+def ntp(tape: Tape, ms: float, server: str, took: float | None = None) -> None:
+    stamp = struct.pack(">Q", int(ms * 1000) + 1)
+    tape.port += 1
+    udp(tape, ms, ("10.0.0.1", tape.port), (server, 123), b"\x23" + bytes(39) + stamp)
+    if took is not None:
+        answer = b"\x24" + bytes(23) + stamp + bytes(16)
+        udp(tape, ms + took, (server, 123), ("10.0.0.1", tape.port), answer)
+
+
+def dead_clock(tape: Tape, busy: bool = False) -> None:
+    """A time server that does not answer, then another, then a page."""
+    for at in (0.0, 2500.0, 5000.0):
+        ntp(tape, at, "10.0.0.8")
+    ntp(tape, 7500.0, "10.0.0.9", 4.0)
+    tape.talk(7510.0)
+    if busy:
+        tape.talk(1500.0)
+        tape.talk(4500.0)
+
+
+def clock_beside(tape: Tape) -> None:
+    dead_clock(tape, busy=True)
+
+
+def slow_agent(tape: Tape, took: float = 1800.0, answered: bool = True) -> None:
+    """SNMP; an answer to another port is another request's."""
+    for number, at in enumerate((0.0, 4000.0)):
+        udp(tape, at, ("10.0.0.1", 50_000), ("10.0.0.8", 161), b"\x30\x05")
+        udp(tape, at + took, ("10.0.0.8", 161), ("10.0.0.1", 50_000 + (not answered) * (number + 1)), b"\x30\x05")
+    tape.talk(6000.0)
+
+
+def quick_agent(tape: Tape) -> None:
+    slow_agent(tape, 30.0)
+
+
+def dhcp(tape: Tape, took: float, checks: int = 0) -> None:
+    """DISCOVER, and an offer of 10.0.0.50 that its server looks for first."""
+
+    def message(op: int) -> bytes:
+        head = bytes((op, 1, 6, 0)) + b"abcd" + bytes(8) + socket.inet_aton("10.0.0.50") + bytes(8)
+        return head + b"\2\0\0\0\0\7" + bytes(202) + b"\x63\x82\x53\x63\xff"
+
+    udp(tape, 0.0, ("0.0.0.0", 68), ("255.255.255.255", 67), message(1))
+    for number in range(checks):
+        arp(tape, 1.0 + number * took / checks, "10.0.0.2", "10.0.0.50")
+    udp(tape, took, ("10.0.0.2", 67), ("10.0.0.50", 68), message(2))
+    tape.talk(took + 5.0, client="10.0.0.50")
+
+
+def checked_address(tape: Tape) -> None:
+    dhcp(tape, 2100.0, 2)
+
+
+def late_offer(tape: Tape) -> None:
+    dhcp(tape, 2100.0)
 
 
 def one_by_one(tape: Tape) -> None:
@@ -643,6 +816,9 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "frozen": frozen, "behind_one": held_by_one, "ftp_address": passive, "ftp_port": passive_port,
     "greeting_partial": second_line, "greeting_reverse": name_before_greeting, "ftp_active": active,
     "callback_dead": ident, "onward_dead": onward, "connect_dead": referred,
+    "datagram_dead": dead_clock, "datagram_late": slow_agent, "dhcp_checked": checked_address,
+    "connects_in_turn": connected_each, "expect_continue": expecting, "transaction_lock": locked,
+    "transaction_pool": pooled, "behind_other": blocked,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
@@ -653,7 +829,9 @@ DECOYS = {
     "frozen": long_work, "behind_one": frozen, "ftp_address": passive_port, "ftp_port": passive_answered,
     "greeting_partial": slow_speaker, "greeting_reverse": quick_name, "ftp_active": passive_port,
     "callback_dead": ident_beside, "onward_dead": onward_beside, "connect_dead": busy_beside,
-    "pool_of_one": one_client_in_turn,
+    "pool_of_one": one_client_in_turn, "datagram_dead": clock_beside, "datagram_late": quick_agent,
+    "dhcp_checked": late_offer, "connects_in_turn": connected_with_pauses, "expect_continue": read_from_disk,
+    "transaction_lock": slow_beside_transaction, "transaction_pool": locked, "behind_other": beside_long_work,
 }  # fmt: skip
 
 
@@ -750,6 +928,22 @@ def test_requests_behind_the_first_are_actions_of_their_own() -> None:
     cap = lp.read(tape.bytes())
     assert list(cap.actions["waits"]) == [2, 1, 1]
     assert set(cap.waits["kind"]) == {"connect", "request"}
+
+
+def test_a_loop_over_rows_is_one_however_the_path_wavers() -> None:
+    tape = Tape()
+    tape.talk(0.0, rtt=20.0, requests=60, think=1.5, apart=2.0)
+    for number, wait in ((15, 30.0), (40, 25.0)):  # once the path takes longer, once the client
+        late = [frame for frame in sorted(tape.frames, key=lambda row: row[0])][3 + 3 * number][0]
+        tape.frames = [(ms + wait * (ms >= late), frame) for ms, frame in tape.frames]
+    [found] = [f for f in lp.read(tape.bytes()).why().findings if f.sentence == "in_turn"]
+    assert (found.values or {})["run"] == 60
+
+
+def test_an_answer_to_another_request_is_none() -> None:
+    tape = Tape()
+    slow_agent(tape, answered=False)
+    assert "datagram_late" not in {f.sentence for f in lp.read(tape.bytes()).why().findings}
 
 
 def test_a_connection_that_ended_before_the_next_try_was_for_something_else() -> None:

@@ -131,7 +131,9 @@ def rows(
         waited = queues.of(server, spent, tables)
         if waited is not None:
             found.append(queues.finding(waited, server))
-        waits = (queues.pool(server, tables), queues.together(server, spent, tables), queues.buffered(server, tables))
+        together = queues.together(server, spent, tables) or queues.behind(server, spent, tables)
+        expects = queues.expects(server, spent, tables)
+        waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
         found += [one for one in waits if one is not None]
     before, known = openings.found(tables)
     found += before
@@ -149,7 +151,8 @@ def rows(
     found += queues.tried_again(tables)
     found += openings.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
-        found += pushes.of_transfers(tables)
+        paused = {(e.server, e.server_port) for e in found if e.sentence == "expect_continue"}  # it was no slow start
+        found += [e for e in pushes.of_transfers(tables) if (e.server, e.server_port) not in paused]
     found += connections.passive(tables) + connections.noted(tables)
     found += evidence.suspects(tables)
     found += evidence.of_options(tables["evidence"])

@@ -249,8 +249,11 @@ PATH_WEIGHT = 0.25
 """What a second of the path's round trips counts beside a second that was waited for beyond them."""
 
 
-ELSEWHERE = ("dns_reverse", "onward_dead", "callback_dead", "ftp_active")
-"""Waits of a server's program for somebody else: it is not slow itself."""
+ELSEWHERE = (
+    "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
+    "syn_queue_full", "expect_continue",
+)  # fmt: skip
+"""Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
 INSIDE = (*ELSEWHERE, "frozen", "behind_one")
 """Waits that a server's program had while a request waited for it."""
 

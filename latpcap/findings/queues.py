@@ -245,6 +245,107 @@ def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Tab
     )  # fmt: skip
 
 
+ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
+BEHIND_MS, PROMPT = 1.0, 2.0
+"""Who waited for another's end is answered within this behind it, or within so many usual latencies."""
+
+
+def behind(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Did requests wait until another connection's work was done? None where it does not show.
+
+    A transaction that began before and whose end freed them: its locks, or its connection behind a pool.
+    Else another request that was there before, where that happened more than once.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    took = arrays.numbers(exchanges, "latency_ms")
+    late = spill.chosen(server.slow, ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    if not 0 < len(late) <= LIMITS["pool_most"] or len(server.rows) > MOST:
+        return None
+    late = late[(_think(items, late) >= MOSTLY * took[late]) & (took[late] >= LIMITS["setup_ms"])]
+    came, left = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    stream, rows = arrays.numbers(exchanges, "stream"), server.rows[left[server.rows] > 0]
+    if not len(late) or not len(rows):
+        return None
+    span = int(left[rows].max() - came[rows].min())
+    near = max(BEHIND_MS, PROMPT * arrays.percentile(server.latency, 1 / 2)) * MS
+    method, methods = arrays.codes(exchanges, "method")
+    ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
+    begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
+    hits = []
+    for row in late.tolist():
+        for end in ends[(left[ends] - left[row] <= BEHIND_MS * MS) & (left[row] - left[ends] <= near)].tolist():
+            opened = begins[(stream[begins] == stream[end]) & (came[begins] < came[end])]
+            if stream[end] != stream[row] and len(opened) and came[opened].max() < came[row] < came[end]:
+                hits.append((row, end, int(opened[came[opened].argmax()])))
+                break
+    transaction = bool(hits)
+    if transaction and len(ends) * near > CHANCE * span:
+        return None  # so many end that one ends then by accident
+    if not hits:
+        for row in late.tolist():
+            ahead = late[(came[late] < came[row]) & (stream[late] != stream[row])]
+            ahead = ahead[(left[ahead] <= left[row]) & (left[row] - left[ahead] <= near)]
+            if len(ahead):
+                hits.append((row, int(ahead[left[ahead].argmax()]), -1))
+        if len(hits) < AGAIN or len(hits) * len(late) * near > CHANCE * span:
+            return None
+    return _behind(server, hits, transaction, tables)
+
+
+AGAIN = 2
+"""What ends just behind another once may do so by accident."""
+
+
+def _behind(
+    server: Server, hits: Sequence[tuple[int, int, int]], transaction: bool, tables: Mapping[str, pa.Table]
+) -> Finding:
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    took = arrays.numbers(exchanges, "latency_ms")
+    row, end, begin = max(hits, key=lambda hit: float(took[hit[0]]))
+    names = ["exchange", "stream", "request_first_frame", "method", "target"]
+    one, other = (exchanges.select(names).slice(at, 1).to_pylist()[0] for at in (row, end))
+    [ends] = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port"))
+    word = "behind_other"
+    if transaction:
+        word = "transaction_pool" if _passed_on(server, row, end, tables) else "transaction_lock"
+    first = begin if transaction else end
+    frame = int(arrays.numbers(exchanges, "request_first_frame")[first])
+    waits = sorted(float(took[hit[0]]) for hit in hits)
+    left = arrays.filled(exchanges, "response_start", 0)
+    values = {
+        "server": server.name, "n": len(hits), "span_ms": (waits[0], waits[-1]),
+        "name": called(one["method"], one["target"]), "frame": one["request_first_frame"],
+        "client": endpoint(*ends), "other": called(other["method"], other["target"]), "other_frame": frame,
+        "after_ms": max(int(left[row]) - int(left[end]), 0) / MS,
+    }  # fmt: skip
+    held = {hit[1] for hit in hits} if not transaction else set()
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause=word,
+        owner="client" if transaction else "server", client=ends[0], exchanges=len(hits),
+        of_exchanges=len(server.rows), total_ms=sum(waits) + sum(float(took[at]) for at in held), max_ms=waits[-1],
+        grade="probable", confidence=LIMITS["hung_probable_confidence"], worst_exchange=one["exchange"],
+        worst_stream=one["stream"], worst_ms=waits[-1],
+        worst_frames=tuple(dict.fromkeys((frame, one["request_first_frame"]))),
+        filter=on_stream(one["stream"]), harm="late", sentence=word, values=values,
+    )  # fmt: skip
+
+
+def _passed_on(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
+    """Did this server send the request on to another one, and only when that transaction was over?"""
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    clients, names = arrays.codes(streams, "client")
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    same = (method == method[row]) & (target == target[row]) & (clients[place] == arrays.code_of(names, server.address))
+    came, left = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    within = (came > came[row]) & (came < left[row]) & (came >= came[end])
+    return bool(np.any(same & within))
+
+
 LOCAL = ("127.", "::1")
 """Addresses of the host itself: a proxy asks servers there by them."""
 
@@ -370,6 +471,8 @@ MOST_PATH = 0.75
 """Of a request that only waits for the path at least this share is the path's."""
 AT_ONCE = 0.25
 """The next one follows within this share of the round trip: the program waited for nothing else."""
+SOON = 3.0
+"""So many round trips at most one of a run pauses, whose pauses altogether are few."""
 RUN = 16
 """So many requests one after the other are a loop over rows, not a page's few steps."""
 CONNECTS = 3
@@ -379,6 +482,12 @@ REDIRECTED, FOLLOWED_MS = 2, 50.0
 WINDOW = 0.5
 """A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
 SURE = 0.9
+ALIKE = 0.75
+"""So many of a run are one request with other values: a loop over rows."""
+IN_TURN = 5
+"""So many connections one after the other for one request each are no accident."""
+SPREAD = 0.1
+"""A timer's waits are within this of each other."""
 
 
 def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -400,6 +509,7 @@ def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
     found_ = _certificates(of, rows, hello, took, path)
     found_ += _each(of, rows, hello, asked & ~hello, took)
     found_ += _redirects(of, rows, asked & ~hello, took)
+    found_ += _connects_in_turn(of, rows, asked, hello, took)
     return found_ + _in_turn(of, rows, asked & ~hello, took, path)
 
 
@@ -411,7 +521,7 @@ class _Of:
         self.number = arrays.numbers(streams, "stream")
         self.server, self.servers = arrays.codes(streams, "server")
         self.port = arrays.numbers(streams, "server_port")
-        self.client, _ = arrays.codes(streams, "client")
+        self.client, self.clients = arrays.codes(streams, "client")
         self.start = arrays.numbers(streams, "start")
         self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
 
@@ -483,13 +593,16 @@ def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) ->
         return []
     at = at[np.lexsort((arrays.numbers(rows, "start")[at], of.place[at]))]
     start, end = arrays.numbers(rows, "start")[at], arrays.numbers(rows, "end")[at]
-    alone = (path[at] >= MOST_PATH * took[at]) & (path[at] >= LEAST_TRIP_MS)
-    gap = (start[1:] - end[:-1]) / 1e6
-    follows = alone[1:] & alone[:-1] & (of.place[at][1:] == of.place[at][:-1])
-    follows &= (gap >= 0) & (gap <= AT_ONCE * path[at][1:])
+    felt, gap = path[at] >= LEAST_TRIP_MS, (start[1:] - end[:-1]) / 1e6
+    follows = felt[1:] & felt[:-1] & (of.place[at][1:] == of.place[at][:-1])
+    follows &= (gap >= 0) & (gap <= SOON * path[at][1:])
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
     begins, ends = edges[::2], edges[1::2]
-    long = ends - begins + 1 >= RUN
+    summed = [np.r_[0.0, np.cumsum(ms[at])] for ms in (path, took)]
+    mine, all_ = (ms[ends + 1] - ms[begins] for ms in summed)
+    # one that takes long makes no other loop of it
+    passed = (end[ends] - start[begins]) / 1e6 - all_  # between them
+    long = (ends - begins + 1 >= RUN) & (mine >= MOST_PATH * all_) & (passed <= AT_ONCE * mine)
     runs = list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))
     made_ = []
     places = of.place[at[np.array([begin for begin, _ in runs], np.int64)]]
@@ -498,11 +611,97 @@ def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) ->
         longest = max((runs[run] for run in mine.tolist()), key=lambda run: run[1] - run[0])
         span = (end[longest[1]] - start[longest[0]]) / 1e6
         if took[here].sum() >= LEAST_MS:
-            extra = {"run": longest[1] - longest[0] + 1, "whole_ms": span, "trip_ms": float(np.median(path[here]))}
+            extra: dict[str, float | str] = {
+                "run": longest[1] - longest[0] + 1, "whole_ms": span, "trip_ms": float(np.median(path[here])),
+                "alike": _alike(rows, at[longest[0] : longest[1] + 1]),
+            }  # fmt: skip
             many = int((asked & np.isin(of.place, _streams(of, server))).sum())
             row = _row("in_turn", "client", "path", server, of, rows, here, took[here], many, took, extra)
             made_.append(row)
     return made_
+
+
+def _alike(rows: pa.Table, here: Array) -> str:
+    """What most of these requests are, in words; "" where they are of many kinds."""
+    import numpy as np
+
+    (method, methods), (target, targets) = (arrays.codes(rows, name) for name in ("method", "target"))
+    kinds, often = np.unique(np.stack([method[here], target[here]]), axis=1, return_counts=True)
+    most = int(often.argmax())
+    if often[most] < ALIKE * len(here):
+        return ""
+    verb, name = (words_[int(code)] if code >= 0 else None for code, words_ in zip(
+        kinds[:, most], (methods, targets), strict=True))  # fmt: skip
+    return words.say("in_turn_alike", n=int(often[most]), name=traffic.called(verb, name))
+
+
+def _connects_in_turn(of: _Of, rows: pa.Table, wanted: Array, hello: Array, took: Array) -> list[Finding]:
+    """A client that fetches one thing after the other, each over a connection of its own, on a long path."""
+    import numpy as np
+
+    if not wanted.any():
+        return []
+    last, first = np.zeros(len(of.number), np.int64), np.full(len(of.number), -1, np.int64)
+    at = np.flatnonzero(wanted)
+    np.maximum.at(last, of.place[at], arrays.numbers(rows, "end")[at])
+    first[of.place[at][::-1]] = at[::-1]
+    once = (np.bincount(of.place[at], minlength=len(last)) == 1) & (of.rtt >= LEAST_TRIP_MS)
+    once &= np.bincount(of.place[hello], minlength=len(last)) == 0  # `_each` has those
+    which = np.flatnonzero(once)
+    key = (of.client[which].astype(np.int64) << 40) | (of.server[which].astype(np.int64) << 16) | of.port[which]
+    which = which[np.lexsort((of.start[which], key))]
+    key = np.sort(key)
+    # the next SYN comes a round trip after the answer left at the server, at once at the client
+    gap = (of.start[which[1:]] - last[which[:-1]]) / 1e6
+    follows = (key[1:] == key[:-1]) & (gap >= -AT_ONCE) & (gap <= (1 + AT_ONCE) * of.rtt[which[1:]])
+    edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
+    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a + 1 >= IN_TURN]
+    made_ = []
+    for begin, end in runs:
+        streams = which[begin : end + 1]
+        here = first[streams]
+        trip = float(np.median(of.rtt[streams]))
+        whole = float(last[streams[-1]] - of.start[streams[0]]) / 1e6
+        if whole < LEAST_MS or 2 * len(streams) * trip < MOST_PATH * whole:
+            continue
+        server = of.servers[int(of.server[streams[0]])], int(of.port[streams[0]])
+        own = float(took[here].sum())
+        spent = np.r_[np.diff(of.start[streams]), last[streams[-1]] - of.start[streams[-1]]] / 1e6
+        extra: dict[str, float | str] = {
+            "whole_ms": whole, "trip_ms": trip, "client": of.clients[int(of.client[streams[0]])],
+            "own_ms": own / len(streams),
+        }  # fmt: skip
+        many = int((wanted & np.isin(of.place, _streams(of, server))).sum())
+        made_.append(_row("connects_in_turn", "client", "path", server, of, rows, here, spent, many, took, extra))
+    return made_
+
+
+def expects(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Uploads whose client paused in each as long as one does that expects a 100 Continue; None where there are none.
+
+    They pause as long as each other; a program that has its data late pauses as it comes.
+    """
+    import numpy as np
+
+    rows = tables["exchanges"]
+    uploads = arrays.equals(rows, "method", "POST", "PUT", "PATCH") & arrays.equals(rows, "protocol", "http")
+    every = server.rows[uploads[server.rows]]
+    thought = next((item for item in items if item.cause == "client_think"), None)
+    if thought is None or len(every) < CONNECTS:
+        return None
+    mine = uploads[thought.rows]
+    here, waited = thought.rows[mine], thought.ms[mine]
+    timed = (waited > LIMITS["continue_least_ms"]) & (waited < LIMITS["continue_most_ms"])
+    here, waited = here[timed], waited[timed]
+    if len(here) < CONNECTS or 2 * len(here) < len(every) or np.ptp(waited) > SPREAD * waited.min():
+        return None
+    began, whole = (arrays.filled(rows, name, 0)[here] for name in ("response_start", "request_end"))
+    if (began < whole).any():
+        return None  # a 100 Continue came before the body
+    streams = tables["streams"]
+    of = _Of(streams, spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream")))
+    ends = server.address, server.port
+    return _row("expect_continue", "client", "late", ends, of, rows, here, waited, len(every), waited)
 
 
 def _redirects(of: _Of, rows: pa.Table, asked: Array, took: Array) -> list[Finding]:

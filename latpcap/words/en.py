@@ -133,6 +133,32 @@ SENTENCES = {
         "{each_ms}, the last waited {most_ms})"
     ),
     "pool_of_some.fix": _POOL,
+    "behind_other": (
+        "{server} works on one request at a time, or on these: {n} {n:request|requests} waited {span_ms} ({name}, "
+        "frame {frame}) and got {n:its answer|their answers} only when another was done ({other} of {client}, frame "
+        "{other_frame})"
+    ),
+    "behind_other.fix": (
+        "Speed up {other}, or give it workers of its own; more workers or threads, so that quick requests need not "
+        "wait for it."
+    ),
+    "transaction_lock": (
+        "{server}: {n} {n:request|requests} waited {span_ms} for a transaction of {client} ({name}, frame {frame}): "
+        "it had begun before (frame {other_frame}), and {after_ms} after its {other} the answer came: a lock that it "
+        "held"
+    ),
+    "transaction_lock.fix": (
+        "Commit sooner in the program at {client}: nothing that takes time between BEGIN and COMMIT (lock_timeout, "
+        "idle_in_transaction_session_timeout bound it)."
+    ),
+    "transaction_pool": (
+        "{server}: {n} {n:request|requests} waited {span_ms} in its pool for a connection ({name}, frame {frame}), and "
+        "{n:was|were} passed on only when a transaction of {client} ended ({other}; begun in frame {other_frame})"
+    ),
+    "transaction_pool.fix": (
+        "A larger pool (pgbouncer: default_pool_size), or one of its own for {client}, and shorter transactions there; "
+        "the database itself is not what takes this time."
+    ),
     "buffered_events": (
         "{server} buffers the event stream of {behind}: its first event was there after {first_ms}, and it passed "
         "events on only {held_ms} later, all at once ({name}, frame {frame})"
@@ -506,6 +532,29 @@ SENTENCES = {
         "On {server}: mend or replace the name server {other}, or look up no names of clients (sshd: UseDNS no; "
         "MariaDB, MySQL: skip-name-resolve; mail and FTP: reverse lookups off)."
     ),
+    # answers over UDP
+    "datagram_late": "{protocol}: {n} {n:request|requests} waited {span_ms} for the answer of {server}",
+    "datagram_late.fix": (
+        "Find what {server} waits for before it answers: its own work, a check, or a server behind it; or where the "
+        "path drops requests, if clients had to repeat them."
+    ),
+    "datagram_dead": (
+        "{protocol}: {server} never answered: {client} sent {repeats} requests and waited {span_ms}, doing nothing "
+        "else{then}"
+    ),
+    "datagram_dead.fix": (
+        "Mend {server} or the firewall before it, or take it out of the client's list; until then a shorter time-out, "
+        "or do not wait for it."
+    ),
+    "datagram_then": "; then it sent one to {other}, which answered",
+    "dhcp_checked": (
+        "DHCP: {server} took {span_ms} to offer an address: it looked first whether {address} is in use ({checks} ARP "
+        "{checks:request|requests} that nobody answered)"
+    ),
+    "dhcp_checked.fix": (
+        "Accept it, or switch the check off where no address is given out twice (dnsmasq: no-ping; ISC dhcpd: "
+        "ping-check false; Windows: conflict detection 0)."
+    ),
     # SYNs that nobody answers while somebody waits
     "ftp_active": (
         "{other} connected to its client for the data (FTP's active mode: {server}), and nobody answered there: {n} "
@@ -560,7 +609,23 @@ SENTENCES = {
     "redirects.fix": "Link to the last address, or redirect there in one step; keep connections open meanwhile.",
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
-        "{whole_ms}, nearly all of it the path"
+        "{whole_ms}, nearly all of it the path{alike}"
+    ),
+    "in_turn_alike": "; {n} of these are {name}",
+    "connects_in_turn": (
+        "{client} fetched {n} things from {server} one after the other, each over a new connection: {whole_ms}, of "
+        "which nearly all is the path, two round trips of {trip_ms} for each"
+    ),
+    "connects_in_turn.fix": (
+        "Keep connections open (keep-alive, HTTP/2), fetch in parallel, or fetch less: bundles, a cache or proxy "
+        "nearer to the client. The server's program has no part in it."
+    ),
+    "expect_continue": (
+        "{n} of {of} uploads to {server} waited {span_ms} between their headers and their body: so long a client waits "
+        "for a 100 Continue (Expect: 100-continue), and none came"
+    ),
+    "expect_continue.fix": (
+        "Let the server answer the Expect header (100 Continue), or leave it out at the client (curl -H 'Expect:')."
     ),
     "in_turn.fix": (
         "Ask for many at once: one query for all rows (N+1), MGET, a batch or a pipeline, or requests in parallel."

@@ -85,6 +85,26 @@ SENTENCES = {
     "pool_of_one.fix": _POOL,
     "pool_of_some": "{server} 一次应答 {workers} 个：同时到来的 {n} 个请求互相等待（每个 {each_ms}，最后一个等了 {most_ms}）",
     "pool_of_some.fix": _POOL,
+    "behind_other": (
+        "{server} 一次只处理一个请求（或这些请求）：{n} 个请求等了 {span_ms}（{name}，第 {frame} 帧），"
+        "直到另一个完成才得到应答（{client} 的 {other}，第 {other_frame} 帧）"
+    ),
+    "behind_other.fix": "让 {other} 更快，或给它自己的工作进程；增加进程或线程，使快的请求不必等它。",
+    "transaction_lock": (
+        "{server}：{n} 个请求为 {client} 的一个事务等了 {span_ms}（{name}，第 {frame} 帧）：该事务先开始（第 {other_frame} 帧），"
+        "其 {other} 之后 {after_ms} 应答就来了：它持有的锁"
+    ),
+    "transaction_lock.fix": (
+        "让 {client} 上的程序更早提交：BEGIN 与 COMMIT 之间不要做费时的事（lock_timeout、"
+        "idle_in_transaction_session_timeout 可限制它）。"
+    ),
+    "transaction_pool": (
+        "{server}：{n} 个请求在其连接池中等了 {span_ms}（{name}，第 {frame} 帧），直到 {client} 的一个事务结束才被转发"
+        "（{other}；开始于第 {other_frame} 帧）"
+    ),
+    "transaction_pool.fix": (
+        "更大的连接池（pgbouncer: default_pool_size），或为 {client} 单设一个，并缩短那里的事务；时间不是数据库本身花的。"
+    ),
     "buffered_events": (
         "{server} 缓冲 {behind} 的事件流：第一个事件 {first_ms} 后就有，它却在 {held_ms} 之后才一次全部转发"
         "（{name}，帧 {frame}）"
@@ -361,6 +381,21 @@ SENTENCES = {
         "在 {server} 上：修好或更换域名服务器 {other}，或不反查客户端的名字（sshd: UseDNS no；MariaDB、MySQL: "
         "skip-name-resolve；邮件和 FTP：关闭反向解析）。"
     ),
+    "datagram_late": "{protocol}：{n} 个请求为 {server} 的应答等了 {span_ms}",
+    "datagram_late.fix": (
+        "查明 {server} 应答之前在等什么：自己的工作、检查，或其后面的服务器；如果客户端不得不重发，则查路径在哪里丢弃请求。"
+    ),
+    "datagram_dead": (
+        "{protocol}：{server} 从未应答：{client} 发了 {repeats} 个请求，等了 {span_ms}，其间什么也没做{then}"
+    ),
+    "datagram_dead.fix": "修好 {server} 或其前面的防火墙，或把它从客户端的列表中去掉；在此之前用更短的超时，或不要等它。",
+    "datagram_then": "；随后发给 {other}，得到了应答",
+    "dhcp_checked": (
+        "DHCP：{server} 用了 {span_ms} 才提供地址：它先查看 {address} 是否在用（{checks} 个无人应答的 ARP 请求）"
+    ),
+    "dhcp_checked.fix": (
+        "接受它，或在地址不会重复分配的地方关闭检查（dnsmasq: no-ping；ISC dhcpd: ping-check false；Windows: 冲突检测 0）。"
+    ),
     "ftp_active": (
         "{other} 为数据连接其客户端（FTP 主动模式：{server}），那里无人应答：{n} 次传输等了 {span_ms}，每次 {repeats} 个 SYN"
     ),
@@ -390,7 +425,17 @@ SENTENCES = {
         "到 {server} 的 {n} 个请求每个都新开 TLS 连接：每次握手花 {span_ms}，即数个 {trip_ms} 的往返，保持的连接只需一个"
     ),
     "tls_each.fix": "在客户端重用连接（keep-alive、连接池、HTTP/2），或恢复 TLS 会话。",
-    "in_turn": "到 {server} 的 {n} 个请求一个接一个地发出，每个一次 {trip_ms} 的往返：连续 {run} 个花了 {whole_ms}，几乎全在路上",
+    "in_turn": "到 {server} 的 {n} 个请求一个接一个地发出，每个一次 {trip_ms} 的往返：连续 {run} 个花了 {whole_ms}，几乎全在路上{alike}",
+    "in_turn_alike": "；其中 {n} 个是 {name}",
+    "connects_in_turn": (
+        "{client} 从 {server} 一个接一个地取了 {n} 样东西，每样都用新连接：共 {whole_ms}，几乎全在路上，每样两次 {trip_ms} 的往返"
+    ),
+    "connects_in_turn.fix": "保持连接（keep-alive、HTTP/2）、并行获取，或少取：打包、靠近客户端的缓存或代理。服务器的程序与此无关。",
+    "expect_continue": (
+        "到 {server} 的 {of} 次上传中 {n} 次在头部与正文之间等了 {span_ms}：等待 100 Continue（Expect: 100-continue）的"
+        "客户端正等这么久，而它没有来"
+    ),
+    "expect_continue.fix": "让服务器应答 Expect 头（100 Continue），或在客户端去掉它（curl -H 'Expect:'）。",
     "in_turn.fix": "一次请求多个：一个查询取所有行（N+1）、MGET、批量或流水线，或并行请求。",
     "servers_left": (
         "另有 {n} 台服务器共 {requests} 个请求，其中 {slow} 个慢，没有自己的行：只有慢请求最多的 {most} 台有"
