@@ -425,9 +425,9 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
     begun = arrays.filled(exchanges, "response_start", 0)
     code, protocols = arrays.codes(exchanges, "protocol")
-    asked = code != arrays.code_of(protocols, SETUP)
+    wanted = code != arrays.code_of(protocols, SETUP)
     least = LIMITS["stuck_ms"] * MS
-    inner = np.flatnonzero(asked & (begun > 0) & (end - begun >= least))
+    inner = np.flatnonzero(wanted & (begun > 0) & (end - begun >= least))
     inner = inner[~np.isin(inner, server.rows)]
     ends = arrays.looked_up(
         streams, "stream", arrays.numbers(exchanges, "stream")[inner], ("client", "server", "server_port")
@@ -499,18 +499,18 @@ def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
         return []
     protocol, words = arrays.codes(rows, "protocol")
     method, methods = arrays.codes(rows, "method")
-    asked = protocol != arrays.code_of(words, SETUP)
-    asked &= arrays.numbers(rows, "complete").astype(bool)
-    hello = asked & (method == arrays.code_of(methods, "handshake"))
+    wanted = protocol != arrays.code_of(words, SETUP)
+    wanted &= arrays.numbers(rows, "complete").astype(bool)
+    hello = wanted & (method == arrays.code_of(methods, "handshake"))
     hello &= protocol == arrays.code_of(words, "tls")
     place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream"))
     took, path = (np.nan_to_num(arrays.numbers(rows, f"{name}_ms").astype(float)) for name in ("latency", "network"))
     of = _Of(streams, place)
     found_ = _certificates(of, rows, hello, took, path)
-    found_ += _each(of, rows, hello, asked & ~hello, took)
-    found_ += _redirects(of, rows, asked & ~hello, took)
-    found_ += _connects_in_turn(of, rows, asked, hello, took)
-    return found_ + _in_turn(of, rows, asked & ~hello, took, path)
+    found_ += _each(of, rows, hello, wanted & ~hello, took)
+    found_ += _redirects(of, rows, wanted & ~hello, took)
+    found_ += _connects_in_turn(of, rows, wanted, hello, took)
+    return found_ + _in_turn(of, rows, wanted & ~hello, took, path)
 
 
 class _Of:
@@ -562,13 +562,13 @@ def _streams(of: _Of, server: tuple[str, int]) -> Array:
     return found_
 
 
-def _each(of: _Of, rows: pa.Table, hello: Array, asked: Array, took: Array) -> list[Finding]:
+def _each(of: _Of, rows: pa.Table, hello: Array, wanted: Array, took: Array) -> list[Finding]:
     """Servers of which each request, or nearly, got a TLS connection of its own."""
     import numpy as np
 
     if not hello.any():
         return []
-    requests = np.bincount(of.place[asked], minlength=len(of.number))
+    requests = np.bincount(of.place[wanted], minlength=len(of.number))
     at = np.flatnonzero(hello)
     made_ = []
     for server, mine in of.groups(of.place[at]).items():
@@ -584,11 +584,11 @@ def _each(of: _Of, rows: pa.Table, hello: Array, asked: Array, took: Array) -> l
     return made_
 
 
-def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) -> list[Finding]:
+def _in_turn(of: _Of, rows: pa.Table, wanted: Array, took: Array, path: Array) -> list[Finding]:
     """Requests one after the other on a connection, each of which waited for the path and hardly for anything else."""
     import numpy as np
 
-    at = np.flatnonzero(asked)
+    at = np.flatnonzero(wanted)
     if len(at) < RUN:
         return []
     at = at[np.lexsort((arrays.numbers(rows, "start")[at], of.place[at]))]
@@ -615,7 +615,7 @@ def _in_turn(of: _Of, rows: pa.Table, asked: Array, took: Array, path: Array) ->
                 "run": longest[1] - longest[0] + 1, "whole_ms": span, "trip_ms": float(np.median(path[here])),
                 "alike": _alike(rows, at[longest[0] : longest[1] + 1]),
             }  # fmt: skip
-            many = int((asked & np.isin(of.place, _streams(of, server))).sum())
+            many = int((wanted & np.isin(of.place, _streams(of, server))).sum())
             row = _row("in_turn", "client", "path", server, of, rows, here, took[here], many, took, extra)
             made_.append(row)
     return made_
@@ -704,14 +704,14 @@ def expects(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Tabl
     return _row("expect_continue", "client", "late", ends, of, rows, here, waited, len(every), waited)
 
 
-def _redirects(of: _Of, rows: pa.Table, asked: Array, took: Array) -> list[Finding]:
+def _redirects(of: _Of, rows: pa.Table, wanted: Array, took: Array) -> list[Finding]:
     """Redirects that a client follows at once, several in a row, each with its request and maybe its connection."""
     import numpy as np
 
-    away = asked & np.isin(arrays.numbers(rows, "status").astype(float), REDIRECTS)
+    away = wanted & np.isin(arrays.numbers(rows, "status").astype(float), REDIRECTS)
     if away.sum() < REDIRECTED:
         return []
-    at = np.flatnonzero(asked)
+    at = np.flatnonzero(wanted)
     start, end = arrays.numbers(rows, "start"), arrays.numbers(rows, "end")
     opens = arrays.numbers(rows, "index") == 0
     begin = np.where(opens, np.minimum(of.start[of.place], start), start)
