@@ -26,6 +26,27 @@ PLANS = {
 }
 
 
+KEPT = Path(__file__).parent / "recorded"
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "limit", "grades"),
+    [
+        ("slow_reader", "client", "receiver_program", {"probable", "proven"}),
+        ("slow_reader", "server", "receiver_program", {"suspected"}),
+        ("reordered", "client", "receiver_window", {"probable", "suspected"}),
+        ("reordered", "server", "receiver_window", {"probable", "suspected"}),
+    ],
+)
+def test_the_edge_of_the_window(name: str, end: str, limit: str, grades: set[str]) -> None:
+    """`slow_reader`: 60 kB each 60 ms into a buffer that the kernel sizes, which never closes. `reordered`: a buffer of
+    150 kB, 3 segments in 100 late; ACKs jump behind each, and the edge stays, though the program reads."""
+    (row,) = lp.read(KEPT / f"{name}-{end}.pcap.gz").arrow("transfers").to_pylist()
+    assert row["limited_by"] == limit
+    assert row["grade"] in grades
+    assert row["rate_mbit"] == pytest.approx(7.92 if name == "slow_reader" else 21.2, rel=0.02)
+
+
 @pytest.fixture(scope="module")
 def line() -> Path:
     if not os.environ.get("LATPCAP_RECORD"):

@@ -396,6 +396,8 @@ def _sentence(row: dict[str, Any]) -> str:
         return "transfer_far"
     if limit == "congestion":
         return {"reordering": "transfer_reordered", "ecn": "transfer_marked"}.get(row["cut_by"], "transfer_lost")
+    if limit == "receiver_program" and row["rival"]:
+        return "transfer_reader_or"
     if limit == "line" and row["grade"] == "suspected":
         return "transfer_line_or"
     if limit == "line" and (row["queue_ms"] or 0.0) > (row["rtt_idle_ms"] or 0.0):

@@ -314,6 +314,10 @@ SENTENCES = {
     "transfer_reader.fix": (
         "Read faster, or in larger pieces, in the {receiver}'s program: a larger window or line changes nothing."
     ),
+    "transfer_reader_or": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window is full, and opens later than "
+        "in a round trip: its program reads too slowly, or a queue stands (a capture at the {receiver} tells which)"
+    ),
     "transfer_program": (
         "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender}'s program pauses between its writes"
     ),

@@ -230,6 +230,10 @@ SENTENCES = {
         "两端都打开窗口缩放（net.ipv4.tcp_window_scaling=1），或找到从 SYN 中去掉该选项的中间设备；只加大缓冲无用。"
     ),
     "transfer_reader": "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的程序读得太慢，接收窗口已满",
+    "transfer_reader_or": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的接收窗口已满，且要超过一个往返时间才打开："
+        "它的程序读得太慢，或路上有排队（在{receiver}一端抓包可以分辨）"
+    ),
     "transfer_reader.fix": "让{receiver}的程序读得更快或每次读更多：更大的窗口或更快的线路都没有用。",
     "transfer_program": "{end}：{what} {size}，{rate}，{took_ms:s}：{sender}的程序在两次写之间停顿",
     "transfer_program.fix": "查清{sender}的程序在两次写之间等什么：路径和窗口都有余地。",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
+
 from transfer_simulator import Transfer
 
 from spoken.registry import says
+
+RECORDED = Path(__file__).parents[1] / "recorded"
 
 
 @says(
@@ -34,6 +39,11 @@ def a_small_window_before_a_fast_line() -> bytes:
 @says("the client's program reads too slowly, and its receive window is full", "Read faster, or in larger pieces")
 def a_slow_reader() -> bytes:
     return Transfer(window=131_072, reader=9).captures()["sender"]
+
+
+@says("the client's receive window is full, and opens later than in a round trip: its program reads too slowly, or")
+def a_slow_reader_whose_window_stays_open() -> bytes:
+    return gzip.decompress((RECORDED / "slow_reader-server.pcap.gz").read_bytes())
 
 
 @says("the server's program pauses between its writes", "Find what the server's program waits for between its writes")

@@ -6,8 +6,9 @@
 
 use super::vocabulary::{Grade, Limiter};
 use crate::limits::{
-    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, PACED_BURST, PACED_SHARE, REORDERED_SHARE,
-    SHUT_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
+    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, OPENS_LATE_SHARE, PACED_BURST, PACED_SHARE,
+    REORDERED_SHARE, SHUT_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
+    WHOLE_SEGMENTS,
 };
 use crate::observe::transfer::{Round, Transfer, Waited};
 
@@ -66,8 +67,7 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
         waited.turns += std::mem::take(&mut waited.upon_data);
     }
     let verdict = verdict(t, &waited, idle, queue, each);
-    let behind = if t.near { over(tail).unwrap_or(0) } else { 0 };
-    let mut duration = t.last + behind - t.first - waited.turns;
+    let mut duration = end(t, over(tail).unwrap_or(0), idle) - t.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
         // what the receiver's kernel still holds is not there yet: its program goes on at its rate
         let (all, held) = (t.bytes() as f64, (t.window_most - t.window_last).max(0) as f64);
@@ -86,6 +86,41 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
             .filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
         each,
     }
+}
+
+/// When the last byte reached the receiver, less the way there. Sent again last, it had come before or came no later
+/// than its ACK; an ACK that a timer held says only that.
+fn end(t: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
+    if !t.near {
+        return t.last;
+    }
+    let sent = t.last + behind;
+    match idle.filter(|_| t.done >= t.last) {
+        Some(idle) if swapped(t) => (t.done - idle).max(t.last),
+        Some(idle) => sent.min(t.done - idle),
+        None => sent,
+    }
+}
+
+/// Does the path change the order of segments?
+fn swapped(t: &Transfer) -> bool {
+    t.late as f64 >= REORDERED_SHARE.get() * t.segments as f64
+        || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3
+}
+
+/// Does a round trip move much less than the window that the sender filled? A window that is the limit itself moves once
+/// each round trip, but where an ACK of its few segments is delayed, or much was sent again.
+fn opens_late(t: &Transfer, w: &Waited, idle: Option<i64>) -> bool {
+    let at_edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
+    let flights = t
+        .rounds
+        .iter()
+        .map(|round| i128::from(round.flight) * i128::from(round.edge_ns));
+    let flight = (flights.sum::<i128>() / i128::from(at_edge.max(1))) as i64;
+    let few = flight < i64::from(WHOLE_SEGMENTS.get()) * i64::from(t.mss);
+    let again = (w.repair + w.cut) as f64 >= LESSER_LIMIT_SHARE.get() * w.all() as f64;
+    let each = idle.map(|idle| t.bytes() as f64 * idle as f64 / w.all().max(1) as f64);
+    !few && !again && each.is_some_and(|each| each < OPENS_LATE_SHARE.get() * flight as f64)
 }
 
 /// The last two thirds of the time: the beginning is not under load yet.
@@ -148,7 +183,9 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let unasked = part(w.program + w.timer);
     let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
     let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
-    let shut = t.zero_windows > 1 || t.acked_shut as f64 >= SHUT_SHARE.get() * t.acked as f64;
+    // where segments change places, ACKs jump and the edge stays
+    let stays = t.acked_shut as f64 >= SHUT_SHARE.get() * t.acked as f64 && !swapped(t);
+    let shut = t.zero_windows > 1 || stays;
     if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
             return Verdict {
@@ -185,13 +222,12 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     if share < LESSER_LIMIT_SHARE.get() {
         return is(Limiter::None, Grade::Unknown);
     }
-    let reordered = (t.late as f64) >= REORDERED_SHARE.get() * t.segments as f64
-        || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3;
     let signs = Signs {
         even,
         metered,
         shut,
-        reordered,
+        opens_late: opens_late(t, w, idle),
+        reordered: swapped(t),
     };
     largest(t, most, share, &signs)
 }
@@ -212,12 +248,21 @@ struct Signs {
     metered: bool,
     /// The receiver closed its window.
     shut: bool,
+    /// The window's edge moves later than once a round trip.
+    opens_late: bool,
     reordered: bool,
 }
 
 /// The verdict on the limiter that took most of the time, a `share` of it.
 fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
+        Limiter::ReceiverWindow if signs.opens_late && !signs.shut && t.near => {
+            // a queue looks the same at this end
+            or(Limiter::ReceiverProgram, Grade::Suspected, Limiter::Line)
+        }
+        Limiter::ReceiverWindow if signs.opens_late && !signs.shut => {
+            is(Limiter::ReceiverProgram, Grade::Probable)
+        }
         Limiter::ReceiverWindow => {
             let limit = if signs.shut {
                 Limiter::ReceiverProgram

@@ -188,6 +188,8 @@ pub struct Transfer {
     pub first: i64,
     /// The last new data.
     pub last: i64,
+    /// When all of it was acknowledged, as the sender knows; 0 while something is not.
+    pub done: i64,
     /// What the receiver had room for when it last acknowledged data.
     pub window_last: i64,
     /// The first byte's number.
@@ -390,6 +392,7 @@ impl Transfer {
         let soon = hole.is_some_and(|since| at.time_ns - since < trip / 2);
         if !self.near && (soon || hole.is_none() && facts.flags & flag::OUT_OF_ORDER != 0) {
             self.late += 1;
+            self.last = at.time_ns;
             return;
         }
         self.repeats += 1;
@@ -484,6 +487,11 @@ impl Transfer {
         if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
             self.acks
                 .add(now - self.ack_time, acked.min(1 << 24) as u32, self.mss);
+        }
+        if facts.ack < self.high {
+            self.done = 0;
+        } else if before.ack < self.high {
+            self.done = now;
         }
         self.window_most = self.window_most.max(window);
         if acked > 0 && !segment.has(FIN) {
