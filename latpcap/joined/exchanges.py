@@ -240,12 +240,14 @@ def beside_proxy(point: Point) -> Matched | None:
 
 
 def _same_ends(a: Point, b: Point) -> bool:
-    """Do both captures show the same clients at the same servers? Then no proxy stands between, and packets decide."""
-    names = ("client", "server", "server_port")
+    """Do clients of both captures request of the same servers? Then no proxy stands between, and packets decide."""
+    names = ("stream", "client", "server", "server_port")
 
     def ends(point: Point) -> set[tuple[Any, ...]]:
         columns = point.table("streams").select(names).to_pydict()
-        return set(zip(*(columns[name] for name in names), strict=True))
+        asking = set(point.table("exchanges")["stream"].to_pylist())
+        every = zip(*(columns[name] for name in names), strict=True)
+        return {one[1:] for one in every if one[0] in asking}
 
     return bool(ends(a) & ends(b))
 
