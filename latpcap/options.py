@@ -54,7 +54,7 @@ Align: TypeAlias = Literal["start", "clock"]
 TimeFormat: TypeAlias = Literal["relative", "delta", "delta_displayed", "date", "epoch"]
 """How a flow graph writes times, in Wireshark's words."""
 
-Flows: TypeAlias = Literal["tcp", "icmp", "all"]
+Flows: TypeAlias = Literal["tcp", "icmp", "all", "any"]
 """Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
 
 Pick: TypeAlias = Literal["worst", "typical", "first"]

@@ -89,6 +89,7 @@ ORDER = [
     "reading.filters.evaluate",
     "reading.filters.limit",
     "reading.filters",
+    "reading.info",
     "reading.follow",
     "exports.spans",
     "exports.otlp",

@@ -97,7 +97,7 @@ def register(
         frames: Annotated[
             str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
         ] = None,
-        flows: Annotated[str, typer.Option("--flows", help="tcp, icmp or all.")] = "tcp",
+        flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp",
         page: Page,
         pages: Annotated[
             bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")

@@ -49,8 +49,9 @@ _ICMP6 = {
     137: "Redirect",
     143: "Multicast Listener Report",
 }
-_PORTS = {53: "DNS", 67: "DHCP", 68: "DHCP", 123: "NTP", 137: "NBNS", 138: "NBDS", 161: "SNMP", 443: "QUIC"}
-_PORTS |= {500: "ISAKMP", 514: "Syslog", 546: "DHCPv6", 547: "DHCPv6", 1900: "SSDP", 5353: "MDNS", 5355: "LLMNR"}
+NAMED_PORTS = {53: "DNS", 67: "DHCP", 68: "DHCP", 123: "NTP", 137: "NBNS", 138: "NBDS", 161: "SNMP", 443: "QUIC"}
+NAMED_PORTS |= {500: "ISAKMP", 514: "Syslog", 546: "DHCPv6", 547: "DHCPv6", 1900: "SSDP", 5353: "MDNS", 5355: "LLMNR"}
+"""Ports of UDP whose protocol a row is named after."""
 _ETHER = {0x88CC: "LLDP", 0x8863: "PPPoED", 0x8864: "PPPoES", 0x8847: "MPLS", 0x888E: "EAPOL", 0x9000: "LOOP"}
 _PROTOCOLS = {2: "IGMP", 6: "TCP", 17: "UDP", 47: "GRE", 50: "ESP", 51: "AH", 89: "OSPF", 112: "VRRP", 132: "SCTP"}
 
@@ -125,7 +126,7 @@ def _ip(layer: Any, record: Record, requests: dict[tuple[Any, ...], Record]) -> 
         label = _ICMP6.get(inner.type, f"Type {inner.type}")
         return {"protocol": "ICMPv6", "label": label, "comment": "ICMPv6", "code": inner.type * 256 + inner.code}
     if isinstance(inner, dpkt.udp.UDP):
-        name = _PORTS.get(min(inner.sport, inner.dport), "UDP")
+        name = NAMED_PORTS.get(min(inner.sport, inner.dport), "UDP")
         label = f"{name} - Len: {max(0, inner.ulen - 8)}"
         row = {"protocol": name, "label": label, "comment": name, "sport": inner.sport, "dport": inner.dport}
         return row | (_dns(bytes(inner.data), name) if name in ("DNS", "MDNS", "LLMNR") else {})

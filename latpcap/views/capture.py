@@ -250,8 +250,9 @@ class Capture(Recording):
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
         As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `filter`
-        is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6) or "all" (every frame); the last two
-        read the file again (CaptureError where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
+        is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6), "all" (every frame) or "any" (every
+        frame, with the text of `tshark -z flow,any,network`); but for "tcp" they read the file again (CaptureError
+        where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
         UserWarning, and English, where no installed font has its letters.
         """
         from latpcap.views.flows import graph

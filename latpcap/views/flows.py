@@ -195,7 +195,10 @@ def _other(
     mark_ms: float,
     collapse: bool | None,
 ) -> FlowGraph:
-    """The frames that are not TCP, and with `flows="all"` those that are, in the order of the file."""
+    """The frames that are not TCP, and with `flows` "all" or "any" those that are, in the order of the file.
+
+    The text of "any" is tshark's: its columns Protocol and Info, where latpcap knows them.
+    """
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.flow_rows import Clock
     from latpcap.reading import packet_info
@@ -206,7 +209,7 @@ def _other(
     wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
     packets = list(packet_info.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
     rows = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
-    if flows == "all":
+    if flows != "icmp":
         packets += _segments(capture, low, high)
         packets.sort(key=lambda packet: packet["frame"])
     if not packets:
@@ -217,9 +220,9 @@ def _other(
         before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
     return FlowGraph.from_packets(
         packets,
-        of_stretches(capture.arrow("causes"), pushes=True) if flows == "all" else None,
-        with_pushes(stretches(capture), capture.arrow("pushes")) if flows == "all" else None,
-        text_packets=rows if flows == "icmp" else None,
+        of_stretches(capture.arrow("causes"), pushes=True) if flows != "icmp" else None,
+        with_pushes(stretches(capture), capture.arrow("pushes")) if flows != "icmp" else None,
+        text_packets=rows if flows == "icmp" else _with_info(capture, packets) if flows == "any" else None,
         title=f"{capture.title}, {words.say('flow_icmp' if flows == 'icmp' else 'flow_all')}",
         clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
         max_rows=max_rows,
@@ -233,6 +236,18 @@ def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
     """An echo packet as tshark writes it in a flow graph's text."""
     comment = f"{packet['protocol']}: {packet['info']}"
     return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
+
+
+def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The packets with the words of tshark's columns; those that latpcap does not know keep its own."""
+    from latpcap.reading import info
+
+    known = info.of(capture)
+    found = []
+    for packet in packets:
+        protocol, text = known.get(packet["frame"]) or (packet.get("protocol"), packet.get("info"))
+        found.append(packet | {"label": text, "comment": f"{protocol}: {text}"} if text else packet)
+    return found
 
 
 def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:

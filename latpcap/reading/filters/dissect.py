@@ -305,7 +305,7 @@ class Frame:
         if payload:
             self.add("udp.payload", payload)
         if ports := _DNS_PORTS.keys() & {source, target}:
-            self.dns(payload, _DNS_PORTS[ports.pop()])
+            self.dns(payload, _DNS_PORTS[min(ports)])
         elif 2152 in (source, target) and payload[:1] and payload[0] >> 5 == 1 and payload[1] == 0xFF:  # GTP-U
             self.ip(payload[12 if payload[0] & 7 else 8 :], depth + 1)
         elif target == 4789:
@@ -396,7 +396,7 @@ class Frame:
             self.add(f"dns.count.{name}", count)
         place = 12
         for _ in range(min(counts[0], _MAX_RECORDS)):
-            name, place = _name(data, place)
+            name, place = name_at(data, place)
             kind, class_ = struct.unpack_from(">HH", data, place)
             place += 4
             self.add("dns.qry.name", name or "<Root>")
@@ -404,7 +404,7 @@ class Frame:
             self.add("dns.qry.type", kind)
             self.add("dns.qry.class", class_)
         for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
-            name, place = _name(data, place)
+            name, place = name_at(data, place)
             kind, class_, ttl, length = struct.unpack_from(">HHIH", data, place)
             place += 10
             self.add("dns.resp.name", name or "<Root>")
@@ -420,10 +420,10 @@ class Frame:
                 self.add("dns.aaaa", str(IPv6Address(held)))
             elif kind in (2, 5, 12):
                 word = {2: "dns.ns", 5: "dns.cname", 12: "dns.ptr.domain_name"}[kind]
-                self.add(word, _name(data, place)[0] or "<Root>")
+                self.add(word, name_at(data, place)[0] or "<Root>")
             elif kind == 15:
                 self.add("dns.mx.preference", struct.unpack_from(">H", data, place)[0])
-                self.add("dns.mx.mail_exchange", _name(data, place + 2)[0])
+                self.add("dns.mx.mail_exchange", name_at(data, place + 2)[0])
             elif kind == 16:
                 for text in _texts(held):
                     self.add("dns.txt.length", len(text))
@@ -431,10 +431,10 @@ class Frame:
             elif kind == 33:
                 for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", held), strict=True):
                     self.add(f"dns.srv.{name}", value)
-                self.add("dns.srv.target", _name(data, place + 6)[0] or "<Root>")
+                self.add("dns.srv.target", name_at(data, place + 6)[0] or "<Root>")
             elif kind == 6:
-                main, at = _name(data, place)
-                owner, at = _name(data, at)
+                main, at = name_at(data, place)
+                owner, at = name_at(data, at)
                 self.add("dns.soa.mname", main or "<Root>")
                 self.add("dns.soa.rname", owner or "<Root>")
                 for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
@@ -457,7 +457,7 @@ def _letter(flags: int, bit: int) -> str:
     return "FSRPAUECA···"[bit] if flags >> bit & 1 and bit < 9 else "·"
 
 
-def _name(data: bytes, place: int) -> tuple[str, int]:
+def name_at(data: bytes, place: int) -> tuple[str, int]:
     """A name, and where what follows it begins."""
     labels: list[str] = []
     end, size = 0, 0
