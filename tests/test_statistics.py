@@ -205,3 +205,15 @@ def test_community_id_of_the_specification() -> None:
     ip = bytes.fromhex("4500 0028 0001 0000 4006 0000 80e86e78 4223facc")
     cap = lp.read(ethernet(ip + tcp))
     assert cap.streams.community_id.tolist() == ["1:LQU9qZlK+B5F3KDmev6m5PMibrg="]
+
+
+def test_filters_of_remarks_find_their_frames() -> None:
+    """Those that latpcap's own filters know; the others are for Wireshark."""
+    cap, tried = read(PROBES), 0
+    for row in cap.expert().itertuples():
+        if row.protocol == "TCP" and not row.filter.startswith("tcp.connection.fin_"):
+            assert cap.filter(row.filter).arrow("events")["frame"].to_pylist() == list(row.frames)
+            tried += 1
+    assert tried >= 4
+    assert cap.filter("tcp.connection.syn").arrow("events").num_rows == 22
+    assert cap.filter("tcp.connection.rst or tcp.connection.synack").arrow("events").num_rows == 41

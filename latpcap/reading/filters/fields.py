@@ -99,6 +99,23 @@ def _where(of: Callable[[Source], pa.ChunkedArray]) -> Callable[[Source], list[C
     return get
 
 
+def _flags_are(mask: int, wanted: int) -> Callable[[Source], pa.ChunkedArray]:
+    """Which segments have these of the flags under the mask."""
+
+    def of(source: Source) -> pa.ChunkedArray:
+        import pyarrow.compute as pc
+
+        return pc.equal(pc.bit_wise_and(source.flags, mask), wanted)
+
+    return of
+
+
+def _acks_nothing(source: Source) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.and_(_flags_are(0x10, 0)(source), pc.not_equal(source.column("ack"), 0))
+
+
 def _flag(bit: int) -> Callable[[Source], list[Column | Keyed]]:
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
@@ -426,6 +443,12 @@ FIELDS: dict[str, Field] = {
     "tcp.time_delta": Field("duration", _nanos("time_delta_ms"), "since the stream's previous segment"),
     "tcp.time_relative": Field("duration", _since_first, "since the stream's first segment"),
     "tcp.completeness": Field("int", _of_stream("completeness"), "the stream's completeness, its last value", 8),
+    "tcp.ack.nonzero": Field("label", _where(_acks_nothing), "an acknowledgement number without the flag ACK"),
+    "tcp.options.sack.dsack": Field("label", _where(lambda s: s.column("dsack")), "reports bytes received twice"),
+    "tcp.connection.syn": Field("label", _where(_flags_are(0x12, 0x02)), "a SYN that asks for a connection"),
+    "tcp.connection.synack": Field("label", _where(_flags_are(0x12, 0x12)), "a SYN that accepts one"),
+    "tcp.connection.fin": Field("label", _where(_flags_are(0x01, 0x01)), "a FIN"),
+    "tcp.connection.rst": Field("label", _where(_flags_are(0x04, 0x04)), "a RST"),
     "tcp.analysis.flags": Field("label", _where(_any_mark), "any of the marks below"),
     **{
         f"tcp.analysis.{m}": Field("label", _where(lambda s, m=m: s.column(m)), m.replace("_", " "))  # type: ignore[misc]
