@@ -155,8 +155,10 @@ TALKS: dict[str, tuple[str, Lines]] = {
     "mysql": ("mysql", [
         (S, GREETING),
         (C, mysql(1, b"\5\xa2\0\0" + bytes(28) + b"anna\0" + bytes([len(SECRET)]) + SECRET.encode())),
-        OK, (C, mysql(0, f"\3ALTER USER anna IDENTIFIED BY '{SECRET}'".encode())),
-        (S, mysql(1, bytes([0, 0, 0, 2, 0, 0, 0]))),
+        OK, *(one for statement in (
+            f"ALTER USER anna IDENTIFIED BY '{SECRET}'", f"ALTER USER anna IDENTIFIED BY {SECRET}",
+            f"SET PASSWORD = PASSWORD({SECRET})", f"ALTER USER anna PASSWORD {SECRET}")
+            for one in ((C, mysql(0, b"\3" + statement.encode())), (S, mysql(1, bytes([0, 0, 0, 2, 0, 0, 0]))))),
     ]),
     "mqtt": ("mqtt", [
         (C, bytes([0x10, 16 + 4 + len(NAME) + len(SECRET)]) + mqtt_text("MQTT") + b"\4\xc2\0\x3c" + mqtt_text("me")
@@ -188,7 +190,8 @@ TALKS: dict[str, tuple[str, Lines]] = {
 TARGETS = [
     "/a?user[password]={}", "/a?%70assword={}", "/go?to=http%3A%2F%2Fanna%3A{}%40h%2F%3Ftoken%3D{}", "/a;jsessionid={}",
     "//anna:{}@h/x", "/a?sid={}", "/a?api-key={}", "/a?X-Amz-Signature={}", "/cb?code={}7{}&state=1", "/a?n=1;token={}",
-    "/a?q={%22a%22:1,%22password%22:%22{}%22}", "http://anna:{}@h/b",
+    "/a?q={%22a%22:1,%22password%22:%22{}%22}", "http://anna:{}@h/b", "/reset-password/a{}7b{}", "/bot123456:A{}7{}/x",
+    "/a/eyJ{}7.eyJ{}.{}/b", "/a?b=ghp_{}7{}&c",
 ]  # fmt: skip
 STATEMENTS = [
     "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",

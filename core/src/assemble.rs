@@ -46,7 +46,32 @@ pub struct Assembler {
 #[derive(Debug, Default)]
 struct Held {
     stretches: BTreeMap<u64, HeldStretch>,
+    /// The end of each row of stretches without a hole, by its beginning: what repeats a thousand is passed over at once.
+    rows: BTreeMap<u64, u64>,
     bytes: usize,
+}
+
+impl Held {
+    /// The end of the row that holds the byte at `at`.
+    fn covered(&self, at: u64) -> Option<u64> {
+        let (_, end) = self.rows.range(..=at).next_back()?;
+        Some(*end).filter(|end| *end > at)
+    }
+
+    /// Keeps bytes that no row holds.
+    fn keep(&mut self, at: u64, len: u64, captured: &[u8]) {
+        self.bytes += captured.len();
+        let captured = captured.into();
+        self.stretches.insert(at, HeldStretch { len, captured });
+        let mut end = at.saturating_add(len);
+        if let Some(behind) = self.rows.remove(&end) {
+            end = behind;
+        }
+        match self.rows.range_mut(..=at).next_back() {
+            Some((_, before)) if *before == at => *before = end,
+            _ => drop(self.rows.insert(at, end)),
+        }
+    }
 }
 
 /// `len` bytes of the stream, of which the first `captured.len()` are here.
@@ -207,15 +232,12 @@ impl Assembler {
         while at < end {
             // The stretch that covers `at`, or the next one behind it, limits what is new here.
             let held = self.held.get_or_insert_default();
-            let before = held.stretches.range(..=at).next_back();
-            if let Some(covered) = before.map(|(start, stretch)| start.saturating_add(stretch.len))
-                && covered > at
-            {
+            if let Some(covered) = held.covered(at) {
                 at = covered;
                 continue;
             }
             let until = held
-                .stretches
+                .rows
                 .range(at..)
                 .next()
                 .map_or(end, |(start, _)| end.min(*start));
@@ -226,14 +248,7 @@ impl Assembler {
                 self.next = Some(until);
                 self.give_held(give);
             } else {
-                held.bytes += new.len();
-                held.stretches.insert(
-                    at,
-                    HeldStretch {
-                        len: until - at,
-                        captured: new.into(),
-                    },
-                );
+                held.keep(at, until - at, new);
             }
             at = self.next.map_or(until, |next| until.max(next));
         }
@@ -249,6 +264,7 @@ impl Assembler {
             if *first.key() > *next {
                 return;
             }
+            held.rows.remove(first.key()); // a row goes as a whole
             let stretch = first.remove();
             held.bytes = held.bytes.saturating_sub(stretch.captured.len());
             *next = next.saturating_add(stretch.len);

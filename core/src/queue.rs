@@ -1,5 +1,6 @@
 //! A queue that nearly always holds one thing: the first lies in the queue itself, only the others behind a pointer.
 
+use std::cmp::Ordering;
 use std::collections::{VecDeque, vec_deque};
 use std::iter::Chain;
 use std::option;
@@ -98,6 +99,32 @@ impl<T> Queue<T> {
         }
         let place = self.others.iter().position(wanted)?;
         self.others.remove(place)
+    }
+
+    /// The place of the one that is wanted, where all lie in order.
+    fn sorted_place(&self, order: impl Fn(&T) -> Ordering) -> Option<usize> {
+        self.others.binary_search_by(order).ok()
+    }
+
+    /// As `take`, of those that are in order.
+    pub fn take_sorted(&mut self, order: impl Fn(&T) -> Ordering) -> Option<T> {
+        if self.first.as_ref().is_some_and(|first| order(first).is_eq()) {
+            return self.pop_front();
+        }
+        let place = self.sorted_place(order)?;
+        self.others.remove(place)
+    }
+
+    pub fn find_sorted(&mut self, order: impl Fn(&T) -> Ordering) -> Option<&mut T> {
+        let place = self.sorted_place(order)?;
+        self.others.get_mut(place)
+    }
+
+    /// The first ones are passed over as long as this is true of them; it is of none behind one of which it is not.
+    pub fn iter_behind(&mut self, before: impl Fn(&T) -> bool) -> impl Iterator<Item = &mut T> {
+        let place = self.others.partition_point(&before);
+        let first = self.first.as_mut().filter(|first| !before(first));
+        first.into_iter().chain(self.others.range_mut(place..))
     }
 
     /// The room for others stays.

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from latpcap import files
+from latpcap.cli import limited
 from latpcap.cli.options import EXIT_UNREADABLE
 from latpcap.errors import CaptureError, LatpcapError
 from latpcap.format import escaped, phrase
@@ -34,6 +35,10 @@ _DEAF_S = 5.0
 
 def run(work: Callable[[], int | None]) -> None:
     """Does the work; SystemExit where the exit code is not 0. `work` raises what it likes."""
+    limited.guarded(lambda: _run(work))
+
+
+def _run(work: Callable[[], int | None]) -> None:
     before = _Signals()
     _occupied()
     _escape_unprintable()
@@ -85,7 +90,7 @@ def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
     except KeyboardInterrupt:
         return 130, "interrupted"
     except MemoryError:
-        return EXIT_USAGE, "out of memory"
+        return EXIT_USAGE, limited.sentence()
     except BaseException as problem:
         return EXIT_USAGE, _of_others(problem)
 
@@ -99,6 +104,8 @@ def _of_others(problem: BaseException) -> str | None:
             sys.stderr.write(f"{text}\n")
             return None
         return f"{text.removesuffix('.')} (see --help)"
+    if limited.lacks_memory(problem):
+        return limited.sentence()
     if isinstance(problem, OSError) and problem.filename is None:
         return _unwritten(problem)
     if isinstance(problem, OSError):
@@ -110,6 +117,8 @@ def _of_others(problem: BaseException) -> str | None:
     places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
     where = f", {os.path.basename(places[-1].filename)} line {places[-1].lineno}" if places else ""
     what = " ".join(str(problem).split())[:200]
+    if limited.limit_mb() is not None:  # others' code makes many things of a lack of it
+        return f"{limited.sentence()}, which may not suffice ({type(problem).__name__}: {what}{where})"
     return f"this is a bug of latpcap: {type(problem).__name__}: {what}{where} (LATPCAP_TRACEBACK=1 shows more)"
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
@@ -71,12 +72,20 @@ class Desk:
         key = (path, state.st_mtime_ns, state.st_size)
         with self._lock:
             if key not in self._held:
-                self._held[key] = latpcap.read(path)
+                self._held[key] = latpcap.read(self._open(path, state))
                 while len(self._held) > HELD:
                     self._held.popitem(last=False)
             self._held.move_to_end(key)
             capture = self._held[key]
         return capture if display_filter is None else capture.filter(display_filter)
+
+    def _open(self, path: Path, state: os.stat_result) -> BinaryIO:
+        """The file that was checked, though its name may lead elsewhere by now."""
+        file = path.open("rb")
+        if path.resolve() != path or not os.path.samestat(os.fstat(file.fileno()), state):
+            file.close()
+            raise ValueError(f"{path}: was replaced while it was opened")
+        return file
 
     def scope(self, file: str, stream: int | None, display_filter: str | None) -> HasTables:
         """A capture, what a filter leaves of it, or one of its streams."""

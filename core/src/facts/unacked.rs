@@ -1,8 +1,8 @@
 //! The segments of one direction that nobody has acknowledged, in the order in which they were sent.
 //!
 //! Nearly always they rise without overlap, and their ends hold their extremes. Long lists with repeats or disorder are
-//! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones, and
-//! those whose numbers lie too far apart to have an order, are looked through.
+//! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones are
+//! looked through. Of those whose numbers lie too far apart to have an order, the first `FEW` are kept.
 
 use super::Flow;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,6 +12,10 @@ use crate::seq::{le, lt};
 
 /// Segments that a direction may always remember; longer lists are sorted where they do not rise.
 pub(super) const FEW: usize = 64;
+/// Segments that begin with one byte: the oldest of them, and the newest.
+const MOST_ALIKE: usize = 8;
+/// So many are looked through for the first that held a byte.
+const MOST_NEAR: usize = 512;
 /// Numbers that lie nearer to one another than this have the same order on the circle and from the base on.
 const NEAR: u32 = 1 << 31;
 
@@ -101,6 +105,7 @@ impl Unacked {
     pub(super) fn base_moved(&mut self) {
         self.unsort();
         self.rising &= self.list.is_empty();
+        self.list.truncate(FEW);
     }
 
     /// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
@@ -121,34 +126,26 @@ impl Unacked {
         }
     }
 
-    /// The list is long.
+    /// The list is long. It is sorted where it does not rise, or cut where its numbers have no order.
     #[cold]
     fn grown(&mut self, base: u32) {
         self.long = true;
-        if !self.rising {
-            self.sort(base);
-        }
-    }
-
-    #[cold]
-    fn push_sorted(&mut self, base: u32, new: Sent) {
-        let added = self.sorted.as_mut().is_some_and(|sorted| sorted.add(base, new));
-        if !added {
-            self.unsort();
-            self.list.push_back(new);
-        }
-    }
-
-    /// Sorts a long list, if its numbers have an order. One that has none is tried again when it has doubled.
-    #[cold]
-    fn sort(&mut self, base: u32) {
-        if !(self.list.len() - 1).is_power_of_two() {
+        if self.rising {
             return;
         }
         let mut sorted = Box::new(Sorted::default());
         if self.list.iter().all(|sent| sorted.add(base, *sent)) {
             self.list = VecDeque::new();
             self.sorted = Some(sorted);
+        } else {
+            self.list.truncate(FEW);
+        }
+    }
+
+    #[cold]
+    fn push_sorted(&mut self, base: u32, new: Sent) {
+        if let Some(sorted) = &mut self.sorted {
+            sorted.add(base, new); // or what has no place in their order is not remembered
         }
     }
 
@@ -241,6 +238,7 @@ impl Unacked {
                 return found;
             }
             self.unsort();
+            self.list.truncate(FEW);
         }
         let mut found = Found::default();
         // from newest to oldest: the last match wins
@@ -319,11 +317,21 @@ impl Sorted {
         if start > end || !self.is_near(start) || !self.is_near(end) {
             return false;
         }
-        self.by_start.insert((start, self.added), new);
+        self.insert(start, self.added, new);
         self.added += 1;
         self.end = self.end.max(end);
         self.longest = self.longest.max(end - start);
         true
+    }
+
+    /// Of many that begin there the one before the newest goes.
+    fn insert(&mut self, start: u32, added: u32, new: Sent) {
+        self.by_start.insert((start, added), new);
+        let mut alike = self.by_start.range((start, 0)..=(start, u32::MAX)).rev();
+        let second = alike.nth(1).map(|(key, _)| *key);
+        if let (Some(second), Some(_)) = (second, alike.nth(MOST_ALIKE - 2)) {
+            self.by_start.remove(&second);
+        }
     }
 
     /// Whether this number and all that are here have one order.
@@ -342,22 +350,30 @@ impl Sorted {
     fn first_copy(&self, base: u32, seq: u32) -> Option<Sent> {
         let number = seq.wrapping_sub(base);
         let from = number.saturating_sub(self.longest);
-        let near = self.by_start.range((from, 0)..=(number, u32::MAX));
-        near.filter(|(_, sent)| sent.holds(seq))
+        let near = self.by_start.range((from, 0)..=(number, u32::MAX)).rev();
+        near.take(MOST_NEAR)
+            .filter(|(_, sent)| sent.holds(seq))
             .min_by_key(|((_, added), _)| *added)
             .map(|(_, sent)| *sent)
     }
 
-    /// None where the ACK's number lies too far from the others.
+    /// None where the ACK's number lies before some and behind others of them by half the circle.
     fn acknowledge(&mut self, base: u32, ack: u32) -> Option<Acknowledged> {
         let number = ack.wrapping_sub(base);
-        if !self.is_near(number) {
-            return None;
+        let mut all = false;
+        if let (false, Some((low, high))) = (self.is_near(number), self.extremes()) {
+            let [first, last] = [low, high].map(|end| lt(end.wrapping_add(base), ack));
+            if first != last {
+                return None;
+            } else if !first {
+                return Some((None, None));
+            }
+            all = true;
         }
         let (mut found, mut cut) = (Found::default(), Vec::new());
         while let Some(first) = self.by_start.first_entry() {
             let (start, added) = *first.key();
-            if start >= number {
+            if !all && start >= number {
                 break;
             }
             let sent = first.remove();
@@ -366,7 +382,9 @@ impl Sorted {
                 cut.push(((number, added), Sent { seq: ack, ..sent }));
             }
         }
-        self.by_start.extend(cut);
+        for ((start, added), sent) in cut {
+            self.insert(start, added, sent);
+        }
         Some(found.covered(ack))
     }
 

@@ -25,6 +25,7 @@ pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
         rest: statement,
         out: Vec::with_capacity(statement.len().min(MAX_SHOWN)),
         dialect,
+        accounts: is_of_accounts(statement),
     };
     while !masked.rest.is_empty() && masked.out.len() <= MAX_SHOWN {
         masked.token();
@@ -46,6 +47,8 @@ struct Masked<'a> {
     rest: &'a [u8],
     out: Vec<u8>,
     dialect: Dialect,
+    /// It is about users and their passwords.
+    accounts: bool,
 }
 
 impl Masked<'_> {
@@ -90,6 +93,9 @@ impl Masked<'_> {
             _ if first.is_ascii_whitespace() => {
                 self.skip(1);
             }
+            _ if self.accounts && !self.in_name() && self.is_bare_secret() => {
+                self.literal(word(self.rest).len());
+            }
             _ => self.show(1),
         }
     }
@@ -113,6 +119,30 @@ impl Masked<'_> {
             [.., before, b'e' | b'E'] => !is_name(*before),
             [b'e' | b'E'] => true,
             _ => false,
+        }
+    }
+
+    /// A password without quotes, which is a mistake or a script's variable: `IDENTIFIED BY x`, `PASSWORD = x`.
+    fn is_bare_secret(&self) -> bool {
+        let mut before = self.out.trim_ascii_end();
+        while let Some(rest) = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b"(")) {
+            before = rest.trim_ascii_end();
+        }
+        let begin = before
+            .iter()
+            .rposition(|byte| !is_name(*byte))
+            .map_or(0, |mark| mark + 1);
+        let (earlier, last) = before.split_at_checked(begin).unwrap_or_default();
+        let next = word(self.rest);
+        let assigned = before.len() < self.out.trim_ascii_end().len();
+        match last.to_ascii_lowercase().as_slice() {
+            b"by" | b"as" => {
+                let earlier = earlier.to_ascii_lowercase();
+                memchr::memmem::find(&earlier, b"identified").is_some() && !is_one_of(next, &NO_PASSWORD)
+            }
+            b"password" => (assigned || !is_one_of(next, &NO_PASSWORD)) && !is_call(next, self.rest),
+            // SET PASSWORD FOR anna@host = x
+            _ => assigned && !is_call(next, self.rest),
         }
     }
 
@@ -168,6 +198,41 @@ impl Masked<'_> {
             self.out.truncate(before.len());
         }
     }
+}
+
+/// What stands behind PASSWORD or BY and is none.
+const NO_PASSWORD: [&str; 17] = [
+    "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
+    "current", "optional", "values", "password", "to", "is", "valid",
+];
+/// A statement that begins with so many words, of which one is one of these, is about users.
+const ACCOUNT_WORDS: usize = 5;
+const ACCOUNTS: [&str; 5] = ["user", "role", "login", "password", "grant"];
+
+fn is_one_of(word: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+}
+
+fn is_of_accounts(statement: &[u8]) -> bool {
+    let words = statement
+        .split(|byte| !is_name(*byte))
+        .filter(|word| !word.is_empty());
+    let mut first = words.take(ACCOUNT_WORDS).peekable();
+    let verb = first.peek().copied().unwrap_or_default();
+    is_one_of(verb, &["alter", "create", "set", "grant"]) && first.any(|word| is_one_of(word, &ACCOUNTS))
+}
+
+/// Up to the next white space or sign between words.
+fn word(text: &[u8]) -> &[u8] {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b";,()='\"`".contains(byte);
+    let len = text.iter().position(ends).unwrap_or(text.len()).max(1);
+    text.get(..len).unwrap_or(text)
+}
+
+/// `PASSWORD('x')`
+fn is_call(word: &[u8], text: &[u8]) -> bool {
+    text.get(word.len()..)
+        .is_some_and(|behind| behind.starts_with(b"("))
 }
 
 fn is_name(byte: u8) -> bool {
@@ -331,6 +396,57 @@ mod tests {
             (Standard, "SELECT 'x\\' y' FROM t", "SELECT ?"),
             (Standard, "SELECT E'x'\n'y\\' z'", "SELECT E? ?"),
             (Standard, "SELECT a ` 'x' ` b", "SELECT a ` ? ` b"),
+            (
+                Backslash,
+                "ALTER USER anna IDENTIFIED BY s3cret",
+                "ALTER USER anna IDENTIFIED BY ?",
+            ),
+            (
+                Backslash,
+                "CREATE USER a IDENTIFIED WITH x AS s3cret;",
+                "CREATE USER a IDENTIFIED WITH x AS ?",
+            ),
+            (
+                Backslash,
+                "SET PASSWORD FOR a@h = s3cret",
+                "SET PASSWORD FOR a@h = ?",
+            ),
+            (
+                Backslash,
+                "SET PASSWORD = PASSWORD(s3cret)",
+                "SET PASSWORD = PASSWORD(?)",
+            ),
+            (Backslash, "set password = s3cret", "set password = ?"),
+            (
+                Standard,
+                "ALTER ROLE anna PASSWORD s3cret LOGIN",
+                "ALTER ROLE anna PASSWORD ? LOGIN",
+            ),
+            (
+                Standard,
+                "CREATE USER a WITH PASSWORD p$s-x! VALID UNTIL 'x'",
+                "CREATE USER a WITH PASSWORD ? VALID UNTIL ?",
+            ),
+            (
+                Backslash,
+                "ALTER USER a PASSWORD EXPIRE NEVER",
+                "ALTER USER a PASSWORD EXPIRE NEVER",
+            ),
+            (
+                Backslash,
+                "GRANT ALL ON t.* TO a IDENTIFIED BY s3cret",
+                "GRANT ALL ON t.* TO a IDENTIFIED BY ?",
+            ),
+            (
+                Standard,
+                "SELECT password FROM users ORDER BY name",
+                "SELECT password FROM users ORDER BY name",
+            ),
+            (
+                Standard,
+                "ALTER TABLE t ADD password text",
+                "ALTER TABLE t ADD password text",
+            ),
             (Standard, "SELECT \" 'x'", "SELECT ?"),
             (Backslash, "SELECT ` 'x'", "SELECT ?"),
             (Standard, "  \n select  1 ; ", "select ?"),

@@ -19,7 +19,7 @@ const INSIDE: [&[u8]; 7] = [
     b"privatekey",
 ];
 /// Or ends with one of these.
-const ENDS: [&[u8]; 8] = [
+const ENDS: [&[u8]; 12] = [
     b"token",
     b"apikey",
     b"signature",
@@ -28,9 +28,13 @@ const ENDS: [&[u8]; 8] = [
     b"accesskey",
     b"accesskeyid",
     b"samlresponse",
+    b"passcode",
+    b"userpass",
+    b"clientassertion",
+    b"verifier",
 ];
 /// Or is one of these, or has one of these in brackets.
-const WHOLE: [&[u8]; 11] = [
+const WHOLE: [&[u8]; 15] = [
     b"pass",
     b"pwd",
     b"sig",
@@ -42,10 +46,14 @@ const WHOLE: [&[u8]; 11] = [
     b"pin",
     b"bearer",
     b"cred",
+    b"pw",
+    b"psw",
+    b"pswd",
+    b"totp",
 ];
 /// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
 /// A secret is long and has digits and letters; an API key has no other signs.
-const EITHER: [&[u8]; 7] = [
+const EITHER: [&[u8]; 8] = [
     b"code",
     b"key",
     b"session",
@@ -53,9 +61,37 @@ const EITHER: [&[u8]; 7] = [
     b"assertion",
     b"nonce",
     b"sso",
+    b"sign",
 ];
 /// Keys and codes of known services have 20 and more characters; UUIDs have 36.
 const SECRET_FROM: usize = 16;
+/// Tokens of known services begin so, wherever they stand; what belongs to them is letters, digits and these signs.
+const BEGINS: [&[u8]; 12] = [
+    b"eyJ",
+    b"ghp_",
+    b"gho_",
+    b"ghs_",
+    b"github_pat_",
+    b"glpat-",
+    b"sk_live_",
+    b"rk_live_",
+    b"xoxb-",
+    b"xoxp-",
+    b"AKIA",
+    b"ya29.",
+];
+/// A long random segment of a path behind one that ends so is a secret: it was mailed to somebody.
+const BEFORE: [&[u8]; 8] = [
+    b"reset",
+    b"verify",
+    b"confirm",
+    b"invite",
+    b"activate",
+    b"unsubscribe",
+    b"magic",
+    b"magic-link",
+];
+const OF_TOKENS: &[u8] = b"-_.";
 /// Longer names of parameters are none of these.
 const LONGEST: usize = 64;
 /// URLs inside values of URLs are looked at so deep.
@@ -64,10 +100,67 @@ const NESTED: u8 = 3;
 /// The URL, or its path and query, as it may be shown.
 #[inline(always)]
 pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
-    if memchr3(b'?', b'@', b';', url).is_none() && memchr2(b'%', b'#', url).is_none() {
+    let plain = memchr3(b'?', b'@', b';', url).is_none() && memchr2(b'%', b'#', url).is_none();
+    if plain && !may_hold_token(url) {
         return Cow::Borrowed(url);
     }
-    masked(url, NESTED)
+    let found = if plain {
+        Cow::Borrowed(url)
+    } else {
+        masked(url, NESTED)
+    };
+    match without_tokens(&found) {
+        Some(shown) => Cow::Owned(shown),
+        None => found,
+    }
+}
+
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || OF_TOKENS.contains(&byte)
+}
+
+/// Whether `SECRET_FROM` letters and digits stand together: then each so many-th byte of the URL has one of them.
+#[inline(always)]
+fn may_hold_token(url: &[u8]) -> bool {
+    let mut steps = url.iter().enumerate().skip(SECRET_FROM - 1).step_by(SECRET_FROM);
+    steps.any(|(place, byte)| is_of_token(*byte) && is_in_token(url, place))
+}
+
+#[cold]
+fn is_in_token(url: &[u8], place: usize) -> bool {
+    let (before, behind) = url.split_at_checked(place).unwrap_or_default();
+    let long = |bytes: &mut dyn Iterator<Item = &u8>| bytes.take_while(|byte| is_of_token(**byte)).count();
+    long(&mut before.iter().rev()) + long(&mut behind.iter()) >= SECRET_FROM
+}
+
+/// Without what is a secret by its own look or by the segment of the path before it (`/reset-password/...`); None where
+/// there is none.
+#[inline(never)]
+fn without_tokens(url: &[u8]) -> Option<Vec<u8>> {
+    let (mut out, mut before, mut query, mut hides): (_, &[u8], _, _) = (Vec::new(), &[], false, false);
+    let ends = |byte: &u8| !is_of_token(*byte);
+    let mut rest = url;
+    while !rest.is_empty() {
+        let (word, behind) = rest.split_at(rest.iter().position(ends).unwrap_or(rest.len()));
+        let (sign, behind) = behind.split_at(behind.len().min(1));
+        let named =
+            !query && is_secret(before, &[]) || !query && BEFORE.iter().any(|one| ends_with(before, one));
+        let secret = is_random(word, false) && (named || BEGINS.iter().any(|begin| word.starts_with(begin)))
+            // of a bot's own path: /bot123456:secret/
+            || !query && is_random(word, false) && before.starts_with(b"bot") && before.len() > 6;
+        out.extend_from_slice(if secret { MASK } else { word });
+        out.extend_from_slice(sign);
+        (hides, query) = (hides | secret, query | sign.contains(&b'?'));
+        (before, rest) = (word, behind);
+    }
+    hides.then_some(out)
+}
+
+fn ends_with(text: &[u8], end: &[u8]) -> bool {
+    text.len() >= end.len()
+        && text
+            .get(text.len() - end.len()..)
+            .is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 /// A host, with or without a port, as it may be shown: no password stands before it.
@@ -330,6 +423,22 @@ mod tests {
             ("http://h/b/http://me:s3@g/", "http://h/b/http://me:?@g/"),
             ("/a?session=4&ticket=5&nonce=6", "/a?session=4&ticket=5&nonce=6"),
             ("/a?session=3f9a0c2be17744d1&b=c", "/a?session=?&b=c"),
+            ("/reset/3f9a0c2be17744d1a/x", "/reset/?/x"),
+            ("/reset-password/3f9a0c2be17744d1", "/reset-password/?"),
+            ("/token/3f9a0c2be17744d1", "/token/?"),
+            ("/token/3f9a0c2be17744d", "/token/3f9a0c2be17744d"),
+            ("/items/3f9a0c2be17744d1", "/items/3f9a0c2be17744d1"),
+            ("/a/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln/b", "/a/?/b"),
+            ("/a?b=ghp_0123456789abcdefABCD&c=1", "/a?b=?&c=1"),
+            (
+                "/bot123456789:AAEhBOweik6ad9r_QXMENQjcrGbqCr4K-bc/getMe",
+                "/bot123456789:?/getMe",
+            ),
+            (
+                "/a?pw=s3&passcode=s3&code_verifier=s3",
+                "/a?pw=?&passcode=?&code_verifier=?",
+            ),
+            ("/tokens-of-the-year-2024-all", "/tokens-of-the-year-2024-all"),
             ("?", "?"),
             ("", ""),
         ] {

@@ -12,6 +12,9 @@ use crate::limits::ANSWERED_SHARE;
 use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
 
+/// Steps are let go of less often where so many exchanges wait.
+const MANY: usize = 64;
+
 /// The client's packet that acknowledges a response's end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrival {
@@ -155,6 +158,9 @@ impl Pairing {
         };
         for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
             own.extend(between(all, start, end).cloned());
+        }
+        if self.open.len() + self.settling.len() > MANY && !exchange.index.is_multiple_of(MANY as u32) {
+            return; // all the others are asked what they need for one in so many
         }
         let needed = self
             .open

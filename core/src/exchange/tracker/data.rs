@@ -7,14 +7,18 @@ use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
-use crate::exchange::{Context, Seen, pauses};
+use crate::exchange::{Context, Exchange, Seen, pauses};
 use crate::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
+/// So many exchanges are looked through for the one whose bytes are repeated.
+const MOST_REPAIRED: usize = 64;
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
+/// Where so many exchanges wait, each takes its part of the steps along: there is the lower cap, too.
+const CROWD: usize = 1024;
 /// The cap once all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
@@ -245,7 +249,10 @@ impl Pairing {
         let steps = pick(&mut self.steps, side);
         if idle && (!self.pushes || steps.len() >= FEW_STEPS) {
             steps.clear();
-        } else if steps.len() >= FEW_STEPS && (steps.len() >= MAX_STEPS || context.steps >= MAX_STEPS_IN_ALL)
+        } else if steps.len() >= FEW_STEPS
+            && (steps.len() >= MAX_STEPS
+                || context.steps >= MAX_STEPS_IN_ALL
+                || self.open.len() + self.settling.len() >= CROWD)
         {
             context.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
@@ -269,7 +276,15 @@ impl Pairing {
 
     /// A needed repeat may move the end of the message that holds its bytes.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
-        for e in self.settling.iter_mut().chain(&mut self.open) {
+        // (of many that wait, those whose requests or answers end before the repeat are passed over)
+        let few = self.settling.len() + self.open.len() <= MOST_REPAIRED;
+        let answered = |e: &Box<Exchange>| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
+        let sent = |e: &Box<Exchange>| e.request.complete && e.request.end_offset <= data.start;
+        let settling = self
+            .settling
+            .iter_behind(|e| !few && (side == Side::Client || answered(e)));
+        let open = self.open.iter_behind(|e| !few && side == Side::Client && sent(e));
+        for e in settling.take(MOST_REPAIRED).chain(open.take(MOST_REPAIRED)) {
             if e.asker() != side {
                 // an open response has no end yet: the repeat is of its bytes
                 let hit = e.response.as_mut();

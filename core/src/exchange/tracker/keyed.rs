@@ -8,7 +8,7 @@ use crate::exchange::{Context, CutBy, Exchange, Message};
 use crate::messages::{ExchangeEvent, Kind, Named, Status};
 
 /// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
-/// beyond it. Where keys rise no key is searched for, and there may be `MAX_OPEN`.
+/// beyond it. Where all keys rise they are found at once, and there may be `MAX_OPEN`.
 const MAX_KEYED: usize = 256;
 
 impl Exchange {
@@ -101,16 +101,24 @@ impl Pairing {
         if self.open.front().is_some_and(|e| e.key == Some(key)) {
             return self.open.front_mut();
         }
+        if self.sorted {
+            return self.open.find_sorted(|e| e.key.cmp(&Some(key)));
+        }
         self.open.iter_mut().rev().find(|e| e.key == Some(key))
     }
 
     fn ask(&mut self, key: u64, side: Side, kind: Kind, at: At, context: &mut Context) {
         let rises = self.highest < Some(key);
         self.highest = self.highest.max(Some(key));
-        let most = if rises { MAX_OPEN } else { MAX_KEYED };
-        if !rises && let Some(before) = self.open.take(|e| e.key == Some(key)) {
+        let sorted = match self.open.back() {
+            Some(newest) => self.sorted && newest.key.is_some_and(|newest| newest < key),
+            None => true,
+        };
+        let most = if sorted { MAX_OPEN } else { MAX_KEYED };
+        if !rises && let Some(before) = self.take(key) {
             self.give_up(before, context);
-        } else if self.open.len() >= most
+        }
+        while self.open.len() >= most
             && let Some(oldest) = self.open.pop_front()
         {
             context.distrust(
@@ -127,6 +135,15 @@ impl Pairing {
         if let Some(e) = self.open.back_mut() {
             (e.key, e.kind) = (Some(key), kind);
         }
+        self.sorted = sorted;
+    }
+
+    /// Takes the exchange with this key out.
+    fn take(&mut self, key: u64) -> Option<Box<Exchange>> {
+        if self.sorted {
+            return self.open.take_sorted(|e| e.key.cmp(&Some(key)));
+        }
+        self.open.take(|e| e.key == Some(key))
     }
 
     fn adopt(&mut self, key: u64) {
@@ -138,7 +155,7 @@ impl Pairing {
     /// The exchange with this key has ended.
     fn over(&mut self, key: u64, event: ExchangeEvent<'_>, at: At, come: i64, context: &mut Context) {
         let (at, unseen) = self.seen(at);
-        let Some(mut e) = self.open.take(|e| e.key == Some(key)) else {
+        let Some(mut e) = self.take(key) else {
             return;
         };
         if unseen {

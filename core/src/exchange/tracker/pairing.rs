@@ -71,6 +71,8 @@ pub(super) struct Pairing {
     pub(super) exchanges: u32,
     /// The highest key that a request had.
     pub(super) highest: Option<u64>,
+    /// The open ones have keys that rise.
+    pub(super) sorted: bool,
     pub(super) begun: Begun,
     /// The time that all exchanges took together.
     pub(super) busy: i64,
@@ -131,6 +133,7 @@ impl Pairing {
             pauses,
             exchanges,
             highest,
+            sorted,
             begun,
             busy,
             idle,
@@ -144,7 +147,7 @@ impl Pairing {
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
         (*answered, *pauses, *doubled, *has_unread) = (false, false, false, false);
-        (*pushes, *freed, *beats, *over) = (false, false, None, false);
+        (*pushes, *freed, *sorted, *beats, *over) = (false, false, false, None, false);
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
@@ -264,6 +267,7 @@ impl Pairing {
             exchange.before = self.waited_behind(at);
         }
         self.open.push_back(exchange);
+        self.sorted = false;
         self.exchanges += 1;
     }
 

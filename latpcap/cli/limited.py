@@ -1,0 +1,102 @@
+"""What happens where memory is limited (`ulimit -v`)? Libraries in C end the program then, each in its own way.
+
+The work is done in a child, and the parent says in one line how it ended. Knows no command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+_MOST_HELD = 1 << 16
+"""Bytes of the child's messages that are kept until it ends."""
+_ORDERLY = b"\0ended"
+"""The child's last word where it ended by itself; no message has this."""
+_LACKS = ("failed to map segment", "annot allocate memory", "can't start new thread", "Failed to launch worker thread",
+          "bad_alloc", "Resource temporarily unavailable")  # fmt: skip
+
+
+def limit_mb() -> int | None:
+    """How much memory may this process have? None: as much as there is."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limits = [resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    set_ones = [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min(set_ones) // 10**6 if set_ones else None
+
+
+def sentence() -> str:
+    limit = limit_mb()
+    return "out of memory" if limit is None else f"out of memory: {limit} MB are allowed (ulimit -v)"
+
+
+def lacks_memory(problem: BaseException) -> bool:
+    """Is this what others make of a lack of memory?"""
+    text = str(problem)
+    return isinstance(problem, MemoryError) or any(sign in text for sign in _LACKS)
+
+
+def guarded(work: Callable[[], None]) -> None:
+    """Does the work, where memory is limited in a child: SystemExit with its exit code, 2 where a library ended it."""
+    if limit_mb() is None or not hasattr(os, "fork"):
+        return work()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes some 30 MB of room
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(read)
+        _work(work, write)
+    os.close(write)
+    kept = [signal.signal(number, lambda got, _: _passed_on(child, got)) for number in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        said = _read(read)
+        status = os.waitpid(child, 0)[1]
+    finally:
+        signal.signal(signal.SIGTERM, kept[0])
+        signal.signal(signal.SIGINT, kept[1])
+    ended = os.waitstatus_to_exitcode(status)
+    if said.endswith(_ORDERLY):
+        os.write(2, said.removesuffix(_ORDERLY))
+        sys.exit(ended)
+    if -ended in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        sys.exit(128 - ended)
+    os.write(2, f"latpcap: {sentence()}\n".encode())
+    sys.exit(2)
+
+
+def _work(work: Callable[[], None], write: int) -> NoReturn:
+    """The child: its messages go to the parent, and behind them that it ended by itself."""
+    code: object = 1
+    try:
+        os.dup2(write, 2)
+        sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        try:
+            work()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(2, _ORDERLY)
+    finally:
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def _read(end: int) -> bytes:
+    """What the child says, the last of it where that is much."""
+    said = b""
+    while part := os.read(end, _MOST_HELD):
+        said = (said + part)[-_MOST_HELD:]
+    os.close(end)
+    return said
+
+
+def _passed_on(child: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, number)

@@ -1,0 +1,43 @@
+"""Does a packet cost no more than a few others' work, whatever came before it? One test for each shape of storms.py."""
+
+from __future__ import annotations
+
+import random
+import time
+from functools import cache
+
+import pytest
+import storms
+
+import latpcap as lp
+
+PACKETS = 12_000
+"""More than any list of one connection holds."""
+MOST_READ, MOST_WHY = 40, 60
+"""So many times the work of a packet of plain requests; what looks through thousands costs some hundred times."""
+
+
+def seconds(frames: storms.Frames) -> tuple[float, float]:
+    """CPU for each packet: to read it, and to answer `why`."""
+    data = storms.pcap(storms.at(frames(PACKETS, random.Random(7))))
+    begin = time.process_time()
+    capture = lp.read(data)
+    read = time.process_time()
+    str(capture.why())
+    return (read - begin) / capture.frames, (time.process_time() - read) / capture.frames
+
+
+@cache
+def plain() -> tuple[float, float]:
+    seconds(storms.plain)  # modules are loaded, caches filled
+    return seconds(storms.plain)
+
+
+@pytest.mark.parametrize("name", storms.STORMS)
+def test_a_packet_costs_as_much_as_others(name: str) -> None:
+    for attempt in range(3):  # a machine may be busy once
+        read, why = seconds(storms.STORMS[name])
+        if read < MOST_READ * plain()[0] and why < MOST_WHY * plain()[1]:
+            return
+        plain.cache_clear()
+        assert attempt < 2, (f"{read * 1e6:.1f} us to read, {why * 1e6:.1f} to answer", plain())
