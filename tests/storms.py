@@ -43,9 +43,7 @@ def tcp(
     window: int = 60_000,
 ) -> bytes:
     size = (5 + len(options) // 4) << 4
-    head = struct.pack(
-        ">HHIIBBHHH", source[1], target[1], seq % 2**32, ack % 2**32, size, flags, window, 0, 0
-    )
+    head = struct.pack(">HHIIBBHHH", source[1], target[1], seq % 2**32, ack % 2**32, size, flags, window, 0, 0)
     return ip(source[0], target[0], 6, head + options + body)
 
 
@@ -86,7 +84,6 @@ def plain(count: int, rng: random.Random) -> Iterator[bytes]:
         yield tcp(S, C, s, c, answered, ACK | PSH)
         s += len(answered)
         yield tcp(C, S, c, s)
-
 
 
 # one connection whose segments nobody acknowledges
@@ -204,7 +201,7 @@ def repeats_of_repeats(count: int, rng: random.Random) -> Iterator[bytes]:
 @storm
 def without_handshake(count: int, rng: random.Random) -> Iterator[bytes]:
     """SYNs with other numbers between data of one pair of ports."""
-    for number in range(count // 2):
+    for _ in range(count // 2):
         yield tcp(C, S, rng.randrange(2**32), 0, b"", SYN)
         yield tcp(C, S, rng.randrange(2**32), 5000, b"x")
 

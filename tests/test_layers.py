@@ -219,6 +219,7 @@ ORDER = [
     "cli.archive",
     "cli.answers",
     "cli.mcp",
+    "cli.limited",
     "cli.guard",
     "cli.app",
     "cli",

@@ -210,3 +210,28 @@ def test_every_text_is_bounded_errors_too(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ValueError, match="characters more") as refused:
         call("tables", file=SLOW, columns=["x" * 5000])
     assert len(str(refused.value)) < 300
+
+
+def test_what_is_opened_is_what_was_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that leads elsewhere between the two is an error."""
+    from latpcap.cli.mcp import Desk
+
+    root, outside = tmp_path / "root", tmp_path / "outside.pcap"
+    root.mkdir()
+    outside.write_bytes((SAMPLES / "clips" / "think40.pcap").read_bytes())
+    inside = root / "a.pcap"
+    inside.write_bytes((SAMPLES / "clips" / "think40.pcap").read_bytes())
+    desk = Desk([root])
+    assert desk.capture("a.pcap").frames and len(str(desk.capture("a.pcap").stream(0).follow()))
+    checked = desk.path
+
+    def swapped(file: str) -> Path:
+        found = checked(file)
+        inside.unlink()
+        inside.symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(desk, "path", swapped)
+    desk._held.clear()
+    with pytest.raises(ValueError, match="was replaced"):
+        desk.capture("a.pcap")

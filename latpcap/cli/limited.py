@@ -32,6 +32,7 @@ def limit_mb() -> int | None:
 
 
 def sentence() -> str:
+    """Say that memory is lacking, and how much is allowed."""
     limit = limit_mb()
     return "out of memory" if limit is None else f"out of memory: {limit} MB are allowed (ulimit -v)"
 

@@ -93,7 +93,7 @@ impl Masked<'_> {
             _ if first.is_ascii_whitespace() => {
                 self.skip(1);
             }
-            _ if self.accounts && !self.in_name() && self.is_bare_secret() => {
+            _ if self.accounts && !b"=(),;".contains(first) && !self.in_name() && self.is_bare_secret() => {
                 self.literal(word(self.rest).len());
             }
             _ => self.show(1),

@@ -160,7 +160,7 @@ impl Pairing {
             own.extend(between(all, start, end).cloned());
         }
         if self.open.len() + self.settling.len() > MANY && !exchange.index.is_multiple_of(MANY as u32) {
-            return; // all the others are asked what they need for one in so many
+            return; // looking through all others is left to one in so many
         }
         let needed = self
             .open
