@@ -205,9 +205,9 @@ const NO_PASSWORD: [&str; 17] = [
     "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
     "current", "optional", "values", "password", "to", "is", "valid",
 ];
-/// A statement that begins with so many words, of which one is one of these, is about users.
-const ACCOUNT_WORDS: usize = 5;
-const ACCOUNTS: [&str; 5] = ["user", "role", "login", "password", "grant"];
+/// What a statement that is about users names behind its verb, behind `OR REPLACE` and the like too.
+const ACCOUNTS: [&str; 4] = ["user", "role", "login", "password"];
+const BEFORE_ACCOUNTS: [&str; 3] = ["or", "replace", "session"];
 
 fn is_one_of(word: &[u8], words: &[&str]) -> bool {
     words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
@@ -217,9 +217,10 @@ fn is_of_accounts(statement: &[u8]) -> bool {
     let words = statement
         .split(|byte| !is_name(*byte))
         .filter(|word| !word.is_empty());
-    let mut first = words.take(ACCOUNT_WORDS).peekable();
-    let verb = first.peek().copied().unwrap_or_default();
-    is_one_of(verb, &["alter", "create", "set", "grant"]) && first.any(|word| is_one_of(word, &ACCOUNTS))
+    let mut words = words.filter(|word| !is_one_of(word, &BEFORE_ACCOUNTS));
+    let (verb, object) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    is_one_of(verb, &["grant"])
+        || is_one_of(verb, &["alter", "create", "set"]) && is_one_of(object, &ACCOUNTS)
 }
 
 /// Up to the next white space or sign between words.
