@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from commands import USAGE, answered, complains
+from commands import USAGE, answered, complains, run
+
+import latpcap as lp
 
 ROOT = Path(__file__).resolve().parents[1]
 BAD, GOOD = (ROOT / "sample_pcaps" / f"nginx-{name}.pcap" for name in ("latency", "good"))
@@ -72,3 +74,21 @@ def test_pages_are_numbered(tmp_path: Path) -> None:
 def test_what_cannot_be_is_one_line(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     assert words in complains(USAGE, "flow", BAD, "-o", tmp_path / "x.png", *options)
     assert not list(tmp_path.iterdir())
+
+
+def test_of_a_long_capture_the_first_packets_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A picture needs no more, says so, and its first page stays as it is; text has all."""
+    from latpcap.views import flows
+
+    clip = ROOT / "sample_pcaps" / "clips" / "think40.pcap"
+    whole, first, text = tmp_path / "whole.svg", tmp_path / "first.svg", tmp_path / "a.txt"
+    assert run("flow", clip, "-o", whole)[0] == 0
+    count = lp.read(clip).arrow("events").num_rows
+    monkeypatch.setattr(flows, "MOST_DRAWN", count - 7)
+    assert run("flow", clip, "-o", first)[0] == 0 and run("flow", clip, "-o", text)[0] == 0
+    assert f"of {count} item(s)" in whole.read_text(encoding="utf-8")
+    drawn = first.read_text(encoding="utf-8")
+    words = " ".join(re.sub(r"<[^>]*>", " ", drawn).split())
+    assert f"of {count} item(s)" in words and "7 more packets are behind them" in words
+    assert "behind them" not in whole.read_text(encoding="utf-8")
+    assert text.read_text(encoding="utf-8") == lp.read(clip).flow_graph().text()

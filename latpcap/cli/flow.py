@@ -147,9 +147,10 @@ def register(
             plain = flows == "tcp" and scope.display_filter is None and not right.wanted
             if plain and scope.stream is not None:
                 return one(file, scope.stream, keylog=scope.keylog)
-            around = plain and which is not None and chosen is None
+            around = plain and (which is None or chosen is None)
             twice = reopen(file, keylog=scope.keylog) if around else None
-            return Around(twice) if twice else read(file, scope.display_filter, keylog=scope.keylog)
+            drawn = file_wanted and cast(Path, output).suffix != ".txt"
+            return Around(twice, drawn=drawn) if twice else read(file, scope.display_filter, keylog=scope.keylog)
 
         capture = opened()
         with drawable_language():

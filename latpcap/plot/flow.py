@@ -100,6 +100,7 @@ class FlowGraph:
         before: Mapping[int, int] | None = None,
         to_scale: bool = False,
         collapse: bool | None = None,
+        total: int | None = None,
     ) -> Self:
         """How do the tables of one or a few streams become a picture?
 
@@ -111,7 +112,8 @@ class FlowGraph:
         of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
         packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture shows how many
         are missing and how to see them. `collapse` makes a row of every run of segments, False of none (default: of
-        long runs). With `to_scale` the space between rows grows with the time between them. A
+        long runs). `total`: so many packets there are, of which `events` may have the first alone.
+        With `to_scale` the space between rows grows with the time between them. A
         null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
         `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet to show, or
         if an option or a cause's name makes no sense; KeyError for a missing column.
@@ -125,7 +127,8 @@ class FlowGraph:
             causes,
             exchanges,
             clock=clock,
-            total=events.num_rows,
+            total=events.num_rows if total is None else total,
+            beyond=0 if total is None else total - events.num_rows,
             max_rows=max_rows,
             mark_ms=mark_ms,
             collapse=collapse,
@@ -354,9 +357,15 @@ def _elsewhere(book: FlowPages, page: flow_pages.Page) -> str:
 
 
 def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
-    """The sentence on rows that are not shown, or nothing; `earlier`: those of earlier pages are. The next ones begin
-    with the last one shown: a wait may follow it.
-    """
+    """The sentences on rows that are not shown, or nothing; `earlier`: those of earlier pages are."""
+    behind = (
+        f" {book.beyond:,} more packets are behind them: choose frames, a stream or a filter." if book.beyond else ""
+    )
+    return _left_out(book, number, earlier=earlier) + behind
+
+
+def _left_out(book: FlowPages, number: int, *, earlier: bool) -> str:
+    """The next ones begin with the last one shown: a wait may follow it."""
     if book.pages == 1:
         return ""
     first, last = book.first_and_last(number)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-_EVENTS = (
+EVENTS = (
     "frame",
     "time",
     "stream",
@@ -74,9 +74,9 @@ class FlowPages:
     """The packets of a flow graph, `max_rows` to a page.
 
     A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
-    sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from;
-    `text_packets` are the packets that the text is written of (default: all). Without `max_rows` a page has
-    `SCREEN_ROWS`.
+    sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from,
+    of which so many come `beyond` it; `text_packets` are the packets that the text is written of (default: all).
+    Without `max_rows` a page has `SCREEN_ROWS`.
     `collapse`: runs of segments are a row each (None: long ones only).
     """
 
@@ -89,6 +89,7 @@ class FlowPages:
         text_packets: Sequence[Record] | None = None,
         clock: Clock,
         total: int,
+        beyond: int = 0,
         max_rows: int | None = None,
         mark_ms: float = 5.0,
         collapse: bool | None = None,
@@ -103,6 +104,7 @@ class FlowPages:
         self._exchanges = exchanges
         self.clock = clock
         self.total = total
+        self.beyond = beyond
         self.max_rows = SCREEN_ROWS if max_rows is None else max_rows
         self._printed = self if max_rows is not None else None
         self.mark_ms = mark_ms
@@ -175,7 +177,8 @@ class FlowPages:
         if self._causes is None or not len(self):
             return None
         (low,), (high,) = self._records(0, 1), self._records(len(self._packets) - 1, 1)
-        first, last = pa.scalar(low["frame"], pa.uint64()), pa.scalar(high["frame"], pa.uint64())
+        last_frame = (1 << 63) if self.beyond else high["frame"]
+        first, last = pa.scalar(low["frame"], pa.uint64()), pa.scalar(last_frame, pa.uint64())
         inside = pc.and_(
             pc.greater_equal(self._causes["from_frame"], first), pc.less_equal(self._causes["to_frame"], last)
         )
@@ -279,7 +282,7 @@ def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
 
 def packets_of(events: pa.Table) -> list[dict[str, Any]]:
     """Rows of the events table as packets."""
-    return records(events, _EVENTS, _OPTIONAL)
+    return records(events, EVENTS, _OPTIONAL)
 
 
 def _conversation(packet: Record) -> int:

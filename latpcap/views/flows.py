@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap import words
+from latpcap import arrays, words
 from latpcap.format import requested
 from latpcap.options import Flows, Pick, TimeFormat
 from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
@@ -23,28 +23,50 @@ if TYPE_CHECKING:
 
 PICKS: tuple[Pick, ...] = get_args(Pick)
 FLOWS: tuple[Flows, ...] = get_args(Flows)
+MOST_DRAWN = 1 << 20
+"""So many packets are read for a picture: its pages have fewer rows by far."""
 _PICKED = ("exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method",
            "request_first_frame", "request_last_frame", "response_last_frame")  # fmt: skip
 """Columns of `stretches` that tell which row is meant, and where it ends."""
 
 
 class Around:
-    """A capture of which exchanges are drawn; `read` opens it for what is needed of it, once a need: for
-    which exchange is meant, and for its stream alone.
+    """A capture that is drawn, or of which exchanges are; `read` opens it for what is needed of it, once a need: for
+    which exchange is meant, and for its stream alone. `drawn`: no text is wanted, which has all packets.
     """
 
-    def __init__(self, read: Callable[[Needed], Recording]):
-        self._read = read
+    def __init__(self, read: Callable[[Needed], Recording], *, drawn: bool = False):
+        self._read, self._drawn = read, drawn
 
-    def flow_graph(self, *, exchange: int | Pick, **options: Any) -> FlowGraph:
+    def flow_graph(self, *, exchange: int | Pick | None, **options: Any) -> FlowGraph:
         """As `Capture.flow_graph`."""
+        from latpcap.plot.flow_pages import EVENTS
         from latpcap.views import projection
 
+        if exchange is None:
+            first = _First(MOST_DRAWN if self._drawn and options.get("frames") is None else None)
+            others = ("causes", "exchanges", "connects", "gaps", "pushes")
+            capture = self._read({"events": Kept(EVENTS, first), **dict.fromkeys(others, Kept(None))})
+            return graph(capture, capture, total=first.total, **options)
         whole = self._read({"exchanges": Kept(_PICKED), "connects": Kept(None), "gaps": Kept(None)})
         row = pick(stretches(whole), exchange)
         del whole
         capture = self._read(projection.of_stream(row["stream"]))
         return graph(capture, capture, exchange=exchange, row=row, **options)
+
+
+class _First:
+    """Marks so many rows, and counts all."""
+
+    def __init__(self, most: int | None):
+        self._most, self.total = most, 0
+
+    def __call__(self, rows: pa.Table) -> pa.ChunkedArray:
+        import numpy as np
+
+        left = rows.num_rows if self._most is None else self._most - self.total
+        self.total += rows.num_rows
+        return arrays.column(np.arange(rows.num_rows) < left)
 
 
 def graph(
@@ -62,25 +84,27 @@ def graph(
     collapse: bool | None = None,
     lang: str | None = None,
     row: dict[str, Any] | None = None,
+    total: int | None = None,
 ) -> FlowGraph:
     """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
 
     `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
     `exchanges` for a capture, counted from 0 on it for a stream.
-    Its packets are shown, and the ACK after them; `row` is what `pick` gives for it, where that is known. ValueError
+    Its packets are shown, and the ACK after them; `row` is what `pick` gives for it, where that is known. `total`: so
+    many packets there are, of which the view may have the first alone. ValueError
     for options that make no sense, IndexError where there is no such exchange.
     """
     from latpcap.plot import figure
 
     with words.language(lang), words.language(figure.drawn_in()):
         return _graph(capture, view, stream, flows, exchange, frames, time, to_scale=to_scale, max_rows=max_rows,
-                      mark_ms=mark_ms, collapse=collapse, row=row)  # fmt: skip
+                      mark_ms=mark_ms, collapse=collapse, row=row, total=total)  # fmt: skip
 
 
 def _graph(
     capture: Recording, view: View, stream: int | None, flows: Flows, exchange: int | Pick | None,
     frames: tuple[int, int] | None, time: TimeFormat, *, to_scale: bool, max_rows: int | None, mark_ms: float,
-    collapse: bool | None, row: dict[str, Any] | None,
+    collapse: bool | None, row: dict[str, Any] | None, total: int | None,
 ) -> FlowGraph:  # fmt: skip
     from latpcap.plot.flow import FlowGraph
 
@@ -125,6 +149,7 @@ def _graph(
         before=dict(_before(capture, events, frames)) if time == "delta" else None,
         to_scale=to_scale,
         collapse=collapse,
+        total=total,
     )
 
 
