@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays, words
 from latpcap.format import requested
-from latpcap.options import Flows, Pick, TimeFormat
+from latpcap.options import Flows, Pick, TableName, TimeFormat
 from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Around:
 
         if exchange is None:
             first = _First(MOST_DRAWN if self._drawn and options.get("frames") is None else None)
-            others = ("causes", "exchanges", "connects", "gaps", "pushes")
+            others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
             capture = self._read({"events": Kept(EVENTS, first), **dict.fromkeys(others, Kept(None))})
             return graph(capture, capture, total=first.total, **options)
         whole = self._read({"exchanges": Kept(_PICKED), "connects": Kept(None), "gaps": Kept(None)})
