@@ -358,9 +358,7 @@ def _elsewhere(book: FlowPages, page: flow_pages.Page) -> str:
 
 def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
     """The sentences on rows that are not shown, or nothing; `earlier`: those of earlier pages are."""
-    behind = (
-        f" {book.beyond:,} more packets are behind them: choose frames, a stream or a filter." if book.beyond else ""
-    )
+    behind = f" {words.say('flow_behind', n=f'{book.beyond:,}')}" if book.beyond else ""
     return _left_out(book, number, earlier=earlier) + behind
 
 

@@ -8,11 +8,12 @@ Ammar and Moon 2004), here with BLAKE2 as the keyed function. `masks.py` masks t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2s
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from latpcap.reading.masks import masked
 from latpcap.reading.packets import RAW_LINKS, Record
@@ -165,40 +166,47 @@ class _Direction:
 
     def cut(self, at: int, length: int) -> bytes:
         """The masked bytes of one segment."""
-        for start, run in self.runs:
-            if start <= at and at + length <= start + len(run):
+        before = bisect_right(self.runs, at, key=lambda run: run[0]) - 1
+        if before >= 0:
+            start, run = self.runs[before]
+            if at + length <= start + len(run):
                 return run[at - start : at - start + length]
         return bytes(length)
 
 
-def anonymised(
-    read: Iterable[Record], again: Iterable[Record], of: Mapping[int, tuple[int, bool, str]], key: bytes
-) -> Iterator[Record]:
+class Speakers(Protocol):
+    """Who sent a frame?"""
+
+    def get(self, frame: int) -> tuple[int, bool] | None:
+        """Its stream, and whether the client sent it; None for another frame."""
+
+    def protocol(self, stream: int) -> str:
+        """What a stream carries."""
+
+
+def anonymised(read: Iterable[Record], again: Iterable[Record], of: Speakers, key: bytes) -> Iterator[Record]:
     """The records without identity; those that are no plain TCP segment are left out.
 
     `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
-    meanwhile. `of` gives for each frame its stream, whether the client sent it, and the stream's protocol.
+    meanwhile. `of` tells who sent each frame.
     """
     names = Names(key)
     directions: dict[tuple[int, bool], _Direction] = {}
     for record in read:
         place = layout(record.link, record.data)
-        if place is not None and record.frame in of:
-            stream, from_client, _ = of[record.frame]
-            direction = directions.setdefault((stream, from_client), _Direction())
-            at = direction.place(_sequence(record.data, place))
-            if piece := record.data[place.payload : place.end]:
-                direction.pieces.append((at, piece))
-    protocols = {(stream, from_client): protocol for stream, from_client, protocol in of.values()}
+        if place is None or place.payload == place.end or (speaker := of.get(record.frame)) is None:
+            continue
+        direction = directions.setdefault(speaker, _Direction())
+        direction.pieces.append((direction.place(_sequence(record.data, place)), record.data[place.payload : place.end]))
     for (stream, from_client), direction in directions.items():
-        direction.mask(protocols[stream, from_client], from_client, names)
+        direction.mask(of.protocol(stream), from_client, names)
     for record in again:
         place = layout(record.link, record.data)
-        if place is not None and record.frame in of:
-            stream, from_client, _ = of[record.frame]
-            direction = directions[stream, from_client]
-            at = direction.place(_sequence(record.data, place))
-            payload = direction.cut(at, place.end - place.payload)
+        if place is not None and (speaker := of.get(record.frame)) is not None:
+            payload = b""
+            if place.payload < place.end:
+                direction = directions[speaker]
+                payload = direction.cut(direction.place(_sequence(record.data, place)), place.end - place.payload)
             yield record._replace(data=_rewritten(record.data, place, payload, names))
 
 

@@ -72,7 +72,7 @@ def write_slice(
     if anonymise and scope is not None:
         from latpcap.reading.anonymise import anonymised
 
-        found = anonymised(found, capture.records(frames), _speakers(scope), _key(anonymise))
+        found = anonymised(found, capture.records(frames), _Speakers(scope), _key(anonymise))
     head = list(islice(found, 1))
     found = chain(head, found)
     if kind == ".pcap":
@@ -94,16 +94,33 @@ def _key(given: bool | str | bytes) -> bytes:
     return given.encode() if isinstance(given, str) else given
 
 
-def _speakers(scope: HasTables) -> dict[int, tuple[int, bool, str]]:
-    """Of each frame its stream, whether the client sent it, and the stream's protocol."""
-    streams = scope.arrow("streams").select(["stream", "protocol"]).to_pylist()
-    protocols = {row["stream"]: row["protocol"] or "" for row in streams}
-    # gRPC is a word of requests, HTTP/2 of the connection
-    calls = scope.arrow("exchanges").select(["stream", "protocol"]).to_pylist()
-    protocols |= {row["stream"]: "grpc" for row in calls if row["protocol"] == "grpc"}
-    events = scope.arrow("events").select(["frame", "stream", "from_client"])
-    columns = (column.to_pylist() for column in events.columns)
-    return {frame: (stream, client, protocols.get(stream, "")) for frame, stream, client in zip(*columns, strict=True)}
+class _Speakers:
+    """Who sent each frame of these events? Frames are looked for in their order: in a long capture that is quick."""
+
+    def __init__(self, scope: HasTables):
+        events = scope.arrow("events")
+        self._frames, self._streams = (events[name].to_numpy() for name in ("frame", "stream"))
+        self._clients = events["from_client"].to_numpy()
+        streams = scope.arrow("streams").select(["stream", "protocol"]).drop_null()
+        self._protocols = dict(zip(*(column.to_pylist() for column in streams.columns), strict=True))
+        # gRPC is a word of requests, HTTP/2 of the connection
+        calls = scope.arrow("exchanges").select(["stream", "protocol"]).to_pylist()
+        self._protocols |= {row["stream"]: "grpc" for row in calls if row["protocol"] == "grpc"}
+        self._next = 0
+
+    def get(self, frame: int) -> tuple[int, bool] | None:
+        """Its stream, and whether the client sent it; None for another frame."""
+        place = self._next
+        if place >= len(self._frames) or self._frames[place] != frame:
+            place = int(self._frames.searchsorted(frame))
+            if place >= len(self._frames) or self._frames[place] != frame:
+                return None
+        self._next = place + 1
+        return int(self._streams[place]), bool(self._clients[place])
+
+    def protocol(self, stream: int) -> str:
+        """What a stream carries."""
+        return self._protocols.get(stream, "")
 
 
 def _same_file(path: Path, name: str) -> bool:

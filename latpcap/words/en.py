@@ -1486,6 +1486,7 @@ SENTENCES = {
     "flow_rest": (
         "{n} of {of} rows are not shown: the next ones are frames {low}-{high}, all with {of} rows a page, or as pages."
     ),
+    "flow_behind": "{n} more packets are behind them: choose frames, a stream or a filter.",
     "flow_before": "{n} of {of} rows are not shown: all with {of} rows a page, or as pages.",
     "flow_equal_heights": "equal heights are equal times since each side's first row",
     "flow_zero_window_probe": "zero-window probe",

@@ -1220,6 +1220,7 @@ SENTENCES = {
     "flow_longest": " 最长的等待为 {cause} 的 {time}，在帧 {low}-{high}。",
     "flow_no_page": "{of} 行中 {n} 行不在任何页上：接下来是帧 {low}-{high}。",
     "flow_rest": "{of} 行中 {n} 行没有显示：接下来是帧 {low}-{high}；要全部，每页 {of} 行，或分页。",
+    "flow_behind": "后面还有 {n} 个报文：请选择帧、流或过滤器。",
     "flow_before": "{of} 行中 {n} 行没有显示：要全部，每页 {of} 行，或分页。",
     "flow_equal_heights": "相同的高度是各侧第一行以来相同的时间",
     "flow_zero_window_probe": "零窗口探测",
