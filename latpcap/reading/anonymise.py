@@ -197,7 +197,8 @@ def anonymised(read: Iterable[Record], again: Iterable[Record], of: Speakers, ke
         if place is None or place.payload == place.end or (speaker := of.get(record.frame)) is None:
             continue
         direction = directions.setdefault(speaker, _Direction())
-        direction.pieces.append((direction.place(_sequence(record.data, place)), record.data[place.payload : place.end]))
+        at = direction.place(_sequence(record.data, place))
+        direction.pieces.append((at, record.data[place.payload : place.end]))
     for (stream, from_client), direction in directions.items():
         direction.mask(of.protocol(stream), from_client, names)
     for record in again:

@@ -102,7 +102,7 @@ class _Speakers:
         self._frames, self._streams = (events[name].to_numpy() for name in ("frame", "stream"))
         self._clients = events["from_client"].to_numpy()
         streams = scope.arrow("streams").select(["stream", "protocol"]).drop_null()
-        self._protocols = dict(zip(*(column.to_pylist() for column in streams.columns), strict=True))
+        self._protocols: dict[int, str] = dict(zip(*(column.to_pylist() for column in streams.columns), strict=True))
         # gRPC is a word of requests, HTTP/2 of the connection
         calls = scope.arrow("exchanges").select(["stream", "protocol"]).to_pylist()
         self._protocols |= {row["stream"]: "grpc" for row in calls if row["protocol"] == "grpc"}
