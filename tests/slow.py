@@ -76,7 +76,10 @@ SLOW = {
     ),
     "test_quality.py": ("test_a_bad_recording_accuses_nobody",),
     "test_results.py": ("test_few_columns_answer_as_whole_tables_do",),
-    "test_storms.py": ("test_a_packet_costs_as_much_as_others",),
+    "test_storms.py": (
+        "test_a_packet_costs_as_much_as_others",
+        "test_a_packet_of_a_slice_costs_as_much_as_others",
+    ),
     "test_robustness.py": ("test_decoys_are_never_proven",),
     "test_schemas.py": (
         "test_answers_have_the_form",

@@ -56,14 +56,14 @@ def guarded(work: Callable[[], None]) -> None:
     os.close(write)
     kept = [signal.signal(number, lambda got, _: _passed_on(child, got)) for number in (signal.SIGTERM, signal.SIGINT)]
     try:
-        said = _read(read)
+        messages = _read(read)
         status = os.waitpid(child, 0)[1]
     finally:
         signal.signal(signal.SIGTERM, kept[0])
         signal.signal(signal.SIGINT, kept[1])
     ended = os.waitstatus_to_exitcode(status)
-    if said.endswith(_ORDERLY):
-        os.write(2, said.removesuffix(_ORDERLY))
+    if messages.endswith(_ORDERLY):
+        os.write(2, messages.removesuffix(_ORDERLY))
         sys.exit(ended)
     if -ended in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
         sys.exit(128 - ended)
@@ -90,12 +90,12 @@ def _work(work: Callable[[], None], write: int) -> NoReturn:
 
 
 def _read(end: int) -> bytes:
-    """What the child says, the last of it where that is much."""
-    said = b""
+    """What the child writes, the last of it where that is much."""
+    messages = b""
     while part := os.read(end, _MOST_HELD):
-        said = (said + part)[-_MOST_HELD:]
+        messages = (messages + part)[-_MOST_HELD:]
     os.close(end)
-    return said
+    return messages
 
 
 def _passed_on(child: int, number: int) -> None:

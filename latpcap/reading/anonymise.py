@@ -188,7 +188,7 @@ def anonymised(read: Iterable[Record], again: Iterable[Record], of: Speakers, ke
     """The records without identity; those that are no plain TCP segment are left out.
 
     `read` and `again` are the same records, read twice: payload is put together before it is masked, and held
-    meanwhile. `of` tells who sent each frame.
+    meanwhile. `of` knows who sent each frame.
     """
     names = Names(key)
     directions: dict[tuple[int, bool], _Direction] = {}
