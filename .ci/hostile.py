@@ -27,6 +27,8 @@ from latpcap import spill
 
 MOST_S = 60
 """No round takes a second on an idle machine."""
+FIRST_S = 300
+"""The first round of a process imports what its target needs."""
 MOST_WRONG = 20
 """Then a target has said enough."""
 MOST_GROWTH_MB = 200
@@ -48,7 +50,7 @@ def rounds(target: str, begin: float, end: float, first: int, state: mmap.mmap) 
     seed, wrong, early = first, STATE.unpack(state[: STATE.size])[1], None
     while time.monotonic() < end and wrong < MOST_WRONG:
         state[: STATE.size] = STATE.pack(seed, wrong)
-        faulthandler.dump_traceback_later(MOST_S, exit=True)
+        faulthandler.dump_traceback_later(MOST_S if seed > first else FIRST_S, exit=True)
         try:
             hostile.one(target, seed)
         except Exception:

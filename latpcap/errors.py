@@ -41,6 +41,10 @@ class CaptureError(LatpcapError):
         super().__init__(f"{where}: {reason}")
 
 
+_MOST_SHOWN = 500
+"""Characters of a filter, and of a reason, that an error shows."""
+
+
 class FilterError(LatpcapError):
     """Where is the mistake in this display filter?
 
@@ -55,9 +59,13 @@ class FilterError(LatpcapError):
         self.reason = reason
         self.near = list(near)
         hint = f"; near: {', '.join(near)}" if near else ""
-        shown = "".join(letter if letter.isprintable() else " " for letter in expression)
-        mark = " " * offset + "^" + "~" * (length - 1)
-        super().__init__(f"filter: {reason}{hint}\n    {shown}\n    {mark}")
+        # of a filter that no line holds, what is around the mistake
+        begin = 0 if len(expression) <= _MOST_SHOWN else max(0, min(offset, len(expression)) - _MOST_SHOWN // 3)
+        part = expression[begin : begin + _MOST_SHOWN]
+        shown = "".join(letter if letter.isprintable() else " " for letter in part)
+        mark = " " * (offset - begin) + "^" + "~" * (min(length, begin + len(part) - offset) - 1)
+        why = reason if len(reason) <= _MOST_SHOWN else f"{reason[:_MOST_SHOWN]}..."
+        super().__init__(f"filter: {why}{hint}\n    {shown}\n    {mark}")
 
     def __str__(self) -> str:
         return "\n".join(escaped(line) for line in Exception.__str__(self).split("\n"))

@@ -561,3 +561,15 @@ def test_everyday_filters_choose_some_of_the_frames(name: str) -> None:
     chosen = [set(capture.filter(one).arrow("events")["frame"].to_pylist()) for one in EVERYDAY if one]
     assert all(some <= frames for some in chosen)
     assert any(some == frames for some in chosen) and any(not some for some in chosen)
+
+
+@pytest.mark.parametrize(
+    "expression", ["x" * 100_000, "tcp and " * 20_000 + ")", "(" * 50_000, "frame.number == " + "9" * 50_000]
+)
+def test_an_error_shows_some_of_a_long_filter(expression: str) -> None:
+    with pytest.raises(lp.FilterError) as caught:
+        lp.read(Path(__file__).parents[1] / "sample_pcaps" / "clips" / "think40.pcap").filter(expression)
+    text = str(caught.value)
+    assert text.count("\n") == 2 and len(text) < 2_000
+    line, mark = text.split("\n")[1:]
+    assert len(mark.rstrip("~")) <= len(line) + 1

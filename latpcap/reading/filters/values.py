@@ -30,6 +30,8 @@ KINDS = {
     "protocol": "bytes",
     "ether": "an Ethernet address",
 }
+MOST_CHARACTERS = 200
+"""Of a number, an address or a time."""
 _TRUTHS = {"True": 1, "TRUE": 1, "False": 0, "FALSE": 0}
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
 _OCTETS = re.compile(r"[0-9A-Fa-f]{2}([:.-][0-9A-Fa-f]{2})+")
@@ -52,6 +54,8 @@ class Meaning:
         if isinstance(node, Text) and field.kind not in ("text", "instant", "bytes", "protocol"):
             wanted = KINDS[field.kind]
             raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
+        if len(node.text) > MOST_CHARACTERS and field.kind not in ("text", "bytes", "protocol"):
+            raise self.error(node, f"a value of {len(node.text):,} characters is too long for {name}")
         of: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
         return of(node, field, name)
 
