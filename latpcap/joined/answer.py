@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill, words
 from latpcap.format import escaped, ms, shortest
 from latpcap.joined import limits, tables
-from latpcap.joined.shares import BETWEEN, CLIENT, PLACES, SERVER, UNKNOWN
+from latpcap.joined.shares import BECAUSE, BETWEEN, CLIENT, LOST_BETWEEN, PLACES, SERVER, UNKNOWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,7 @@ def numbers(
     found["places"] = _places(parts)
     found["losses_ms"] = _lost(parts)
     found["held_in"] = _count(parts, (("place", CLIENT), ("cause", "delayed_ack"), ("grade", "proven")))
-    found["lost_in"] = _count(parts, (("because", "lost between the points"),))
+    found["lost_in"] = _count(parts, (("because", BECAUSE[LOST_BETWEEN]),))
     found["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
     found["typical"] = _typical(exchanges, parts)
     found["clock"] = {
@@ -173,7 +173,7 @@ def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def _lost(parts: pa.Table) -> float:
-    lost = arrays.equals(parts, "because", "lost between the points")
+    lost = arrays.equals(parts, "because", BECAUSE[LOST_BETWEEN])
     return float(arrays.numbers(parts, "duration_ms")[lost].sum())
 
 
