@@ -66,6 +66,7 @@ SENTENCE = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}|[a-z]{3,} $|^ [a-z]{3,}")
 """Two words, or one that another stands beside."""
 ALLOWED = re.compile(
     r"tcp\.stream eq |(^| and )frame\.number (in \{|== )|"  # display filters
+    r'^[">]*<|^">|^latpcap compare$|'  # HTML, a command
     r"^(OPC UA|unknown protocol| by its port|path and programs| alert | and |in all)$|"  # what columns hold, a label
     r"CONFIG_HZ=|^(Windows|Linux|Solaris|macOS)\b|^(set on and off|never set)$| kbit/s$|^<unfinished"
 )
