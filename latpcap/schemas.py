@@ -135,6 +135,11 @@ def _why() -> dict[str, Any]:
         },
         "events": {"type": "array", "items": finding, "description": "what happened to connections"},
         "quality": {"type": "array", "items": check, "description": "what of the capture limits the answer"},
+        "actions": {
+            "type": "array",
+            "description": "with --actions: the rows of the table actions, what one client did to get one thing",
+            "items": {"type": "object", "required": ["action", "server", "name", "total_ms", "request_ms", "ended"]},
+        },
         "beside": {"type": "array", "description": "what a trace or a log taken beside the capture says of it"},
     }
     exchange = {

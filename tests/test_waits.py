@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import dpkt
 import pytest
+from commands import answered, complains
 from makepcap import EPOCH_NS, Ends, Segment, mss, timestamps
 
 import latpcap as lp
@@ -1080,3 +1082,13 @@ def test_a_lookup_has_the_cause_and_the_grade_of_its_finding(reason: str) -> Non
 def test_a_quick_lookup_has_no_cause() -> None:
     rows = read(quick_names).arrow("waits").to_pylist()
     assert {(row["cause"], row["grade"]) for row in rows if row["kind"] == "lookup"} == {(None, None)}
+
+
+def test_the_answer_as_json_has_the_actions_where_asked() -> None:
+    case = str(Path(__file__).parent / "cases" / "client_in_transaction" / "capture.pcap")
+    plain, whole = (json.loads(answered("why", case, "--json", *more)) for more in ((), ("--actions",)))
+    assert "actions" not in plain and {**plain, "actions": whole["actions"]} == whole
+    for row in whole["actions"]:
+        parts = sum(row[f"{kind}_ms"] for kind in ("lookup", "connect", "tls", "greeting", "request", "other"))
+        assert parts == pytest.approx(row["total_ms"], abs=1e-6)
+    assert "is for --json" in complains(2, "why", case, "--actions")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import typer
 
-from latpcap.cli import archive, colour, joining
+from latpcap.cli import archive, colour, export, joining
 from latpcap.cli.options import (
     EXIT_UNREADABLE,
     FilterOption,
@@ -90,6 +90,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+        actions: Annotated[
+            bool, typer.Option("--actions", help="With --json: what clients did to get one thing, and its parts.")
+        ] = False,
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         whole = stream is None and exchange is None and display_filter is None and not span()
@@ -98,6 +101,10 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
         if for_owner and (join or as_json or exchange is not None or len(files) > 1):
             raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
+        if actions and (not as_json or join or len(files) > 1 or stream is not None or exchange is not None):
+            raise typer.BadParameter(
+                "is for --json of one capture, or of the results of a batch", param_hint="--actions"
+            )
         if join:
             limited = strace or access_log or slow_ms or server or top or together
             if not whole or limited:
@@ -123,7 +130,10 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 return answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
 
             answer = ask()
-            typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
+            data = (
+                {**answer.to_dict(), "actions": _actions(files[0], read, display_filter, keylog)} if actions else None
+            )
+            typer.echo(json.dumps(data or answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
             if picture is not None:
                 with drawable_language() as lang:
                     drawn = answer if answer.lang == lang else ask()
@@ -137,6 +147,18 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             return capture.why(slow_ms=slow_ms, top=top)
 
         _each(files, lambda file: _stored(file, whole, wanted) or one(file), as_json=as_json)
+
+
+def _actions(
+    file: str, read: Callable[..., Capture], display_filter: str | None, keylog: str | None
+) -> list[dict[str, Any]]:
+    """The rows of the table of actions; read for itself, as the answer does without them."""
+    from latpcap.archive.public import open_results
+    from latpcap.archive.results import is_results
+
+    if file != "-" and is_results(file):
+        return export.rows(open_results(file).to_arrow("actions"))
+    return export.rows(read(file, display_filter, keylog=keylog).arrow("actions"))
 
 
 class Wanted(TypedDict):

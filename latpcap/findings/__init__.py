@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from latpcap import arrays
 from latpcap.account import proxies, totals
 from latpcap.account.segments import HasSegments, Segments
-from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence
+from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence, traffic
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.limits import LIMITS
@@ -135,6 +135,8 @@ def rows(
         expects = queues.expects(server, spent, tables)
         waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
         found += [one for one in waits if one is not None]
+        if not any(one is not None and one.cause == "transaction_lock" for one in waits):
+            found += traffic.transactions(server, tables)  # else somebody waited, and that is the answer
     before, known = openings.found(tables)
     found += before
     events = connections.of(tables["streams"], tables.get("probes"))

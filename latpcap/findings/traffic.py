@@ -7,25 +7,29 @@ What kind of capture is this, where no request says so? Streams, probes, finding
 in; a sentence out: a scan, a traceroute, a refusal, a dead window, one direction only, idle connections, no TCP.
 
 What a port is for is only a port's word, and no frame inside a tunnel is looked at.
+
+Last, transactions of a database whose client took its time between the statements, while it held locks.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap import presentation as show
 from latpcap.account.segments import segments
 from latpcap.account.slow import UNREAD
-from latpcap.account.totals import endpoint
+from latpcap.account.totals import Server, endpoint
 from latpcap.errors import CaptureError
 from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.format import printable
+from latpcap.limits import LIMITS
 from latpcap.reading.packets import packet
 from latpcap.tables import MS
 from latpcap.vocabulary import PROTOCOLS
@@ -584,3 +588,103 @@ def _quoted(inner: Any) -> tuple[str, bytes] | None:
     if word is None or not isinstance(quoted, (dpkt.ip.IP, dpkt.ip6.IP6)) or _carried(quoted) != UDP:
         return None
     return word, bytes(quoted.dst)
+
+
+TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.IGNORECASE)
+"""The tables that a statement names."""
+LOCKING = ("UPDATE", "INSERT", "DELETE", "REPLACE", "MERGE", "ALTER", "DROP", "TRUNCATE", "LOCK")
+"""Statements that keep a lock until their transaction ends; a SELECT does so with "for update" or "for share"."""
+BEGINS, DONE = ("BEGIN", "START"), ("COMMIT", "ROLLBACK")
+MOST_STATEMENTS = 50_000
+"""Of a server that answered more of them transactions are not looked at."""
+IDLE, IDLE_MS = 0.75, 1000.0
+"""A transaction is its client's where that took this share of it, and so long: a person sees it."""
+
+
+class _Transaction(NamedTuple):
+    """One transaction: its stream, first and last row, when it began and ended, when each table was locked first, and
+    how long its client sent nothing while it held these locks, in ns."""
+
+    stream: int
+    first: int
+    last: int
+    begun: int
+    ending: int
+    ended: int
+    locked: dict[str, int]
+    idle: int
+    explicit: bool
+
+
+def _locks(method: str, target: str) -> bool:
+    low = target.lower()
+    return method in LOCKING or (method == "SELECT" and (" for update" in low or " for share" in low))
+
+
+def _transactions(
+    rows: Sequence[int], columns: Mapping[str, Sequence[Any]], start: Array, end: Array
+) -> Iterator[_Transaction]:
+    """The transactions of these statements, which stand in the order of their streams and beginnings."""
+    locked: dict[str, int] = {}
+    stream, begin, idle, explicit, done = -1, -1, 0, False, 0
+    for row in rows:
+        method, target = columns["method"][row] or "", columns["target"][row] or ""
+        if columns["stream"][row] != stream or method in BEGINS:
+            stream, begin, locked, idle, explicit, done = columns["stream"][row], row, {}, 0, method in BEGINS, 0
+        elif begin < 0:
+            begin, done = row, 0
+        idle += max(int(start[row]) - done, 0) if done and locked else 0  # before it nobody waits for this client
+        done = int(end[row])
+        if method in DONE:
+            yield _Transaction(stream, begin, row, int(start[begin]), int(start[row]), done, locked, idle, explicit)
+            begin, locked, idle, explicit, done = -1, {}, 0, False, 0
+        elif _locks(method, target):
+            for name in TABLE.findall(target):
+                locked.setdefault(name.lower(), int(start[row]))
+
+
+def transactions(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Transactions in which the client took the time while it held locks."""
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    method, methods = arrays.codes(exchanges, "method")
+    ends = [methods.index(word) for word in DONE if word in methods]
+    if not ends or len(server.rows) > MOST_STATEMENTS or not np.isin(method[server.rows], ends).any():
+        return []
+    stream, start = (arrays.numbers(exchanges, name) for name in ("stream", "start"))
+    order = server.rows[np.lexsort((start[server.rows], stream[server.rows]))]
+    names = ["method", "target", "stream", "exchange", "request_first_frame"]
+    columns = exchanges.select(names).to_pydict()
+    every = list(_transactions(order.tolist(), columns, start, arrays.filled(exchanges, "end", 0)))
+    slept = [one for one in every if one.explicit and one.idle >= IDLE * (one.ended - one.begun)]
+    slept = [one for one in slept if one.idle >= IDLE_MS * MS and one.locked]
+    return [_client_took(server, slept, len(every), columns, tables)] if slept else []
+
+
+def _client_took(
+    server: Server, slept: list[_Transaction], of: int, columns: Mapping[str, Sequence[Any]],
+    tables: Mapping[str, pa.Table],
+) -> Finding:  # fmt: skip
+    worst = max(slept, key=lambda one: one.idle)
+    [client] = arrays.looked_up(tables["streams"], "stream", _streams_of([worst]), ("client",))
+    frames = (columns["request_first_frame"][worst.first], columns["request_first_frame"][worst.last])
+    values = {
+        "server": server.name, "client": client[0], "n": len(slept), "span_ms": worst.idle / MS,
+        "took_ms": (worst.ended - worst.begun) / MS, "frame": frames[0], "commit_frame": frames[1],
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause="client_in_transaction", owner="client",
+        client=client[0], clients=len(server.clients), streams=len({one.stream for one in slept}),
+        exchanges=len(slept), of_exchanges=of, total_ms=sum(one.idle for one in slept) / MS, max_ms=worst.idle / MS,
+        grade="probable", confidence=LIMITS["hung_probable_confidence"], worst_exchange=columns["exchange"][worst.last],
+        worst_stream=worst.stream, worst_ms=worst.idle / MS, worst_frames=frames,
+        filter=f"tcp.stream eq {worst.stream}", harm="late", sentence="client_in_transaction", values=values,
+    )  # fmt: skip
+
+
+def _streams_of(some: Sequence[_Transaction]) -> Array:
+    import numpy as np
+
+    found: Array = np.array([one.stream for one in some], np.int64)
+    return found

@@ -1533,4 +1533,14 @@ SENTENCES = {
     "timer_user_100": "macOS, or FreeBSD before 2020",
     "timer_user_200": "Windows",
     "timer_user_250": "lwIP",
+    # transactions
+    "client_in_transaction": (
+        "the client {client} took {span_ms} of a transaction's {took_ms} between its statements (frames {frame} to "
+        "{commit_frame}): {server} had answered each of them and waited for the next, with the locks held"
+        "{n:|; so in {n} transactions}"
+    ),
+    "client_in_transaction.fix": (
+        "Let the program of {client} do its own work, and wait for people, outside the transaction: the database only "
+        "waits for it, and others wait for its locks (idle_in_transaction_session_timeout ends such sessions)."
+    ),
 }

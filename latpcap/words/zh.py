@@ -1267,4 +1267,13 @@ SENTENCES = {
     "timer_user_100": "macOS，或 2020 年前的 FreeBSD",
     "timer_user_200": "Windows",
     "timer_user_250": "lwIP",
+    # transactions
+    "client_in_transaction": (
+        "客户端 {client} 在一个 {took_ms} 的事务中，自己在语句之间用了 {span_ms}（帧 {frame} 到 {commit_frame}）："
+        "{server} 已应答每个语句，持着锁等下一个{n:|；共 {n} 个事务如此}"
+    ),
+    "client_in_transaction.fix": (
+        "让 {client} 的程序在事务之外做自己的工作、等人操作：数据库只是在等它，别人在等它的锁"
+        "（idle_in_transaction_session_timeout 可结束这样的会话）。"
+    ),
 }
