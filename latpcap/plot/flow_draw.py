@@ -635,7 +635,7 @@ def extent(renderer: Any, word: Word, place: Any) -> tuple[float, float, float, 
     return left, base + low * em, left + advance * em, base + high * em
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def outline(text: str, file: str) -> tuple[Any, Any, float]:
     """The letters of a text in this font as vertices and codes of a path (None without any), and its width; 100 units
     to an em."""
