@@ -594,6 +594,7 @@ TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.I
 """The tables that a statement names."""
 LOCKING = ("UPDATE", "INSERT", "DELETE", "REPLACE", "MERGE", "ALTER", "DROP", "TRUNCATE", "LOCK")
 """Statements that keep a lock until their transaction ends; a SELECT does so with "for update" or "for share"."""
+FOR_UPDATE = re.compile(r"\bfor\s+(?:update|share)\b", re.IGNORECASE)
 BEGINS, DONE = ("BEGIN", "START"), ("COMMIT", "ROLLBACK")
 MOST_STATEMENTS = 50_000
 """Of a server that answered more of them transactions are not looked at."""
@@ -617,8 +618,7 @@ class _Transaction(NamedTuple):
 
 
 def _locks(method: str, target: str) -> bool:
-    low = target.lower()
-    return method in LOCKING or (method == "SELECT" and (" for update" in low or " for share" in low))
+    return method in LOCKING or (method == "SELECT" and FOR_UPDATE.search(target) is not None)
 
 
 def _transactions(
