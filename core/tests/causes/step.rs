@@ -2,7 +2,7 @@
 
 use latpcap_core::base::At;
 use latpcap_core::exchange::Exchange;
-use latpcap_core::judge::{self, Context, Judged, Paths, Row, Verdict};
+use latpcap_core::judge::{self, CaptureFacts, Judged, Paths, Row, Verdict};
 use latpcap_core::observe::{Candidate, Step, Wait};
 
 use crate::common::MS;
@@ -51,7 +51,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;
     exchange.steps[1].push(step);
-    let known = Context {
+    let known = CaptureFacts {
         paths,
         stream: 0,
         pools: judged,
