@@ -142,9 +142,9 @@ fn what_a_kernel_never_sends_is_not_remembered() {
         time: 0,
     };
     let (mut copies, mut anywhere) = (Unacked::default(), Unacked::default());
-    for number in 0..1000 {
+    for number in 0..1000_u32 {
         copies.push(0, sent(5, u64::from(number)));
-        anywhere.push(0, sent(number * 1_900_000_001, u64::from(number)));
+        anywhere.push(0, sent(number.wrapping_mul(1_900_000_001), u64::from(number)));
     }
     assert!(copies.len() <= MOST_ALIKE && anywhere.len() <= FEW);
     let facts = acknowledge(&mut copies, 0, 14);
