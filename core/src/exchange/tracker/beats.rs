@@ -7,6 +7,9 @@ use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
 use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, PAUSE_NS, SILENCE_NS, TYPED_KEYS};
 
+/// From so many turns on that may be heartbeats their time is no longer that of answers.
+const FEW_BEATS: usize = 3;
+
 /// What is known of one stream's heartbeats.
 #[derive(Debug, Default)]
 pub(super) struct Beats {
@@ -56,6 +59,11 @@ fn times(e: &Exchange) -> [i64; 2] {
             .as_ref()
             .map_or(e.start(), |answer| answer.first.time_ns),
     ]
+}
+
+fn took(e: &Exchange) -> i64 {
+    let [start, end] = times(e);
+    end - start
 }
 
 /// The period of a timer that fired at these times, some of which may be missing.
@@ -139,10 +147,14 @@ impl Pairing {
         if over || size.is_none() {
             return context.settle(exchange);
         }
-        let [start, end] = times(&exchange);
-        self.busy = self.busy.saturating_sub(end - start); // no time of its program's, if it is one
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
+        // no time of its program's, if they are some: what two of them took may be
+        if beats.held.len() == FEW_BEATS {
+            self.busy = self.busy.saturating_sub(beats.held.iter().map(|e| took(e)).sum());
+        } else if beats.held.len() > FEW_BEATS {
+            self.busy = self.busy.saturating_sub(beats.held.last().map_or(0, |e| took(e)));
+        }
         if beats.held.len() < BEATS.get() as usize {
             return;
         }
@@ -158,9 +170,10 @@ impl Pairing {
     /// The turns that were held are no heartbeats, as far as the capture shows.
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
+        if beats.held.len() >= FEW_BEATS {
+            self.busy = self.busy.saturating_add(beats.held.iter().map(|e| took(e)).sum());
+        }
         for turn in std::mem::take(&mut beats.held) {
-            let [start, end] = times(&turn);
-            self.busy = self.busy.saturating_add(end - start);
             context.settle(turn);
         }
     }
