@@ -1,20 +1,24 @@
 """What is each rule's grade worth? Milliseconds of rows that are right and wrong, by rule and grade.
 
     calibration.py CAPTURES [--show N] [--strict] [--json FILE] [--write core/src/judge/worth.rs]
+                   [--page docs/verdicts.md]
 
 Truth, by situation:
-  CAPTURES/real        strace: which segments the kernel held back, and for how long. A row of nagle,
-                       delayed_ack, cork, cwnd, a window or bandwidth is right where its time was held, a
-                       program's where it was not (1 ms at either end)
-  CAPTURES/lab, lab3   the programs' logs, by exchange: milliseconds of Nagle's waits, and of either program's
-                       own time; what the rows say beyond that is wrong (1 ms and 2 % are granted)
+  CAPTURES/real, real3       strace: which segments the kernel held back, and for how long. A row of nagle,
+                             delayed_ack, cork, cwnd, a window or bandwidth is right where its time was held, a
+                             program's where it was not (1 ms at either end); a wait for an
+                             ACK elsewhere is right where the situation has a second server
+  CAPTURES/lab, lab3, lab4   the programs' logs, by exchange: milliseconds of Nagle's waits, and of either program's
+                             own time (of the server's, what it waited for another server included); what the rows
+                             say beyond that is wrong (1 ms and 2 % are granted)
 A row that no label speaks of (the path, repairs, what a program did between two exchanges) is not counted.
 
 Half of the situations fill the table, the other half check it: both are printed. --write puts the first half's
 shares into the core's `worth`, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
-than 200 ms in three situations keeps its grade's default. Exit code 1 if a proven rule is right for less than
-0.9 or a probable one for less than 0.5 of the checking half's time, where there are 1,000 ms of it and --strict
-is given. --json writes the checking half's share by grade.
+than 200 ms in three situations keeps its grade's default. --page writes the checking half's shares as the table of
+docs/verdicts.md. Exit code 1 with --strict if, over both halves, a proven rule is right for less than 0.99 or a
+probable one for less than 0.75 of its time, where there are 1,000 ms of it in three situations. --json writes the
+checking half's share by grade, and how many rules are worth less than their grade.
 """
 
 import argparse
@@ -35,6 +39,10 @@ LEAST_MS = 1.0  # shorter rows are what busy hosts make of anything
 GRADES = list(vocabulary.GRADES)
 BOUNDS = {"proven": (0.9, 0.99), "probable": (0.51, 0.89), "suspected": (0.1, 0.5), "unknown": (0.0, 0.0)}
 DEFAULT = {"proven": 0.9, "probable": 0.7, "suspected": 0.5, "unknown": 0.0}
+LEAST = {"proven": 0.99, "probable": 0.75}
+HEAD = """| rule | grade | labelled time | right | right in the half that set nothing |
+| --- | --- | ---: | ---: | ---: |
+"""
 ENOUGH_MS, ENOUGH_SITUATIONS = 200, 3
 
 
@@ -58,7 +66,7 @@ def held(row, holds):
     return shared / 1e6
 
 
-def by_strace(path, side, listed):
+def by_strace(path, side, listed, others):
     """(rule, grade, right ms, wrong ms) of rows that a segment of this side ended."""
     capture = latpcap.read(path)
     sent = {e["frame"]: e for e in rows(capture, "events") if e["len"] and e["from_client"] == (side == "client")}
@@ -70,9 +78,20 @@ def by_strace(path, side, listed):
         event = sent.get(row["to_frame"])
         if event is None or row["duration_ms"] < LEAST_MS or row["cause"] not in KERNEL | PROGRAM:
             continue
+        if row["rule"] == "elsewhere":  # the capture lacks that connection
+            ms = row["duration_ms"] if others else 0
+            yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
+            continue
         ms = held(row, holds[event["stream"]])
         ms = ms if row["cause"] in KERNEL else row["duration_ms"] - min(ms, row["duration_ms"])
         yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
+
+
+def kind_of(row):
+    """The label that speaks of a row: what another server took is its own server's waiting."""
+    if row["rule"] == "backend":
+        return "server_think"
+    return "stall" if row["cause"] in STALL else row["cause"]
 
 
 def by_log(path, labels):
@@ -104,9 +123,8 @@ def by_log(path, labels):
                 "client_think": label.get("client_pause_ms") or 0,
             }
             for kind, ms in true.items():
-                said = [r for r in mine if r["cause"] in (STALL if kind == "stall" else {kind})]
                 left = ms * 1.02 + 1
-                for row in sorted(said, key=lambda r: GRADES.index(r["grade"])):
+                for row in sorted((r for r in mine if kind_of(r) == kind), key=lambda r: GRADES.index(r["grade"])):
                     right = min(left, row["duration_ms"])
                     left -= right
                     yield row["rule"], row["grade"], right, row["duration_ms"] - right
@@ -114,24 +132,37 @@ def by_log(path, labels):
 
 def situations(captures):
     """Name of a situation, and what each of its rows is worth."""
-    for truth in sorted(captures.glob("real/*/truth.json")):
-        folder, sides = truth.parent, json.loads(truth.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
-        for side, told in sides.items():
-            if side in ("client", "server") and isinstance(told, dict) and told.get("segments_matched"):
-                path = folder / (told.get("capture") or f"strace-{side}.pcap")
+    for truth in sorted([*captures.glob("real/*/truth.json"), *captures.glob("real3/*/truth.json")]):
+        folder, facts = truth.parent, json.loads(truth.read_text())
+        sides = facts.get("kernel_holds_in_strace_run_frame_ms") or {}
+        others = isinstance(facts.get("server"), list) and len(facts["server"]) > 1
+        for side, listed in sides.items():
+            if side in ("client", "server") and isinstance(listed, dict) and listed.get("segments_matched"):
+                path = folder / (listed.get("capture") or f"strace-{side}.pcap")
                 if path.exists():
-                    yield f"real/{folder.name}", by_strace(path, side, told.get("held_over_1ms") or [])
-    for lab in ("lab", "lab3"):
-        for told in sorted(captures.glob(f"{lab}/*/labels.jsonl")):
-            labels = [json.loads(line) for line in told.read_text().splitlines()]
+                    yield (
+                        f"{folder.parent.name}/{folder.name}",
+                        by_strace(path, side, listed.get("held_over_1ms") or [], others),
+                    )
+    for lab in ("lab", "lab3", "lab4"):
+        for listed in sorted(captures.glob(f"{lab}/*/labels.jsonl")):
+            labels = [json.loads(line) for line in listed.read_text().splitlines()]
             for point in ("client.pcap", "server.pcap"):
-                if (told.parent / point).exists():
-                    yield f"{lab}/{told.parent.name}", by_log(told.parent / point, labels)
+                if (listed.parent / point).exists():
+                    yield f"{lab}/{listed.parent.name}", by_log(listed.parent / point, labels)
 
 
 def share(figures):
     whole = figures["right"] + figures["wrong"]
     return figures["right"] / whole if whole else None
+
+
+def line_of(rule, grade, whole, checks):
+    """A line of the page's table."""
+    seconds = (whole["right"] + whole["wrong"]) / 1000
+    known = share(checks)
+    half = "" if known is None else f"{known:.3f}"
+    return f"| {rule} | {grade} | {seconds:.1f} s | {share(whole) or 0:.3f} | {half} |\n"
 
 
 def arms(worth):
@@ -152,24 +183,24 @@ def main():
     parser.add_argument("captures", type=Path)
     parser.add_argument("--write", type=Path)
     parser.add_argument("--show", type=int, default=0, help="situations that cost most")
+    parser.add_argument("--page", type=Path)
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     halves, cost = defaultdict(lambda: [Counter(), Counter()]), Counter()
-    for name, told in situations(args.captures):
+    for name, found in situations(args.captures):
         half = zlib.crc32(name.encode()) & 1
-        for rule, grade, right, wrong in told:
+        for rule, grade, right, wrong in found:
             figures = halves[rule, grade][half]
             figures["right"] += right
             figures["wrong"] += wrong
             figures[name] += 1
-            if grade == "proven":
-                cost[name, rule] += wrong
+            cost[rule, grade, name] += wrong
     heads = "".join(f"{half:>12} right ms {'wrong':>9} {'share':>6}" for half in ("fills:", "checks:"))
     print(f"{'rule':24} {'grade':10}{heads}")
     worth = {rule: dict(DEFAULT) for rule in vocabulary.RULES}
-    short, sums = [], defaultdict(lambda: [Counter(), Counter()])
-    for (rule, grade), both in sorted(halves.items(), key=lambda item: (item[0][1], item[0][0])):
+    short, lines, sums = [], [], defaultdict(lambda: [Counter(), Counter()])
+    for (rule, grade), both in sorted(halves.items(), key=lambda item: (GRADES.index(item[0][1]), item[0][0])):
         cells = ""
         for half, figures in enumerate(both):
             known = share(figures)
@@ -181,18 +212,29 @@ def main():
         if measured is not None and places >= ENOUGH_SITUATIONS and fills["right"] + fills["wrong"] >= ENOUGH_MS:
             low, high = BOUNDS[grade]
             worth[rule][grade] = min(max(measured, low), high)
-        if checks["right"] + checks["wrong"] >= 1000 and (share(checks) or 0) < {"proven": 0.9, "probable": 0.5}.get(
-            grade, 0
-        ):
-            short.append(f"{rule} {grade}")
+        whole = fills + checks
+        if whole["right"] + whole["wrong"] >= 1000 and len(whole) - 2 >= ENOUGH_SITUATIONS:
+            lines.append(line_of(rule, grade, whole, checks))
+            if (share(whole) or 0) < LEAST.get(grade, 0):
+                short.append(f"{rule} {grade}")
     for grade in GRADES:
         if grade in sums:
             figures = "".join(f" {f['right']:20.0f} {f['wrong']:9.0f} {share(f) or 0:6.3f}" for f in sums[grade])
             print(f"{'all':24} {grade:10}{figures}")
+    for grade, both in sums.items():
+        lines.append(line_of("all", grade, both[0] + both[1], both[1]))
     if args.json:
-        args.json.write_text(json.dumps({grade: share(both[1]) for grade, both in sums.items()}))
-    for (name, rule), wrong in cost.most_common(args.show):
-        print(f"  {wrong:8.0f} ms proven and wrong: {name}, {rule}")
+        figures = {grade: share(both[1]) for grade, both in sums.items()}
+        args.json.write_text(json.dumps(figures | {"rules_below_their_grade": len(short)}))
+    by_rule = Counter()
+    for (rule, grade, name), wrong in cost.most_common():
+        by_rule[rule, grade] += 1
+        if wrong >= 1 and by_rule[rule, grade] <= args.show and grade in LEAST:
+            print(f"  {wrong:8.0f} ms {grade} and wrong by {rule}: {name}")
+    if args.page:
+        page = args.page.read_text(encoding="utf-8")
+        before, after = page.split(HEAD)
+        args.page.write_text(before + HEAD + "".join(lines) + "\n" + after.split("\n\n", 1)[1], encoding="utf-8")
     if args.write:
         text = args.write.read_text()
         text, found = re.subn(

@@ -1,33 +1,41 @@
 """What does each limit decide? Scores with each limit halved and doubled, as the table of docs/thresholds.md.
 
-    sensitivity.py CAPTURES TOOLS [--only NAME,...] [--known FILE] [--write docs/thresholds.md]
+    sensitivity.py CAPTURES TOOLS [--only NAME,...] [--factors 0.5,2] [--sets lab4,real3] [--most N]
+                   [--known FILE] [--write docs/thresholds.md]
 
-Needs a core that was built with the feature `limits-from-env`: it multiplies a limit by what the environment
-names (LATPCAP_LIMITS="NAME=0.5"). CAPTURES holds lab, lab3 and real; TOOLS the scorers score_lab.py and
-score_real.py. A capture whose causes stay as they are is not scored again. Results are added to the file
---known as they come, so that a run can be continued. Where no score moves for half and double, and the source
-is "chosen", nothing speaks for the limit.
+Needs a core that was built with the feature `scaled-limits`, which multiplies limits at run time. CAPTURES holds
+lab, lab3, lab4, real and real3; TOOLS the scorers score_lab.py and score_real.py, and cut_middle.py, which makes
+cut_real and cut_real3. All is one process: of each limit only the captures that read it are analysed again, and
+scored again where a row of `causes` changed. With --most, a change of more than N captures is counted and not scored.
+Results are added to the file --known as they come, so that a run can be continued. Factors of 0.01 and 100 show
+whether a branch decides anything at all for these figures; gains, grades by rule (calibration.py) and the decoys of
+tests/cases are to be tried apart: some limits decide only those.
 """
 
 import argparse
 import hashlib
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+
+from latpcap import _core
+
 ROOT = Path(__file__).resolve().parents[1]
+LABS = ("lab", "lab3", "lab4")
+REAL = ("real", "real3", "cut_real", "cut_real3")
 HEAD = """# Thresholds
 
 Written by `.ci/sensitivity.py`; the numbers are changed in `core/src/limits.rs`.
 
 Every number that a verdict rests on (`core/src/limits.rs`), with its source and what the labelled
-recordings say when it is halved and doubled: precision and recall of proven stalls (`lab`, `lab3`, all points of
-capture together), precision, named recall and false blame of what the kernel held (`real`), in thousandths. `0`
-where all stay as they are, empty where it was not run.
+recordings say when it is halved and doubled: precision and recall of proven stalls (`lab`, `lab3`, `lab4`, all points
+of capture together), precision, named recall and false blame of what the kernel held (`real`, `real3`, and the same
+begun in the middle, `cut_`), in thousandths. `0` where all stay as they are, empty where it was not run.
 
 | limit | value | source | what it says | half | double |
 | --- | --- | --- | --- | --- | --- |
@@ -41,23 +49,32 @@ def scorer(path):
     return module
 
 
-def digest(capture):
-    """Whatever the scorers read of verdicts."""
-    causes = capture.arrow("causes").select(["start", "end", "cause", "parent", "owner", "confidence", "to_frame"])
+CAUSES = ("start", "end", "cause", "parent", "owner", "confidence", "to_frame")
+
+
+def digest(path):
+    """Whatever the scorers read of verdicts, and the places of the limits that were read for it."""
+    _core.limits_read()
+    analysis = _core.Analysis()
+    analysis.push(path.read_bytes())
+    analysis.finish()
     state = hashlib.blake2b(digest_size=12)
-    for column in causes.combine_chunks().columns:
-        for chunk in column.chunks:
-            plain = chunk.dictionary_decode() if hasattr(chunk, "dictionary_decode") else chunk
-            for buffer in plain.buffers():
-                state.update(b"-" if buffer is None else buffer)
-    return state.hexdigest()
+    for name, columns in (("exchanges", ("start", "end")), ("causes", CAUSES)):
+        table = pa.table(analysis.take(name))
+        for chunk in table.select(columns).to_batches():
+            for column in chunk.columns:
+                for buffer in column.buffers():
+                    state.update(b"-" if buffer is None else buffer)
+                if pa.types.is_dictionary(column.type):
+                    state.update("".join(map(str, column.dictionary.to_pylist())).encode())
+    return state.hexdigest(), set(_core.limits_read())
 
 
-def recordings(captures, lab, scratch):
-    """Name, path and how to score it, of each capture."""
-    for name in ("lab", "lab3"):
-        for told in sorted((captures / name).glob("*/labels.jsonl")):
-            labels, folder = [json.loads(line) for line in told.read_text().splitlines()], told.parent
+def recordings(captures, tools, lab, scratch, sets):
+    """Set, path and what scores it, of each capture."""
+    for name in filter(sets.__contains__, LABS):
+        for listed in sorted((captures / name).glob("*/labels.jsonl")):
+            labels, folder = [json.loads(line) for line in listed.read_text().splitlines()], listed.parent
             for point in ("client.pcap", "server.pcap", "half way"):
                 path = folder / point
                 if lab.uncounted(folder.name, point) or not labels:
@@ -67,69 +84,75 @@ def recordings(captures, lab, scratch):
                     if not path.exists() and not ((folder / "server.pcap").exists() and lab.half_way(folder, path)):
                         continue
                 if path.exists():
-                    yield name, path, labels
-    for told in sorted((captures / "real").glob("*/truth.json")):
-        for side, held in (json.loads(told.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}).items():
-            if side in ("client", "server") and isinstance(held, dict) and held.get("segments_matched"):
-                path = told.parent / (held.get("capture") or f"strace-{side}.pcap")
-                if path.exists():
-                    yield "real", path, (held.get("held_over_1ms") or [], side)
+                    yield name, path, (labels,)
+    for name in filter(sets.__contains__, REAL):
+        root = captures / name
+        if name.startswith("cut_"):
+            root = scratch / name
+            if not root.exists():
+                whole = captures / name.removeprefix("cut_")
+                subprocess.run([sys.executable, tools / "cut_middle.py", whole, root], check=True, capture_output=True)
+        for listed in sorted(root.glob("*/truth.json")):
+            sides = json.loads(listed.read_text()).get("kernel_holds_in_strace_run_frame_ms") or {}
+            for side, held in sides.items():
+                if side in ("client", "server") and isinstance(held, dict) and held.get("segments_matched"):
+                    path = listed.parent / (held.get("capture") or f"strace-{side}.pcap")
+                    if path.exists():
+                        yield name, path, (held.get("held_over_1ms") or [], side)
 
 
-def figures(captures, tools, scratch, before):
-    """Counts of each capture: what is in `before` with the same digest is taken from there."""
-    import latpcap
+class Recording:
+    """A capture with its verdicts as they are."""
 
-    lab, real = scorer(tools / "score_lab.py"), scorer(tools / "score_real.py")
-    found = {}
-    for kind, path, truth in recordings(captures, lab, scratch):
-        key = f"{kind}:{path}"
-        mine = digest(latpcap.read(path))
-        if (old := before.get(key)) and old["digest"] == mine:
-            found[key] = old
-            continue
-        counts = real.one(str(path), *truth) if kind == "real" else lab.score(path, truth)[0]
-        found[key] = {"digest": mine, "kind": kind, "counts": dict(counts)}
-    return found
+    def __init__(self, kind, path, truth, lab, real):
+        self.kind, self.path, self.truth = kind, path, truth
+        self.score = real.one if kind in REAL else lambda path, labels: lab.score(Path(path), labels)[0]
+        self.digest, self.read = digest(path)
+        self.counts = self.scored()
+
+    def scored(self):
+        return Counter(self.score(str(self.path), *self.truth))
+
+    def changed(self):
+        return digest(self.path)[0] != self.digest
 
 
-def scores(found):
+def scores(sums):
     """The figures that stand in the table."""
-    sums = {"lab": Counter(), "lab3": Counter(), "real": Counter()}
-    for one in found.values():
-        sums[one["kind"]].update(one["counts"])
-    told = {}
-    for name in ("lab", "lab3"):
-        c = sums[name]
-        told[f"{name} precision"] = c["hit"] / ((c["hit"] + c["false"]) or 1)
-        told[f"{name} recall"] = c["hit"] / ((c["hit"] + c["missed"]) or 1)
-    c = sums["real"]
-    told["real precision"] = c["confirmed_ms"] / (c["proven_ms"] or 1)
-    told["real named"] = c["held_named_ms"] / (c["held_ms"] or 1)
-    told["real blame"] = c["held_blamed_ms"] / (c["held_ms"] or 1)
-    return told
+    shares = {}
+    for name, c in sums.items():
+        if name in LABS:
+            shares[f"{name} precision"] = c["hit"] / ((c["hit"] + c["false"]) or 1)
+            shares[f"{name} recall"] = c["hit"] / ((c["hit"] + c["missed"]) or 1)
+        else:
+            shares[f"{name} precision"] = c["confirmed_ms"] / (c["proven_ms"] or 1)
+            shares[f"{name} named"] = c["held_named_ms"] / (c["held_ms"] or 1)
+            shares[f"{name} blame"] = c["held_blamed_ms"] / (c["held_ms"] or 1)
+    return shares
 
 
-def once(args, factors, before):
-    """The figures of a process of its own, as limits are read once."""
-    environment = os.environ | {"LATPCAP_LIMITS": factors}
-    call = [sys.executable, __file__, str(args.captures), str(args.tools), "--figures", "--scratch", str(args.scratch)]
-    done = subprocess.run(call, env=environment, input=json.dumps(before), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return json.loads(done.stdout)
+def with_factor(all_recordings, place, factor, most):
+    """Sums of each set with one limit scaled, or how many captures change."""
+    sums = {}
+    for one in all_recordings:
+        sums.setdefault(one.kind, Counter()).update(one.counts)
+    _core.scale_limit(place, factor)
+    changed = 0
+    for one in all_recordings:
+        if place in one.read and one.changed():
+            changed += 1
+            if most and changed > most:
+                break
+            sums[one.kind].subtract(one.counts)
+            sums[one.kind].update(one.scored())
+    _core.scale_limit(place, 1.0)
+    return sums, changed
 
 
-def with_factors(factors):
-    """The limits of a process of its own with these factors."""
-    call = [sys.executable, "-c", "from latpcap import _core; print(_core.thresholds())"]
-    return subprocess.run(call, env=os.environ | {"LATPCAP_LIMITS": factors}, capture_output=True, check=True).stdout
-
-
-def moved(base, told):
+def moved(base, now):
     """What changed, in thousandths."""
     parts = []
-    for name, value in told.items():
+    for name, value in now.items():
         change = round(1000 * (value - base[name]), 1)
         if change:
             parts.append(f"{name} {change:+g}")
@@ -162,32 +185,33 @@ def main():
     parser.add_argument("captures", type=Path)
     parser.add_argument("tools", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--factors", default="0.5,2")
+    parser.add_argument("--sets", default=",".join(LABS + REAL))
+    parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--known", type=Path, default=Path("sensitivity.json"))
     parser.add_argument("--write", type=Path)
-    parser.add_argument("--scratch", type=Path, default=Path("sensitivity-half-way"))
-    parser.add_argument("--figures", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--scratch", type=Path, default=Path("sensitivity-scratch"))
     args = parser.parse_args()
+    if not hasattr(_core, "scale_limit"):
+        raise SystemExit("this core was built without scaled-limits")
     args.scratch.mkdir(exist_ok=True)
-    if args.figures:
-        json.dump(figures(args.captures, args.tools, args.scratch, json.load(sys.stdin)), sys.stdout)
-        return
-    from latpcap import _core
-
+    lab, real = scorer(args.tools / "score_lab.py"), scorer(args.tools / "score_real.py")
+    found = recordings(args.captures, args.tools, lab, args.scratch, args.sets.split(","))
+    all_recordings = [Recording(*one, lab, real) for one in found]
     limits = _core.thresholds()
-    if with_factors("ENOUGH=2") == with_factors(""):
-        raise SystemExit("this core was built without limits-from-env")
     only = set(filter(None, args.only.split(",")))
     known = json.loads(args.known.read_text()) if args.known.exists() else {}
-    before = once(args, "", {})
-    base = scores(before)
+    base = scores(with_factor(all_recordings, 0, 1.0, 1)[0])
     print("as it is:", ", ".join(f"{name} {value:.4f}" for name, value in base.items()), flush=True)
-    for name, *_ in limits:
-        for factor in ("0.5", "2"):
+    for place, (name, *_) in enumerate(limits):
+        for factor in args.factors.split(","):
             key = f"{name}={factor}"
             if key in known or (only and name not in only):
                 continue
-            known[key] = moved(base, scores(once(args, key, before)))
-            print(f"{key:28} {known[key]}", flush=True)
+            sums, changed = with_factor(all_recordings, place, float(factor), args.most)
+            over = args.most and changed > args.most
+            known[key] = "rows of many captures" if over else moved(base, scores(sums))
+            print(f"{key:28} {changed:4} {known[key]}", flush=True)
             args.known.write_text(json.dumps(known, indent=1))
     if args.write:
         args.write.write_text(table(limits, known))

@@ -13,9 +13,9 @@ import latpcap as lp
 LIMITS = {
     "AT_ENDPOINT_NS": 1_000_000,
     "ECHO_COPY_NS": 1_000_000_000,
-    "FARTHER": 4,
+    "FAR_MORE": 4,
     "LONG_PAUSE_NS": 200_000_000,
-    "PAUSE_NS": 20_000_000,
+    "TWO_TICKS_NS": 20_000_000,
     "RHYTHM": 4,
     "ROW_PART": 10,
     "SAME_PLACE_NS": 50_000,
@@ -98,7 +98,7 @@ def asking(*pauses: float, took: float = 1.0) -> lp.Capture:
 
 
 def test_a_client_pauses_from_two_ticks_on() -> None:
-    pause = ms("PAUSE_NS") + 0.5
+    pause = ms("TWO_TICKS_NS") + 0.5
     assert len(asking(pause - NS, pause - NS).gaps) == 0
     assert asking(pause, pause).gaps["duration_ms"].tolist() == pytest.approx([pause] * 2)
 
@@ -148,7 +148,7 @@ def position(client: float, server: float) -> str | None:
 
 
 def test_where_the_capture_was_taken_is_told_by_the_round_trips() -> None:
-    near, same, farther = ms("AT_ENDPOINT_NS"), ms("SAME_PLACE_NS"), LIMITS["FARTHER"]
+    near, same, farther = ms("AT_ENDPOINT_NS"), ms("SAME_PLACE_NS"), LIMITS["FAR_MORE"]
     assert (position(near - NS, 50.0), position(near, 50.0)) == ("at_client", "between")
     assert (position(50.0, near - NS), position(50.0, near)) == ("at_server", "between")
     assert (position(0.5, 0.5 * farther + NS), position(0.5, 0.5 * farther)) == ("at_client", "between")

@@ -14,8 +14,6 @@ import latpcap as lp
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = sorted([*ROOT.glob("sample_pcaps/**/*.pcap*"), *ROOT.glob("tests/cases/*/capture.*")])
 HELD_MS = 25.0
-SHORT_HELD_MS = 8.0
-"""Of captures whose route has rto_min: its ACKs wait for 9 ms and more, which no frame alone can tell from a path."""
 LATE_MS = 25.0
 JITTER_LATE_MS = 60.0
 """Of a line that delays each packet by 6 ms on average, one behind the other: the ACK and the segment together."""
@@ -90,10 +88,9 @@ def verdicts(capture: lp.Capture) -> list[tuple[dict[str, Any], list[dict[str, A
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_frames_alone_say_the_same(path: Path) -> None:
-    least = SHORT_HELD_MS if path.parent.name.startswith("short_holds_by_a_timer") else HELD_MS
     late = JITTER_LATE_MS if path.parent.name.startswith("jitter_") else LATE_MS
     for row, (small, ack, freed), stream in verdicts(lp.read(path)):
-        assert objection(small, ack, freed, stream, least, late) == "", (row["exchange"], row["evidence"])
+        assert objection(small, ack, freed, stream, HELD_MS, late) == "", (row["exchange"], row["evidence"])
         if row["owner"] == "backend":  # the verdict of a request inside this one, on its own connection
             assert row["parent"] == "server_think"
             continue

@@ -9,6 +9,8 @@ mod limit;
 
 pub use findings::OF_FINDINGS;
 use limit::limits;
+#[cfg(feature = "scaled-limits")]
+pub use limit::scaled;
 pub use limit::{Band, Limit, Told};
 
 /// The ticks of kernels, the longest first: CONFIG_HZ of 100, 250, 300 and 1000.
@@ -33,7 +35,7 @@ pub const CORK_NS: Band<i64> = Band {
 };
 /// A gap in one direction alone that may be a held ACK and its way.
 pub const ONE_WAY_GAP_NS: Band<i64> = Band {
-    least: ONE_WAY_LEAST_NS,
+    least: DELACK_LEAST_NS,
     most: ONE_WAY_MOST_NS,
 };
 
@@ -73,8 +75,9 @@ limits! {
     /// What was written behind a message without an answer (MySQL) has left within this: Nagle's algorithm holds it until
     /// the longest delayed ACK has come.
     HELD_BEHIND_NS: i64 = 250_000_000, "ns", "TCP_DELACK_MAX (200 ms), and a quarter as much again";
-    /// A client that asks again sooner than two of the slowest kernel's ticks did not pause: its host was busy.
-    PAUSE_NS: i64 = 20_000_000, "ns", "two ticks of CONFIG_HZ=100";
+    /// Two of the slowest kernel's ticks: a client that sends its next request sooner did not pause, its host was busy; and no
+    /// clock that counts milliseconds stands still for longer.
+    TWO_TICKS_NS: i64 = 20_000_000, "ns", "two ticks of CONFIG_HZ=100";
     /// No host is busy for as long, and no line hands over as late.
     LONG_PAUSE_NS: i64 = 200_000_000, "ns", "chosen";
     /// One part in so many of a connection's time is worth a row.
@@ -134,22 +137,12 @@ limits! {
     AT_ENDPOINT_NS: i64 = 1_000_000, "ns", "chosen: a busy host, a virtual machine";
     /// Hosts that are both nearer share a machine or a wire: the packets cannot say at which the capture is.
     SAME_PLACE_NS: i64 = 50_000, "ns", "measured: loopback";
-    /// The other host is so many times as far, where the capture is at one of them.
-    FARTHER: i64 = 4, "times", "chosen";
     /// What an Ethernet frame leaves for the payload, taken where no MSS option was seen.
     USUAL_MSS: u16 = 1460, "bytes", "RFC 894: 1,500 bytes, less the headers of IPv4 and TCP";
     /// A segment of at most this size was one frame and is no full one: the path does not make segments so short.
     SMALLEST_MSS: u32 = 536, "bytes", "RFC 9293 3.7.1";
-    /// So many full sizes of one sender are learnt; where they change more often, they are none.
-    MOST_SIZES: u8 = 8, "count", "chosen";
-    /// So many small segments without a push, and none with: their sender does not push.
-    UNPUSHED: u8 = 8, "count", "chosen";
     /// An ACK of so many full segments may not wait.
     ACK_AT_ONCE: u32 = 2, "count", "RFC 9293 3.8.6.3";
-    /// An IP identification that is this much ahead or behind is of another counter.
-    COUNTED_NEAR: i16 = 256, "count", "chosen";
-    /// So many steps by one show a counter in whose next gap, below NEAR_IDS, frames are missing.
-    COUNTED_RUN: u32 = 8, "count", "chosen";
     /// Of the connection's own counter, as its handshake shows, so many do.
     COUNTED_OWN: u32 = 2, "count", "chosen: by luck two numbers follow each other once in 2^32";
     /// So many steps show a counter at all.
@@ -179,13 +172,13 @@ limits! {
     /// How late the path is now and then: later are so many samples in a hundred at most.
     LATE_PERCENT: usize = 95, "percent", "chosen";
     /// Of the round trip to a sender, this part may be the path's wavering when a segment is held against it: one in so many.
-    WAVER_PART: i64 = 4, "parts", "measured: on wavering paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program";
-
+    WAVER_PART: i64 = 4, "parts", "measured: on wavering paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; case decoy_pauses_on_a_line_of_jitter";
     /// A program's pauses are so many times as even as the ACKs before them, seen behind a path.
-    STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs";
+    STEADIER: i64 = 2, "times", "chosen: what follows its ACK is less even than the ACKs; case pauses_behind_acks_bursts";
 
-    /// A SYN/ACK that takes so many times as long as the soonest ACK, and HOST_NS longer, is another host's.
-    ANSWERED_FOR: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
+    /// So many times as much is far more: a SYN/ACK behind the soonest ACK is another host's (and HOST_NS later), a host is
+    /// farther than the other, requests inside others vary more than the rest.
+    FAR_MORE: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
     // held ACKs
 
     /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms less a tick, others longer.
@@ -193,10 +186,6 @@ limits! {
     /// An ACK that came this much later than the path needs, beside what it wavers, was held; one that waited for the shortest
     /// timer was, however it wavers.
     HELD_LEAST_NS: i64 = 25_000_000, "ns", "chosen: below TCP_DELACK_MIN by the path's wavering";
-    /// Where a receiver's ACKs come in two ways, soon and later, those that are as late as this may be held.
-    SHORT_HOLD_NS: i64 = 7_000_000, "ns", "tcp_delack_max: 9 ms with rto_min 10ms, less a part of a tick";
-    /// Such holds are at least so many times as long as a release may be late.
-    CLEAR_HOLD: i64 = 3, "times", "chosen";
     /// Where one in so many late ACKs, and more, came sooner than the shortest timer lets them, and as many later, a line made them
     /// late.
     SCATTERED_PARTS: usize = 3, "parts", "measured: lab4, 31 of 83 over Wi-Fi whose receiver acknowledges at once; at most 12 of 44 where it holds";
@@ -209,8 +198,6 @@ limits! {
     /// And at most.
     HELD_ELSEWHERE_MOST_NS: i64 = 52_000_000, "ns", "TCP_DELACK_MIN and three ticks of CONFIG_HZ=250";
 
-    /// An answer that waits for one and for its program's work takes no longer.
-    MOST_ELSEWHERE_NS: i64 = 100_000_000, "ns", "chosen: such a hold, and as long again for the program";
 
     // Nagle's algorithm
 
@@ -221,21 +208,13 @@ limits! {
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
     /// What the promptest answers, so many of all, take is the path's, and what a program always takes.
     BEST_SHARE: f64 = 0.1, "share", "chosen";
-    /// A small segment with more of its sender's data this close behind it was cut from a longer queue: only the queue's
-    /// last buffer is held, so it refutes nothing.
-    QUEUE_NS: i64 = 100_000, "ns", "tcp_nagle_test";
     /// In one direction alone, an echoed time stamp that moved this far shows that the peer sent something meanwhile.
     HEARD_TICKS: u32 = 20, "ticks", "chosen: half of TCP_DELACK_MIN";
-    /// An ACK that the capture lacks is dated by two clocks that count milliseconds.
-    DATED_NS: i64 = 3_000_000, "ns", "three ticks of the time stamps";
     /// So many of a kind make a verdict; fewer are at most probable.
     ENOUGH: usize = 8, "count", "chosen";
-    /// Of so many one may stray: a held ACK that is followed late, a corked message that left at once.
+    /// Of so many one may stray: a held ACK that is followed late, a corked message that left at once, a pause of the control
+    /// group (a busy host, an ACK that the capture lacks), a segment that went without its ACK.
     STRAY_PART: usize = 10, "parts", "chosen";
-    /// Refutations that are no accident: a frame that the capture lacks makes one.
-    REFUTED: u64 = 3, "count", "chosen";
-    /// Refutations above this share refute, whatever else is seen.
-    REFUTED_SHARE: f64 = 0.10, "share", "measured: lab";
     /// Refutations up to one in so many of the held ACKs are accidents.
     ACCIDENT_PARTS: u64 = 50, "parts", "measured: lab";
     /// A sender follows the ACKs from this slope on, and pauses by itself below.
@@ -248,8 +227,6 @@ limits! {
     LEAST_CHANCE: f64 = 0.001, "chance", "chosen";
     /// Of two that surround a request one leaves so many times less around it.
     CLEARLY_NEARER: i64 = 2, "times", "chosen";
-    /// Where one host may ask two servers side by side, the requests inside vary so many times as much as the rest.
-    VARIES: i64 = 4, "times", "chosen";
     /// A sender that has been judged is judged again when its evidence has grown by this share.
     GROWN: f64 = 0.25, "share", "chosen";
 
@@ -257,22 +234,13 @@ limits! {
 
     /// An ACK that came no later than this beyond the path was not held.
     UNHELD_NS: i64 = 15_000_000, "ns", "chosen: below the shortest hold, above what paths waver";
-    /// A pause of the control group explains a wait that is up to this much longer.
-    CONTROL_SHORT_NS: i64 = 5_000_000, "ns", "chosen: a tick of CONFIG_HZ=250, and one more";
-    /// And one that is up to this much shorter.
-    CONTROL_LONG_NS: i64 = 5_000_000, "ns", "chosen: as the one before";
-    /// One in so many of the control group may be a stray: a busy host, an ACK that the capture lacks.
-    CONTROL_STRAYS: usize = 10, "parts", "chosen";
-    /// A program of which one pause alone was seen takes up to so many times as long the next time.
-    LONE_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
-    /// What outlasted a held ACK says that its program may as well have ended within one, up to so many times the wait: longer
-    /// ones are other answers.
-    LATE_TIMES: f64 = 1.5, "times", "chosen";
+    /// A pause of the control group explains a wait that is up to this much longer or shorter.
+    CONTROL_NEAR_NS: i64 = 5_000_000, "ns", "chosen: a tick of CONFIG_HZ=250, and one more";
+    /// A program of which one pause alone was seen takes up to so many times as long the next time; and what outlasted a held ACK
+    /// says that its program may as well have ended within one, up to so many times the wait: longer ones are other answers.
+    LONGER_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
     /// Where no pause of a program is known otherwise, a busy host outlasts one in so many held ACKs at most, seen beside it.
     OUTLASTED: usize = 1000, "parts", "chosen: one in a hundred is a program that works for 20 to 60 ms (real)";
-    /// Where the pauses of all connections explain some waits, one connection's own say something else from so many on; and
-    /// so many show how they differ.
-    OWN_CONTROLS: usize = 3, "count", "chosen";
     /// Beside the sender a kernel sends what an ACK freed within this.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Beside its sender, most of what an ACK freed leaves within so many times what three of four of its kernel's handshakes take.
@@ -280,23 +248,21 @@ limits! {
     /// A kernel whose caches are cold needs so long, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
     /// Where both ends are at hand, the capture is beside the receiver if the round trip to the sender is at least so much of the other.
-    NEARER_PERCENT: i64 = 150, "percent", "measured between hosts of one machine: 9 of 10 captures beside the receiver have more, 19 of 20 beside the sender less";
+    NEARER_PERCENT: i64 = 150, "percent", "measured between hosts of one machine: 9 of 10 captures beside the receiver have more, 19 of 20 beside the sender less; two gains of lab";
     /// So many of the segments that left soon after a held ACK beside their sender left as promptly as a kernel.
     KERNEL_PERCENT: usize = 67, "percent", "measured: 90 to 100 where a kernel sent them, 38 where a program waited for the ACK";
     /// No program is woken up and writes sooner than this after an ACK.
     UNWOKEN_NS: i64 = 15_000, "ns", "measured: sooner were a third to nine of ten where a kernel sent them, and none of 220 of three relays";
     /// Where one in so many of those that left soon left before a program could, a kernel sent them.
     UNWOKEN_PARTS: usize = 4, "parts", "measured: as the one before";
-    /// So many held ACKs make a stall proven where the control group is clean, beside the sender: luck would be
-    /// (KERNEL_NS / hold)^held.
-    HELD_AT_HOST: usize = 3, "count", "chosen";
-    /// The same elsewhere. And so many late releases of one length are no accident.
+    /// So many are no accident, where each alone may be one: held ACKs in front of a clean control group beside the sender (luck
+    /// would be (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time differs.
+    SEVERAL: usize = 3, "count", "chosen";
+    /// The same away from the sender: of held ACKs, late releases of one length, and what gives a slope.
     HELD_AWAY: usize = 5, "count", "chosen";
     /// A program's pauses of one length differ by no more than this: such beyond every hold, one of just two lengths, or those
     /// of which one may have ended a moment after an ACK.
     ONE_LENGTH_NS: i64 = 2_000_000, "ns", "chosen";
-    /// They lie so far beyond the holds.
-    BEYOND_HOLDS_NS: i64 = 4_000_000, "ns", "chosen: a tick of CONFIG_HZ=250";
 
     /// Without a control group, so much of a wait before the held ACK that ended it is taken as held, and of the rest nothing is
     /// known: a program may work between two writes for most of a hold, but hardly up to its very end again and again.
@@ -304,14 +270,10 @@ limits! {
 
     // values that lie together
 
-    /// Slopes between ACK times that differ less than this are noise.
-    SLOPE_APART_NS: i64 = 300_000, "ns", "chosen: holds spread by a tick of 4 ms";
-    /// So many held ACKs at least give a slope.
-    SLOPE_LEAST: usize = 5, "count", "chosen";
     /// Timers of many connections that end on one tick are handled one after the other, within this time.
     TOGETHER_NS: i64 = 500_000, "ns", "measured: lab";
     /// What such ACKs free follows each other, frame by frame, within so many times the time between the ACKs.
-    AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop";
+    AS_CLOSELY: f64 = 2.0, "times", "measured: 1.0 to 1.8 where a kernel sent them, 2.1 to 2.7 where a program wrote in a loop; case freed_together_by_the_kernel";
     /// How closely ends lie together on a tick, from 0 (anywhere) to 1 (on one point of it). Above this no part of the tick is tried.
     FITS: f64 = 0.7, "share", "chosen";
     /// Above this the tick that was tried is theirs.
@@ -324,15 +286,12 @@ limits! {
     /// Neither clock drifts by much in two of these.
     CLOCK_WINDOW_NS: i64 = 10_000_000_000, "ns", "chosen";
     /// Clocks whose rate differs by more than one in so many count something else than milliseconds.
-    CLOCK_RATE: u64 = 100, "parts", "chosen";
+    CLOCK_RATE: i64 = 100, "parts", "chosen";
     /// No path holds a segment for longer.
     MOST_LATE_NS: u64 = 2_000_000_000, "ns", "chosen";
-    /// Segments before the best time is known.
-    CLOCK_ENOUGH: u32 = 8, "count", "chosen";
-    /// What a tick, the drift and a busy host explain.
+    /// What a tick, the drift and a busy host explain, and what two clocks that count milliseconds leave open. A hole that closes
+    /// sooner was reordering, where nothing else tells.
     NOISE_NS: i64 = 3_000_000, "ns", "chosen: three ticks of a time stamp";
-    /// No clock that counts milliseconds stands still for longer.
-    GRAIN_NS: i64 = 20_000_000, "ns", "chosen: two ticks of CONFIG_HZ=100";
     /// A clock's rate shows after this.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";
     /// A clock's rate shows after this where only milliseconds have to be told from ticks of 4 ms and more.
@@ -346,16 +305,10 @@ limits! {
 
     // one direction alone
 
-    /// A held ACK, its way and the path's, where the path is not known.
-    ONE_WAY_LEAST_NS: i64 = 35_000_000, "ns", "TCP_DELACK_MIN less a tick";
     /// The longest such gap.
     ONE_WAY_MOST_NS: i64 = 90_000_000, "ns", "chosen";
     /// How far the clocks that are read here may be from their ticks over a stream: one part in so many.
     DRIFT: i64 = 50, "parts", "chosen";
-    /// ACKs that lie so far apart in their gaps tell whether the gaps go with them.
-    APART_NS: i64 = 2_000_000, "ns", "a tick of the time stamps on either side";
-    /// So many pairs of gaps make a judgement.
-    ENOUGH_PAIRS: u32 = 5, "count", "chosen";
 
     // the line, and pacing
 
@@ -374,11 +327,11 @@ limits! {
     /// What was idle before is paced at up to twice the rate, and a path may compress gaps by as much.
     HASTE: u32 = 4, "times", "tcp_update_pacing_rate (twice), and as much again";
     /// Rates that differ by less than one part in so many are one rate.
-    ALIKE: u32 = 32, "parts", "chosen";
+    ALIKE: u32 = 32, "parts", "chosen; cases decoy_paced_answers, paced_tails_by_the_kernel";
     /// Numbers of bytes that differ by less than one part in so many tell nothing of proportion.
     DIFFER: u32 = 4, "parts", "chosen";
     /// So many pairs of gaps in proportion show a pace, each counted twice; each that is not takes one away.
-    PACE_SHOWN: u8 = 4, "count", "chosen";
+    PACE_SHOWN: u8 = 4, "count", "chosen; cases decoy_paced_answers, paced_tails_by_the_kernel";
     /// So many messages that left whole before anything was paced make the later wait of such a tail the pacing's.
     WHOLE: u8 = 2, "count", "chosen";
     /// No more pairs than this are counted.
@@ -403,18 +356,12 @@ limits! {
 
     /// The lowest retransmission timeout less a tick.
     RTO_NS: i64 = 190_000_000, "ns", "TCP_RTO_MIN";
-    /// Time stamps that count four milliseconds each.
-    FOURS_NS: i64 = 4_000_000, "ns", "CONFIG_HZ=250 before Linux 4.13";
-    /// And ten.
-    TENS_NS: i64 = 10_000_000, "ns", "CONFIG_HZ=100 before Linux 4.13";
     /// The first timer of a connection without a sample of its round trip, before 2011, less a tick.
     INITIAL_RTO_NS: i64 = 2_900_000_000, "ns", "RFC 2988 2.1: 3 s";
     /// And with a coarse tick.
     INITIAL_RTO_MOST_NS: i64 = 3_300_000_000, "ns", "RFC 2988 2.1: 3 s";
     /// A tail loss probe waits at most this and two round trips, and fires a few ticks late.
     PROBE_NS: i64 = 215_000_000, "ns", "tcp_schedule_loss_probe, TCP_RTO_MIN";
-    /// A tail loss probe's least wait beyond the round trip.
-    LEAST_PROBE_NS: i64 = 200_000_000, "ns", "TCP_RTO_MIN";
     /// Its longest: the retransmission timeout bounds it.
     MOST_PROBE_NS: i64 = 1_000_000_000, "ns", "TCP_TIMEOUT_INIT";
     /// What a program may take before the segment that the probe repeats.
@@ -424,8 +371,6 @@ limits! {
     LOCKSTEP: u8 = 2, "count", "chosen: the third wait alike";
     /// So many duplicate ACKs call for a repeat.
     DUPLICATES: u32 = 3, "count", "RFC 5681 3.2";
-    /// A hole that closes within this of its showing was reordering, where nothing else tells; longer on long paths.
-    REORDERED_NS: i64 = 3_000_000, "ns", "chosen";
     /// Identifications that are counted lie near each other, others hardly ever.
     NEAR_IDS: i16 = 64, "count", "chosen";
     /// A capture's two points lie no further apart; what a path doubles may come later.

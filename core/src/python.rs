@@ -442,6 +442,20 @@ fn thresholds() -> Vec<(&'static str, f64, &'static str, &'static str, &'static 
     all.map(|l| (l.name, l.value, l.unit, l.source, l.says)).collect()
 }
 
+/// Multiplies a limit, named by its place in `thresholds`.
+#[cfg(feature = "scaled-limits")]
+#[pyfunction]
+fn scale_limit(place: usize, factor: f64) {
+    limits::scaled::scale(place, factor);
+}
+
+/// The places of the limits that were read since the last call.
+#[cfg(feature = "scaled-limits")]
+#[pyfunction]
+fn limits_read() -> Vec<usize> {
+    limits::scaled::read()
+}
+
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Analysis>()?;
@@ -453,6 +467,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
     m.add_function(wrap_pyfunction!(of_findings, m)?)?;
     m.add_function(wrap_pyfunction!(thresholds, m)?)?;
+    #[cfg(feature = "scaled-limits")]
+    {
+        m.add_function(wrap_pyfunction!(scale_limit, m)?)?;
+        m.add_function(wrap_pyfunction!(limits_read, m)?)?;
+    }
     m.add("TABLES", table::NAMES.to_vec())?;
     m.add("SCHEMA_VERSION", table::schema_version())?;
     Ok(())

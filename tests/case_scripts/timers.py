@@ -62,9 +62,6 @@ def paced_tails(wavers: float) -> bytes:
 
 
 @variants(
-    by_a_timer_at_client={"legs": (3.0, 0.01), "late": "timer"},
-    by_a_timer_at_server={"legs": (0.01, 3.0), "late": "timer"},
-    by_a_timer_between={"legs": (1.0, 2.0), "late": "timer"},
     decoy_wavering={"legs": (3.0, 0.01), "late": "wavering"},
     decoy_batches={"legs": (0.01, 3.0), "late": "batches"},
     decoy_busy={"legs": (0.01, 3.0), "late": "busy"},

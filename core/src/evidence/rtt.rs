@@ -13,8 +13,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 use crate::limits::{
-    ANSWERED_FOR, AT_HOST_NS, BEST_SHARE, DELACK_LEAST_NS, ENOUGH, HOST_NS, LATE_PERCENT, MOST_JITTER_NS,
-    STRAY_PART,
+    AT_HOST_NS, BEST_SHARE, DELACK_LEAST_NS, FAR_MORE, HOST_NS, LATE_PERCENT, MOST_JITTER_NS,
 };
 
 /// Samples kept for the spread; the newest replace the oldest.
@@ -85,7 +84,7 @@ impl Rtt {
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
         let is_far = handshake.saturating_sub(nearest) >= HOST_NS.get()
-            && handshake >= nearest.saturating_mul(ANSWERED_FOR.get());
+            && handshake >= nearest.saturating_mul(FAR_MORE.get());
         is_far.then_some(handshake)
     }
 
@@ -111,24 +110,6 @@ impl Rtt {
     /// The longest that an answer took lately.
     pub fn longest(&self) -> i64 {
         self.recent.iter().map(|sample| sample.ns()).max().unwrap_or(0)
-    }
-
-    /// Whether answers came soon, and in turns with those others so much later than at best: in two ways, with hardly any between.
-    pub fn has_two_ways(&self, soon_most: i64, later: i64) -> bool {
-        let best = self.min.unwrap_or(0);
-        let (mut soon, mut between, mut turns, mut was_soon) = (0, 0, 0, false);
-        for sample in &self.recent {
-            let late = sample.ns() - best;
-            let is_late = late >= later;
-            turns += usize::from(is_late && was_soon);
-            if late < soon_most {
-                soon += 1;
-            } else if !is_late {
-                between += 1;
-            }
-            was_soon = !is_late;
-        }
-        turns >= ENOUGH.get() && between * STRAY_PART.get() <= soon
     }
 
     /// How much the path wavers, whatever a program always takes: three of four answers came no later than this after the

@@ -4,7 +4,7 @@
 use super::{Context, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
-use crate::limits::{LONG_PAUSE_NS, PAUSE_NS, ROW_PART};
+use crate::limits::{LONG_PAUSE_NS, ROW_PART, TWO_TICKS_NS};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.
@@ -34,7 +34,7 @@ fn turn(step: &Step) -> Option<At> {
 pub fn paused(step: &Step, rtt: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
-    if waited >= PAUSE_NS.get() { waited } else { 0 }
+    if waited >= TWO_TICKS_NS.get() { waited } else { 0 }
 }
 
 /// Whether a busy host may have made this pause.
@@ -63,7 +63,7 @@ pub fn pause(step: Step, place: RowPlace, context: &mut Context) {
 #[cold]
 pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
-    if to.time_ns.saturating_sub(since.time_ns) >= PAUSE_NS.get() {
+    if to.time_ns.saturating_sub(since.time_ns) >= TWO_TICKS_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
         push(
             RowKind::Pause,
@@ -85,7 +85,7 @@ pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) 
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }
-    if step.to.time_ns.saturating_sub(step.from.time_ns) >= PAUSE_NS.get() {
+    if step.to.time_ns.saturating_sub(step.from.time_ns) >= TWO_TICKS_NS.get() {
         push(RowKind::Held, step, Side::Client, place, context);
     }
 }

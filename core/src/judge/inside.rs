@@ -11,7 +11,7 @@ use ahash::AHashMap;
 
 use super::vocabulary::Because;
 use crate::evidence::Key;
-use crate::limits::{CLEARLY_NEARER, ENOUGH, INSIDE_SHARE, LEAST_CHANCE, LUCK, VARIES};
+use crate::limits::{CLEARLY_NEARER, ENOUGH, FAR_MORE, INSIDE_SHARE, LEAST_CHANCE, LUCK};
 
 /// Pairs of servers that are remembered, exchanges that are open at once, and lengths of a pair.
 const MAX_PAIRS: usize = 1024;
@@ -126,7 +126,8 @@ impl Seen {
             at(9) - at(1)
         };
         self.lengths.is_empty()
-            || self.lengths.len() >= ENOUGH.get() && spread(|l| l.0) >= VARIES.get() * spread(|l| l.1).max(1)
+            || self.lengths.len() >= ENOUGH.get()
+                && spread(|l| l.0) >= FAR_MORE.get() * spread(|l| l.1).max(1)
     }
 }
 

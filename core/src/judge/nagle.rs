@@ -17,7 +17,7 @@ use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Gap;
 use crate::exchange::Piece;
-use crate::limits::{AT_HOST_NS, DATED_NS, ENOUGH, HELD_NS, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
+use crate::limits::{AT_HOST_NS, ENOUGH, HELD_NS, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
 use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
@@ -213,7 +213,7 @@ impl Judged {
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
         let control = self.says_of_last(gap);
-        let dated = late.abs() <= DATED_NS.get() + self.tight_limit && self.is_hold(hold);
+        let dated = late.abs() <= NOISE_NS.get() + self.tight_limit && self.is_hold(hold);
         match control {
             Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {
                 Ruling::Held {

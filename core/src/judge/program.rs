@@ -44,7 +44,7 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
 }
 
 /// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part
-/// of the time may be the path's, it is suspected: of such time over labelled lines that waver 3 % was the program's.
+/// of the time may be the path's, it is suspected: of such time over labelled lines that waver a tenth was the program's.
 #[inline(always)]
 pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Named {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
@@ -220,4 +220,52 @@ pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
         piece.end,
         row(think(side), Owner::of(side), Rule::WriteGap, grounds, ends),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Row;
+    use crate::observe::{Step, Wait};
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn no_turn_is_proven_where_something_nearer_acknowledges() {
+        // ACKs come after 1 ms, handshakes took 100 ms at best
+        let turn = |waited: i64, behind| {
+            let at = |frame, time_ns| At { frame, time_ns };
+            let step = Step {
+                from: at(1, 0),
+                to: at(9, waited),
+                wait: Wait::App,
+            };
+            let piece = Piece {
+                start: 0,
+                end: waited,
+                from_frame: 1,
+                to_frame: 9,
+                request_at: 0,
+                sender: Side::Server,
+                step: &step,
+            };
+            let paths = Paths {
+                min: [Some(0), Some(MS)],
+                behind: [None, behind],
+                ..Paths::default()
+            };
+            let mut rows: Vec<Row> = Vec::new();
+            let cutter = &mut Cutter::of(&piece, &mut rows);
+            bounded(cutter, at(1, 0), MS as u32, 0, Side::Server, &paths).grounds
+        };
+        let proven = Grounds::proven(Because::KernelAnswered);
+        assert_eq!(turn(200 * MS, None), proven);
+        let capped = Grounds::probable(Because::AnsweredFor, Cause::Network);
+        assert_eq!(turn(75 * MS, Some(100 * MS)), capped);
+        assert_eq!(
+            turn(75 * MS - 1, Some(100 * MS)),
+            proven,
+            "sooner than that host answers"
+        );
+    }
 }

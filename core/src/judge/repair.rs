@@ -120,7 +120,8 @@ pub(super) fn probe(
             );
         }
         Verdict::Open => {
-            let grounds = Grounds::probable(Because::SenderNotKnown, Cause::Tlp);
+            // of such time in labelled captures one part in five was the program's
+            let grounds = Grounds::suspected(Because::SenderNotKnown, Cause::Tlp);
             paused(cutter, grounds, piece, known.paths);
         }
         _ => paused(
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(said(Verdict::Proven), Some(probed));
         assert_eq!(
             said(Verdict::Open),
-            Some((think, Grade::Probable, Because::SenderNotKnown))
+            Some((think, Grade::Suspected, Because::SenderNotKnown))
         );
         assert_eq!(
             said(Verdict::Refuted),

@@ -15,7 +15,7 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::{Change, change, cork, elsewhere};
 use crate::limits::{
-    AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, REFUTED, REFUTED_SHARE, SOON_NS,
+    AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
     WAVER_PART,
 };
 pub use controls::Control;
@@ -103,7 +103,7 @@ pub struct Judged {
     /// Some do, as far as one can tell: a cork that is on at times.
     pub timed: bool,
     /// Its answers wait for a kernel's timer that no connection here shows: a held ACK elsewhere, for about so long.
-    pub waits_elsewhere: Option<(i64, Tick)>,
+    pub waits_elsewhere: bool,
     /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
     pub streams: usize,
     pub nagle_streams: usize,
@@ -199,7 +199,7 @@ impl Judged {
         } else {
             prompt::limit(path)
         };
-        j.hold_least = holds::least(pool, to_receiver, &j);
+        j.hold_least = holds::least(to_receiver);
         j.scattered = holds::are_scattered(pool, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
         j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
@@ -227,11 +227,11 @@ impl Judged {
             .filter(|gap| self.is_held(gap) && self.is_stall(gap));
         let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
         let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
-        self.verdict = if !stalls.is_empty() && self.refuted >= REFUTED.get() {
+        self.verdict = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
             Verdict::Mixed
         } else if !stalls.is_empty() {
             Verdict::Proven
-        } else if share > REFUTED_SHARE.get() && self.refuted_often() {
+        } else if share * STRAY_PART.get() as f64 > 1.0 && self.refuted_often() {
             // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
             // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
             let instant = self.sender_rtt < AT_HOST_NS.get()
@@ -255,7 +255,7 @@ impl Judged {
 
     /// Whether it is no accident that segments went without their ACK: there are several, or many of all that might have waited.
     fn refuted_often(&self) -> bool {
-        self.refuted >= REFUTED.get() || self.refuted as f64 > REFUTED_SHARE.get() * self.opportunities as f64
+        self.refuted >= SEVERAL.get() as u64 || self.refuted * STRAY_PART.get() as u64 > self.opportunities
     }
 
     /// Whether the program's own pauses explain most of what ended with held ACKs.

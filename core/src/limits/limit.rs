@@ -3,6 +3,8 @@
 /// A number with its unit and its source.
 #[derive(Debug)]
 pub struct Limit<T> {
+    #[cfg(feature = "scaled-limits")]
+    place: usize,
     pub name: &'static str,
     value: T,
     pub unit: &'static str,
@@ -41,7 +43,7 @@ macro_rules! numbers {
             }
 
             fn times(self, factor: f64) -> Self {
-                (self as f64 * factor).round() as $type
+                ((self as f64 * factor).round() as $type).max(1)
             }
         })+
     };
@@ -60,7 +62,9 @@ impl Number for f64 {
 }
 
 impl<T: Copy> Limit<T> {
+    #[cfg_attr(not(feature = "scaled-limits"), allow(unused_variables))]
     pub const fn new(
+        place: usize,
         name: &'static str,
         value: T,
         unit: &'static str,
@@ -68,6 +72,8 @@ impl<T: Copy> Limit<T> {
         says: &'static str,
     ) -> Self {
         Limit {
+            #[cfg(feature = "scaled-limits")]
+            place,
             name,
             value,
             unit,
@@ -76,7 +82,7 @@ impl<T: Copy> Limit<T> {
         }
     }
 
-    /// The number as it stands in the source, whatever the environment says.
+    /// The number as it stands in the source, whatever its factor.
     pub const fn as_written(&self) -> T {
         self.value
     }
@@ -84,19 +90,16 @@ impl<T: Copy> Limit<T> {
 
 impl<T: Number> Limit<T> {
     /// The number.
-    #[cfg(not(feature = "limits-from-env"))]
+    #[cfg(not(feature = "scaled-limits"))]
     #[inline(always)]
     pub fn get(&self) -> T {
         self.value
     }
 
-    /// The number, times the factor that `LATPCAP_LIMITS` names for it ("NAME=0.5,OTHER=2").
-    #[cfg(feature = "limits-from-env")]
+    /// The number, times its factor.
+    #[cfg(feature = "scaled-limits")]
     pub fn get(&self) -> T {
-        match factors().iter().find(|(name, _)| name == self.name) {
-            Some((_, factor)) => self.value.times(*factor),
-            None => self.value,
-        }
+        scaled::times(self.place, self.value)
     }
 
     pub fn told(&self) -> Told {
@@ -117,25 +120,47 @@ impl Band<i64> {
     }
 }
 
-#[cfg(feature = "limits-from-env")]
-fn factors() -> &'static [(String, f64)] {
-    static FACTORS: std::sync::OnceLock<Vec<(String, f64)>> = std::sync::OnceLock::new();
-    FACTORS.get_or_init(|| {
-        let given = std::env::var("LATPCAP_LIMITS").unwrap_or_default();
-        let pairs = given.split(',').filter_map(|one| one.split_once('='));
-        pairs
-            .filter_map(|(name, factor)| Some((name.to_string(), factor.parse().ok()?)))
+/// Factors of limits, for .ci/sensitivity.py alone, and which limits were read.
+#[cfg(feature = "scaled-limits")]
+pub mod scaled {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+    use super::Number;
+
+    const MOST: usize = 256;
+    /// Bits of the factors; 0 stands for one.
+    static FACTORS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
+    static READ: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+
+    pub(super) fn times<T: Number>(place: usize, value: T) -> T {
+        READ[place].store(true, Relaxed);
+        match FACTORS[place].load(Relaxed) {
+            0 => value,
+            bits => value.times(f64::from_bits(bits)),
+        }
+    }
+
+    pub fn scale(place: usize, factor: f64) {
+        FACTORS[place].store(factor.to_bits(), Relaxed);
+    }
+
+    /// The places of the limits that were read since this was last called.
+    pub fn read() -> Vec<usize> {
+        (0..MOST)
+            .filter(|&place| READ[place].swap(false, Relaxed))
             .collect()
-    })
+    }
 }
 
 macro_rules! limits {
     ($($(#[doc = $says:literal])+ $name:ident: $type:ty = $value:literal, $unit:literal, $source:literal;)+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        enum Place { $($name),+ }
         $(
             $(#[doc = $says])+
             #[doc = concat!("\n\nIn ", $unit, ". Source: ", $source, ".")]
             pub const $name: Limit<$type> =
-                Limit::new(stringify!($name), $value, $unit, $source, concat!($($says),+));
+                Limit::new(Place::$name as usize, stringify!($name), $value, $unit, $source, concat!($($says),+));
         )+
 
         /// All limits, in the order of this file.

@@ -2,8 +2,8 @@
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
 use crate::limits::{
-    BELIEVED_PART, CLOCK_ENOUGH, CLOCK_RATE, CLOCK_WINDOW_NS, FINE_CLOCK, FOURS_NS, GRAIN_NS, MOST_LATE_NS,
-    NOISE_NS, OTHER_SHARE, RARE, RATED_NS, TENS_NS, TICK_NS,
+    BELIEVED_PART, CLOCK_RATE, CLOCK_WINDOW_NS, ENOUGH, FINE_CLOCK, MOST_LATE_NS, NOISE_NS, OTHER_SHARE,
+    RARE, RATED_NS, TICK_NS, TICKS_NS, TWO_TICKS_NS,
 };
 
 /// Later than any offset.
@@ -98,8 +98,7 @@ impl Clock {
         self.base.is_some_and(|(since, first)| {
             let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
             let elapsed = time_ns.wrapping_sub(since);
-            [FOURS_NS, TENS_NS].into_iter().any(|tick| {
-                let tick = tick.get();
+            TICKS_NS.into_iter().take(2).any(|tick| {
                 let off = elapsed
                     .saturating_sub(ticks.saturating_mul(tick))
                     .saturating_abs();
@@ -139,8 +138,8 @@ impl Clock {
         let elapsed = time_ns.wrapping_sub(since);
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let off = offset.unsigned_abs();
-        self.odd |=
-            off > MOST_LATE_NS.get() && off - MOST_LATE_NS.get() > elapsed.unsigned_abs() / CLOCK_RATE.get();
+        self.odd |= off > MOST_LATE_NS.get()
+            && off - MOST_LATE_NS.get() > elapsed.unsigned_abs() / CLOCK_RATE.get().unsigned_abs();
         if self.odd {
             return 0;
         }
@@ -166,10 +165,11 @@ impl Clock {
         let late = u32::try_from(late).unwrap_or(u32::MAX);
         self.late = self.late.saturating_add(1);
         let rare = self.late.saturating_mul(RARE.get()) <= self.seen;
-        let fine = (self.is_fine() || i64::from(late) >= GRAIN_NS.get()) && self.counts_ms(time_ns, tsval);
+        let fine =
+            (self.is_fine() || i64::from(late) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
         let slower = self.may_be_slower(time_ns, tsval);
         let coarse = slower && self.fits_coarse(time_ns, tsval);
-        let sure = self.seen >= CLOCK_ENOUGH.get() && (rare || fine) && !coarse;
+        let sure = self.seen as usize >= ENOUGH.get() && (rare || fine) && !coarse;
         let held = if sure { late - TICK_NS as u32 } else { 0 };
         let may = match held {
             _ if self.is_other(time_ns, tsval) => 0,
@@ -282,7 +282,7 @@ mod tests {
         };
         // one in four of eight at least
         assert_eq!((held(8, 1, 1, 5 * MS), held(8, 2, 1, 5 * MS)), (4_000_000, 0));
-        assert_eq!(held(7, 0, 1, 5 * MS), 0, "CLOCK_ENOUGH");
+        assert_eq!(held(7, 0, 1, 5 * MS), 0, "ENOUGH");
         // or by a clock that counts every millisecond, or so late as none stands still
         assert_eq!((held(8, 9, 7, 5 * MS), held(8, 9, 3, 5 * MS)), (4_000_000, 0));
         assert_eq!(

@@ -365,7 +365,7 @@ pub enum Outcome {
     Needless,
 }
 
-/// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `QUEUE_NS`).
+/// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `BURST_NS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refutation {
     pub pool: u32,

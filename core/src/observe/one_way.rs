@@ -6,7 +6,7 @@
 
 use super::is_small;
 use crate::base::At;
-use crate::limits::{APART_NS, DRIFT, ENOUGH_PAIRS, HEARD_TICKS, ONE_WAY_GAP_NS, TICK_NS};
+use crate::limits::{DRIFT, HEARD_TICKS, HELD_AWAY, ONE_LENGTH_NS, ONE_WAY_GAP_NS, TICK_NS};
 
 /// Gaps of one stream that are told; more of the same says no more.
 const MAX_SUSPECTS: usize = 1024;
@@ -93,13 +93,13 @@ impl OneWay {
             for other in mine().skip(number + 1).take(COMPARED) {
                 let moved = other.acked.wrapping_sub(one.acked);
                 let longer = other.silent.wrapping_sub(one.silent);
-                if moved.saturating_abs() >= APART_NS.get() {
+                if moved.saturating_abs() >= ONE_LENGTH_NS.get() {
                     goes += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
                     stays += u32::from(longer.saturating_abs() <= TICK_NS);
                 }
             }
         }
-        stays >= ENOUGH_PAIRS.get() && stays > goes.saturating_mul(2)
+        stays as usize >= HELD_AWAY.get() && stays > goes.saturating_mul(2)
     }
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.

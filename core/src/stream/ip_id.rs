@@ -6,9 +6,7 @@
 //! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
 //! a client that offers time stamps, which Windows does not.
 
-use crate::limits::{
-    COUNTED_LEAST, COUNTED_NEAR, COUNTED_OWN, COUNTED_RUN, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART,
-};
+use crate::limits::{COUNTED_LEAST, COUNTED_OWN, ENOUGH, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART};
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,18 +47,18 @@ impl IpIds {
             self.odd = 1; // the first one has none before it
         } else if id == self.last {
             return None; // the same packet twice
-        } else if (0..COUNTED_NEAR.get()).contains(&gap) {
-            if gap < NEAR_IDS.get() {
-                let enough = if self.own { COUNTED_OWN } else { COUNTED_RUN }.get();
-                let counts = self.by_one().saturating_sub(self.broken) >= enough;
-                missing = (counts || gap == 0).then_some(gap.unsigned_abs());
+        } else if (0..NEAR_IDS.get()).contains(&gap) {
+            let enough = if self.own {
+                COUNTED_OWN.get()
             } else {
-                self.broken = self.by_one();
-            }
+                ENOUGH.get() as u32
+            };
+            let counts = self.by_one().saturating_sub(self.broken) >= enough;
+            missing = (counts || gap == 0).then_some(gap.unsigned_abs());
             self.steps = self.steps.saturating_add(1);
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
-        } else if (-COUNTED_NEAR.get()..0).contains(&gap) {
+        } else if (-NEAR_IDS.get()..0).contains(&gap) {
             self.unseen = self.unseen.saturating_sub(1); // overtaken
             self.broken = self.by_one();
             return None;
@@ -162,14 +160,13 @@ mod tests {
     #[test]
     fn each_limit_holds_on_both_sides() {
         let row = |steps: u16, more: &[u16]| (1..=steps + 1).chain(more.iter().copied()).collect::<Vec<_>>();
-        let near = 256; // COUNTED_NEAR
+        let near = 64; // NEAR_IDS
         // a wide gap is of a shared counter, another counter's number proves nothing
         let far = [near - 1, near].map(|gap| of(row(99, &[101 + gap])));
         assert_eq!(far, [None, Some(0)]);
-        let near = 64; // NEAR_IDS
         let wide = [near - 1, near].map(|gap| missing(row(99, &[101 + gap])).pop());
         assert_eq!(wide, [Some(Some(near - 1)), Some(None)]);
-        let run = 8; // COUNTED_RUN
+        let run = 8; // ENOUGH
         let steps = [run - 1, run].map(|steps| missing(row(steps, &[steps + 3])).pop());
         assert_eq!(steps, [Some(None), Some(Some(1))]);
         let own = |steps: u16| {

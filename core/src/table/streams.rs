@@ -12,7 +12,7 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, community, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Context;
-use crate::limits::{AT_ENDPOINT_NS, FARTHER, SAME_PLACE_NS};
+use crate::limits::{AT_ENDPOINT_NS, FAR_MORE, SAME_PLACE_NS};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
@@ -299,9 +299,9 @@ fn position(stream: &Stream) -> Option<Position> {
     if client.max(server) < SAME_PLACE_NS.get() {
         return None;
     }
-    if client < AT_ENDPOINT_NS.get() && client * FARTHER.get() < server {
+    if client < AT_ENDPOINT_NS.get() && client * FAR_MORE.get() < server {
         Some(Position::AtClient)
-    } else if server < AT_ENDPOINT_NS.get() && server * FARTHER.get() < client {
+    } else if server < AT_ENDPOINT_NS.get() && server * FAR_MORE.get() < client {
         Some(Position::AtServer)
     } else {
         Some(Position::Between)

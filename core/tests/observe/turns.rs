@@ -18,7 +18,7 @@ fn turn_is_the_first_segment_after_the_peer_spoke() {
     );
     let asked = play.asked(60_000);
     assert_eq!(
-        play.send(90_000, 201, 200),
+        play.send(63_000, 201, 200),
         Wait::Turn {
             since: asked,
             acked: 0
@@ -54,7 +54,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
 
 #[test]
 fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
-    for (us, timed) in [(37_999, false), (38_000, true), (110_000, true), (110_001, false)] {
+    for (us, timed) in [(18_999, false), (19_000, true), (114_000, true), (114_001, false)] {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if timed {

@@ -5,7 +5,7 @@
 
 use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
-use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, PAUSE_NS, SILENCE_NS, TYPED_KEYS};
+use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, SILENCE_NS, TWO_TICKS_NS, TYPED_KEYS};
 
 /// From so many turns on that may be heartbeats their time is no longer that of answers.
 const FEW_BEATS: usize = 3;
@@ -48,7 +48,7 @@ fn is_typed(e: &Exchange) -> bool {
     !e.by_server
         && typed >= TYPED_KEYS.get()
         && e.request.bytes as i64 <= 2 * typed
-        && spread >= (typed - 1) * PAUSE_NS.get()
+        && spread >= (typed - 1) * TWO_TICKS_NS.get()
 }
 
 /// When a turn's two messages passed.

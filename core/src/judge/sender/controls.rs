@@ -18,9 +18,8 @@ use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::limits::{
-    AT_HOST_NS, BEYOND_HOLDS_NS, CONTROL_STRAYS, ENOUGH, HELD_AT_HOST, HELD_AWAY, KERNEL_PERCENT, LATE_TIMES,
-    ONE_LENGTH_NS, OUTLASTED, OWN_CONTROLS, PROMPT_NS, REFUTED, SOON_NS, UNHELD_NS, UNWOKEN_NS,
-    UNWOKEN_PARTS,
+    AT_HOST_NS, ENOUGH, HELD_AWAY, KERNEL_PERCENT, LONGER_TIMES, NOISE_NS, ONE_LENGTH_NS, OUTLASTED,
+    PROMPT_NS, SEVERAL, SOON_NS, STRAY_PART, UNHELD_NS, UNWOKEN_NS, UNWOKEN_PARTS,
 };
 
 /// What the control group says of one wait.
@@ -261,7 +260,7 @@ impl Controls {
             }
             (Control::Nothing, all) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
-            (Control::Shorter { exact: true, .. }, all) if group.pauses() < OWN_CONTROLS.get() => all,
+            (Control::Shorter { exact: true, .. }, all) if group.pauses() < SEVERAL.get() => all,
             // nor does one that was longer, where its program pauses for two lengths
             (Control::Unclear, all @ Control::Shorter { .. }) if group.are_few_and_longer(wait) => all,
             (own, _) => own,
@@ -282,9 +281,9 @@ impl Controls {
         longer.sort_unstable();
         let (low, high) = (at_share(&longer, 0.05), at_share(&longer, 0.95));
         below + early == 0
-            && longer.len() >= HELD_AT_HOST.get()
+            && longer.len() >= SEVERAL.get()
             && low.zip(high).is_some_and(|(low, high)| {
-                high - low <= ONE_LENGTH_NS.get() && low - self.longest_held >= BEYOND_HOLDS_NS.get()
+                high - low <= ONE_LENGTH_NS.get() && low - self.longest_held >= NOISE_NS.get()
             })
     }
 
@@ -294,9 +293,7 @@ impl Controls {
     pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
         let unheld = &self.sorted().all.unheld;
         let (below, near, above) = about(unheld, wait);
-        bytes > self.most_bytes
-            && below >= OWN_CONTROLS.get()
-            && CONTROL_STRAYS.get() * (near + above) <= unheld.len()
+        bytes > self.most_bytes && below >= SEVERAL.get() && STRAY_PART.get() * (near + above) <= unheld.len()
     }
 
     /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
@@ -319,7 +316,7 @@ impl Controls {
     pub(in crate::judge) fn follow(&self) -> bool {
         let held = self.followed();
         let least = if self.at_host {
-            HELD_AT_HOST.get()
+            SEVERAL.get()
         } else {
             HELD_AWAY.get()
         };
@@ -330,7 +327,7 @@ impl Controls {
     /// outlast shows that it works between the two writes: it may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);
-        let nearly_all = !self.wrote_late && CONTROL_STRAYS.get() * self.late.len() <= self.followed();
+        let nearly_all = !self.wrote_late && STRAY_PART.get() * self.late.len() <= self.followed();
         self.followed() >= ENOUGH.get() && (of_others || nearly_all) && !self.outlast()
     }
 
@@ -344,7 +341,7 @@ impl Controls {
     /// Whether the program was seen, beside it, to pause for longer than ACKs are held, and not for one time: then its pauses
     /// may end within any wait.
     fn outlast(&self) -> bool {
-        let reach = (self.longest_held as f64 * LATE_TIMES.get()) as i64; // what takes longer is another answer
+        let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // what takes longer is another answer
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
         let are_accidents = OUTLASTED.get() * (longer.count() + self.after_ack) <= self.followed();
         self.at_host && !are_accidents && !self.are_of_one_length(self.longest_held)
@@ -364,7 +361,7 @@ impl Controls {
     /// Whether nothing left early on a connection of which some held ACKs were followed.
     pub(in crate::judge) fn follows_alone(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
-        own.early.is_empty() && own.held >= HELD_AT_HOST.get()
+        own.early.is_empty() && own.held >= SEVERAL.get()
     }
 
     /// Whether what a connection sends goes without ACKs: some left before ACKs that were as late as held ones (`least`). Where
@@ -372,13 +369,12 @@ impl Controls {
     pub(in crate::judge) fn goes_without(&self, stream: u32, least: i64) -> bool {
         let own = self.of_stream(stream);
         let early = own.early.len() - own.early.partition_point(|pause| pause.ns < least);
-        early as u64 >= REFUTED.get() && CONTROL_STRAYS.get() * early > early + own.held
+        early >= SEVERAL.get() && STRAY_PART.get() * early > early + own.held
     }
 
     /// Beside its sender: what left soon left as promptly as its kernel sends, or a part of it before a program could.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        let before_any =
-            self.unwoken >= HELD_AT_HOST.get() && UNWOKEN_PARTS.get() * self.unwoken >= self.soon;
+        let before_any = self.unwoken >= SEVERAL.get() && UNWOKEN_PARTS.get() * self.unwoken >= self.soon;
         before_any || self.left_within(0)
     }
 

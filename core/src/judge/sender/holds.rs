@@ -1,42 +1,20 @@
-//! How long a receiver holds its ACKs: its timer's time as they show it, not a fixed one. `ip route ... rto_min` makes the timer
-//! shorter (tcp_delack_max); then ACKs come in two ways, soon or after the timer, and hardly any between the two.
+//! From when on an ACK was held, and whether the receiver's ACKs are as late as a timer makes them.
 //!
-//! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer: all of those have times between, or
-//! are as late with what its program sends. So where the path wavers, only what no path explains is a hold: as long as timers are.
+//! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer. So where the path wavers, only what no
+//! path explains is a hold: as long as timers are.
 
 use ahash::AHashMap;
 
 use super::Judged;
 use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
-use crate::limits::{
-    CLEAR_HOLD, DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, SHORT_HOLD_NS, STRAY_PART,
-    UNHELD_NS,
-};
+use crate::limits::{DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, STRAY_PART, UNHELD_NS};
 
-/// The shortest hold of this receiver, to which the path is known: `HELD_NS` says, or its own timer does.
-pub(super) fn least(pool: &Pool, path: Option<&Rtt>, j: &Judged) -> i64 {
+/// The shortest hold of this receiver, to which the path is known.
+pub(super) fn least(path: Option<&Rtt>) -> i64 {
     // both leave out what programs always take, and readers that are always late
     let wavers = path.map_or(0, |path| path.jitter().min(path.wavering()));
-    let usual = (HELD_NS.least.get() + wavers).min(DELACK_LEAST_NS.get());
-    let late = timed(pool).map(|gap| j.hold(gap));
-    let mut late: Vec<i64> = late.filter(|late| *late >= SHORT_HOLD_NS.get()).collect();
-    late.sort_unstable();
-    let short = late.partition_point(|late| *late < usual);
-    if short < ENOUGH.get() || (late.len() - short) * STRAY_PART.get() > short {
-        return usual;
-    }
-    let stray = short / STRAY_PART.get();
-    let Some(low) = late.get(stray) else {
-        return usual;
-    };
-    let least = low / 4 * 3;
-    if *low >= CLEAR_HOLD.get() * j.tight_limit && path.is_some_and(|path| path.has_two_ways(low / 2, least))
-    {
-        least
-    } else {
-        usual
-    }
+    (HELD_NS.least.get() + wavers).min(DELACK_LEAST_NS.get())
 }
 
 /// Whether ACKs were late on both sides of the shortest timer, each more than one in so many of the late ones: a line does that
@@ -61,7 +39,7 @@ pub(super) fn prompt(pool: &Pool, receiver_rtt: i64) -> u64 {
         if *count < QUICK_ACKS.get() {
             continue;
         }
-        let late = gap.covered - receiver_rtt >= SHORT_HOLD_NS.get();
+        let late = gap.covered - receiver_rtt >= UNHELD_NS.get();
         *(if late { &mut later } else { &mut prompt }) += 1;
     }
     if later * STRAY_PART.get() as u64 > prompt {

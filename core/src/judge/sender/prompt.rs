@@ -8,7 +8,7 @@ use super::spread::{at_share, deviation};
 use crate::evidence::Gap;
 use crate::evidence::rtt::{Rtt, now_and_then};
 use crate::limits::{
-    AT_HOST_NS, CONTROL_STRAYS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, SOON_NS, STEADIER, TICK_NS,
+    AT_HOST_NS, ENOUGH, NOISE_NS, PATH_LATE, PROMPT_NS, SOON_NS, STEADIER, STRAY_PART, TICK_NS,
 };
 
 /// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
@@ -73,7 +73,7 @@ pub(super) fn clock_tells(gaps: &[Gap], j: &Judged) -> bool {
         all += 1;
         beyond += usize::from(way > late.max(0) + 2 * TICK_NS);
     }
-    gaps.iter().any(|gap| gap.fine) && all >= ENOUGH.get() && CONTROL_STRAYS.get() * beyond <= all
+    gaps.iter().any(|gap| gap.fine) && all >= ENOUGH.get() && STRAY_PART.get() * beyond <= all
 }
 
 impl Judged {

@@ -2,7 +2,7 @@
 
 use crate::evidence::Gap;
 pub(super) use crate::evidence::rtt::at_share;
-use crate::limits::{ENOUGH, FITS, FITS_WELL, SLOPE_APART_NS, SLOPE_LEAST, TICK_LUCK, TICKS_NS, TOGETHER_NS};
+use crate::limits::{ENOUGH, FITS, FITS_WELL, HELD_AWAY, TICK_LUCK, TICKS_NS, TOGETHER_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
@@ -11,7 +11,7 @@ const SLOPED: usize = 96;
 /// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
 pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
     let used: Vec<&Gap> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
-    if used.len() < SLOPE_LEAST.get() {
+    if used.len() < HELD_AWAY.get() {
         return None;
     }
     let total = |s: &Gap| s.wait + s.release;
@@ -24,7 +24,7 @@ pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
     for (i, a) in used.iter().enumerate() {
         for b in used.iter().skip(i + 1) {
             let apart = b.wait - a.wait;
-            if apart.abs() > SLOPE_APART_NS.get() {
+            if apart.abs() > TOGETHER_NS.get() {
                 slopes.push((total(b) - total(a)) as f64 / apart as f64);
             }
         }
@@ -46,20 +46,11 @@ pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
     at_share(&away, 0.5).unwrap_or(0)
 }
 
-/// A host's scheduler tick: its length, where it lies, and the chance that this is luck.
+/// A host's scheduler tick: its length, and the chance that this is luck.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tick {
     pub period: i64,
     pub luck: f64,
-    pub phase: i64,
-}
-
-impl Tick {
-    /// Whether a timer may have ended at this time.
-    pub fn has(&self, end: i64) -> bool {
-        let after = (end - self.phase).rem_euclid(self.period);
-        after.min(self.period - after) <= TOGETHER_NS.get()
-    }
 }
 
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
@@ -81,17 +72,16 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
             x += turn.cos();
             y += turn.sin();
         }
-        (period, (x * x + y * y).sqrt() / n, y.atan2(x))
+        (period, (x * x + y * y).sqrt() / n)
     };
     let mut badly: Vec<i64> = Vec::new();
-    for (period, together, angle) in TICKS_NS.into_iter().map(fits) {
+    for (period, together) in TICKS_NS.into_iter().map(fits) {
         if together <= FITS.get() || badly.iter().any(|longer| is_part(period, *longer)) {
             continue;
         }
         let luck = (-n * together * together).exp();
         if together > FITS_WELL.get() && luck <= TICK_LUCK.get() {
-            let phase = (angle / std::f64::consts::TAU * period as f64) as i64;
-            return Some(Tick { period, luck, phase });
+            return Some(Tick { period, luck });
         }
         badly.push(period);
     }
@@ -118,17 +108,6 @@ mod tests {
         for period in [4 * MS, 10_000_000 / 3, MS] {
             let ends = [0, 7, 23, 58, 101, 146, 199, 235, 314].map(|at| at * period + at % 3 * 40_000);
             assert_eq!(tick(ends), Some(period));
-        }
-        let ends = [0, 7, 23, 58, 101, 146, 199, 235].map(|at| at * 4 * MS + 3 * MS);
-        let found = lattice(ends.into_iter()).unwrap();
-        for (at, is) in [
-            (3_000, true),
-            (3_490, true),
-            (3_510, false),
-            (2_510, true),
-            (2_490, false),
-        ] {
-            assert_eq!(found.has(at * 1_000 + 400 * MS), is, "{at} us");
         }
         let pauses = (0..40).map(|n| n * 46_770_000);
         assert_eq!(tick(pauses), None);
@@ -167,13 +146,6 @@ mod tests {
         let ends = |apart: i64| lattice([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
         assert_eq!(ends(MS / 2).map(|tick| tick.period), Some(10 * MS));
         assert_eq!(ends(MS / 2 - 1), None, "seven are too few");
-        let tick = Tick {
-            period: 4 * MS,
-            luck: 0.0,
-            phase: MS,
-        };
-        assert!(tick.has(MS + MS / 2) && tick.has(MS / 2) && tick.has(401 * MS));
-        assert!(!tick.has(MS + MS / 2 + 1) && !tick.has(MS / 2 - 1) && !tick.has(403 * MS));
     }
 
     #[test]

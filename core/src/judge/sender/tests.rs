@@ -237,7 +237,7 @@ fn what_refutes_is_weighed_against_what_was_held() {
         pools.iter().for_each(|pool| judged.sum_up(pool));
         judged.verdict
     };
-    // one in ten is not above REFUTED_SHARE
+    // one in ten is not above STRAY_PART
     assert_eq!(verdict(1, 9, 2 * MS, 0), Verdict::Open);
     assert_eq!(verdict(1, 8, 2 * MS, 0), Verdict::Refuted);
     // the tail of a queue follows to the microsecond, beside its sender
@@ -346,7 +346,7 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
         pools.refute(0, 1, &vec![early; refutations]);
         judged(&pools, &pairs).verdict
     };
-    // fewer than REFUTED are a missing frame's doing
+    // fewer than SEVERAL are a missing frame's doing
     assert_eq!((verdict(8, 2), verdict(8, 3)), (Verdict::Proven, Verdict::Mixed));
 }
 
@@ -374,26 +374,6 @@ fn an_ack_within_fifteen_milliseconds_was_not_held() {
         judged.controls.says(0, 41 * MS) != Control::Nothing
     };
     assert!(bounded(15 * MS - 1) && !bounded(15 * MS));
-}
-
-#[test]
-fn a_receivers_short_timer_is_clear_of_what_a_release_may_be_late() {
-    let least = |hold| {
-        let (mut pools, mut pairs) = seen(MS, 0);
-        let (client, server) = (Side::Client.index(), Side::Server.index());
-        for _ in 0..40 {
-            pairs.add(0, server, 4 * MS, false);
-        }
-        for number in 0..20 {
-            add(&mut pools, 0, number * 50 * MS, hold + MS, MS);
-            pairs.add(0, client, MS + hold, false);
-            pairs.add(0, client, MS, true);
-        }
-        let judged = judged(&pools, &pairs);
-        (judged.tight_limit, judged.hold_least)
-    };
-    assert_eq!(least(18 * MS), (6 * MS, 18 * MS / 4 * 3));
-    assert_eq!(least(18 * MS - 1), (6 * MS, 25 * MS));
 }
 
 #[test]
@@ -459,7 +439,7 @@ fn two_refutations_among_many_are_an_accident() {
 }
 
 #[test]
-fn late_waits_of_one_length_lie_four_milliseconds_beyond_the_longest_hold() {
+fn late_waits_of_one_length_lie_three_milliseconds_beyond_the_longest_hold() {
     // eight held ACKs that were followed after 43 ms in all, and three waits of another length
     let follow_always = |wait| {
         let (mut pools, pairs) = seen(2 * MS, 0);
@@ -469,7 +449,7 @@ fn late_waits_of_one_length_lie_four_milliseconds_beyond_the_longest_hold() {
         }
         judged(&pools, &pairs).controls.always_follow()
     };
-    assert!(follow_always(47 * MS) && !follow_always(47 * MS - 1));
+    assert!(follow_always(46 * MS) && !follow_always(46 * MS - 1));
 }
 
 #[test]

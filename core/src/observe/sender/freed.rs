@@ -4,7 +4,7 @@
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::limits::{HELD_AT_HOST, INSTANT_NS, KERNEL_NS, PROMPT_NS, STRAY_PART};
+use crate::limits::{INSTANT_NS, KERNEL_NS, PROMPT_NS, SEVERAL, STRAY_PART};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
@@ -94,7 +94,7 @@ impl Sender {
             .freed
             .by_acks
             .saturating_add(STRAY_PART.get() as u32 * self.freed.later);
-        if self.freed.along > least.max(HELD_AT_HOST.get() as u32) {
+        if self.freed.along > least.max(SEVERAL.get() as u32) {
             self.freed.newest = Some(Box::new(candidate(p, ack, d, self.echoes_acks)));
         }
     }

@@ -4,9 +4,9 @@ use super::peer_clock::PeerClock;
 use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::limits::{
-    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_NS, DATED_NS, DELACK_LEAST_NS, EVEN_GAPS, GRAIN_NS,
-    HELD_ELSEWHERE_NS, LATE_NS, LEAST_PROBE_NS, LOCKSTEP, LONG_PATH_NS, MOST_ELSEWHERE_NS, MOST_PROBE_NS,
-    PACE, PROBE_NS, PROMPT_NS, RTO_NS, SMALLEST_MSS, TICK_NS,
+    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_LEAST_NS, CORK_NS, DELACK_LEAST_NS, EVEN_GAPS, HELD_ELSEWHERE_NS,
+    LATE_NS, LOCKSTEP, LONG_PATH_NS, MOST_PROBE_NS, NOISE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS,
+    SMALLEST_MSS, TICK_NS, TWO_TICKS_NS,
 };
 use crate::observe::{Candidate, Data, Early, Repair, Wait};
 
@@ -80,7 +80,7 @@ impl Sender {
         if turn.is_none() && even && self.even >= EVEN_GAPS.get() && !lockstep {
             return Wait::Spaced;
         }
-        if turn.is_none() && gap > GRAIN_NS.get() && self.held_by_path(d, gap) {
+        if turn.is_none() && gap > TWO_TICKS_NS.get() && self.held_by_path(d, gap) {
             return Wait::Queued;
         }
         if turn.is_none()
@@ -96,7 +96,7 @@ impl Sender {
                 late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
                 queued: 0,
             },
-            Some(since) => self.behind_peer(since, gap, missing, d),
+            Some(since) => self.behind_peer(since, gap, hole, missing, d),
             None if gap <= BURST_NS.get() && self.last_full => Wait::FullBurst,
             None if gap <= BURST_NS.get() => Wait::Burst,
             None if self.keeps_pace(d, gap) => Wait::Spaced,
@@ -231,7 +231,7 @@ impl Sender {
 
     /// Behind data of the peer: a turn of the program, and how late by its own clock.
     #[inline(always)]
-    fn behind_peer(&mut self, since: At, gap: i64, missing: Option<u16>, d: &Data) -> Wait {
+    fn behind_peer(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, d: &Data) -> Wait {
         let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
         let acked = self.kernel_took(since);
         let late = match d.tsval {
@@ -256,7 +256,12 @@ impl Sender {
                 late: u32::try_from(gap).unwrap_or(u32::MAX),
                 queued: 0,
             },
-            0 if missing != Some(0) && may_be_again(d, since, acked) => Wait::AgainTurn { since, acked },
+            // (what is missing before it was lost on its way, and this may be sent again as well)
+            0 if hole && d.own_rtt_ns >= AT_HOST_NS.get()
+                || missing != Some(0) && may_be_again(d, since, acked) =>
+            {
+                Wait::AgainTurn { since, acked }
+            }
             0 if as_if_held(d, since) => Wait::TimedTurn {
                 since,
                 acked,
@@ -265,7 +270,7 @@ impl Sender {
             0 => Wait::Turn { since, acked },
             late => {
                 let (late, queued) = self.clock.believed(late, time_ns, tsval);
-                let sure = i64::from(queued) >= GRAIN_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
+                let sure = i64::from(queued) >= TWO_TICKS_NS.get() || d.own_rtt_ns >= AT_HOST_NS.get();
                 let queued = if sure { queued } else { 0 };
                 Wait::QueuedTurn {
                     since,
@@ -285,7 +290,7 @@ impl Sender {
         let passed = self.peer_clock.passed(echo)?;
         let newest = d.at.time_ns - d.own_rtt_ns;
         let first = (echo.wrapping_sub(before) as i32) > 0 && d.own_rtt_ns >= AWAY_NS.get();
-        let with_it = (newest - passed).abs() <= DATED_NS.get();
+        let with_it = (newest - passed).abs() <= NOISE_NS.get();
         (first && with_it).then_some(At {
             frame: 0,
             time_ns: passed.min(newest),
@@ -414,7 +419,7 @@ impl Sender {
 /// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
 /// grows where the path has wavered.
 fn overdue(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + LEAST_PROBE_NS.get()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
+    (d.rtt_ns + CORK_LEAST_NS.get()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
 
 /// As long as the kernel's probe timer, whatever the path is.
@@ -432,10 +437,11 @@ fn may_be_again(d: &Data, since: At, acked: u32) -> bool {
     d.own_rtt_ns >= AT_HOST_NS.get() && unseen >= d.rtt_ns + RTO_NS.get()
 }
 
-/// As long as an answer that waits for a held ACK elsewhere, and for its program, as far as the path is known.
+/// As long as an answer that waits for a held ACK elsewhere, and as long again for its program, as far as the path is known; or
+/// from half as long on, which no such answer takes.
 fn as_if_held(d: &Data, since: At) -> bool {
     let waited = d.at.time_ns - since.time_ns;
-    waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= MOST_ELSEWHERE_NS.get()
+    2 * waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most.get()
 }
 
 /// A small segment after another, where the capture lacks the ACK between them (`heard`): the time stamp that this one echoes
@@ -443,7 +449,7 @@ fn as_if_held(d: &Data, since: At) -> bool {
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
-    let in_time = p.at.time_ns < time_ns && time_ns <= latest + DATED_NS.get();
+    let in_time = p.at.time_ns < time_ns && time_ns <= latest + NOISE_NS.get();
     let time_ns = time_ns.min(latest);
     let ack = At { frame: 0, time_ns };
     in_time.then_some(Candidate {

@@ -3,7 +3,7 @@
 use std::vec::Drain;
 
 use super::{Data, Refutation, Sender, Small};
-use crate::limits::QUEUE_NS;
+use crate::limits::BURST_NS;
 use crate::observe::Early;
 
 /// Refutations that wait for the peer's next packet.
@@ -13,7 +13,7 @@ impl Sender {
     /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
     pub fn settle_refutation(&mut self, now_ns: i64) {
         if let Some(refuting) = self.refuting
-            && now_ns - refuting.freed.time_ns > QUEUE_NS.get()
+            && now_ns - refuting.freed.time_ns > BURST_NS.get()
         {
             self.refuting = None;
             self.await_peer(refuting.early());

@@ -5,7 +5,7 @@ use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
 use crate::limits::{
     ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, INITIAL_RTO_MOST_NS, INITIAL_RTO_NS, LATE_NS, MOST_LATE_NS,
-    NEAR_IDS, PROBE_NS, REORDERED_NS, RTO_NS,
+    NEAR_IDS, NOISE_NS, PROBE_NS, RTO_NS,
 };
 use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
@@ -244,7 +244,7 @@ fn filled_how(d: &Data, hole: &Hole) -> Repair {
     };
     match older {
         Some(true) => Repair::Reordered,
-        None if age < (d.rtt_ns * 3 / 4).max(REORDERED_NS.get()) => Repair::Reordered,
+        None if age < (d.rtt_ns * 3 / 4).max(NOISE_NS.get()) => Repair::Reordered,
         _ if age >= RTO_NS.get() => Repair::Timeout,
         _ => Repair::Fast,
     }

@@ -196,3 +196,75 @@ fn without_a_control_group_the_end_is_proven_and_not_the_length() {
     let whole = of(&[(NAGLE, proven, MS), (HELD, proven, 41 * MS), (NAGLE, proven, END)]);
     assert_eq!(rows(0, 0, Because::ControlShorter), whole, "a control group");
 }
+
+/// Nothing but a wait of so long, which the server ends in frame 3.
+fn wait_of<T>(
+    end: i64,
+    rows_of: impl FnOnce(&mut Cutter<'_>, &Piece<'_>) -> T,
+) -> Vec<(Cause, Rule, Grade, i64)> {
+    let at = |frame, time_ns| At { frame, time_ns };
+    let step = Step {
+        from: at(1, 0),
+        to: at(3, end),
+        wait: Wait::App,
+    };
+    let piece = Piece {
+        start: 0,
+        end,
+        from_frame: 1,
+        to_frame: 3,
+        request_at: 0,
+        sender: Side::Server,
+        step: &step,
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    rows_of(&mut Cutter::of(&piece, &mut rows), &piece);
+    rows.iter()
+        .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
+        .collect()
+}
+
+#[test]
+fn the_first_of_the_pieces_that_fill_a_segment_was_held() {
+    let of_sender = |judged: &Judged| {
+        wait_of(20 * MS, |cutter, piece| {
+            filled(cutter, Some(judged), 0, piece, &Paths::default());
+        })
+    };
+    let probable = Grade::Probable;
+    let program = (Cause::ServerThink, Rule::App);
+    let held = of(&[
+        (program, probable, 5 * MS),
+        ((Cause::Nagle, Rule::NagleWait), probable, 20 * MS),
+    ]);
+    assert_eq!(of_sender(&Seen::with(3, 3).judged()), held);
+    let whole = of(&[(program, probable, 20 * MS)]);
+    assert_eq!(of_sender(&Seen::with(8, 0).judged()), whole, "it writes once");
+    let few = Seen::with(2, 3).judged();
+    assert_eq!(of_sender(&few), whole, "it is not known to wait for ACKs");
+}
+
+#[test]
+fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
+    let pause = |fine, late, grounds| {
+        let c = Candidate {
+            fine,
+            lateness: Some(late),
+            ..candidate(40 * MS, 10 * MS)
+        };
+        wait_of(50 * MS, |cutter, piece| {
+            cut(cutter, &c, Ruling::Pause { grounds }, piece, &Paths::default());
+        })
+    };
+    let (program, proven) = ((Cause::ServerThink, Rule::LookAlike), Grade::Proven);
+    let queue = (Cause::Queueing, Rule::Timestamps);
+    let known = Grounds::proven(Because::GoesWithoutAck);
+    let split = of(&[(program, proven, 40 * MS), (queue, Grade::Probable, 50 * MS)]);
+    assert_eq!(pause(true, 10_000_000, known), split);
+    let whole = of(&[(program, proven, 50 * MS)]);
+    assert_eq!(pause(false, 10_000_000, known), whole, "a coarse clock");
+    assert_eq!(pause(true, 3_000_000, known), whole, "no more than noise");
+    let unclear = Grounds::probable(Because::LateAfterAck, Cause::Nagle);
+    let whole = of(&[(program, Grade::Probable, 50 * MS)]);
+    assert_eq!(pause(true, 10_000_000, unclear), whole, "not proven anyway");
+}

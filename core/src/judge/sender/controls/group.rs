@@ -2,10 +2,7 @@
 
 use super::super::spread::at_share;
 use super::{Control, Lists, Pause};
-use crate::limits::{
-    CONTROL_LONG_NS, CONTROL_SHORT_NS, CONTROL_STRAYS, ENOUGH, LATE_TIMES, LONE_TIMES, ONE_LENGTH_NS,
-    OWN_CONTROLS,
-};
+use crate::limits::{CONTROL_NEAR_NS, ENOUGH, LONGER_TIMES, ONE_LENGTH_NS, SEVERAL, STRAY_PART};
 
 /// A part of the lists: rising pauses.
 #[derive(Default)]
@@ -19,8 +16,8 @@ pub(super) struct Group<'a> {
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
 pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
-    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_SHORT_NS.get());
-    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_LONG_NS.get());
+    let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_NEAR_NS.get());
+    let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_NEAR_NS.get());
     (below, reach - below, rising.len() - reach)
 }
 
@@ -28,14 +25,14 @@ pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
 /// an ACK ended was shorter than it is, and what the path wavers is in it; what ended by itself, and once, may be longer the
 /// next time. And the middle one.
 pub(super) fn longest(rising: &[Pause], first: usize, path_wavers: i64) -> Option<(Pause, i64)> {
-    let counted = first - first / CONTROL_STRAYS.get();
+    let counted = first - first / STRAY_PART.get();
     let mut most = rising.get(counted.checked_sub(1)?).copied()?;
     let middle = rising.get((first - 1) / 2)?.ns;
     if !most.exact {
         most.ns = (most.ns - path_wavers).max(middle);
     }
     if most.exact && first == 1 {
-        most.ns = (most.ns as f64 * LONE_TIMES.get()) as i64;
+        most.ns = (most.ns as f64 * LONGER_TIMES.get()) as i64;
     }
     Some((most, middle))
 }
@@ -58,7 +55,7 @@ impl Group<'_> {
     /// Whether a few pauses are all that is known, and each took longer than the wait.
     pub(super) fn are_few_and_longer(&self, wait: i64) -> bool {
         let (below, near, _) = about(self.unheld, wait);
-        below + near == 0 && self.early.is_empty() && self.unheld.len() < OWN_CONTROLS.get()
+        below + near == 0 && self.early.is_empty() && self.unheld.len() < SEVERAL.get()
     }
 
     /// What these pauses say of a wait.
@@ -78,16 +75,16 @@ impl Group<'_> {
                 likely: likely.unwrap_or(wait / 2),
             };
         }
-        let early_strays = CONTROL_STRAYS.get() * early_near <= early_near + self.held;
-        let reach = (wait as f64 * LATE_TIMES.get()) as i64;
+        let early_strays = STRAY_PART.get() * early_near <= early_near + self.held;
+        let reach = (wait as f64 * LONGER_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
         let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // asked for where none is near
-        let strays = CONTROL_STRAYS.get() * (near + above) <= self.unheld.len()
+        let strays = STRAY_PART.get() * (near + above) <= self.unheld.len()
             || near == 0
-                && above + longer >= OWN_CONTROLS.get()
+                && above + longer >= SEVERAL.get()
                 && self.have_two_lengths([below, early_below, longer], unheld_longer);
         // what left before a held ACK shows as well that the program was done by then
-        let late_strays = CONTROL_STRAYS.get() * longer <= longer + self.held + early_below
+        let late_strays = STRAY_PART.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
         let most = longest(self.unheld, below, self.path_wavers);
         let most = most.or_else(|| longest(self.early, early_below, 0));
@@ -108,7 +105,7 @@ impl Group<'_> {
     fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3], unheld_longer: &[Pause]) -> bool {
         let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
-        let few = unheld.len() + early.len() < OWN_CONTROLS.get();
+        let few = unheld.len() + early.len() < SEVERAL.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
         // where many outlast them the shorter half tells: a busy host adds to the others
         let share = if longer < ENOUGH.get() { 0.95 } else { 0.5 };

@@ -54,7 +54,7 @@ fn one_near_the_wait_and_one_longer_are_two_strays() {
         };
         (group.says(50 * MS), group.are_few_and_longer(50 * MS))
     };
-    assert_eq!(says(17).0, Control::Unclear, "CONTROL_STRAYS");
+    assert_eq!(says(17).0, Control::Unclear, "STRAY_PART");
     assert!(matches!(says(18).0, Control::Shorter { .. }));
     let few = |pauses: &[i64]| {
         let unheld = unheld(pauses);
@@ -156,8 +156,8 @@ fn pauses_of_two_lengths_end_never_in_between() {
     );
     let apart = [MS, 2 * MS, 3 * MS + 1];
     assert!(!proves(&unheld(&apart), &[], &long) && !proves(&unheld(&[MS]), &apart, &[50 * MS; 9]));
-    assert!(proves(&unheld(&[MS, MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");
-    assert!(!proves(&unheld(&[MS]), &[MS], &[50 * MS; 9]), "OWN_CONTROLS");
+    assert!(proves(&unheld(&[MS, MS]), &[MS], &[50 * MS; 9]), "SEVERAL");
+    assert!(!proves(&unheld(&[MS]), &[MS], &[50 * MS; 9]), "SEVERAL");
     // what an ACK freed had been written by then
     assert!(proves(&[pause(0, MS, false)], &[], &long));
     assert!(!proves(&[pause(0, MS, false), pause(0, MS, true)], &[], &long));
@@ -303,7 +303,7 @@ fn what_outlasts_held_acks_beside_its_host_was_seen_to_pause() {
     // pauses of one length beyond every hold are other answers, and so are much longer ones
     assert_eq!(proven(99, &[50 * MS; 3], true), [true; 2]);
     assert_eq!(proven(99, &[66 * MS + 1], true), [true; 2]);
-    assert_eq!(proven(99, &[66 * MS], true), [false; 2], "LATE_TIMES");
+    assert_eq!(proven(99, &[66 * MS], true), [false; 2], "LONGER_TIMES");
 }
 
 #[test]
@@ -345,9 +345,9 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
         controls.are_of_one_length(45 * MS)
     };
     let three = [60 * MS, 61 * MS, 62 * MS];
-    assert!(one_length(&three, 56 * MS, &[]) && !one_length(&three, 56 * MS + 1, &[]));
+    assert!(one_length(&three, 57 * MS, &[]) && !one_length(&three, 57 * MS + 1, &[]));
     assert!(!one_length(&[60 * MS, 61 * MS, 62 * MS + 1], 50 * MS, &[]));
-    assert!(!one_length(&[60 * MS, 61 * MS], 50 * MS, &[]), "HELD_AT_HOST");
+    assert!(!one_length(&[60 * MS, 61 * MS], 50 * MS, &[]), "SEVERAL");
     assert!(one_length(&[60 * MS, 61 * MS], 50 * MS, &[60 * MS]));
     assert!(
         !one_length(&three, 50 * MS, &[MS]),
@@ -402,12 +402,12 @@ fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what
     assert!(flushed(&seven, 12 * MS, 101));
     assert!(!flushed(&seven, 12 * MS, 100), "one write more");
     assert!(!flushed(&seven, 12 * MS - 1, 101), "it pauses so");
-    assert!(!flushed(&seven[1..], 12 * MS, 101), "OWN_CONTROLS");
+    assert!(!flushed(&seven[1..], 12 * MS, 101), "SEVERAL");
     // one pause in ten is a stray
     let mut with_stray = vec![7 * MS; 9];
     with_stray.push(30 * MS);
     assert!(flushed(&with_stray, 28 * MS, 101));
-    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "CONTROL_STRAYS");
+    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "STRAY_PART");
     with_stray[9] = 60 * MS;
     assert!(flushed(&with_stray, 28 * MS, 101));
     assert!(!flushed(&with_stray[1..], 28 * MS, 101), "nor may one be longer");

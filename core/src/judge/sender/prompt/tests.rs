@@ -106,7 +106,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     assert!(tells(&[(8, -MS, 2_000_000)]) && !tells(&[(8, -MS, 2_000_001)]));
     // one in ten may be a stray
     let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
-    assert!(strays(9) && !strays(8), "CONTROL_STRAYS");
+    assert!(strays(9) && !strays(8), "STRAY_PART");
     assert!(
         !clock_tells(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
         "a coarse clock"

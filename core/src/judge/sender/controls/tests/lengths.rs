@@ -24,7 +24,7 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
         exact: false,
     };
     assert_eq!(says(&short, &[66 * MS; 3], &[]), bound);
-    assert_eq!(says(&short, &[66 * MS; 2], &[]), Control::Unclear, "OWN_CONTROLS");
+    assert_eq!(says(&short, &[66 * MS; 2], &[]), Control::Unclear, "SEVERAL");
     assert_eq!(
         says(&short, &[66 * MS; 1], &[66 * MS; 2]),
         bound,
@@ -79,7 +79,7 @@ fn a_connection_whose_few_pauses_are_the_longer_ones_is_as_the_others_are() {
     };
     assert!(matches!(says(&[66 * MS], 0), Control::Shorter { .. }));
     assert!(matches!(says(&[66 * MS; 2], 0), Control::Shorter { .. }));
-    assert_eq!(says(&[66 * MS; 3], 0), Control::Unclear, "OWN_CONTROLS");
+    assert_eq!(says(&[66 * MS; 3], 0), Control::Unclear, "SEVERAL");
     assert_eq!(
         says(&[4 * MS, 66 * MS], 0),
         Control::Unclear,

@@ -31,6 +31,31 @@ fn small_behind_acknowledged_small_may_be_nagles() {
 }
 
 #[test]
+fn behind_a_timers_time_an_earlier_copy_may_be_lost() {
+    // 5 ms from the capture to its sender, 10 ms between the hosts
+    let held_back = |time_ns, missing| {
+        let state = Sender {
+            small: Some(small(Some(MS))),
+            ..sender()
+        };
+        let d = Data {
+            own_rtt_ns: 5 * MS,
+            ..next(time_ns)
+        };
+        let mut state = state;
+        match state.classify(&d, at(1, 0), false, false, missing) {
+            Wait::Small(c) => c.held_back,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(held_back(205 * MS, None) && !held_back(205 * MS - 1, None));
+    assert!(
+        !held_back(205 * MS, Some(0)),
+        "its IP identification follows the one before"
+    );
+}
+
+#[test]
 fn what_left_over_small_after_a_probes_time_is_a_probe() {
     let probe = |d: Data, p: Small| {
         let state = Sender {

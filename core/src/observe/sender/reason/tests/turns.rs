@@ -164,9 +164,24 @@ fn what_leaves_a_hole_before_it_after_a_timers_time_tells_nothing_of_the_program
 }
 
 #[test]
+fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() {
+    let again = |hole, own_rtt_ns| {
+        let d = Data {
+            own_rtt_ns,
+            ..next(23 * MS)
+        };
+        let why = asked().classify(&d, at(1, 0), hole, false, None);
+        matches!(why, Wait::AgainTurn { .. })
+    };
+    assert!(again(true, 7 * MS) && !again(false, 7 * MS));
+    assert!(!again(true, 69_999), "beside its host the capture lacks it");
+}
+
+#[test]
 fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
     let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { pool: 7, .. });
-    let (least, most) = (38 * MS, 100 * MS + RTT);
+    // from half a hold on: answers that take less than a whole one show a program
+    let (least, most) = (19 * MS, 104 * MS + RTT);
     assert!(timed(next(least)) && !timed(next(least - 1)));
     assert!(timed(next(most)) && !timed(next(most + 1)));
 }
@@ -186,7 +201,7 @@ fn the_kernels_own_ack_bounds_an_answers_path() {
     assert_eq!(acked(6, 0, next(30 * MS)), Some(1), "in the same instant");
     assert_eq!(acked(4, -MS, next(30 * MS)), Some(0), "of what was said before");
     assert_eq!(
-        why(asked(), next(30 * MS)),
+        why(asked(), next(18 * MS)),
         Wait::Turn {
             since: at(5, 0),
             acked: 0
