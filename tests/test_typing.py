@@ -20,7 +20,7 @@ SCRIPT = ROOT / "tests" / "typing" / "user_script.py"
 
 WRONG = {
     'cap.arrow("exchange")': "arg-type",
-    'cap.latency(by=3)': "arg-type",
+    "cap.latency(by=3)": "arg-type",
     'cap.flow_graph(exchange="longest")': "arg-type",
     'cap.stream("7")': "arg-type",
     'cap.why().findings_of("server")': "attr-defined",

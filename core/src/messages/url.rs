@@ -143,8 +143,7 @@ fn without_tokens(url: &[u8]) -> Option<Vec<u8>> {
     while !rest.is_empty() {
         let (word, behind) = rest.split_at(rest.iter().position(ends).unwrap_or(rest.len()));
         let (sign, behind) = behind.split_at(behind.len().min(1));
-        let named =
-            !query && is_secret(before, &[]) || !query && BEFORE.iter().any(|one| ends_with(before, one));
+        let named = !query && (is_secret(before, &[]) || BEFORE.iter().any(|one| ends_with(before, one)));
         let secret = is_random(word, false) && (named || BEGINS.iter().any(|begin| word.starts_with(begin)))
             // of a bot's own path: /bot123456:secret/
             || !query && is_random(word, false) && before.starts_with(b"bot") && before.len() > 6;

@@ -278,8 +278,8 @@ impl Pairing {
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         // (of many that wait, those whose requests or answers end before the repeat are passed over)
         let few = self.settling.len() + self.open.len() <= MOST_REPAIRED;
-        let answered = |e: &Box<Exchange>| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
-        let sent = |e: &Box<Exchange>| e.request.complete && e.request.end_offset <= data.start;
+        let answered = |e: &Exchange| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
+        let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start;
         let settling = self
             .settling
             .iter_behind(|e| !few && (side == Side::Client || answered(e)));
