@@ -3,7 +3,8 @@
     check_coverage.py COVERAGE.json
 
 Exit code 1 if all files together, or one of at least MANY statements alone, are below their floor. What runs only in
-subprocesses is not counted. ELSEWHERE are files whose tests need an extra that the README's command does not install.
+subprocesses is not counted. ELSEWHERE are files whose tests need an extra that the README's command does not install,
+or run in children.
 """
 
 import json
@@ -16,7 +17,7 @@ YOUNG = {
     "pasted/columns.py": 83.0, "pasted/fields.py": 77.0, "pasted/icmp.py": 77.0,
 }  # fmt: skip
 """Files that do not reach EACH yet: their own floors, to be raised until they can go."""
-ELSEWHERE = ("cli/mcp.py",)
+ELSEWHERE = ("cli/mcp.py", "cli/limited.py")
 
 
 def below(report: dict) -> list[str]:

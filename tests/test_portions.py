@@ -126,7 +126,7 @@ def test_one_place_takes_rows_out_of_the_engine() -> None:
         for path in (ROOT / "latpcap").rglob("*.py")
         if re.search(r"(?:analysis|engine)\.take\(", path.read_text(encoding="utf-8"))
     }
-    columns_alone = {"latpcap/schemas.py", "latpcap/archive/dataset.py"}
+    columns_alone = {"latpcap/tables.py"}
     assert naming - columns_alone == {"latpcap/reading/portions.py", "latpcap/joined/point.py"}
 
 

@@ -14,7 +14,7 @@ import latpcap as lp
 
 PACKETS = 12_000
 """More than any list of one connection holds."""
-MOST_READ, MOST_WHY, MOST_SLICED = 40, 60, 4
+MOST_READ, MOST_WHY, MOST_SLICED = 80, 120, 8
 """So many times the work of a packet of plain requests; what looks through thousands costs some hundred times."""
 
 

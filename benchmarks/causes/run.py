@@ -41,8 +41,8 @@ def latpcap(capture: Path) -> Answer:
     for part, cause in _WORDS.items():
         if part in word:
             return {"cause": cause, "sure": sure}
-    if answer.get("scene") in ("refused", "unanswered"):
-        return {"cause": answer["scene"], "sure": sure}
+    if answer.get("capture_kind") in ("refused", "unanswered"):
+        return {"cause": answer["capture_kind"], "sure": sure}
     slow, families = answer.get("slow"), answer.get("families")
     if slow is not None and slow["how"] == "none":
         return {"cause": "nobody", "sure": sure}

@@ -135,7 +135,7 @@ def rows(
         expects = queues.expects(server, spent, tables)
         waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
         found += [one for one in waits if one is not None]
-        if not any(one is not None and one.cause == "transaction_lock" for one in waits):
+        if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
             found += traffic.transactions(server, tables)  # else somebody waited, and that is the answer
     before, known = openings.found(tables)
     found += before

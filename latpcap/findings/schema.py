@@ -109,7 +109,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "timer_ms": ("double", "the peer's delayed-ACK timer, fitted; null where its holds fit none"),
     "tick_ms": ("double", "the grid on which the holds end; null where there is none"),
     "tick_p": ("double", "the chance that such a grid is luck (Rayleigh test)"),
-    "os_hint": ("string", "whose timer that is, where it sentence something"),
+    "os_hint": ("string", "whose timer that is, where that is known"),
     "fix": ("string", "what mends it; null where nothing does"),
     "fix_side": ("string", "who has to: client or server"),
     "fix_cost": ("string", "what that costs"),

@@ -92,11 +92,6 @@ def a_timer_of_50ms() -> bytes:
     return held_by_timer(50.0)
 
 
-@says(" a 10 ms timer (Windows Server)")
-def a_timer_of_10ms() -> bytes:
-    return held_by_timer(10.0)
-
-
 def held_by_timer(timer_ms: float) -> bytes:
     script = Script(ASK, ((0.0, answer(600)[0]), (0.0, b"b" * 600)), exchanges=12, client_think=(2.0, 9.0))
     return pcap(record(script, client=Host(quick=2, delack_ms=timer_ms, tick_ms=0.1)).tape)

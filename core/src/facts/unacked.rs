@@ -2,7 +2,7 @@
 //!
 //! Nearly always they rise without overlap, and their ends hold their extremes. Long lists with repeats or disorder are
 //! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones are
-//! looked through. Of those whose numbers lie too far apart to have an order, the first `FEW` are kept.
+//! looked through. Of those whose numbers lie too far apart to have an order, the first `MOST_UNSORTED` are kept.
 
 use super::Flow;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,6 +12,8 @@ use crate::seq::{le, lt};
 
 /// Segments that a direction may always remember; longer lists are sorted where they do not rise.
 pub(super) const FEW: usize = 64;
+/// Segments of a list that has no order: each question looks through all of them.
+const MOST_UNSORTED: usize = 512;
 /// Segments that begin with one byte: the oldest of them, and the newest.
 const MOST_ALIKE: usize = 8;
 /// So many are looked through for the first that held a byte.
@@ -105,7 +107,7 @@ impl Unacked {
     pub(super) fn base_moved(&mut self) {
         self.unsort();
         self.rising &= self.list.is_empty();
-        self.list.truncate(FEW);
+        self.list.truncate(MOST_UNSORTED);
     }
 
     /// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
@@ -133,13 +135,30 @@ impl Unacked {
         if self.rising {
             return;
         }
-        let mut sorted = Box::new(Sorted::default());
-        if self.list.iter().all(|sent| sorted.add(base, *sent)) {
-            self.list = VecDeque::new();
-            self.sorted = Some(sorted);
-        } else {
-            self.list.truncate(FEW);
+        // one that has no order is tried again when it has doubled
+        let doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MOST_UNSORTED;
+        if doubled || self.rose(base) {
+            let mut sorted = Box::new(Sorted::default());
+            if self.list.iter().all(|sent| sorted.add(base, *sent)) {
+                self.list = VecDeque::new();
+                self.sorted = Some(sorted);
+                return;
+            }
         }
+        self.list.truncate(MOST_UNSORTED);
+    }
+
+    /// Whether all but the newest rise.
+    fn rose(&self, base: u32) -> bool {
+        let before = self.list.len().saturating_sub(1);
+        let pairs = self
+            .list
+            .iter()
+            .zip(self.list.iter().skip(1))
+            .take(before.saturating_sub(1));
+        pairs.into_iter().all(|(one, next)| {
+            one.next.wrapping_sub(base) <= next.seq.wrapping_sub(base) && !lt(next.seq, one.next)
+        })
     }
 
     #[cold]
@@ -238,7 +257,7 @@ impl Unacked {
                 return found;
             }
             self.unsort();
-            self.list.truncate(FEW);
+            self.list.truncate(MOST_UNSORTED);
         }
         let mut found = Found::default();
         // from newest to oldest: the last match wins

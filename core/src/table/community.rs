@@ -9,41 +9,48 @@ use sha1::{Digest, Sha1};
 
 const TCP: u8 = 6;
 const SEED: [u8; 2] = [0, 0];
+/// Of two IPv6 ends.
+const MOST_HASHED: usize = 2 + 2 * 16 + 2 + 2 * 2;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The id of the TCP connection between these ends, whichever comes first.
 pub fn id(one: SocketAddr, other: SocketAddr) -> String {
     let (low, high) = if one <= other { (one, other) } else { (other, one) };
-    let mut hash = Sha1::new();
-    hash.update(SEED);
+    let mut hashed = Vec::with_capacity(MOST_HASHED);
+    hashed.extend_from_slice(&SEED);
     for end in [low, high] {
         match end.ip() {
-            IpAddr::V4(address) => hash.update(address.octets()),
-            IpAddr::V6(address) => hash.update(address.octets()),
+            IpAddr::V4(address) => hashed.extend_from_slice(&address.octets()),
+            IpAddr::V6(address) => hashed.extend_from_slice(&address.octets()),
         }
     }
-    hash.update([TCP, 0]);
+    hashed.extend_from_slice(&[TCP, 0]);
     for end in [low, high] {
-        hash.update(end.port().to_be_bytes());
+        hashed.extend_from_slice(&end.port().to_be_bytes());
     }
     let mut text = String::with_capacity(2 + 28);
     text.push_str("1:");
-    base64(&hash.finalize(), &mut text);
+    base64(&Sha1::digest(&hashed), &mut text);
     text
 }
 
 /// RFC 4648, section 4, with padding.
 fn base64(bytes: &[u8], text: &mut String) {
-    for three in bytes.chunks(3) {
-        let word = (0..3).fold(0_u32, |word, at| {
-            word << 8 | u32::from(three.get(at).copied().unwrap_or(0))
-        });
-        for place in 0..4 {
-            let letter = ALPHABET.get((word >> (18 - 6 * place) & 63) as usize);
-            let letter = letter.filter(|_| place <= three.len()).copied().unwrap_or(b'=');
-            text.push(char::from(letter));
-        }
+    let letter = |six: u32| char::from(ALPHABET[(six & 63) as usize]);
+    let (whole, rest) = bytes.as_chunks::<3>();
+    for [one, two, three] in whole {
+        let word = u32::from_be_bytes([0, *one, *two, *three]);
+        text.extend([word >> 18, word >> 12, word >> 6, word].map(letter));
     }
+    match rest {
+        [one] => text.extend([u32::from(*one) >> 2, u32::from(*one) << 4].map(letter)),
+        [one, two] => {
+            let word = u32::from_be_bytes([0, *one, *two, 0]);
+            text.extend([word >> 18, word >> 12, word >> 6].map(letter));
+        }
+        _ => return,
+    }
+    text.push_str(if rest.len() == 1 { "==" } else { "=" });
 }
 
 #[cfg(test)]

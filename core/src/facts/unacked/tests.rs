@@ -147,7 +147,7 @@ fn what_a_kernel_never_sends_is_not_remembered() {
         copies.push(0, sent(5, u64::from(number)));
         anywhere.push(0, sent(number.wrapping_mul(1_900_000_001), u64::from(number)));
     }
-    assert!(copies.len() <= MOST_ALIKE && anywhere.len() <= FEW);
+    assert!(copies.len() <= MOST_ALIKE && anywhere.len() <= MOST_UNSORTED);
     let facts = acknowledge(&mut copies, 0, 14);
     assert_eq!(facts.acks.map(|(frame, _)| frame), Some(0), "the first copy");
     assert_eq!(facts.covered.map(|covered| covered.last_frame), Some(999));
