@@ -36,7 +36,7 @@ pub fn id(one: SocketAddr, other: SocketAddr) -> String {
 
 /// RFC 4648, section 4, with padding.
 fn base64(bytes: &[u8], text: &mut String) {
-    let letter = |six: u32| char::from(ALPHABET[(six & 63) as usize]);
+    let letter = |six: u32| char::from(ALPHABET.get((six & 63) as usize).copied().unwrap_or(b'='));
     let (whole, rest) = bytes.as_chunks::<3>();
     for [one, two, three] in whole {
         let word = u32::from_be_bytes([0, *one, *two, *three]);
