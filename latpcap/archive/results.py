@@ -230,7 +230,7 @@ class Results:
         cause.
 
         As `Capture.findings`, over all captures, in 15 columns: `server, server_port, cause, owner, grade, exchanges,
-        of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, says, filter, typical_file` (the capture that the
+        of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, text, filter, typical_file` (the capture that the
         filter is for). `to_pandas("findings")` has all columns.
         """
         return to_pandas(self.to_arrow("findings").select(READABLE))
