@@ -77,3 +77,13 @@ class OutputError(LatpcapError):
 
 class Interrupted(KeyboardInterrupt):
     """How far was the work when somebody stopped it? What is done is kept. (No LatpcapError: Ctrl-C is no error.)"""
+
+
+_LACKS = ("failed to map segment", "annot allocate memory", "can't start new thread", "Failed to launch worker thread",
+          "bad_alloc", "Resource temporarily unavailable")  # fmt: skip
+
+
+def lacks_memory(problem: BaseException) -> bool:
+    """Does this exception come of a lack of memory? Libraries in C raise others than MemoryError, too."""
+    text = str(problem)
+    return isinstance(problem, MemoryError) or any(sign in text for sign in _LACKS)

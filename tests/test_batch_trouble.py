@@ -79,12 +79,24 @@ def test_a_worker_that_breaks_down_is_a_failure_of_its_captures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
-        raise MemoryError("too large")
+        raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(worker, "analyse", broken)
     done = lp.batch([SMALL, CLIPS / "think40.pcap"], tmp_path, quiet=True)
-    assert {f.reason for f in done.failed} == {"the worker broke down (MemoryError: too large)"}
+    assert {f.reason for f in done.failed} == {"the worker broke down (ZeroDivisionError: a bug)"}
     assert len(done.failed) == 2 and done.summary["captures"] == 0
+
+
+@pytest.mark.parametrize("place", ["_row", "_read"])
+def test_a_lack_of_memory_is_no_fault_of_a_capture(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(worker._Capture, place, lacking)
+    with pytest.raises(lp.OutputError, match=r"^out of memory; 0 captures done and kept, 2 left"):
+        lp.batch([SMALL, CLIPS / "think40.pcap"], tmp_path, quiet=True)
+    monkeypatch.undo()
+    assert lp.batch([SMALL, CLIPS / "think40.pcap"], tmp_path, quiet=True).summary["captures"] == 2
 
 
 @pytest.mark.parametrize("change", ["grown", "cut"])

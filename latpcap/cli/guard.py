@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from latpcap import files
 from latpcap.cli import limited
 from latpcap.cli.options import EXIT_UNREADABLE
-from latpcap.errors import CaptureError, LatpcapError
+from latpcap.errors import CaptureError, LatpcapError, lacks_memory
 from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
@@ -104,7 +104,7 @@ def _of_others(problem: BaseException) -> str | None:
             sys.stderr.write(f"{text}\n")
             return None
         return f"{text.removesuffix('.')} (see --help)"
-    if limited.lacks_memory(problem):
+    if lacks_memory(problem):
         return limited.sentence()
     if isinstance(problem, OSError) and problem.filename is None:
         return _unwritten(problem)

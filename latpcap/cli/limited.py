@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -16,8 +17,10 @@ _MOST_HELD = 1 << 16
 """Bytes of the child's messages that are kept until it ends."""
 _ORDERLY = b"\0ended"
 """The child's last word where it ended by itself; no message has this."""
-_LACKS = ("failed to map segment", "annot allocate memory", "can't start new thread", "Failed to launch worker thread",
-          "bad_alloc", "Resource temporarily unavailable")  # fmt: skip
+_M_ARENA_MAX = -8
+"""malloc.h of glibc: how many areas of 64 MB of room threads share."""
+_PR_SET_PDEATHSIG = 1
+"""prctl.h of Linux: the signal that a process gets when its parent ends."""
 
 
 def limit_mb() -> int | None:
@@ -35,12 +38,6 @@ def sentence() -> str:
     """Say that memory is lacking, and how much is allowed."""
     limit = limit_mb()
     return "out of memory" if limit is None else f"out of memory: {limit} MB are allowed (ulimit -v)"
-
-
-def lacks_memory(problem: BaseException) -> bool:
-    """Is this what others make of a lack of memory?"""
-    text = str(problem)
-    return isinstance(problem, MemoryError) or any(sign in text for sign in _LACKS)
 
 
 def guarded(work: Callable[[], None]) -> None:
@@ -77,7 +74,9 @@ def _work(work: Callable[[], None], write: int) -> NoReturn:
     try:
         os.dup2(write, 2)
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        warnings.filterwarnings("ignore", module="matplotlib")  # of parts that could not be loaded
         try:
+            _prepare()
             work()
             code = 0
         except SystemExit as end:
@@ -87,6 +86,22 @@ def _work(work: Callable[[], None], write: int) -> NoReturn:
         os.write(2, _ORDERLY)
     finally:
         os._exit(code if isinstance(code, int) else 1)
+
+
+def _prepare() -> None:
+    """Starts the threads of Arrow's pools: where one cannot be started later, a scan or a filter never ends."""
+    import ctypes
+    import io
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    import pyarrow as pa
+    from pyarrow import csv
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    csv.read_csv(io.BytesIO(b"column\nvalue\n"))
 
 
 def _read(end: int) -> bytes:

@@ -330,8 +330,8 @@ def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table,
     low, high = frames
     if low > high:
         raise ValueError(f"no frame is in {low}-{high}: the first number is the larger one")
-    frame = pc.field("frame")
-    chosen = events.filter((frame >= low) & (frame <= high))
+    frame = events["frame"]
+    chosen = events.filter(pc.and_(pc.greater_equal(frame, low), pc.less_equal(frame, high)))
     if chosen.num_rows == 0:
         first, last = events["frame"][0], events["frame"][-1]
         raise ValueError(f"frames {low}-{high} hold no packet of these streams, which are in frames {first}-{last}")
