@@ -77,9 +77,19 @@ macro_rules! readers {
                 }
             }
 
+            /// Its traits, a bit each.
+            #[inline]
+            fn trait_bits(self) -> u32 {
+                match self {
+                    Protocol::Turns => 1 << ProtocolTrait::Turns as u32,
+                    $(Protocol::$protocol => 0 $(| 1 << ProtocolTrait::$trait as u32)*,)*
+                    $(Protocol::$inner => 0 $(| 1 << ProtocolTrait::$inner_trait as u32)*,)*
+                }
+            }
+
             #[inline]
             fn has(self, wanted: ProtocolTrait) -> bool {
-                self.traits().contains(&wanted)
+                self.trait_bits() >> wanted as u32 & 1 != 0
             }
         }
 

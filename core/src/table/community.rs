@@ -9,48 +9,47 @@ use sha1::{Digest, Sha1};
 
 const TCP: u8 = 6;
 const SEED: [u8; 2] = [0, 0];
-/// Of two IPv6 ends.
-const MOST_HASHED: usize = 2 + 2 * 16 + 2 + 2 * 2;
+const VERSION: &str = "1:";
+/// Of the 20 bytes of a SHA-1.
+const DIGEST_LETTERS: usize = 28;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The id of the TCP connection between these ends, whichever comes first.
 pub fn id(one: SocketAddr, other: SocketAddr) -> String {
     let (low, high) = if one <= other { (one, other) } else { (other, one) };
-    let mut hashed = Vec::with_capacity(MOST_HASHED);
-    hashed.extend_from_slice(&SEED);
+    let mut hash = Sha1::new_with_prefix(SEED);
     for end in [low, high] {
         match end.ip() {
-            IpAddr::V4(address) => hashed.extend_from_slice(&address.octets()),
-            IpAddr::V6(address) => hashed.extend_from_slice(&address.octets()),
+            IpAddr::V4(address) => hash.update(address.octets()),
+            IpAddr::V6(address) => hash.update(address.octets()),
         }
     }
-    hashed.extend_from_slice(&[TCP, 0]);
+    hash.update([TCP, 0]);
     for end in [low, high] {
-        hashed.extend_from_slice(&end.port().to_be_bytes());
+        hash.update(end.port().to_be_bytes());
     }
-    let mut text = String::with_capacity(2 + 28);
-    text.push_str("1:");
-    base64(&Sha1::digest(&hashed), &mut text);
+    let mut text = String::with_capacity(VERSION.len() + DIGEST_LETTERS);
+    text.push_str(VERSION);
+    text.extend(std::str::from_utf8(&base64(hash.finalize().into())));
     text
 }
 
-/// RFC 4648, section 4, with padding.
-fn base64(bytes: &[u8], text: &mut String) {
-    let letter = |six: u32| char::from(ALPHABET.get((six & 63) as usize).copied().unwrap_or(b'='));
-    let (whole, rest) = bytes.as_chunks::<3>();
-    for [one, two, three] in whole {
+/// RFC 4648, section 4: 20 bytes are 27 letters and one of padding.
+fn base64(digest: [u8; 20]) -> [u8; DIGEST_LETTERS] {
+    let mut padded = [0; 21];
+    for (to, from) in padded.iter_mut().zip(digest) {
+        *to = from;
+    }
+    let mut letters = [b'='; DIGEST_LETTERS];
+    let (threes, _) = padded.as_chunks::<3>();
+    let (fours, _) = letters.as_chunks_mut::<4>();
+    for (four, [one, two, three]) in fours.iter_mut().zip(threes) {
         let word = u32::from_be_bytes([0, *one, *two, *three]);
-        text.extend([word >> 18, word >> 12, word >> 6, word].map(letter));
+        *four = [word >> 18, word >> 12, word >> 6, word]
+            .map(|six| ALPHABET.get((six & 63) as usize).copied().unwrap_or(b'='));
     }
-    match rest {
-        [one] => text.extend([u32::from(*one) >> 2, u32::from(*one) << 4].map(letter)),
-        [one, two] => {
-            let word = u32::from_be_bytes([0, *one, *two, 0]);
-            text.extend([word >> 18, word >> 12, word >> 6].map(letter));
-        }
-        _ => return,
-    }
-    text.push_str(if rest.len() == 1 { "==" } else { "=" });
+    letters[DIGEST_LETTERS - 1] = b'=';
+    letters
 }
 
 #[cfg(test)]

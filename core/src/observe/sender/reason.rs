@@ -116,16 +116,16 @@ impl Sender {
     /// The first segment behind data of the peer: a small one that waited may have been freed along with it.
     #[inline(always)]
     fn first_of_turn(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
-        if let (Some(heard), Some(small)) = (turn, self.small)
+        let heard = turn?;
+        if let Some(small) = self.small
             && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= heard.frame)
         {
             self.small = None; // what is answered now came with or after that ACK
-            if ack.at.frame < heard.frame {
-                self.answers_freely(heard, d);
-            } else if let Some(wait) = self.freed_along(&small, heard, d) {
-                return Some(wait);
+            if ack.at.frame == heard.frame {
+                return self.freed_along(&small, heard, d);
             }
-        } else if let Some(heard) = turn.filter(|_| self.last.is_none()) {
+            self.answers_freely(heard, d);
+        } else if self.last.is_none() {
             self.answers_freely(heard, d);
         }
         None
