@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from latpcap import spill
 
@@ -14,10 +15,44 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+_T = TypeVar("_T")
+KEPT_ROWS = 1 << 18
+"""Of tables with more rows nothing is kept: a column of so many takes 2 MB."""
+_KEPT: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
+"""By a table's id: what was made of it, as long as it lives."""
+
+
+def kept(table: pa.Table, key: tuple[Any, ...], make: Callable[[], _T]) -> _T:
+    """What `make` makes of a table, made once for each key: findings read the same columns for every server.
+
+    Not for long tables, whose columns are made anew so that memory stays bounded.
+    """
+    if table.num_rows > KEPT_ROWS:
+        return make()
+    place = id(table)
+    held = _KEPT.get(place)
+    if held is None or held[0]() is not table:
+        held = _KEPT[place] = weakref.ref(table, lambda gone: _forget(place, gone)), {}
+    if key not in held[1]:
+        held[1][key] = make()
+    found: _T = held[1][key]
+    return found
+
+
+def _forget(place: int, gone: weakref.ref[Any]) -> None:
+    if place in _KEPT and _KEPT[place][0] is gone:
+        del _KEPT[place]
+
+
+def _fixed(array: Array) -> Array:
+    """An array that nobody can change: several hold it."""
+    array.flags.writeable = False
+    return array
+
 
 def numbers(table: pa.Table, column: str) -> Array:
-    """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN."""
-    return _joined(_chunks(table[column]), None)
+    """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN. Read-only."""
+    return kept(table, ("numbers", column), lambda: _fixed(_joined(_chunks(table[column]), None)))
 
 
 def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
@@ -27,19 +62,22 @@ def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
 
 
 def filled(table: pa.Table, column: str, null: int) -> Array:
-    """A column of whole numbers as it is, to the last digit, with this one for null."""
-    return _joined(_chunks(table[column]), null)
+    """A column of whole numbers as it is, to the last digit, with this one for null. Read-only."""
+    return kept(table, ("filled", column, null), lambda: _fixed(_joined(_chunks(table[column]), null)))
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
-    """A column of words as indices into the list of its words; null is -1."""
+    """A column of words as indices into the list of its words; null is -1. Read-only."""
     import pyarrow as pa
 
-    values = table[column]
-    if not pa.types.is_dictionary(values.type):
-        values = values.dictionary_encode()
-    chunks = (values.unify_dictionaries() if values.num_chunks > 1 else values).chunks
-    return _joined([c.indices for c in chunks], -1), chunks[0].dictionary.to_pylist() if chunks else []
+    def made() -> tuple[Array, list[str]]:
+        values = table[column]
+        if not pa.types.is_dictionary(values.type):
+            values = values.dictionary_encode()
+        chunks = (values.unify_dictionaries() if values.num_chunks > 1 else values).chunks
+        return _fixed(_joined([c.indices for c in chunks], -1)), chunks[0].dictionary.to_pylist() if chunks else []
+
+    return kept(table, ("codes", column), made)
 
 
 def nanoseconds(column: pa.ChunkedArray) -> Array:

@@ -18,12 +18,14 @@ START = [sys.executable, "-c", MAIN]
 USAGE, UNREADABLE = 2, 3
 WROTE = re.compile(r"^wrote .*\n", re.MULTILINE)
 """The line that names what a command has written: `tests/test_cli.py` looks at it."""
+PICTURE = re.compile(r"^  picture   latpcap flow .*\n", re.MULTILINE)
+"""The command behind an answer that draws its evidence: `tests/test_ticket.py` looks at it."""
 
 
 def program(*words: object, stdin: bytes | None = None) -> tuple[int, str, str]:
     """The command as a program of its own: exit code, standard output, standard error but for what it wrote."""
     done = subprocess.run([*START, *map(str, words)], input=stdin, capture_output=True, check=False, timeout=60)
-    return done.returncode, done.stdout.decode(), WROTE.sub("", done.stderr.decode())
+    return done.returncode, PICTURE.sub("", done.stdout.decode()), WROTE.sub("", done.stderr.decode())
 
 
 def run(*words: object) -> tuple[int, str, str]:
@@ -42,7 +44,7 @@ def run(*words: object) -> tuple[int, str, str]:
         except Exception:  # the interpreter shows it and ends with 1
             code = 1
             err.write(traceback.format_exc())
-    return code, out.getvalue(), WROTE.sub("", err.getvalue())
+    return code, PICTURE.sub("", out.getvalue()), WROTE.sub("", err.getvalue())
 
 
 def answered(*words: object) -> str:

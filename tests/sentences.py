@@ -60,6 +60,7 @@ def pattern(template: str) -> str:
 def answers() -> Iterator[tuple[str, str]]:
     """Every capture's name, and all that its answers have."""
     global now
+    import test_sites
     from spoken import BESIDE, JOINED, SPOKEN, all_said, ask, beside
     from test_beside import CAPTURE, LOG, TRACE
     from test_headlines import MADE
@@ -88,6 +89,9 @@ def answers() -> Iterator[tuple[str, str]]:
             yield now, all_said(beside(now, Path(folder)))
     for now, (join, _) in JOINED.items():
         yield now, str(join().why())
+    for now, files in test_sites.SEVERAL.items():
+        with TemporaryDirectory() as folder:
+            yield now, str(lp.open_results(test_sites.written(Path(folder), files)).why())
     now = "tests"
     yield now, "\n".join(all_said(why) for why in of_tests())
 

@@ -196,6 +196,8 @@ ORDER = [
     "archive.progress",
     "archive.dataset",
     "archive.selection",
+    "archive.sites",
+    "archive.stored",
     "archive.union",
     "archive.results",
     "archive.report",

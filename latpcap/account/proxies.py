@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays
 from latpcap import presentation as show
-from latpcap.account.totals import Ledger, Server, Spent
+from latpcap.account.totals import Ledger, Server, Spent, without_site
 from latpcap.vocabulary import BACKEND
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _asks(front: Server, back: Server) -> bool:
 
 @lru_cache(maxsize=show.MOST_SERVERS)
 def _loopback(address: str) -> bool:
-    return ip_address(address).is_loopback
+    return ip_address(without_site(address)).is_loopback
 
 
 def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:

@@ -70,6 +70,10 @@ def polls(exchanges: pa.Table) -> Array:
     Readers know them in most protocols. In HTTP a request for one path is a poll where its answers come empty, GET
     with 204, and more than once after the same long time: the server's timer ended them, with nothing to report.
     """
+    return arrays.kept(exchanges, ("polls",), lambda: _polls(exchanges))
+
+
+def _polls(exchanges: pa.Table) -> Array:
     import numpy as np
 
     marked = arrays.equals(exchanges, "kind", POLL)
@@ -89,7 +93,7 @@ def polls(exchanges: pa.Table) -> Array:
 
 def streams(exchanges: pa.Table) -> Array:
     """Which exchanges have a stream for an answer, whose next piece comes when there is something to say?"""
-    return arrays.equals(exchanges, "kind", STREAM)
+    return arrays.kept(exchanges, ("streams",), lambda: arrays.equals(exchanges, "kind", STREAM))
 
 
 def until_it_begins(exchanges: pa.Table, time: Array) -> Array:

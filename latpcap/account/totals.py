@@ -6,6 +6,7 @@ finding of two owners, everything else keeps the word of its cause.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -18,12 +19,13 @@ from latpcap.tables import SETUP
 from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
     from latpcap.arrays import Array
 
+_SITE = re.compile(r"%[\w.+-]+(?=[\]:]|$)")
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
 """Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
 
@@ -105,6 +107,11 @@ def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+def without_site(address: str) -> str:
+    """An address, or address and port, without the site that an archive puts behind a private one."""
+    return _SITE.sub("", address)
+
+
 class Ledger:
     """All time of one capture, by server, and `spent` of each.
 
@@ -135,11 +142,7 @@ class Ledger:
 
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
         """Puts the server of this address, address and port, or `called` name first. ValueError where there is none."""
-        mine = [s for s in self.servers if name in (s.name, s.address)]
-        mine = mine or [s for s in self.servers if name.lower() in map(str.lower, called(s))]
-        if not mine:
-            known = ", ".join(s.name for s in self.servers[:5])
-            raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")
+        mine = named(name, self.servers, called)
         self.servers = mine + [s for s in self.servers if s not in mine]
 
     def spent(self, server: Server) -> list[Spent]:
@@ -189,6 +192,22 @@ class Ledger:
             return place, -ms, -item.total_ms, item.cause, item.owner
 
         return sorted(found, key=key)
+
+
+def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
+    """The servers that were asked for anything, in the order of `Ledger.servers`."""
+    return _servers(_server_of_exchange(streams, exchanges), streams, exchanges, None)[0]
+
+
+def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
+    """The servers of this address, address and port, or `called` name. ValueError where there is none."""
+    mine = [s for s in among if name in (s.name, s.address)]
+    mine = mine or [s for s in among if name in (without_site(s.name), without_site(s.address))]
+    mine = mine or [s for s in among if name.lower() in map(str.lower, called(s))]
+    if not mine:
+        known = ", ".join(s.name for s in among[:5])
+        raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")
+    return mine
 
 
 def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> tuple[list[Server], Array]:

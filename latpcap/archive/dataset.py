@@ -67,6 +67,11 @@ class Stored:
         self._packs = dict(packs)
         self._lost: list[Failure] = []
 
+    @property
+    def whole(self) -> tuple[Output, dict[str, Manifest]]:
+        """Where the results lie, and the packs that can be read."""
+        return self._output, self._packs
+
     def _failure(self, relative: str, reason: str) -> Failure:
         return Failure(places.bare(places.join(self.place, relative)), reason)
 

@@ -56,6 +56,13 @@ class Progress:
             self.packets += packets
             self._show()
 
+    def doing(self, what: str) -> None:
+        """All captures are read: what is done now, on the same bar."""
+        if self._bar is not None:
+            with self._lock:
+                self._bar.update(self._size - self._bar.n)
+                self._bar.set_description_str(what)
+
     def stop(self) -> None:
         """Ask the workers to end."""
         self.stopped = True

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from latpcap.archive.inputs import Inputs
     from latpcap.archive.report import Batch
     from latpcap.archive.results import Results
+    from latpcap.archive.sites import Sites
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
 
@@ -47,16 +48,21 @@ def batch(
     return run(inputs, place, jobs=jobs, client=client, events=events, stitch=series, quiet=quiet, keylog=keys)
 
 
-def open_results(place: str | os.PathLike[str], *, check: bool = False) -> Results:
+def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:
     """What is in these results? Opens what `batch` wrote to a folder or URL; reads only which captures there are.
 
     Raises CaptureError where there are none. Whatever is read later is compared with its checksums: a table that is
     damaged raises CaptureError, and answers leave its captures out and say so. `check=True` reads every file at once
     and leaves out what is damaged; `Results.failed` names it.
+
+    `sites`: a private address may be another machine at each site. "auto" counts folders apart whose captures share
+    private servers (folders that are dates are one), and captures of one folder whose servers cannot be the same
+    machine; "one" takes every address for one machine, "folder" and "capture" keep each of these apart. Where sites
+    are apart, `why` has a line that names this, and addresses in it look like "192.168.0.30%berlin".
     """
     from latpcap.archive import results
 
-    return results.open_results(place, check=check)
+    return results.open_results(place, check=check, sites=sites)
 
 
 def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None = None) -> Comparison:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from latpcap.archive import layout
+from latpcap.archive import layout, stored
 from latpcap.archive.selection import Selection
+from latpcap.archive.sites import ZONE, Sites, checked
 from latpcap.format import count
 from latpcap.options import Group, Scale
 from latpcap.reading import places
@@ -142,9 +143,10 @@ class Results:
     issues: ResultTable
     captures: ResultTable
 
-    def __init__(self, stored: Any, scope: Selection | None = None):
+    def __init__(self, stored: Any, scope: Selection | None = None, sites: Sites = "auto"):
         self._stored = stored
         self._scope = scope or Selection()
+        self._apart = checked(sites)
         self._rows = [row for row in stored.captures if self._scope.has(row)]
         self._union: Union | None = None
         for name in TABLES:
@@ -163,7 +165,7 @@ class Results:
         a zone is UTC. `server` is an address, or address:port. `file` is a name, or a pattern with `*`, of a
         capture's file, with or without its folder. ValueError for a time or a server that cannot be read.
         """
-        return Results(self._stored, self._scope.narrowed(time, server, file))
+        return Results(self._stored, self._scope.narrowed(time, server, file), self._apart)
 
     def dataset(self, name: str) -> ds.Dataset:
         """Where do I go on with this table on my own? A pyarrow data set of all its files; KeyError for a wrong
@@ -178,10 +180,10 @@ class Results:
         """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name.
 
         "findings" has every column, as `Capture.findings`, and `worst_file` and `typical_file`: the captures of the
-        streams and frames.
+        streams and frames; `site`, where private addresses of several sites are counted apart.
         """
         if name == "findings":
-            return signed(self._answered(lambda held: held.found()))
+            return signed(self._found())
         return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
 
     def to_pandas(self, name: str = "exchanges") -> pd.DataFrame:
@@ -200,8 +202,8 @@ class Results:
         """Ask all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
         return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT, "findings")})
 
-    def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection]]:
-        return _opened, (self.place, self._scope)
+    def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection, Sites]]:
+        return _opened, (self.place, self._scope, self._apart)
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
@@ -224,6 +226,26 @@ class Results:
                 self._rows = [row for row in self._stored.captures if self._scope.has(row)]
                 self._union = None
 
+    def _found(self) -> pa.Table:
+        """The findings: as they were stored by the batch, or made anew."""
+        whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
+        output, packs = self._stored.whole
+        kept = stored.findings(output, packs, self._apart) if whole else None
+        return self._answered(lambda held: held.found()) if kept is None else kept
+
+    def keep_findings(self) -> bool:
+        """Store the findings beside the tables, so that the next reader need not make them; False where they are few,
+        or too many to be made on every batch. OutputError where they cannot be written.
+        """
+        exchanges = sum(row["exchanges"] for row in self._rows)
+        if len(self._rows) < stored.FROM_CAPTURES or exchanges > stored.MOST_EXCHANGES or self._scope != Selection():
+            return False
+        output, packs = self._stored.whole
+        if stored.findings(output, packs, self._apart) is None:
+            table = self._answered(lambda held: held.found())
+            stored.store(output, self._stored.whole[1], self._apart, table)
+        return True
+
     @property
     def findings(self) -> pd.DataFrame:
         """What is wrong in the archive, who owns it, how sure is that, and what would mend it? One row a server and
@@ -231,9 +253,17 @@ class Results:
 
         As `Capture.findings`, over all captures, in 15 columns: `server, server_port, cause, owner, grade, exchanges,
         of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, text, filter, typical_file` (the capture that the
-        filter is for). `to_pandas("findings")` has all columns.
+        filter is for). `to_pandas("findings")` has all columns. Where private addresses are apart by site, `server` has
+        the site behind the address, as `why` has it ("10.0.0.2%berlin"); there `server` and `site` are two columns.
         """
-        return to_pandas(self.to_arrow("findings").select(READABLE))
+        import pyarrow.compute as pc
+
+        table = self.to_arrow("findings")
+        if "site" in table.column_names:
+            zone = pc.fill_null(pc.binary_join_element_wise("", table["site"], ZONE), "")
+            server = pc.binary_join_element_wise(table["server"], zone, "")
+            table = table.set_column(table.schema.get_field_index("server"), "server", server)
+        return to_pandas(table.select(READABLE))
 
     @property
     def waits(self) -> pd.DataFrame:
@@ -321,7 +351,7 @@ class Results:
         if self._union is None:
             from latpcap.archive.union import Union
 
-            self._union = Union(self._stored, self._rows, self._scope, self.dataset)
+            self._union = Union(self._stored, self._rows, self._scope, self.dataset, self._apart)
         return self._union
 
     @property
@@ -350,17 +380,17 @@ class Results:
         return card(repr(self), str(self.why()))
 
 
-def _opened(place: str, scope: Selection) -> Results:
+def _opened(place: str, scope: Selection, sites: Sites) -> Results:
     from latpcap.archive.dataset import Stored
 
-    return Results(Stored(place), scope)
+    return Results(Stored(place), scope, sites)
 
 
-def open_results(place: str | os.PathLike[str], *, check: bool = False) -> Results:
+def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:
     """The results that `batch` wrote to this folder or URL; CaptureError where there are none."""
     from latpcap.archive.dataset import Stored
 
-    stored = Stored(os.fspath(place))
+    found = Stored(os.fspath(place))
     if check:
-        stored.check()
-    return Results(stored)
+        found.check()
+    return Results(found, sites=sites)

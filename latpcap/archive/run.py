@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
 from latpcap.archive import inputs as finding
-from latpcap.archive import layout, lock, packfile, packs, plan, series, worker
+from latpcap.archive import layout, lock, packfile, packs, plan, series, stored, worker
 from latpcap.archive.checked import DamagedError
 from latpcap.archive.dataset import Stored
 from latpcap.archive.model import Failure, Manifest, Options, Outcome, Pack
@@ -147,6 +147,8 @@ def run(
             for outcomes in work.run():
                 for outcome in outcomes:
                     batch.add(outcome)
+            progress.doing("findings of all")
+            _keep_findings(place)
         except (KeyboardInterrupt, OutputError) as problem:
             progress.stop()
             for outcomes in work.remaining():
@@ -161,6 +163,15 @@ def run(
             work.close()
             progress.close()
     return batch
+
+
+def _keep_findings(place: Output) -> None:
+    """The findings over all captures that lie there, stored with them."""
+    from latpcap.archive.results import Results
+
+    packs = plan.held(place).whole
+    if sum(len(manifest.captures) for manifest in packs.values()) >= stored.FROM_CAPTURES:
+        Results(Stored.of(place, packs)).keep_findings()
 
 
 class _Local:

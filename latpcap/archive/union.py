@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from latpcap import arrays, spill
+from latpcap import arrays, spill, words
+from latpcap.account.totals import without_site
+from latpcap.archive import sites
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
 from latpcap.findings.answer import OneExchange, Overall, Typical
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from latpcap.plot.timeline import Timeline
 
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
+_LONGEST_NS = 366 * 86_400 * 10**9
+"""No capture runs for longer; one with a first packet of 1970 spans decades."""
+_MARKS = ("server", "server_port", "server_wscale", "server_sack")
+"""Columns of streams that tell machines apart."""
 
 
 class Union(View):
@@ -42,9 +48,14 @@ class Union(View):
     display_filter: str | None = None
 
     def __init__(
-        self, stored: Stored, rows: list[dict[str, Any]], scope: Selection, dataset: Callable[[str], ds.Dataset]
+        self,
+        stored: Stored,
+        rows: list[dict[str, Any]],
+        scope: Selection,
+        dataset: Callable[[str], ds.Dataset],
+        apart: sites.Sites = "auto",
     ):
-        self._stored, self._rows, self._scope, self._dataset = stored, rows, scope, dataset
+        self._stored, self._rows, self._scope, self._dataset, self._apart = stored, rows, scope, dataset, apart
         self._tables: dict[str, pa.Table] = {}
         self.name = f"{stored.name} ({len(rows):,} captures{scope})" if len(rows) != 1 else rows[0]["files"][0]
         self.frames = sum(row["frames"] for row in rows)
@@ -72,7 +83,8 @@ class Union(View):
     def seconds(self) -> float:
         """How much time do the captures cover? What lies between two of them is not counted, and nothing twice."""
         spans = [(row["first"], row["last"]) for row in self._rows if row["first"] is not None]
-        return length(merged(spans))
+        steady = [span for span in spans if span[1] - span[0] < _LONGEST_NS]  # longer ones: a clock that was set
+        return length(merged(steady or spans))
 
     def arrow(self, name: TableName) -> pa.Table:
         """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
@@ -118,6 +130,16 @@ class Union(View):
             yield self._numbered(piece).unify_dictionaries().combine_chunks()
 
     @cached_property
+    def sites(self) -> sites.Apart | None:
+        """The site of each capture whose private addresses are its own; None where all captures are of one network."""
+        import pyarrow as pa
+
+        captures = [row["capture"] for row in self._rows]
+        kept = ("capture", *_MARKS)
+        pieces = [piece.select(kept) for piece in self._stored.pieces("streams", captures, _MARKS)]
+        return sites.split(self._rows, pa.concat_tables(pieces), self._apart) if pieces else None
+
+    @cached_property
     def _begins(self) -> list[int]:
         """The number of each capture's first stream, numbered through."""
         begins = [0]
@@ -136,6 +158,8 @@ class Union(View):
             pa.int32(),
         )
         table = table.drop_columns(["capture"])
+        if self.sites is not None:
+            table = sites.zoned(table, which.to_numpy(), self.sites.names)
         if "stream" in table.column_names:
             begin = pc.take(arrays.integers(self._begins, "uint32"), which)
             table = _replaced(table, "stream", pc.add(table["stream"], begin))
@@ -161,7 +185,7 @@ class Union(View):
         table = self.arrow("findings")
         rows = [self._local(row) for row in table.to_pylist()]
         schema = table.schema
-        for name in ("worst_file", "typical_file"):
+        for name in ("worst_file", "typical_file", *(("site",) if self.sites is not None else ())):
             schema = schema.append(pa.field(name, pa.string()))
         return pa.Table.from_pylist(rows, schema=schema)
 
@@ -181,6 +205,9 @@ class Union(View):
     def _local(self, row: dict[str, Any]) -> dict[str, Any]:
         """A finding, or a case of one, with numbers that can be looked up and the file where."""
         out = dict(row)
+        if self.sites is not None and "server" in out:
+            out["site"] = sites.site_of(out["server"])
+            out |= {name: without_site(out[name]) for name in ("server", "client") if out.get(name)}
         for case in ("worst_", "typical_", ""):
             stream = out.get(f"{case}stream")
             if stream is not None:
@@ -209,6 +236,10 @@ class Union(View):
         if data.get("slow", {}).get("worst"):
             data["slow"] = {**data["slow"], "worst": self._local(data["slow"]["worst"])}
         data["captures"] = len(self._rows)
+        if self.sites is not None:
+            data["sites"] = self.sites.distinct
+            several = "sites_folders" if self.sites.by == "folder" else "sites_captures"
+            text += "\n" + words.line("sites", words.say(several, n=len(data["sites"])))
         data["failed"] = [str(f) for f in self._stored.failed]
         return ArchiveWhy(overall, data, text)
 
@@ -307,6 +338,11 @@ class ArchiveWhy(Why):
     def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: str):
         super().__init__(data)
         self._plain, self._text = plain, text
+
+    @property
+    def picture(self) -> dict[str, int]:
+        """None: the captures' bytes are not read again."""
+        return {}
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers behind the answer, with the files of streams, exchanges and frames."""

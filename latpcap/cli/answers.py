@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import typer
 
+from latpcap import words
 from latpcap.cli import archive, colour, export, joining
 from latpcap.cli.options import (
     EXIT_UNREADABLE,
@@ -28,6 +30,7 @@ from latpcap.errors import CaptureError
 from latpcap.format import count, ms, shortest
 
 if TYPE_CHECKING:
+    from latpcap.archive.sites import Sites
     from latpcap.findings.why import Why
     from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
@@ -65,6 +68,9 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             typer.Option("--join", help="Captures of the same traffic, from the client's side on; one beside a proxy."),
         ] = False,
         together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
+        sites: Annotated[
+            str, typer.Option("--sites", help="Private addresses of several captures: auto, one, folder or capture.")
+        ] = "auto",
         slow_ms: Annotated[
             float | None,
             typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
@@ -96,6 +102,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
     ) -> None:
         """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
         whole = stream is None and exchange is None and display_filter is None and not span()
+        apart = _apart(sites)
         wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
         if picture is not None and (join or strace or access_log or len(files) > 1):
             raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
@@ -124,7 +131,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
 
             def ask() -> Why:
-                answer = _over_all(files, keylog, wanted) if len(files) > 1 else _stored(files[0], whole, wanted)
+                several = len(files) > 1
+                answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], whole, wanted, apart)
                 if answer is None and whole:
                     answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
                 return answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
@@ -134,6 +142,8 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
                 {**answer.to_dict(), "actions": _actions(files[0], read, display_filter, keylog)} if actions else None
             )
             typer.echo(json.dumps(data or answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
+            if len(files) == 1 and not (as_json or for_owner or display_filter):
+                _picture(files[0], answer)
             if picture is not None:
                 with drawable_language() as lang:
                     drawn = answer if answer.lang == lang else ask()
@@ -146,7 +156,7 @@ def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callab
             capture = answer_view(file, keylog=keylog) if whole else read(file, display_filter, keylog=keylog)
             return capture.why(slow_ms=slow_ms, top=top)
 
-        _each(files, lambda file: _stored(file, whole, wanted) or one(file), as_json=as_json)
+        _each(files, lambda file: _stored(file, whole, wanted, apart) or one(file), as_json=as_json)
 
 
 def _actions(
@@ -173,8 +183,25 @@ def _text(answer: Why, for_owner: bool) -> str:
     return "\n\n".join(answer.for_owner()) if for_owner else colour.answer(str(answer))
 
 
-def _stored(file: str, whole: bool, wanted: Wanted) -> Why | None:
-    return _about(wanted, lambda **of: archive.why(file, whole=whole, **of))
+def _apart(sites: str) -> Sites:
+    from latpcap.archive.sites import checked
+
+    try:
+        return checked(sites)
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--sites") from None
+
+
+def _picture(file: str, answer: Why) -> None:
+    """The command that draws the evidence, behind the answer."""
+    if file == "-" or not answer.picture:
+        return
+    ((name, number),) = answer.picture.items()
+    typer.echo(words.line("picture", f"latpcap flow {shlex.quote(file)} --{name} {number} -o flow.png"))
+
+
+def _stored(file: str, whole: bool, wanted: Wanted, sites: Sites) -> Why | None:
+    return _about(wanted, lambda **of: archive.why(file, whole=whole, sites=sites, **of))
 
 
 def _about(wanted: Wanted, why: Callable[..., _Answer]) -> _Answer:
@@ -194,16 +221,17 @@ def _of(capture: Capture, stream: int | None, exchange: str | None, wanted: Want
 
 
 def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> None:
-    """Writes the answer above the flow graph of its typical request, or of the slowest one where it names none."""
+    """Writes the answer above the flow graph of its evidence, or of the slowest request where it names none."""
     from latpcap.plot.ticket import Ticket
 
-    row = answer.to_dict()
-    number = row["exchange"] if row["kind"] == "exchange" else row.get("typical", {}).get("exchange")
+    shown = answer.picture
     try:
-        if number is None and stream is not None:
+        if stream is not None and "exchange" not in shown:
             graph = capture.stream(stream).flow_graph()
+        elif "stream" in shown:
+            graph = capture.stream(shown["stream"]).flow_graph()
         else:
-            graph = capture.flow_graph(exchange="worst" if number is None else number)
+            graph = capture.flow_graph(exchange=shown.get("exchange", "worst"))
     except (IndexError, ValueError) as problem:
         raise typer.BadParameter(f"nothing to draw: {problem}", param_hint="--picture") from None
     save(lambda: Ticket(str(answer), graph), picture)
@@ -251,9 +279,9 @@ def _origins(file: str, sources: Any) -> list[Any]:
         return []
 
 
-def _over_all(files: list[str], keylog: str | None, wanted: Wanted) -> Why:
+def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites) -> Why:
     """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
-    from latpcap.archive.public import batch
+    from latpcap.archive.public import batch, open_results
     from latpcap.reading import sources, twice
 
     for sentence in twice.warnings([origin for file in files for origin in _origins(file, sources)]):
@@ -265,6 +293,6 @@ def _over_all(files: list[str], keylog: str | None, wanted: Wanted) -> Why:
             typer.echo(f"latpcap: warning: {failure}", err=True)
         if len(done.failed) == len(files):
             raise CaptureError(files[0], "none of these could be read")
-        answer = done.results().why(**wanted)
+        answer = open_results(folder, sites=sites).why(**wanted)
         str(answer)  # its words may still look something up
         return answer

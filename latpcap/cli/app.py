@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.main
 
-from latpcap import spill
+from latpcap import bars, spill
 from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, statistics, tables
 from latpcap.cli.options import SAMPLE, Listed, span, warn
 from latpcap.errors import CaptureError
@@ -50,7 +50,8 @@ def main() -> None:
 def _work() -> int | None:
     program: Any = typer.main.get_command(app)  # it is made once: `app(words)` would make it again
     words = [str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]]
-    code: int | None = program(_completed(words, program.commands), standalone_mode=False)
+    with bars.command():
+        code: int | None = program(_completed(words, program.commands), standalone_mode=False)
     return code
 
 

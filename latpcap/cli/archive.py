@@ -13,6 +13,7 @@ from latpcap.cli.options import EXIT_UNREADABLE, KeylogOption
 from latpcap.errors import Interrupted, OutputError
 
 if TYPE_CHECKING:
+    from latpcap.archive.sites import Sites
     from latpcap.findings.why import Why
 
 EXIT_FAILED = 1
@@ -73,7 +74,13 @@ def _client(address: str) -> object:
 
 
 def why(
-    place: str, *, whole: bool, slow_ms: float | None = None, server: str | None = None, top: int | None = None
+    place: str,
+    *,
+    whole: bool,
+    sites: Sites = "auto",
+    slow_ms: float | None = None,
+    server: str | None = None,
+    top: int | None = None,
 ) -> Why | None:
     """The answer of stored results; None where `place` is none. `whole`: no limit was given."""
     from latpcap.archive.public import open_results
@@ -83,7 +90,7 @@ def why(
         return None
     if not whole:
         raise typer.BadParameter("streams and exchanges are numbered within a capture; give its file instead")
-    return open_results(place).why(slow_ms=slow_ms, server=server, top=top)
+    return open_results(place, sites=sites).why(slow_ms=slow_ms, server=server, top=top)
 
 
 def compare(

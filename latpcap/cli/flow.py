@@ -94,6 +94,10 @@ def register(
             str | None,
             typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
         ] = None,
+        of_server: Annotated[
+            str | None,
+            typer.Option("--server", help="Only this server: address, address:port or name; with --exchange of it."),
+        ] = None,
         frames: Annotated[
             str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
         ] = None,
@@ -119,8 +123,8 @@ def register(
         if join != (server is not None):
             raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
         if server is not None:
-            if scope.display_filter is not None or right.wanted or span():
-                raise typer.BadParameter("takes no filter, no time and nothing beside", param_hint="--join")
+            if scope.display_filter is not None or right.wanted or span() or of_server is not None:
+                raise typer.BadParameter("takes no filter, no server, no time and nothing beside", param_hint="--join")
             joined = joining.every([file, server, *(more or [])], scope.keylog)
             with drawable_language(), usage_errors():
                 points = joined.flow_graph(exchange=which, stream=scope.stream, frames=chosen)
@@ -138,16 +142,18 @@ def register(
                 if stream is not None:
                     if flows != "tcp":
                         raise ValueError(f"--flows {flows} is for a capture, not for a stream")
+                    if of_server is not None:
+                        raise ValueError("--server is for a capture, not for a stream")
                     alone = capture if isinstance(capture, views.Stream) else capture.stream(stream)
                     return alone.flow_graph(**how)
-                found: FlowGraph = capture.flow_graph(flows=cast(Flows, flows), **how)
+                found: FlowGraph = capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
                 return found
 
         def opened() -> Any:
             plain = flows == "tcp" and scope.display_filter is None and not right.wanted
             if plain and scope.stream is not None:
                 return one(file, scope.stream, keylog=scope.keylog)
-            around = plain and (which is None or chosen is None)
+            around = plain and (chosen is None if which is not None else of_server is None)
             twice = reopen(file, keylog=scope.keylog) if around else None
             drawn = file_wanted and cast(Path, output).suffix != ".txt"
             return Around(twice, drawn=drawn) if twice else read(file, scope.display_filter, keylog=scope.keylog)

@@ -428,22 +428,22 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     wanted = code != arrays.code_of(protocols, SETUP)
     least = LIMITS["stuck_ms"] * MS
     inner = np.flatnonzero(wanted & (begun > 0) & (end - begun >= least))
-    inner = inner[~np.isin(inner, server.rows)]
-    ends = arrays.looked_up(
-        streams, "stream", arrays.numbers(exchanges, "stream")[inner], ("client", "server", "server_port")
-    )
+    client, clients = arrays.codes(streams, "client")
+    here = [code for code, name in enumerate(clients) if name == server.address or name.startswith(LOCAL)]
+    stream = arrays.numbers(exchanges, "stream")
+    asked = client[spill.places(arrays.numbers(streams, "stream"), stream[inner])]
+    inner = inner[np.isin(asked, here) & ~np.isin(inner, server.rows)]
     hits = []
-    for row in late:
-        for place, (client, behind, port) in zip(inner.tolist(), ends, strict=True):
-            here = client == server.address or client.startswith(LOCAL)
-            inside = start[row] <= start[place] and end[place] <= end[row]
-            kept = begun[row] - begun[place] >= least and begun[row] >= end[place] - least
-            if here and inside and kept:
-                hits.append((row, place, endpoint(behind, port)))
-                break
-    if len(hits) * 2 < len(late):
+    for row in late if len(inner) else ():
+        inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
+        kept = (begun[row] - begun[inner] >= least) & (begun[row] >= end[inner] - least)
+        if (inside & kept).any():
+            hits.append((row, int(inner[int(np.argmax(inside & kept))])))
+    if not hits or len(hits) * 2 < len(late):
         return None
-    row, place, behind = max(hits, key=lambda hit: int(begun[hit[0]] - begun[hit[1]]))
+    row, place = max(hits, key=lambda hit: int(begun[hit[0]] - begun[hit[1]]))
+    [(address, port)] = arrays.looked_up(streams, "stream", stream[[place]], ("server", "server_port"))
+    behind = endpoint(address, port)
     names = ["exchange", "stream", "request_first_frame", "method", "target"]
     [one] = exchanges.select(names).slice(row, 1).to_pylist()
     held = int(begun[row] - begun[place]) / MS

@@ -655,8 +655,9 @@ def transactions(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding
     stream, start = (arrays.numbers(exchanges, name) for name in ("stream", "start"))
     order = server.rows[np.lexsort((start[server.rows], stream[server.rows]))]
     names = ["method", "target", "stream", "exchange", "request_first_frame"]
-    columns = exchanges.select(names).to_pydict()
-    every = list(_transactions(order.tolist(), columns, start, arrays.filled(exchanges, "end", 0)))
+    columns = {name: arrays.taken(exchanges, name, order).to_pylist() for name in names}
+    end = arrays.filled(exchanges, "end", 0)
+    every = list(_transactions(range(len(order)), columns, start[order], end[order]))
     slept = [one for one in every if one.explicit and one.idle >= IDLE * (one.ended - one.begun)]
     slept = [one for one in slept if one.idle >= IDLE_MS * MS and one.locked]
     return [_client_took(server, slept, len(every), columns, tables)] if slept else []

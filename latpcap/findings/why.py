@@ -177,6 +177,20 @@ class Why:
         return first.grade if first is not None else None
 
     @property
+    def picture(self) -> dict[str, int]:
+        """Which flow graph shows the evidence? Arguments of `Capture.flow_graph` ("exchange"), or the "stream" whose
+        graph it is; empty where no packets of TCP show it.
+        """
+        if self.data["kind"] == "exchange":
+            return {"exchange": self.data["exchange"]}
+        if self._lead is None and "typical" in self.data:
+            typical = self.data["typical"]
+            known = typical["exchange"] < self.data["exchanges"]  # else it is a set-up, or a pause
+            return {"exchange": typical["exchange"]} if known else {"stream": typical["stream"]}
+        lead = self._lead or answer.pushed(self.data)
+        return {} if lead is None or lead.worst_stream is None else {"stream": lead.worst_stream}
+
+    @property
     def servers(self) -> list[Row]:
         """The servers that were asked, the one with the most slow requests first; empty for one exchange."""
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []

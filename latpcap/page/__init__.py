@@ -34,7 +34,19 @@ _PACKETS = 40
 _MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
 """Lines of a terminal's answer about servers that it leaves out: here they have tables of their own."""
 
-EXCHANGES = ["exchange", "stream", "protocol", "method", "target", "status", "start", "latency_ms", "top_cause"]
+EXCHANGES = [
+    "exchange",
+    "stream",
+    "server",
+    "server_port",
+    "protocol",
+    "method",
+    "target",
+    "status",
+    "start",
+    "latency_ms",
+    "top_cause",
+]
 
 
 class Subject(Protocol):
@@ -112,8 +124,9 @@ def of_capture(capture: Whole) -> str:
 def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str:
     """The same of one that is read in parts; `around` gives what draws the exchanges of these streams."""
     requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
-    worst = requests.rows(requests.firsts()[:GRAPHS])
-    graphs = _graphs(around([row["stream"] for row in worst]), worst)
+    evidence = capture.why().picture.get("exchange")
+    worst = requests.rows([*requests.of(evidence), *requests.firsts()][:GRAPHS])
+    graphs = _graphs(around([row["stream"] for row in worst]), worst, evidence)
     return _page(capture, requests, graphs, capture.arrow("actions"), _rates(capture))
 
 
@@ -237,6 +250,13 @@ class _Requests:
         found: list[int] = self.by_length[np.sort(places)].tolist()
         return found
 
+    def of(self, exchange: int | None) -> list[int]:
+        """The place of this exchange, where there is one with packets to show."""
+        import numpy as np
+
+        found: list[int] = np.flatnonzero(arrays.numbers(self._table, "exchange") == exchange).tolist()
+        return found if exchange is not None else []
+
     def rows(self, places: Sequence[int] | Array) -> list[dict[str, Any]]:
         """These, instants in ns, with the request and what a pointer shows."""
         import pyarrow as pa
@@ -272,7 +292,7 @@ def _found(subject: Subject) -> list[str]:
         return []
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
              Column("total_ms", True, 1), Column("of_p50_ms", True, 1), Column("of_p99_ms", True, 1),
-             Column("fix"), Column("filter")]  # fmt: skip
+             Column("fix", whole=True), Column("filter", whole=True)]  # fmt: skip
     found = []
     for row in rows:
         row = {name: None if value is None or value != value else value for name, value in _plain(row)}
@@ -311,11 +331,11 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
     shown = requests.rows(requests.by_length[:MOST_ROWS])
-    heads = [Column("exchange", True), Column("latency_ms", True, 3), Column("request"), Column("top_cause"),
-             Column("status"), Column("stream", True), Column("started")]  # fmt: skip
+    heads = [Column("exchange", True), Column("latency_ms", True, 3), Column("request"), Column("server"),
+             Column("top_cause"), Column("status"), Column("stream", True), Column("started")]  # fmt: skip
     found = [
-        [row["exchange"], row["latency_ms"], row["request"], row["top_cause"], row["status"], row["stream"],
-         pictures.instant(row["ns"])]
+        [row["exchange"], row["latency_ms"], row["request"], endpoint(row["server"], row["server_port"]),
+         row["top_cause"], row["status"], row["stream"], pictures.instant(row["ns"])]
         for row in shown
     ]  # fmt: skip
     about = words.say("page_requests_all" if len(shown) == total else "page_requests_some", n=len(shown), of=total)
@@ -327,10 +347,12 @@ def _longest(requests: _Requests) -> str:
     return _section("exchanges", parts.note(about), box, table)
 
 
-def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]]) -> list[str]:
-    """The flow graphs of the longest exchanges: one for each top cause, as the next longest is often the same."""
+def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | None) -> list[str]:
+    """The flow graph of the answer's evidence, then those of the longest exchanges: one for each top cause, as the next
+    longest is often the same.
+    """
     found = []
-    for row in worst:
+    for row in {row["exchange"]: row for row in worst}.values():
         try:
             drawn = drawing.flow_graph(exchange=row["exchange"], max_rows=_PACKETS)
             svg = _inline(drawn.svg())
@@ -339,6 +361,8 @@ def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]]) -> list[str]:
         line = row["tip"].replace("\n", ", ")
         caption = words.say("page_graph_of" if row["top_cause"] else "page_graph", exchange=row["exchange"], about=line,
                             cause=row["top_cause"])  # fmt: skip
+        if row["exchange"] == evidence:
+            caption = words.say("page_graph_evidence", caption=caption)
         found.append(f'<figure class="flow"><figcaption>{safe(caption, 300)}</figcaption><div class="wide">{svg}</div>'
                      "</figure>")  # fmt: skip
     return found

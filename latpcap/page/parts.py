@@ -22,11 +22,14 @@ def safe(text: object, most: int = MOST_LETTERS) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, and whether its values are numbers, with so many decimals."""
+    """A column of a table: its name, whether its values are numbers, with so many decimals, and whether texts are
+    shown to the last letter: who copies a filter needs all of it.
+    """
 
     name: str
     number: bool = False
     decimals: int = 0
+    whole: bool = False
 
     @property
     def head(self) -> str:
@@ -63,7 +66,7 @@ def _cell(column: Column, value: Any, *, stacks: bool) -> str:
     missing = value is None or value != value
     head = f' data-head="{safe(column.head)}"' if stacks else ""
     if not column.number:
-        text = "" if missing else safe(value)
+        text = "" if missing else safe(value, len(str(value)) if column.whole else MOST_LETTERS)
         return f'<td class="w"{head}>{text}</td>' if len(text) > _LONG else f"<td{head}>{text}</td>"
     if missing:
         return f'<td class="n"{head} data-v="-1e308"></td>'

@@ -239,6 +239,7 @@ class Capture(Recording):
         filter: str | None = None,
         flows: Flows = "tcp",
         exchange: int | Pick | None = None,
+        server: str | None = None,
         frames: tuple[int, int] | None = None,
         time: TimeFormat = "relative",
         to_scale: bool = False,
@@ -249,20 +250,24 @@ class Capture(Recording):
     ) -> FlowGraph:
         """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
 
-        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. `filter`
-        is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6), "all" (every frame) or "any" (every
-        frame, with the text of `tshark -z flow,any,network`); but for "tcp" they read the file again (CaptureError
-        where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
-        UserWarning, and English, where no installed font has its letters.
+        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. A word
+        is meant of one server: `server` (address, address:port or name), or the one that `why` names; `server` alone
+        draws all of its packets. `filter` is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6),
+        "all" (every frame) or "any" (every frame, with the text of `tshark -z flow,any,network`); but for "tcp" they
+        read the file again (CaptureError where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
+        UserWarning, and English, where no installed font has its letters. ValueError for an unknown server.
         """
-        from latpcap.views.flows import graph
+        from latpcap.views.flows import graph, of_server
 
         limited = self if filter is None else self.filter(filter)
+        if server is not None and exchange is None:
+            limited = limited.filter(of_server(limited, server))
         return graph(
             limited,
             limited,
             flows=flows,
             exchange=exchange,
+            server=server,
             frames=frames,
             time=time,
             to_scale=to_scale,
@@ -299,9 +304,9 @@ def _picked(view: View, exchange: int | Pick) -> int:
     """The number of the exchange that this word or number means."""
     if not isinstance(exchange, str):
         return exchange
-    from latpcap.views.flows import pick
+    from latpcap.views.flows import chosen
 
-    return int(pick(view.arrow("exchanges"), exchange)["exchange"])
+    return int(chosen(view, exchange)["exchange"])
 
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
-from latpcap import arrays, words
+from latpcap import arrays, bars, words
+from latpcap.account import totals
+from latpcap.findings.evidence import names_of
 from latpcap.format import requested
 from latpcap.options import Flows, Pick, TableName, TimeFormat
-from latpcap.tables import SETUP, Kept, Needed, of_stretches, stretches, with_pushes
+from latpcap.tables import SETUP, HasTables, Kept, Needed, of_stretches, stretches, with_pushes
+from latpcap.views.compact import Exchanges, Streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +41,7 @@ class Around:
     def __init__(self, read: Callable[[Needed], Recording], *, drawn: bool = False):
         self._read, self._drawn = read, drawn
 
-    def flow_graph(self, *, exchange: int | Pick | None, **options: Any) -> FlowGraph:
+    def flow_graph(self, *, exchange: int | Pick | None, server: str | None = None, **options: Any) -> FlowGraph:
         """As `Capture.flow_graph`."""
         from latpcap.plot.flow_pages import EVENTS
         from latpcap.views import projection
@@ -48,8 +51,13 @@ class Around:
             others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
             capture = self._read({"events": Kept(EVENTS, first), **dict.fromkeys(others, Kept(None))})
             return graph(capture, capture, total=first.total, **options)
-        whole = self._read({"exchanges": Kept(_PICKED), "connects": Kept(None), "gaps": Kept(None)})
-        row = pick(stretches(whole), exchange)
+        bars.expect(2)
+        columns: tuple[str, ...] = _PICKED
+        more: dict[TableName, Kept] = {}
+        if isinstance(exchange, str):
+            columns, more = (*_PICKED, *Exchanges.COLUMNS), {"streams": Kept(Streams.COLUMNS)}
+        whole = self._read({"exchanges": Kept(columns), "connects": Kept(None), "gaps": Kept(None), **more})
+        row = chosen(whole, exchange, server)
         del whole
         capture = self._read(projection.of_stream(row["stream"]))
         return graph(capture, capture, exchange=exchange, row=row, **options)
@@ -76,6 +84,7 @@ def graph(
     stream: int | None = None,
     flows: Flows = "tcp",
     exchange: int | Pick | None = None,
+    server: str | None = None,
     frames: tuple[int, int] | None = None,
     time: TimeFormat = "relative",
     to_scale: bool = False,
@@ -90,13 +99,16 @@ def graph(
 
     `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
     `exchanges` for a capture, counted from 0 on it for a stream.
-    Its packets are shown, and the ACK after them; `row` is what `pick` gives for it, where that is known. `total`: so
-    many packets there are, of which the view may have the first alone. ValueError
-    for options that make no sense, IndexError where there is no such exchange.
+    A word is meant of the requests of one server: `server`, or the one that the answer names. Its packets are shown,
+    and the ACK after them; `row` is what `pick` gives for it, where that is known. `total`: so many packets there are,
+    of which the view may have the first alone. ValueError for options that make no sense, IndexError where there is no
+    such exchange.
     """
     from latpcap.plot import figure
 
     with words.language(lang), words.language(figure.drawn_in()):
+        if exchange is not None and row is None and flows == "tcp" and frames is None:
+            row = pick(stretches(view), exchange, "index") if stream is not None else chosen(view, exchange, server)
         return _graph(capture, view, stream, flows, exchange, frames, time, to_scale=to_scale, max_rows=max_rows,
                       mark_ms=mark_ms, collapse=collapse, row=row, total=total)  # fmt: skip
 
@@ -122,7 +134,7 @@ def _graph(
     if exchange is not None:
         if frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
-        row = row or pick(exchanges, exchange, "index" if stream is not None else "exchange")
+        assert row is not None
         if stream is None:
             title.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
@@ -151,6 +163,37 @@ def _graph(
         collapse=collapse,
         total=total,
     )
+
+
+def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dict[str, Any]:
+    """Which exchange of a capture is meant? A word means one of the requests of this server, or of the one that the
+    answer names; of any where that answered none. ValueError for an unknown server, or a word that is none.
+    """
+    table = stretches(view)
+    if isinstance(which, str) and which in PICKS:
+        mine = _asked(view.arrow("streams"), table, server)
+        if server is not None or mine.filter(mine["complete"]).num_rows:
+            table = mine
+    return pick(table, which)
+
+
+def _asked(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Table:
+    """The requests of this server, or of the one that the answer begins with; all where there is none."""
+    servers = totals.servers(streams, exchanges)
+    if server is not None:
+        servers = totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    if not servers:
+        return exchanges
+    return exchanges.take(arrays.integers(servers[0].asked, "int64"))
+
+
+def of_server(view: HasTables, server: str) -> str:
+    """The display filter of this server's packets. ValueError for an unknown server."""
+    streams = view.arrow("streams")
+    servers = totals.servers(streams, stretches(view))
+    (found, *_) = totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    family = "ipv6" if ":" in found.address else "ip"
+    return f"{family}.addr == {found.address} and tcp.port == {found.port}"
 
 
 def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from latpcap import bars
 from latpcap.account import waits
 from latpcap.page import EXCHANGES
 from latpcap.plot import throughput, waterfall_rows
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from latpcap.findings.why import Why
     from latpcap.options import Group, Pick, TableName, ThroughputGroup
     from latpcap.plot.flow import FlowGraph
     from latpcap.plot.throughput import Throughput
@@ -32,20 +34,25 @@ _EVENTS = ["stream", "time", "frame", "tsval", "from_client", "seq", "len", "fla
 """What the account reads of them: how connections begin."""
 
 
+_PASSES = 5
+"""The answer, the requests, the actions, the rates and the packets that are drawn."""
+
+
 class PageSource:
     """A page's tables of a capture. `read` opens it for what is needed of it, once a need."""
 
     def __init__(self, answer_view: Callable[[], AnswerView | Capture], read: Callable[[Needed], Projection]):
+        bars.expect(_PASSES)
         capture = answer_view()
         self.title = capture.title
         self.findings: pd.DataFrame = capture.findings
-        self._answer = str(capture.why())
+        self._answer = capture.why()
         del capture
         self._read = read
         self._requests = read(_needed())
 
-    def why(self) -> str:
-        """The answer's text."""
+    def why(self) -> Why:
+        """The answer."""
         return self._answer
 
     def arrow(self, name: TableName) -> pa.Table:

@@ -24,6 +24,14 @@ _BUFFERED = (
 """Fixes that several sentences share."""
 
 SENTENCES = {
+    "sites_folders": (
+        "private addresses serve in captures of {n} folders and may be another machine in each: each folder is "
+        "counted by itself (--sites one counts them as one)"
+    ),
+    "sites_captures": (
+        "private addresses are other machines in some of the {n} captures, by their handshakes: each capture is "
+        "counted by itself (--sites one counts them as one)"
+    ),
     # in front of a connection: names
     "dns_dead": (
         "DNS: {n} {n:lookup|lookups} waited {span_ms} for the name server {server}, which never answered; then "
@@ -1400,6 +1408,7 @@ SENTENCES = {
     "page_unfinished": " {n} {n:has|have} no latency: the capture does not show {n:it|them} whole.",
     "page_find": "find: words of a row",
     "page_graph": "Exchange {exchange}: {about}",
+    "page_graph_evidence": "The answer's evidence. {caption}",
     "page_graph_of": "Exchange {exchange}: {about}, top cause {cause}",
     "page_piece": "{cause}: {took_ms}",
     "page_piece_probable": "{cause}: {took_ms}, probable",

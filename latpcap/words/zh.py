@@ -18,6 +18,8 @@ _BUFFERED = (
 """Fixes that several sentences share."""
 
 SENTENCES = {
+    "sites_folders": ("私有地址出现在 {n} 个目录的抓包中，可能是不同的机器：各目录分开统计（--sites one 合并统计）"),
+    "sites_captures": ("从握手看，{n} 个抓包中的同一私有地址是不同的机器：各抓包分开统计（--sites one 合并统计）"),
     "dns_dead": (
         "DNS：{n} 次解析为从不应答的域名服务器 {server} 等了 {span_ms}；之后改问 {other}，{other_ms} 得到应答（{name}）"
     ),
@@ -1138,6 +1140,7 @@ SENTENCES = {
     "page_unfinished": "{n} 个没有延迟：抓包中不完整。",
     "page_find": "查找：行中的词",
     "page_graph": "交互 {exchange}：{about}",
+    "page_graph_evidence": "结论的证据。{caption}",
     "page_graph_of": "交互 {exchange}：{about}，主要原因 {cause}",
     "page_piece": "{cause}：{took_ms}",
     "page_piece_probable": "{cause}：{took_ms}，probable",

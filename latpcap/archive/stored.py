@@ -1,0 +1,70 @@
+"""The findings of a whole archive, as they were stored when it was written: a read instead of a computation.
+
+A file under `_answers/` for each language and division into sites. Its name has a hash of all packs' checksums and of
+the version, so an answer of other captures is never taken; its first bytes are a SHA-256 of the rest. What cannot be
+read, or does not fit, counts as not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from latpcap import _core, words
+from latpcap.errors import LatpcapError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.archive.model import Manifest
+    from latpcap.archive.output import Output
+    from latpcap.archive.sites import Sites
+
+FOLDER = "_answers"
+FROM_CAPTURES, MOST_EXCHANGES = 100, 1 << 21
+"""Of fewer captures the answer is there in a second; of more requests it takes minutes, and is made on request."""
+_DIGEST = hashlib.sha256().digest_size
+
+
+@cache
+def _version() -> str:
+    return version("latpcap")
+
+
+def _name(packs: Mapping[str, Manifest], apart: Sites) -> str:
+    state = [(name, packs[name].files) for name in sorted(packs)]
+    whole = json.dumps([state, _version(), _core.SCHEMA_VERSION, apart, words.current()], sort_keys=True)
+    return f"{FOLDER}/findings-{hashlib.sha256(whole.encode()).hexdigest()[:24]}.parquet.sha256"
+
+
+def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.Table | None:
+    """The stored findings of these packs; None where there are none that fit."""
+    import pyarrow.parquet as pq
+
+    try:
+        held = output.read(_name(packs, apart))
+    except LatpcapError:
+        return None
+    if hashlib.sha256(held[_DIGEST:]).digest() != held[:_DIGEST]:
+        return None
+    return pq.read_table(io.BytesIO(held[_DIGEST:]))
+
+
+def store(output: Output, packs: Mapping[str, Manifest], apart: Sites, table: pa.Table) -> None:
+    """Keeps these findings, and removes those of other packs. OutputError where that cannot be done."""
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    name = _name(packs, apart)
+    output.write(name, hashlib.sha256(sink.getvalue()).digest() + sink.getvalue())
+    for other in output.files(FOLDER):
+        if other != name and other.startswith(f"{FOLDER}/"):
+            with suppress(LatpcapError):
+                output.remove(other)
