@@ -96,13 +96,21 @@ def streams(exchanges: pa.Table) -> Array:
     return arrays.kept(exchanges, ("streams",), lambda: arrays.equals(exchanges, "kind", STREAM))
 
 
-def until_it_begins(exchanges: pa.Table, time: Array) -> Array:
-    """Of `time` ms, how many passed before each answer began? All, where none did."""
+def waits_for_streams(exchanges: pa.Table, time: Array) -> tuple[Array, Array]:
+    """Of `time` ms of streams, how many passed before each answer began, and how many held up each of its pieces?
+
+    Before the beginning all, where there is none; none, where it came no later than the pieces come: the server waited
+    for the first thing to report.
+    """
     import numpy as np
 
-    begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
+    begun, start, end = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start", "end"))
     first: Array = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
-    return first
+    pieces, piece, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "first_chunk_ms", "longest_gap_ms"))
+    inside = piece <= (end - start) / 1e6  # (those of a subscription come behind its answer)
+    ticks = (pieces > 2) & (begun > 0) & inside & (first <= show.ON_TIME * gap)
+    held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
+    return np.where(ticks, 0.0, first), held / np.maximum(pieces, 1)
 
 
 def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
@@ -117,13 +125,7 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     own = time - np.nan_to_num(network, nan=0.0)
     stream = streams(exchanges)
     if stream.any():
-        begun, first = arrays.filled(exchanges, "response_start", 0), until_it_begins(exchanges, time)
-        held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
-        each = held / np.maximum(arrays.filled(exchanges, "pieces", 0), 1)
-        pieces = arrays.filled(exchanges, "pieces", 0)
-        rhythm = (arrays.numbers(exchanges, "end") - begun) / 1e6 / np.maximum(pieces - 1, 1)
-        beats = (pieces > 2) & (begun > 0) & (first <= show.ON_TIME * rhythm)  # its first piece comes as the others do
-        first = np.where(beats, 0.0, first)
+        first, each = waits_for_streams(exchanges, time)
         own = np.where(stream, np.maximum(first - (time - own), each), own)
     found: Array = (own > limit) & ~polls(exchanges)
     return found

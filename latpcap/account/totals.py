@@ -290,15 +290,17 @@ class _Seen:
         whole = sum(times.values(), np.zeros(exchanges.num_rows))
         time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
         protocol, protocols = arrays.codes(exchanges, "protocol")
+        stream = slowness.streams(exchanges)
         return {
             "complete": complete,
             "begun": begun,
-            "asked": protocol != arrays.code_of(protocols, SETUP),
+            # (what is whole without an answer is a subscription that nobody answers)
+            "asked": (protocol != arrays.code_of(protocols, SETUP)) & ~(complete & ~begun),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
             # of a stream of events users wait for its begin; the rest comes when there is something to report
-            "time": np.where(slowness.streams(exchanges), slowness.until_it_begins(exchanges, time), time),
+            "time": np.where(stream, slowness.waits_for_streams(exchanges, time)[0], time) if stream.any() else time,
             "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
         }
 

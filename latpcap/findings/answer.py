@@ -581,7 +581,8 @@ def _nothing(d: Overall) -> str:
     slow, first = d["slow"], d["findings"][0]
     if slow["of"] == 1:
         one = "stream" if slow["streams"] else "turn" if traffic.turns(d["traffic"]) else "request"
-        many = words.say(f"one_{one}_took", p50_ms=d["p50_ms"])
+        ticked = one == "stream" and d["p50_ms"] == 0
+        many = words.say("one_stream_ticked" if ticked else f"one_{one}_took", p50_ms=d["p50_ms"])
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""

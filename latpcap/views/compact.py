@@ -103,10 +103,12 @@ class Exchanges:
     TIMES = ("start", "end", "request_end")
     INCOMPLETE = ("request_last_frame", "pieces", "request_bytes")
     """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
+    STREAMED = ("first_chunk_ms", "longest_gap_ms")
+    """Asked where the answer is a stream; 0 for null."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""
     COLUMNS = ("exchange", "complete", "server_asks", "response_first_frame", "response_start", "latency_ms", *WORDS,
-               *NUMBERS, *TIMES, *INCOMPLETE, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
+               *NUMBERS, *TIMES, *INCOMPLETE, *STREAMED, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0
@@ -114,7 +116,7 @@ class Exchanges:
         self._words = {name: Words() for name in self.WORDS}
         self._numbers = {name: Numbers(None) for name in (*self.NUMBERS, *self.INCOMPLETE, *self.NULLABLE)}
         self._numbers |= {name: Numbers("int64") for name in self.TIMES}
-        self._numbers["latency_ms"] = Numbers("float64")
+        self._numbers |= {name: Numbers("float64") for name in ("latency_ms", *self.STREAMED)}
         self._response_start = Numbers("int64")
         self._numbers |= {f"{name}_ms": Numbers("float64") for name in CAUSES}
         self._answered, self._complete, self._turned = Numbers("bool"), Numbers("bool"), Numbers("bool")
@@ -140,7 +142,7 @@ class Exchanges:
             self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
         plain = complete & ~streams(rows)
         whole = bool(plain.all())
-        for name in (*self.INCOMPLETE, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
+        for name in (*self.INCOMPLETE, *self.STREAMED, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
             if whole:
                 self._numbers[name].skip(rows.num_rows)
             else:

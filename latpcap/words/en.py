@@ -747,6 +747,7 @@ SENTENCES = {
     "one_request_took": "its one request took {p50_ms}",
     "one_turn_took": "its one turn took {p50_ms}",
     "one_stream_took": "its one request, a stream of events, began to be answered after {p50_ms}",
+    "one_stream_ticked": "its one request is a stream of events, which began with the first thing to report",
     "stall_slow": "{server} is {sure}slow because {why}.",
     "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}.",
     "stall_server": "its answers wait for acknowledgements that the clients hold back",

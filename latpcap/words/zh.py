@@ -533,6 +533,7 @@ SENTENCES = {
     "one_request_took": "唯一的请求花了 {p50_ms}",
     "one_turn_took": "唯一的一轮花了 {p50_ms}",
     "one_stream_took": "唯一的请求是事件流，{p50_ms} 后开始应答",
+    "one_stream_ticked": "唯一的请求是事件流，有第一件事可报告时才开始应答",
     "stall_slow": "{server} {sure}慢，因为{why}。",
     "stall_few": "{server}：{many}中 {n} 个慢，{sure}因为{why}。",
     "stall_server": "它的应答在等客户端压住的确认",

@@ -75,3 +75,21 @@ for seconds, whose in TIMERS.items():
 @says("more than 100.00 s and ", "that is like AWS NLB")
 def idle_for_longer_than_before() -> bytes:
     return idle(353.0, 100.0)
+
+
+def events(*times: float) -> bytes:
+    """A stream of events whose head leaves with the first of them, at these times behind its request in ms."""
+    talk = Talk(server_leg=8.0, client_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/events"))
+    talk.server(28.1)
+    for n, at in enumerate(times):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        talk.server(20.0 + at, (b"" if n else head) + b"9\r\ndata: a\n\n\r\n")
+        talk.client(20.1 + at)
+    return pcap(talk.tape)
+
+
+@says("its one request is a stream of events, which began with the first thing to report")
+def events_at_a_rhythm() -> bytes:
+    return events(5000.0, 10000.0, 15000.0, 20000.0)

@@ -191,7 +191,7 @@ pub struct Pieces {
 
 impl Pieces {
     #[inline(always)]
-    fn add(&mut self, at: At) {
+    pub(in crate::exchange) fn add(&mut self, at: At) {
         if self.count == 0 {
             self.first_ns = at.time_ns;
         } else {

@@ -8,6 +8,7 @@ mod keyed;
 mod listener;
 mod pairing;
 mod pushes;
+mod subscriptions;
 
 use super::setup::Begun;
 use super::{Context, Seen, Symbol, pauses};

@@ -147,17 +147,6 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
 }
 
 /// A request begins.
-fn asks(
-    sink: &mut MessageSink<'_, impl Listener>,
-    channel: &mut Channel,
-    key: u64,
-    method: Method<'_>,
-) -> Role {
-    begins(sink, key, method);
-    channel.waits(key, method);
-    Role::Last(key)
-}
-
 fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
     let mut exchange = sink.of(key);
     exchange.begin_request(Kind::Request);
@@ -183,8 +172,20 @@ fn client(
         begins(sink, key, method);
         return Some(Role::Part(key));
     }
-    method.answer()?;
-    Some(asks(sink, channel, key, method))
+    let (consumer, is_answered) = (method.consumer(), method.answer().is_some());
+    if !is_answered && consumer.is_none() {
+        return None;
+    }
+    begins(sink, key, method);
+    if let Some(tag) = consumer {
+        sink.of(key).subscribes(key);
+        channel.consumes(key, tag);
+    }
+    if !is_answered {
+        return Some(Role::Unanswered(key));
+    }
+    channel.waits(key, method);
+    Some(Role::Last(key))
 }
 
 fn server(
@@ -235,7 +236,10 @@ fn server(
                 answers(sink, key, OK);
                 Of::Exchange(key)
             }
-            None => Of::Push(sink.marked(), method.word(), method.target()),
+            None => {
+                let subscription = method.consumer().and_then(|tag| channel.consumer(tag));
+                Of::Push(sink.marked(), method.word(), method.target(), subscription)
+            }
         };
         let content = channel.content(Side::Server);
         *content = Content::of(Some(of));
@@ -245,6 +249,9 @@ fn server(
         return Some(push(method));
     }
     let key = channel.answered(method)?;
+    if let Some(tag) = method.consumer() {
+        channel.consumes_as(key, tag);
+    }
     answers(sink, key, OK);
     Some(Role::Last(key))
 }

@@ -35,6 +35,8 @@ pub(super) enum Role {
     /// Where either side may send requests: the request of this exchange ends with it, or its answer.
     Request(u64),
     Answer(u64),
+    /// The request of this exchange ends with it, and nobody answers it.
+    Unanswered(u64),
     /// What came so far of this exchange is no answer: that is still to come.
     Interim(u64),
     /// A push ends with it.
@@ -49,6 +51,7 @@ pub(super) struct PushedMessage {
     pub(super) target: SmolStr,
     /// Of the messages before the one that ends it.
     pub(super) bytes: u64,
+    pub(super) subscription: Option<u64>,
 }
 
 /// A message's head: all of a short one.
@@ -342,7 +345,12 @@ impl<D: WireFormat> Framed<D> {
         half.have += bytes;
         let ends = half.len.is_none_or(|len| half.have >= len);
         if let Some(
-            Role::Part(key) | Role::Last(key) | Role::Request(key) | Role::Answer(key) | Role::Interim(key),
+            Role::Part(key)
+            | Role::Last(key)
+            | Role::Request(key)
+            | Role::Answer(key)
+            | Role::Unanswered(key)
+            | Role::Interim(key),
         ) = half.role
         {
             sink.of(key).piece(bytes);
@@ -357,9 +365,17 @@ impl<D: WireFormat> Framed<D> {
             Role::Request(key) => sink.of(key).end_request(),
             Role::Last(key) | Role::Answer(key) => sink.of(key).end_answer(),
             Role::Interim(key) => sink.of(key).interim(),
+            Role::Unanswered(key) => sink.of(key).end_unanswered(),
             Role::Push(push) => {
                 let first = push.since.unwrap_or_else(|| sink.marked());
-                sink.push_since(first, push.method, &push.target, push.bytes + have);
+                let PushedMessage {
+                    method,
+                    target,
+                    bytes,
+                    subscription,
+                    ..
+                } = push;
+                sink.push_since(first, method, &target, bytes + have, subscription);
             }
         }
         sink.unmark();

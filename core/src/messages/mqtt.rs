@@ -1,8 +1,10 @@
 //! MQTT 3.1.1 and 5 (OASIS). A client's CONNECT, SUBSCRIBE, UNSUBSCRIBE and PUBLISH above QoS 0 are requests, each
 //! with its packet's number; what the server publishes is a push. Pings, a PUBLISH of QoS 0 and what a client answers
-//! to pushes are neither. Reads topics, knows nothing of what is published.
+//! to pushes are neither. A push belongs to the newest subscription that takes its topic. Reads topics, knows nothing of what is published.
 
 mod packet;
+
+use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
@@ -29,6 +31,8 @@ pub(super) type Reader = Framed<Mqtt>;
 const CONNECT: u64 = 1 << 16;
 /// Topics of version 5 that a short number stands for (3.3.2.3.4). More are not remembered: most servers allow ten.
 const MAX_ALIASES: usize = 16;
+/// Filters that are remembered; beyond it the oldest is forgotten.
+const MAX_FILTERS: usize = 256;
 /// From here on a reason code is an error (version 5, 2.4); in 3.1.1 a SUBACK's only one.
 const FAILURE: u8 = 0x80;
 
@@ -38,6 +42,9 @@ pub(super) struct Mqtt {
     version: Option<u8>,
     client: Aliases,
     server: Aliases,
+    /// Filters that the client subscribed to, and which SUBSCRIBE it was, oldest first.
+    filters: VecDeque<(Box<[u8]>, u64)>,
+    subscriptions: u64,
 }
 
 #[derive(Debug, Default)]
@@ -121,9 +128,13 @@ impl Mqtt {
                 (u64::from(publish.id?), topic)
             }
             Packet::Subscribe | Packet::Unsubscribe => {
-                let (id, topic, version) = packet::filter(kind, body)?;
+                let (id, filters, version) = packet::filters(kind, body)?;
                 self.version = self.version.or(version);
-                (u64::from(id), text::name(topic))
+                let name = filters.first().map(|filter| text::name(filter));
+                if kind == Packet::Subscribe {
+                    self.subscribes(&filters);
+                }
+                (u64::from(id), name?)
             }
             _ => return None,
         };
@@ -134,7 +145,20 @@ impl Mqtt {
             target: &target,
             host: "",
         });
+        if kind == Packet::Subscribe {
+            exchange.subscribes(self.subscriptions);
+        }
         Some(Role::Last(key))
+    }
+
+    fn subscribes(&mut self, filters: &[&[u8]]) {
+        self.subscriptions += 1;
+        for filter in filters {
+            if self.filters.len() >= MAX_FILTERS {
+                self.filters.pop_front();
+            }
+            self.filters.push_back(((*filter).into(), self.subscriptions));
+        }
     }
 
     fn speaks(
@@ -153,7 +177,13 @@ impl Mqtt {
         let (key, reason) = match kind {
             Packet::Publish => {
                 let publish = Publish::read(flags, body, self.version.is_none_or(|version| version == 5))?;
-                return Some(Role::Push(push(self.server.topic(&publish))));
+                let topic = self.server.topic(&publish);
+                let mut newest = self.filters.iter().rev();
+                let taker = newest.find(|(filter, _)| packet::takes(filter, topic.as_bytes()));
+                return Some(Role::Push(PushedMessage {
+                    subscription: taker.map(|(_, subscription)| *subscription),
+                    ..push(topic)
+                }));
             }
             Packet::Disconnect => return Some(Role::Push(push(SmolStr::default()))),
             Packet::Connack => (CONNECT, *body.get(1)?),

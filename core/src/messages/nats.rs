@@ -1,6 +1,6 @@
 //! NATS (docs.nats.io, client protocol): lines, some with a payload behind. A message that names where to reply is a
-//! request, and the first message to that subject its answer; what else the server delivers is a push. Reads subjects, no
-//! payload; who connects, subscribes and pings asks for nothing here.
+//! request, and the first message to that subject its answer; what else the server delivers is a push, and belongs to a
+//! subscription, which nobody answers. Reads subjects, no payload; who connects and pings asks for nothing here.
 
 use std::collections::VecDeque;
 
@@ -22,13 +22,15 @@ pub(super) type Reader = Framed<Nats>;
 
 /// The longest payload that is believed; servers take 1 MiB, and 64 MiB at most (`max_payload`).
 const MAX_PAYLOAD: u64 = 64 << 20;
-/// Requests that may wait; beyond it the oldest is forgotten.
+/// Requests that may wait, and subscriptions; beyond it the oldest is forgotten.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Nats {
     /// Where the answers are awaited, and their keys, oldest first.
     waiting: VecDeque<(Box<[u8]>, u64)>,
+    /// The numbers of subscriptions as the client gave them, and their keys, oldest first.
+    subscriptions: VecDeque<(Box<[u8]>, u64)>,
     next: u64,
 }
 
@@ -143,7 +145,8 @@ impl WireFormat for Nats {
         match verb {
             b"PUB " if rest == 2 => self.asks(sink, subject, words.next()),
             b"HPUB " if rest == 3 => self.asks(sink, subject, words.next()),
-            b"MSG " | b"HMSG " => self.delivers(sink, subject),
+            b"SUB " => self.subscribes(sink, subject, self::words(line).last()),
+            b"MSG " | b"HMSG " => self.delivers(sink, subject, words.next()),
             b"-ERR " => Role::Push(PushedMessage {
                 method: "-ERR",
                 ..PushedMessage::default()
@@ -169,23 +172,45 @@ impl Nats {
         let Some(reply) = reply else {
             return Role::Ignored;
         };
-        let key = self.next;
-        self.next += 1;
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back((reply.into(), key));
-        let mut exchange = sink.of(key);
-        exchange.begin_request(Kind::Request);
-        exchange.name(Named {
-            method: "request",
-            target: &text::name(subject),
-            host: "",
-        });
+        let key = self.begins(sink, "request", subject);
+        remember(&mut self.waiting, reply, key);
         Role::Last(key)
     }
 
-    fn delivers(&mut self, sink: &mut MessageSink<'_, impl Listener>, subject: &[u8]) -> Role {
+    fn begins(&mut self, sink: &mut MessageSink<'_, impl Listener>, method: &str, subject: &[u8]) -> u64 {
+        let key = self.next;
+        self.next += 1;
+        let mut exchange = sink.of(key);
+        exchange.begin_request(Kind::Request);
+        exchange.name(Named {
+            method,
+            target: &text::name(subject),
+            host: "",
+        });
+        key
+    }
+
+    fn subscribes(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        subject: &[u8],
+        number: Option<&[u8]>,
+    ) -> Role {
+        let Some(number) = number else {
+            return Role::Ignored;
+        };
+        let key = self.begins(sink, "SUB", subject);
+        sink.of(key).subscribes(key);
+        remember(&mut self.subscriptions, number, key);
+        Role::Unanswered(key)
+    }
+
+    fn delivers(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        subject: &[u8],
+        number: Option<&[u8]>,
+    ) -> Role {
         let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
         if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
             sink.of(key).begin_answer();
@@ -194,7 +219,20 @@ impl Nats {
         Role::Push(PushedMessage {
             method: "MSG",
             target: text::name(subject),
+            subscription: self
+                .subscriptions
+                .iter()
+                .rev()
+                .find(|(own, _)| Some(&**own) == number)
+                .map(|(_, key)| *key),
             ..PushedMessage::default()
         })
     }
+}
+
+fn remember(list: &mut VecDeque<(Box<[u8]>, u64)>, name: &[u8], key: u64) {
+    if list.len() >= MAX_WAITING {
+        list.pop_front();
+    }
+    list.push_back((name.into(), key));
 }

@@ -42,9 +42,6 @@ pub enum Close {
 pub enum Kind {
     /// A request by the protocol.
     Request,
-    /// A turn: all bytes of one side until the other speaks; no protocol is known.
-    #[default]
-    Turn,
     /// A request whose answer waits for an event (BLPOP, a Kafka fetch, IMAP IDLE).
     LongPoll,
     /// A request whose answer is a stream: each piece comes when there is something to say (server-sent events, a call
@@ -52,13 +49,20 @@ pub enum Kind {
     EventStream,
     /// What comes before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
     Setup,
+    /// A request that subscribes: what the server sends for it comes behind its answer. With the first of that it is an
+    /// `EventStream`.
+    Subscription,
+    /// A turn: all bytes of one side until the other speaks; no protocol is known.
+    // (the last two take another way when they are over)
+    #[default]
+    Turn,
 }
 
 impl Kind {
     /// None where no protocol names it.
     pub fn word(self) -> Option<&'static str> {
         match self {
-            Kind::Request => Some("request"),
+            Kind::Request | Kind::Subscription => Some("request"),
             Kind::LongPoll => Some("long_poll"),
             Kind::EventStream => Some("event_stream"),
             Kind::Setup => Some("handshake"),
@@ -113,6 +117,8 @@ pub struct Push<'a> {
     pub bytes: u64,
     pub method: &'a str,
     pub target: &'a str,
+    /// The subscription that it belongs to.
+    pub subscription: Option<u64>,
 }
 
 /// What a reader reports of the exchange with a key.
@@ -126,6 +132,10 @@ pub enum ExchangeEvent<'a> {
     Bytes(u64),
     /// The request is whole.
     RequestEnd,
+    /// It is whole, and nobody answers it.
+    Unanswered,
+    /// It subscribes: pushes with this number belong to it. Given while the request is open.
+    Subscribes(u64),
     /// The answer's first byte.
     AnswerBegin,
     Status(Status<'a>),

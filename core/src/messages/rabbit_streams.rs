@@ -1,6 +1,8 @@
 //! RabbitMQ's stream protocol (PROTOCOL.adoc of its plugin): commands behind a length, paired by their number; the broker
-//! may ask as well. What it delivers and confirms is a push. Heartbeats, credits and what is published are left out.
+//! may ask as well. What it delivers and confirms is a push, of a subscription where it delivers. Heartbeats, credits and what is published are left out.
 //! Reads commands and streams, no message.
+
+use std::collections::BTreeMap;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -31,10 +33,14 @@ const MAX_VERSION: u16 = 2;
 const OK: u16 = 1;
 const LAST: u16 = 31;
 const HEARTBEAT: u16 = 23;
+const SUBSCRIBE: u16 = 7;
 const DELIVER: u16 = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct RabbitStreams;
+pub(super) struct RabbitStreams {
+    /// Numbers of subscriptions, and the keys of what subscribed them: at most one for each.
+    subscriptions: BTreeMap<u8, u64>,
+}
 
 /// What is requested, and whether a stream's name stands behind the number, or behind one byte more.
 fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
@@ -129,8 +135,10 @@ impl RabbitStreams {
         if side == Side::Server
             && let Some(method) = pushed(command)
         {
+            let number = cursor.u8().filter(|_| command == DELIVER);
             return Some(Role::Push(PushedMessage {
                 method,
+                subscription: number.and_then(|number| self.subscriptions.get(&number)).copied(),
                 ..PushedMessage::default()
             }));
         }
@@ -142,6 +150,7 @@ impl RabbitStreams {
         let key = (asker.index() as u64) << 32 | u64::from(id);
         let mut exchange = sink.of(key);
         if command & ANSWER == 0 {
+            let number = cursor::u8_at(cursor.rest(), 0).filter(|_| command == SUBSCRIBE);
             let target = named.and_then(|skip| {
                 cursor.take(skip)?;
                 let len = cursor.u16be()?;
@@ -154,6 +163,10 @@ impl RabbitStreams {
                 target: &target.unwrap_or_default(),
                 host: "",
             });
+            if let Some(number) = number {
+                exchange.subscribes(key);
+                self.subscriptions.insert(number, key);
+            }
             return Some(Role::Request(key));
         }
         exchange.begin_answer();

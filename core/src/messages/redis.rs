@@ -5,6 +5,8 @@ mod command;
 mod recognise;
 mod resp;
 
+use std::collections::VecDeque;
+
 use smol_str::SmolStr;
 
 use super::pending_queue::PendingQueue;
@@ -12,7 +14,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
 use super::{Stop, stopped};
-use command::{Answers, Command};
+use command::{Answers, Command, MONITORED};
 use recognise::{PUSHES, is_monitored};
 use resp::{Progress, Resp};
 
@@ -25,6 +27,9 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     joins: |_, _| false,
     reader: |_| AnyReader::Redis(Box::default()),
 };
+/// Channels and patterns that are remembered; beyond it the oldest is forgotten.
+const MAX_SUBSCRIPTIONS: usize = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Redis {
     client: Resp,
@@ -44,6 +49,8 @@ pub(super) struct Redis {
     patterns: u64,
     subscribed: bool,
     monitors: bool,
+    /// What the client subscribed to, as the first word of its messages and its name, and the key of that command.
+    subscriptions: VecDeque<(&'static [u8], Box<[u8]>, u64)>,
     /// The client wants no answers; or not to its next command.
     silent: bool,
     skips: bool,
@@ -204,6 +211,22 @@ impl Redis {
             host: "",
         });
         self.begun = Some(key);
+        if let Some(word) = command.pushes {
+            exchange.subscribes(key);
+            // (of MONITOR there is one)
+            let names = if word == MONITORED {
+                0..1
+            } else {
+                1..self.client.words()
+            };
+            for place in names {
+                if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+                    self.subscriptions.pop_front();
+                }
+                let name = self.client.word(place).into();
+                self.subscriptions.push_back((word, name, key));
+            }
+        }
         Ok(())
     }
 
@@ -259,7 +282,8 @@ impl Redis {
             Value::Answer(key) => self.answers(sink, key),
             Value::Push => {
                 let (method, target) = self.pushed();
-                sink.push(&method, &target, self.unreported);
+                let (first, subscription) = (sink.marked(), self.subscription());
+                sink.push_since(first, &method, &target, self.unreported, subscription);
             }
             Value::Stray | Value::Unknown => {}
         }
@@ -272,6 +296,18 @@ impl Redis {
             (_, b"pmessage") => (word(0), word(2)),
             _ => (word(0), word(1)),
         }
+    }
+
+    /// Which command subscribed to the server's message.
+    fn subscription(&self) -> Option<u64> {
+        let (word, name) = match (self.server.kind, self.server.word(0)) {
+            (b'+', _) => (MONITORED, None),
+            (_, word) => (word, Some(self.server.word(1))),
+        };
+        let fits = |(own, named, _): &&(&'static [u8], Box<[u8]>, u64)| {
+            *own == word && name.is_none_or(|name| **named == *name)
+        };
+        self.subscriptions.iter().rev().find(fits).map(|(.., key)| *key)
     }
 
     fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {

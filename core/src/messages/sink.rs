@@ -270,11 +270,19 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// A push of the server is whole with this packet: so many bytes since the mark.
     pub(super) fn push(&mut self, method: &str, target: &str, bytes: u64) {
         let first = self.open.take_mark(self.side).unwrap_or(self.at);
-        self.push_since(first, method, target, bytes);
+        self.push_since(first, method, target, bytes, None);
     }
 
-    /// A push that began with an earlier packet (`marked` gives it), while other messages passed.
-    pub(super) fn push_since(&mut self, first: At, method: &str, target: &str, bytes: u64) {
+    /// A push that began with an earlier packet (`marked` gives it), while other messages passed; and the subscription
+    /// that it belongs to.
+    pub(super) fn push_since(
+        &mut self,
+        first: At,
+        method: &str,
+        target: &str,
+        bytes: u64,
+        subscription: Option<u64>,
+    ) {
         if self.side == Side::Server {
             self.open.recognised = true;
             self.listener.note(Note::Push(Push {
@@ -283,6 +291,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
                 bytes,
                 method,
                 target,
+                subscription,
             }));
         }
     }

@@ -1,5 +1,6 @@
 //! STOMP 1.0 to 1.2 (stomp.github.io): a command, headers, a body, a zero byte. Who connects waits for `CONNECTED`, who
-//! names a receipt for `RECEIPT`; nothing else is answered, and what the broker delivers is a push. Line ends between
+//! names a receipt for `RECEIPT`; nothing else is answered, and what the broker delivers is a push, of a subscription where
+//! it names one. Line ends between
 //! frames are heart-beats. Reads commands and destinations, no body.
 
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 /// Servers accept heads of 64 KiB at most; those of clients have some hundred bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Requests that may wait for their receipt; beyond it the oldest is forgotten.
+/// Requests that may wait for their receipt, and subscriptions; beyond it the oldest is forgotten.
 const MAX_WAITING: usize = 1024;
 /// The key of the connect; those of receipts come behind it.
 const CONNECT: u64 = 0;
@@ -48,6 +49,8 @@ pub(super) struct Stomp {
     server: Half,
     /// The receipts that the client waits for, and their keys, oldest first.
     waiting: VecDeque<(Box<[u8]>, u64)>,
+    /// What the client calls its subscriptions, and their keys, oldest first.
+    subscriptions: VecDeque<(Box<[u8]>, u64)>,
     newest: u64,
     connecting: bool,
 }
@@ -73,7 +76,8 @@ enum Role {
     Ignored,
     Request(u64),
     Answer(u64),
-    Push(&'static str, SmolStr),
+    Unanswered(u64),
+    Push(&'static str, SmolStr, Option<u64>),
 }
 
 /// Whether a frame of this side begins so. None: too few bytes.
@@ -239,7 +243,11 @@ impl Stomp {
                 Role::Ignored => {}
                 Role::Request(key) => sink.of(key).end_request(),
                 Role::Answer(key) => sink.of(key).end_answer(),
-                Role::Push(method, target) => sink.push(method, &target, frame.bytes),
+                Role::Unanswered(key) => sink.of(key).end_unanswered(),
+                Role::Push(method, target, subscription) => {
+                    let first = sink.marked();
+                    sink.push_since(first, method, &target, frame.bytes, subscription);
+                }
             }
             sink.unmark();
         }
@@ -248,7 +256,7 @@ impl Stomp {
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some(frame) = &mut self.half(sink.side()).frame {
             frame.bytes += bytes;
-            if let Role::Request(key) | Role::Answer(key) = frame.role {
+            if let Role::Request(key) | Role::Answer(key) | Role::Unanswered(key) = frame.role {
                 sink.of(key).count(bytes);
             }
         }
@@ -275,18 +283,24 @@ impl Stomp {
         head: &[u8],
     ) -> Role {
         let connects = matches!(command, "CONNECT" | "STOMP");
-        let (key, kind) = match header(head, b"receipt") {
-            _ if connects => (CONNECT, Kind::Setup),
-            None => return Role::Ignored,
-            Some(receipt) => {
-                if self.waiting.len() >= MAX_WAITING {
-                    self.waiting.pop_front();
-                }
-                self.newest += 1;
-                self.waiting.push_back((receipt.into(), self.newest));
-                (self.newest, Kind::Request)
-            }
+        // (before version 1.1 a subscription needed no number, and its destination stands for it)
+        let number = header(head, b"id").or(header(head, b"destination"));
+        let number = number.filter(|_| command == "SUBSCRIBE");
+        let receipt = header(head, b"receipt").filter(|_| !connects);
+        let (key, kind) = if connects {
+            (CONNECT, Kind::Setup)
+        } else if number.or(receipt).is_some() {
+            self.newest += 1;
+            (self.newest, Kind::Request)
+        } else {
+            return Role::Ignored;
         };
+        for (list, name) in [(&mut self.waiting, receipt), (&mut self.subscriptions, number)] {
+            if list.len() >= MAX_WAITING {
+                list.pop_front();
+            }
+            list.extend(name.map(|name| (name.into(), key)));
+        }
         self.connecting |= connects;
         let target = ["destination", "id", "transaction"].iter();
         let target = target
@@ -300,7 +314,14 @@ impl Stomp {
             target: &target.map_or(SmolStr::default(), text::name),
             host: &host.map_or(SmolStr::default(), text::name),
         });
-        Role::Request(key)
+        if number.is_some() {
+            exchange.subscribes(key);
+        }
+        if connects || receipt.is_some() {
+            Role::Request(key)
+        } else {
+            Role::Unanswered(key)
+        }
     }
 
     fn speaks(
@@ -329,7 +350,10 @@ impl Stomp {
         self.connecting &= key != Some(CONNECT);
         let Some(key) = key else {
             let target = header(head, b"destination").map_or(SmolStr::default(), text::name);
-            return Role::Push(command, target);
+            let number = header(head, b"subscription").or(header(head, b"destination"));
+            let mut newest = self.subscriptions.iter().rev();
+            let subscription = newest.find(|(own, _)| command == "MESSAGE" && Some(&**own) == number);
+            return Role::Push(command, target, subscription.map(|(_, key)| *key));
         };
         let error = command == "ERROR";
         let words = header(head, b"message").filter(|_| error);

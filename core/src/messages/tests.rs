@@ -109,6 +109,8 @@ impl Listener for Notes {
                     ExchangeEvent::Reset => ExchangeEvent::Reset,
                     ExchangeEvent::GivenUp => ExchangeEvent::GivenUp,
                     ExchangeEvent::Adopt => ExchangeEvent::Adopt,
+                    ExchangeEvent::Unanswered => ExchangeEvent::Unanswered,
+                    ExchangeEvent::Subscribes(number) => ExchangeEvent::Subscribes(number),
                 };
                 Note::Keyed { key, side, at, event }
             }
@@ -188,11 +190,16 @@ fn short(notes: &[Note]) -> String {
                     ExchangeEvent::AnswerBegin => "(".into(),
                     ExchangeEvent::Status(event) => format!("={}", status(event)),
                     ExchangeEvent::AnswerEnd => ")".into(),
+                    ExchangeEvent::Subscribes(number) => format!("subscribes{number}"),
                     other => format!("{other:?}").to_lowercase(),
                 };
                 format!("{}{key}:{bytes}{event}", side(s))
             }
-            Note::Push(push) => format!("push{}.{}.{}", push.bytes, push.method, push.target),
+            Note::Push(push) => {
+                let number = push.subscription.map(|number| format!("<{number}"));
+                let number = number.unwrap_or_default();
+                format!("push{}.{}.{}{number}", push.bytes, push.method, push.target)
+            }
             Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
             Note::Protocol(protocol) => format!("={}", protocol.word()),
             Note::Secured { .. } | Note::Dns { .. } | Note::DataPort { .. } | Note::Transfer { .. } => {

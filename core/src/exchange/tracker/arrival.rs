@@ -135,10 +135,11 @@ impl Pairing {
         } else {
             self.share_steps(&mut exchange);
         }
-        if exchange.kind == Kind::Turn {
-            return self.turn_over(exchange, context);
+        match exchange.kind {
+            Kind::Turn => self.turn_over(exchange, context),
+            Kind::Subscription => self.subscription_over(exchange, context),
+            _ => context.settle(exchange),
         }
-        context.settle(exchange);
     }
 
     /// Others will need the steps as well.

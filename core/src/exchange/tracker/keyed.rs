@@ -58,8 +58,21 @@ impl Pairing {
         match event {
             ExchangeEvent::RequestBegin(kind) => return self.ask(key, side, kind, at, context),
             ExchangeEvent::Adopt => return self.adopt(key),
-            ExchangeEvent::AnswerEnd | ExchangeEvent::Reset | ExchangeEvent::GivenUp => {
+            ExchangeEvent::AnswerEnd
+            | ExchangeEvent::Unanswered
+            | ExchangeEvent::Reset
+            | ExchangeEvent::GivenUp => {
                 return self.over(key, event, at, come, context);
+            }
+            ExchangeEvent::Subscribes(number) => {
+                let found = self.find(key).map(|e| {
+                    e.kind = Kind::Subscription;
+                    e.id
+                });
+                if let Some(exchange) = found {
+                    self.subscribes(exchange, number, context);
+                }
+                return;
             }
             _ => {}
         }
@@ -169,6 +182,10 @@ impl Pairing {
                 CutBy::Gap
             };
             e.cut_by.get_or_insert(by);
+            return self.finish(e, context);
+        }
+        if event == ExchangeEvent::Unanswered {
+            e.complete = e.cut_by.is_none();
             return self.finish(e, context);
         }
         let response = e.answer(at);

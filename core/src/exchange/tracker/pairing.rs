@@ -4,6 +4,7 @@ use std::num::NonZeroI64;
 
 use super::beats::Beats;
 use super::pauses::RowPlace;
+use super::subscriptions::Subscriptions;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
@@ -82,6 +83,7 @@ pub(super) struct Pairing {
     pub(super) frame: u64,
     /// Where turns are read.
     pub(super) beats: Option<Box<Beats>>,
+    pub(super) subscriptions: Option<Box<Subscriptions>>,
     /// The server sends no more.
     pub(super) over: bool,
 }
@@ -139,6 +141,7 @@ impl Pairing {
             idle,
             frame,
             beats,
+            subscriptions,
             over,
         } = self;
         (*own_stream, *own_pair, *own_ports, *own_pool) = (stream, pair, ports, pool);
@@ -147,7 +150,8 @@ impl Pairing {
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
         (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
         (*answered, *pauses, *doubled, *has_unread) = (false, false, false, false);
-        (*pushes, *freed, *sorted, *beats, *over) = (false, false, false, None, false);
+        (*pushes, *freed, *sorted, *over) = (false, false, false, false);
+        (*beats, *subscriptions) = (None, None);
         *rounds = Default::default();
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
@@ -477,6 +481,9 @@ impl Pairing {
         if side == Side::Server || how != Close::Fin {
             self.over = true;
             self.release_turns(context);
+            if self.subscriptions.is_some() {
+                self.leave_subscriptions(context);
+            }
         }
     }
 }

@@ -15,6 +15,9 @@ impl Pairing {
         if unseen || hole {
             return; // when it passed is not known
         }
+        if let Some(number) = push.subscription {
+            self.subscribed(number, last);
+        }
         let mut exchange = context.open(self.stream, self.exchanges, self.pair);
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         (exchange.row, exchange.protocol) = (RowKind::Push, self.protocol);

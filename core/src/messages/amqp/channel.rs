@@ -19,6 +19,8 @@ pub(super) struct Channel {
     waiting: VecDeque<(u64, (u16, u16))>,
     /// Publishes that wait to be confirmed, oldest first: tag and key.
     unconfirmed: VecDeque<(u64, u64)>,
+    /// The tags of consumers and the keys of what subscribed them, oldest first. An empty one is not known yet.
+    consumers: VecDeque<(Box<[u8]>, u64)>,
     /// The server confirms publishes.
     confirms: bool,
     /// The tag of the next publish, where it is known.
@@ -46,7 +48,7 @@ pub(super) struct Content {
 #[derive(Debug, Clone)]
 pub(super) enum Of {
     Exchange(u64),
-    Push(At, &'static str, SmolStr),
+    Push(At, &'static str, SmolStr, Option<u64>),
 }
 
 impl Channel {
@@ -55,6 +57,7 @@ impl Channel {
         Channel {
             waiting: VecDeque::new(),
             unconfirmed: VecDeque::new(),
+            consumers: VecDeque::new(),
             confirms: false,
             tag: whole.then_some(1),
             uncounted: 0,
@@ -86,6 +89,26 @@ impl Channel {
             // tags count from here (RabbitMQ, "Publisher Confirms")
             (self.tag, self.confirms) = (Some(1), true);
         }
+    }
+
+    /// The request with this key subscribes, with this tag; one without a tag gets it with its answer.
+    pub(super) fn consumes(&mut self, key: u64, tag: &[u8]) {
+        if self.consumers.len() >= MAX_WAITING {
+            self.consumers.pop_front();
+        }
+        self.consumers.push_back((tag.into(), key));
+    }
+
+    pub(super) fn consumes_as(&mut self, key: u64, tag: &[u8]) {
+        if let Some((own, _)) = self.consumers.iter_mut().find(|(_, of)| *of == key) {
+            *own = tag.into();
+        }
+    }
+
+    /// What subscribed the consumer with this tag.
+    pub(super) fn consumer(&self, tag: &[u8]) -> Option<u64> {
+        let mut newest = self.consumers.iter().rev();
+        newest.find(|(own, _)| **own == *tag).map(|(_, key)| *key)
     }
 
     /// The client publishes at this time: whether it waits for a confirmation, and is counted.
@@ -189,7 +212,7 @@ impl Content {
                 ..
             } => Role::Last(key),
             Content {
-                of: Some(Of::Push(since, method, target)),
+                of: Some(Of::Push(since, method, target, subscription)),
                 bytes,
                 ..
             } => Role::Push(PushedMessage {
@@ -197,6 +220,7 @@ impl Content {
                 method,
                 target,
                 bytes,
+                subscription,
             }),
             _ => Role::Ignored,
         }

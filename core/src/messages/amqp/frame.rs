@@ -106,6 +106,8 @@ const UNASKED: [((u16, u16), &str, usize); 7] = [
     ((60, 50), "basic.return", 2),
     ((60, 60), "basic.deliver", 9),
 ];
+const CONSUME: (u16, u16) = (60, 20);
+const CONSUME_OK: (u16, u16) = (60, 21);
 const DELIVER: (u16, u16) = (60, 60);
 const RETURN: (u16, u16) = (60, 50);
 const GET_OK: (u16, u16) = (60, 71);
@@ -308,6 +310,20 @@ impl<'a> Method<'a> {
 
     pub(super) fn is_publish(self) -> bool {
         self.id == (60, 40)
+    }
+
+    /// The tag that a consumer is to have or has, in what subscribes it, in its answer and in what is delivered.
+    pub(super) fn consumer(self) -> Option<&'a [u8]> {
+        let mut cursor = Cursor::new(self.arguments);
+        match self.id {
+            CONSUME => {
+                cursor.take(2)?;
+                name(&mut cursor)?; // the queue's
+                name(&mut cursor)
+            }
+            CONSUME_OK | DELIVER => name(&mut cursor),
+            _ => None,
+        }
     }
 
     pub(super) fn opens(self) -> bool {

@@ -271,7 +271,7 @@ impl Calls {
         let call = self.open.remove(place);
         if let Some(push) = call.push {
             if !reset {
-                sink.push_since(push.first, &push.method, &push.target, push.bytes);
+                sink.push_since(push.first, &push.method, &push.target, push.bytes, None);
             }
             return;
         }

@@ -138,7 +138,7 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
             .or_else(|| Publish::read(flags, body, false))
             .map(|publish| publish.fits()),
         Kind::Subscribe | Kind::Unsubscribe => {
-            filter(kind, body).map(|(id, topic, _)| id > 0 && is_text(topic))
+            filters(kind, body).map(|(id, filters, _)| id > 0 && filters.iter().all(|filter| is_text(filter)))
         }
         Kind::Connack => Some(body.first().is_none_or(|flags| *flags < 2)),
         Kind::Ping | Kind::Pong | Kind::Disconnect | Kind::Auth => Some(true),
@@ -205,34 +205,53 @@ pub(super) fn connect(body: &[u8]) -> Option<(u8, &[u8])> {
     Some((version, counted(&mut cursor)?))
 }
 
-/// The number of a SUBSCRIBE or UNSUBSCRIBE, its first filter, and the version where its form shows it.
-pub(super) fn filter(kind: Kind, body: &[u8]) -> Option<(u16, &[u8], Option<u8>)> {
+/// The number of a SUBSCRIBE or UNSUBSCRIBE, its filters, and the version where its form shows it.
+pub(super) fn filters(kind: Kind, body: &[u8]) -> Option<(u16, Vec<&[u8]>, Option<u8>)> {
     let mut cursor = Cursor::new(body);
     let id = cursor.u16be()?;
     let list = cursor.rest();
-    if let Some(first) = filters(kind, list) {
-        return Some((id, first, Some(4)));
+    if let Some(filters) = whole_list(kind, list) {
+        return Some((id, filters, Some(4)));
     }
     let len = varint(&mut cursor)??;
     cursor.take(usize::try_from(len).ok()?)?;
-    let first = filters(kind, cursor.rest());
-    let version = first.map(|_| 5);
+    if let Some(filters) = whole_list(kind, cursor.rest()) {
+        return Some((id, filters, Some(5)));
+    }
     // of a list that is cut the first is known
-    Some((id, first.or_else(|| counted(&mut cursor))?, version))
+    Some((id, vec![counted(&mut cursor)?], None))
 }
 
-/// The first of a list of filters that is whole.
-fn filters(kind: Kind, list: &[u8]) -> Option<&[u8]> {
+/// A list of filters that is whole.
+fn whole_list(kind: Kind, list: &[u8]) -> Option<Vec<&[u8]>> {
     let mut cursor = Cursor::new(list);
-    let mut first = None;
+    let mut filters = Vec::new();
     while !cursor.is_empty() {
         let filter = counted(&mut cursor)?;
         if !is_text(filter) || kind == Kind::Subscribe && cursor.u8()? > 0x2E {
             return None;
         }
-        first = first.or(Some(filter));
+        filters.push(filter);
     }
-    first
+    (!filters.is_empty()).then_some(filters)
+}
+
+/// Whether a filter takes a topic (4.7); a shared one (version 5, 4.8.2) begins behind its group.
+pub(super) fn takes(filter: &[u8], topic: &[u8]) -> bool {
+    let shared = filter.strip_prefix(b"$share/").and_then(|rest| {
+        let end = rest.iter().position(|byte| *byte == b'/')?;
+        rest.get(end + 1..)
+    });
+    let mut levels = topic.split(|byte| *byte == b'/');
+    for part in shared.unwrap_or(filter).split(|byte| *byte == b'/') {
+        match (part, levels.next()) {
+            (b"#", _) => return true,
+            (b"+", Some(_)) => {}
+            (part, Some(level)) if part == level => {}
+            _ => return false,
+        }
+    }
+    levels.next().is_none()
 }
 
 /// The request's number in an answer of the server, and the worst reason in it.

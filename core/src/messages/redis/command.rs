@@ -17,7 +17,12 @@ pub(super) struct Command {
     pub(super) target: SmolStr,
     pub(super) kind: Kind,
     pub(super) answers: Answers,
+    /// The first word of the messages that it subscribes to.
+    pub(super) pushes: Option<&'static [u8]>,
 }
+
+/// What the lines of MONITOR stand under, which have no word.
+pub(super) const MONITORED: &[u8] = b"+";
 
 /// What answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +99,13 @@ impl Command {
         Command {
             kind: kind(&method, &target, words, early),
             answers: answers(&method, &target, words),
+            pushes: match method.as_str() {
+                "SUBSCRIBE" => Some(b"message"),
+                "PSUBSCRIBE" => Some(b"pmessage"),
+                "SSUBSCRIBE" => Some(b"smessage"),
+                "MONITOR" => Some(MONITORED),
+                _ => None,
+            },
             method,
             target,
         }

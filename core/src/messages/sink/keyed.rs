@@ -44,6 +44,17 @@ impl<L: Listener> Keyed<'_, '_, L> {
         self.note(ExchangeEvent::RequestEnd);
     }
 
+    /// The request is whole, and nobody answers it.
+    pub(in crate::messages) fn end_unanswered(&mut self) {
+        self.end_request();
+        self.note(ExchangeEvent::Unanswered);
+    }
+
+    /// It subscribes: pushes with this number belong to it.
+    pub(in crate::messages) fn subscribes(&mut self, subscription: u64) {
+        self.note(ExchangeEvent::Subscribes(subscription));
+    }
+
     /// The server answers, with its first byte where the mark is. Nothing where the answer has begun.
     pub(in crate::messages) fn begin_answer(&mut self) {
         let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);

@@ -155,6 +155,33 @@ fn publishes_are_confirmed_by_their_tags() {
 }
 
 #[test]
+fn what_is_delivered_belongs_to_its_consumer() {
+    let consume = |tag: &str, bits| {
+        method(
+            1,
+            60,
+            20,
+            &[&[0, 0][..], &name("q"), &name(tag), &[bits, 0, 0, 0, 0]].concat(),
+        )
+    };
+    let notes = behind(vec![
+        (C, consume("", 0)),
+        (
+            S,
+            [method(1, 60, 21, &name("tag")), deliver(1, "ex", "k", 5)].concat(),
+        ),
+        (C, consume("other", 8)), // no-wait
+        (S, deliver(1, "ex", "k", 5)),
+    ]);
+    assert!(notes.contains("basic.consume.q@ C9:subscribes9"), "{notes}");
+    assert_eq!(notes.matches("push65.basic.deliver.ex<9").count(), 2, "{notes}");
+    assert!(
+        notes.contains("C14:subscribes14 C14:27) C14:unanswered"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn what_is_delivered_is_a_push() {
     let script = vec![
         (S, [deliver(1, "ex", "k", 5), deliver(1, "", "q", 2000)].concat()),

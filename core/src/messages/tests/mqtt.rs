@@ -83,7 +83,7 @@ fn what_the_server_publishes_is_a_push_and_what_the_client_answers_nothing() {
     ];
     assert_eq!(
         behind(4, script),
-        "C9:( C9:SUBSCRIBE.a/#@ C9:10) push11.PUBLISH.a/kept S9:( S9:=1 S9:5) push710.PUBLISH.a/2"
+        "C9:( C9:SUBSCRIBE.a/#@ C9:subscribes1 C9:10) push11.PUBLISH.a/kept<1 S9:( S9:=1 S9:5) push710.PUBLISH.a/2<1"
     );
 }
 
@@ -105,7 +105,7 @@ fn version_5_has_reasons_properties_and_short_topics() {
     assert_eq!(
         behind(5, script),
         "C3:( C3:PUBLISH.house/hall@ C3:21) C4:( C4:PUBLISH.house/hall@ C4:11) \
-         S3:( S3:=16 S3:5) S4:( S4:=151/Quota exceeded/error S4:6) C5:( C5:SUBSCRIBE.no@ C5:10) \
+         S3:( S3:=16 S3:5) S4:( S4:=151/Quota exceeded/error S4:6) C5:( C5:SUBSCRIBE.no@ C5:subscribes1 C5:10) \
          S5:( S5:=135/Not authorized/error S5:6) push3.DISCONNECT."
     );
 }

@@ -48,7 +48,7 @@ fn conversations() {
                 (C, command(&["UNSUBSCRIBE"])),
                 (S, "*3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$11\r\nunsubscribe\r\n$1\r\nb\r\n:0\r\n".into()),
             ],
-            "C0:( C0:SUBSCRIBE.a@ C0:33) S0:( S0:60=ok S0:) push32.message.a C1:( C1:PING.@ C1:14) push42.pmessage.ab \
+            "C0:( C0:SUBSCRIBE.a@ C0:subscribes0 C0:33) S0:( S0:60=ok S0:) push32.message.a<0 C1:( C1:PING.@ C1:14) push42.pmessage.ab \
              S1:( S1:20=ok S1:) C2:( C2:UNSUBSCRIBE.@ C2:22) S2:( S2:66=ok S2:)",
         ),
         (
@@ -57,8 +57,8 @@ fn conversations() {
                 (C, [command(&["GET", "k"]), command(&["SUBSCRIBE", "a"]), command(&["GET", "message"])].concat()),
                 (S, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n$1\r\nv\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$7\r\nmessage\r\n$1\r\na\r\n+x\r\n$2\r\nhi\r\n".into()),
             ],
-            "C0:( C0:GET.k@ C0:20) C1:( C1:SUBSCRIBE.a@ C1:26) C2:( C2:GET.message@ C2:26) push32.invalidate.k \
-             S0:( S0:7=ok S0:) S1:( S1:30=ok S1:) push28.message.a S2:( S2:8=ok S2:)",
+            "C0:( C0:GET.k@ C0:20) C1:( C1:SUBSCRIBE.a@ C1:subscribes1 C1:26) C2:( C2:GET.message@ C2:26) push32.invalidate.k \
+             S0:( S0:7=ok S0:) S1:( S1:30=ok S1:) push28.message.a<1 S2:( S2:8=ok S2:)",
         ),
         (
             "what MONITOR shows is pushes, and tells no command",
@@ -68,7 +68,7 @@ fn conversations() {
                 (C, command(&["PING"])),
                 (S, "+PONG\r\n".into()),
             ],
-            "C0:( C0:MONITOR.@ C0:17) S0:( S0:5=ok S0:) push58.monitor. C1:( C1:PING.@ C1:14) S1:( S1:7=ok S1:)",
+            "C0:( C0:MONITOR.@ C0:subscribes0 C0:17) S0:( S0:5=ok S0:) push58.monitor.<0 C1:( C1:PING.@ C1:14) S1:( S1:7=ok S1:)",
         ),
         (
             "a blocking command waits for an event",

@@ -119,6 +119,68 @@ fn lines_that_other_servers_say_are_not_theirs() {
 }
 
 #[test]
+fn what_a_broker_delivers_belongs_to_what_subscribed() {
+    let (notes, protocols) = transcript(&[
+        (S, b"INFO {\"server_id\":\"x\"} \r\n".to_vec()),
+        (C, b"CONNECT {}\r\nSUB jobs.* 4\r\nSUB log workers 5\r\n".to_vec()),
+        (
+            S,
+            b"MSG log 5 2\r\nhi\r\nMSG jobs.a 4 2\r\nhi\r\nMSG other 9 2\r\nhi\r\n".to_vec(),
+        ),
+    ]);
+    assert_eq!(protocols, [Protocol::Nats], "{notes}");
+    assert_eq!(
+        notes,
+        "C0:( C0:SUB.jobs.*@ C0:subscribes0 C0:14) C0:unanswered C1:( C1:SUB.log@ C1:subscribes1 C1:19) C1:unanswered \
+         push17.MSG.log<1 push20.MSG.jobs.a<0 push19.MSG.other"
+    );
+    let (notes, protocols) = transcript(&[
+        (C, b"CONNECT\n\n\0".to_vec()),
+        (S, b"CONNECTED\nversion:1.2\n\n\0".to_vec()),
+        (C, b"SUBSCRIBE\nid:7\ndestination:/queue/a\n\n\0".to_vec()),
+        (
+            C,
+            b"SUBSCRIBE\nid:8\ndestination:/queue/b\nreceipt:r\n\n\0".to_vec(),
+        ),
+        (
+            S,
+            b"RECEIPT\nreceipt-id:r\n\n\0MESSAGE\nsubscription:7\ndestination:/queue/a\n\nx\0".to_vec(),
+        ),
+        (
+            S,
+            b"MESSAGE\nsubscription:8\ndestination:/queue/b\n\nx\0".to_vec(),
+        ),
+    ]);
+    assert_eq!(protocols, [Protocol::Stomp], "{notes}");
+    assert!(
+        notes.contains("C1:unanswered")
+            && notes.contains("C2:subscribes2")
+            && !notes.contains("C2:unanswered"),
+        "{notes}"
+    );
+    assert!(notes.ends_with("/queue/a<1 push47.MESSAGE./queue/b<2"), "{notes}");
+    let subscribe = [&[5][..], &[0, 3], b"log", &[0, 1]].concat();
+    let (notes, protocols) = transcript(&[
+        (C, command(17, 1, &[0; 4])),
+        (S, command(0x8011, 1, &[0, 1, 0, 0, 0, 0])),
+        (C, command(7, 2, &subscribe)),
+        (
+            S,
+            [
+                command(0x8007, 2, &[0, 1]),
+                [&[0, 0, 0, 6][..], &[0, 8, 0, 1, 5, 0]].concat(),
+            ]
+            .concat(),
+        ),
+    ]);
+    assert_eq!(protocols, [Protocol::RabbitStreams], "{notes}");
+    assert!(
+        notes.contains("C2:subscribes2") && notes.ends_with("push10.Deliver.<2"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn a_hole_in_a_body_of_stomp_is_counted_where_its_length_is_known() {
     let head = b"SEND\ncontent-length:9\nreceipt:1\n\nab";
     let pieces = [
