@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from latpcap.plot import FlowGraph
-from latpcap.plot.flow_draw import Ink, extent
+from latpcap.plot.flow.drawing import Ink, extent
 
 START = 1_795_229_413_110_206_000
 C, S = ("192.168.0.2", 53992), ("192.168.0.30", 8080)

@@ -127,7 +127,7 @@ def test_a_flow_graph_in_chinese_or_a_note(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_stands_on_pages_and_pictures_is_named_in_code() -> None:
     """By its id, or by the part of it that is put in."""
     package = Path(page.__file__).parents[1]
-    folders = ("page", "plot", "views", "joined", "account")
+    folders = ("page", "plot", "views", "joined", "user_waits")
     sources = "\n".join(path.read_text() for folder in folders for path in (package / folder).glob("*.py"))
     unused = []
     for sentence in words.CATALOGUES["en"]:

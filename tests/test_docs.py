@@ -15,7 +15,7 @@ import pytest
 from pages import PAGES, ROOT
 
 from latpcap import _core, vocabulary
-from latpcap.reading.portions import table as rows
+from latpcap.reading.drain import table as rows
 
 EXIT_CODES = (0, 1)
 """A page may show a rule of `compare --fail-on` that does not hold."""

@@ -63,9 +63,9 @@ def test_ax_is_accepted_and_kept() -> None:
 
 def test_importing_does_not_import_matplotlib_and_drawing_does_not_import_pyplot() -> None:
     code = (
-        "import sys, latpcap.plot, latpcap.plot.flow_draw\n"
+        "import sys, latpcap.plot, latpcap.plot.flow.drawing\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "from latpcap.plot.flow_rows import FlowRow\n"
+        "from latpcap.plot.flow.packet_rows import FlowRow\n"
         "row = FlowRow(1, '0.0', 0, 1, 1, 2, 'SYN', 'Seq = 0', 0)\n"
         "latpcap.plot.FlowGraph(nodes=('a', 'b'), rows=[row])._repr_png_()\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"

@@ -10,7 +10,7 @@ from commands import answered
 from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
-from latpcap.plot.flow_rows import ASKED, FACTS, LONG, since
+from latpcap.plot.flow.packet_rows import ASKED, FACTS, LONG, since
 
 CASES = Path(__file__).with_name("cases")
 MSS = 1448

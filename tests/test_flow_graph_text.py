@@ -19,7 +19,7 @@ from makepcap import Ends, Segment, Talk, pcap
 from tsharkfacts import needs_tshark
 
 import latpcap as lp
-from latpcap.plot.flow_rows import TextRow, as_text
+from latpcap.plot.flow.packet_rows import TextRow, as_text
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = Path(__file__).with_name("flow_text")

@@ -24,7 +24,7 @@ from makepcap import Talk, answer, get, pcap
 
 import latpcap as lp
 from latpcap import files
-from latpcap.cli import guard, main
+from latpcap.cli import exit_codes, main
 from latpcap.format import escaped
 
 SHELL = f"exec {sys.executable} -c 'from latpcap.cli import main; main()' \"$@\""
@@ -126,7 +126,7 @@ def raising(problem: BaseException) -> int:
         raise problem
 
     try:
-        guard.run(work)
+        exit_codes.run(work)
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -161,7 +161,7 @@ def test_a_bug_shows_itself_when_asked(capsys: pytest.CaptureFixture[str], monke
 
 def test_signals_mean_what_they_meant_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    guard.run(lambda: 0)
+    exit_codes.run(lambda: 0)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -227,7 +227,7 @@ def test_a_flush_that_fails(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(sys, "stdout", Broken(problem))
     try:
-        guard.run(lambda: 0)
+        exit_codes.run(lambda: 0)
         ended = 0
     except SystemExit as end:
         ended = int(end.code or 0)
@@ -281,7 +281,7 @@ def test_a_signal_breaks_the_work_off(number: signal.Signals, capsys: pytest.Cap
         return 0
 
     with pytest.raises(SystemExit) as end:
-        guard.run(work)
+        exit_codes.run(work)
     assert end.value.code == 128 + number and not reached
     assert capsys.readouterr().err == "latpcap: interrupted\n"
     assert signal.getsignal(number) is before
@@ -297,7 +297,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
             seen.append(signal.getsignal(signal.SIGHUP))
 
-        guard.run(work)
+        exit_codes.run(work)
         assert seen == [signal.SIG_IGN]
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -305,7 +305,7 @@ def test_an_ignored_signal_stays_ignored() -> None:
 
 def test_other_threads_have_no_signals() -> None:
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(guard.run, lambda: 0).result() is None
+        assert pool.submit(exit_codes.run, lambda: 0).result() is None
 
 
 def test_streams_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +321,7 @@ def test_streams_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         return 0
 
     with pytest.raises(SystemExit) as end:
-        guard.run(work)
+        exit_codes.run(work)
     assert end.value.code == 2 and said == [(False, "utf-8")]
     sys.stderr.close()
 
@@ -342,7 +342,7 @@ def test_typers_own_ends(capsys: pytest.CaptureFixture[str]) -> None:
         "no words at all: the help is the answer"
     )
     with pytest.raises(SystemExit) as end:
-        guard.run(lambda: 130)
+        exit_codes.run(lambda: 130)
     assert end.value.code == 130 and capsys.readouterr().err == "latpcap: interrupted\n"
 
 
@@ -392,15 +392,15 @@ def test_signals_reach_a_program_that_waits_in_c(number: int) -> None:
     """As for a store that does not answer: no Python runs meanwhile."""
     script = """
 import ctypes, signal
-from latpcap.cli import guard
+from latpcap.cli import exit_codes
 signal.signal(signal.SIGINT, signal.default_int_handler)
-guard._DEAF_S = 0.3
+exit_codes._DEAF_S = 0.3
 lock, mutex = ctypes.CDLL(None), (ctypes.c_long * 8)()
 def stuck():
     print(1, flush=True)
     lock.pthread_mutex_lock(mutex)
     lock.pthread_mutex_lock(mutex)
-guard.run(stuck)
+exit_codes.run(stuck)
 """
     child = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdout is not None and child.stdout.readline() == b"1\n"

@@ -15,10 +15,10 @@ from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap import words
-from latpcap.account import totals
-from latpcap.account.slow import by_family
 from latpcap.cli import colour
 from latpcap.findings import fixes, quality, traffic
+from latpcap.user_waits import cause_totals
+from latpcap.user_waits.slow_requests import by_family
 from latpcap.vocabulary import CAUSES, STALL
 
 CASES = Path(__file__).with_name("cases")
@@ -279,9 +279,9 @@ def test_losses_are_added_up_and_counted() -> None:
 def test_losses_are_what_is_slow_beyond_the_path() -> None:
     """The round trip puts other families first, and never losses behind it: what is slow is so beyond it."""
 
-    def spent(cause: str, ms: float) -> totals.Spent:
+    def spent(cause: str, ms: float) -> cause_totals.CauseTotal:
         one = np.array([0])
-        return totals.Spent(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
+        return cause_totals.CauseTotal(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
 
     slow = np.array([0])
     lossy = [spent("network", 50.0), spent("fast_retransmit", 21.0), spent("server_think", 22.0)]
@@ -293,9 +293,9 @@ def test_losses_are_what_is_slow_beyond_the_path() -> None:
 def test_a_round_trip_that_fast_requests_take_too_makes_none_slow() -> None:
     """One of two requests is slow: the path's round trip is no reason for it, however much of its time it is."""
 
-    def spent(cause: str, ms: float) -> totals.Spent:
+    def spent(cause: str, ms: float) -> cause_totals.CauseTotal:
         one = np.array([0])
-        return totals.Spent(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
+        return cause_totals.CauseTotal(None, cause, "network", None, one, np.array([ms]), one, 0.9, 1)  # type: ignore[arg-type]
 
     both, slow = [spent("network", 50.0), spent("server_think", 22.0)], np.array([0])
     assert next(iter(by_family(both, slow, 2))) == "server" and next(iter(by_family(both, slow, 1))) == "path"

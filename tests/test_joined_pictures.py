@@ -12,7 +12,7 @@ from test_joined import joined
 from twopoints import Wire, talk
 
 import latpcap as lp
-from latpcap.plot.points import Arrow, PointsGraph, _apart
+from latpcap.plot.flow.lifelines import Arrow, PointsGraph, _apart
 
 PAIR = [Path(__file__).parents[1] / "sample_pcaps" / "two-points" / f"{name}.pcap" for name in ("client", "server")]
 

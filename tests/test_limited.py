@@ -60,7 +60,7 @@ def test_a_limit_that_suffices_changes_no_code_and_no_message() -> None:
 def test_a_thread_that_cannot_be_started_stops_no_filter() -> None:
     """Arrow waits for such a thread without end."""
     ended = run(
-        "import resource; from latpcap.cli import limited; limited._prepare()\n"
+        "import resource; from latpcap.cli import memory_limit; memory_limit._prepare()\n"
         "import pyarrow as pa, pyarrow.acero, pyarrow.compute as pc; table = pa.table({'a': list(range(9))})\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + 7 * 10**6\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used, used)); print(table.filter(pc.field('a') > 5).num_rows)"

@@ -37,7 +37,7 @@ def test_import_is_light(tmp_path: Path) -> None:
     loaded = python("import sys, latpcap; print(*sys.modules)", tmp_path).split()
     assert "latpcap.views.capture" in loaded
     assert not set(HEAVY) & {name.partition(".")[0] for name in loaded}
-    assert not {"latpcap.findings", "latpcap.reading.pasted", "dataclasses", "tempfile"} & set(loaded)
+    assert not {"latpcap.findings", "latpcap.reading.text_formats", "dataclasses", "tempfile"} & set(loaded)
 
 
 def test_one_version() -> None:

@@ -9,7 +9,7 @@ import pytest
 from makepcap import EPOCH_NS, pcap_of
 
 import latpcap as lp
-from latpcap.reading import packet_info
+from latpcap.reading import other_packets
 
 A, B = b"\x0a\0\0\1", b"\x0a\0\0\2"
 A6, B6 = bytes.fromhex("20010db8000000000000000000000001"), bytes.fromhex("20010db8000000000000000000000002")
@@ -46,7 +46,7 @@ def arp(op: int) -> Any:
 
 def told(*frames: bytes, only_icmp: bool = False) -> list[dict[str, Any]]:
     capture = lp.read(pcap_of((EPOCH_NS + i * 1_500_000, frame) for i, frame in enumerate(frames)))
-    return list(packet_info.packets(capture.records(), only_icmp=only_icmp))
+    return list(other_packets.packets(capture.records(), only_icmp=only_icmp))
 
 
 ASKED = dpkt.dns.DNS(id=7, qd=[dpkt.dns.DNS.Q(name="www.example.org")])
@@ -75,7 +75,7 @@ def test_a_frame_in_a_line(name: str) -> None:
     frame, protocol, label, comment = FRAMES[name]
     [row] = told(frame)
     assert (row["protocol"], row["label"], row["comment"]) == (protocol, label, comment)
-    assert (row["frame"], row["time"], row["stream"]) == (1, EPOCH_NS, packet_info.NO_STREAM)
+    assert (row["frame"], row["time"], row["stream"]) == (1, EPOCH_NS, other_packets.NO_STREAM)
     assert [r["label"] for r in told(frame, only_icmp=True)] == ([label] if protocol.startswith("ICMP") else [])
 
 

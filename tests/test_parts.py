@@ -11,7 +11,7 @@ import pytest
 from makepcap import pcap
 
 import latpcap as lp
-from latpcap.reading import instants
+from latpcap.reading import timestamps
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample_pcaps" / "nginx-latency.pcap"
@@ -104,12 +104,12 @@ def test_what_is_no_instant(wrong: object) -> None:
 
 def test_instants_are_exact_to_the_nanosecond() -> None:
     text = "2026-11-21T06:07:31.123456789Z"
-    given = instants.given(text, "end")
-    assert given is not None and given.ns % 10**9 == 123456789 and instants.text(given.ns) == text
-    assert instants.given(pd.Timestamp(text), "end") == given
+    given = timestamps.given(text, "end")
+    assert given is not None and given.ns % 10**9 == 123456789 and timestamps.text(given.ns) == text
+    assert timestamps.given(pd.Timestamp(text), "end") == given
     zone = dt.timezone(dt.timedelta(hours=2))
-    assert instants.given(dt.datetime(1970, 1, 1, 2, tzinfo=zone), "end") == (0, False)
-    assert instants.text(0) == "1970-01-01T00:00:00Z"
+    assert timestamps.given(dt.datetime(1970, 1, 1, 2, tzinfo=zone), "end") == (0, False)
+    assert timestamps.text(0) == "1970-01-01T00:00:00Z"
 
 
 # what headers say besides

@@ -17,9 +17,9 @@ from commands import run
 import latpcap as lp
 from latpcap.archive import worker
 from latpcap.cli import tables as printed
-from latpcap.reading import portions, sources
+from latpcap.reading import drain, sources
 from latpcap.tables import LINKS
-from latpcap.views import projection
+from latpcap.views import partial_report
 from latpcap.views.capture import read_stream
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,11 +44,11 @@ COMMANDS = [
 def takes(size: int) -> Iterator[None]:
     """Rows are taken each time that so many bytes were read."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((portions, "TAKE_BYTES"), (projection, "TAKE_BYTES"), (printed, "_TAKE_BYTES")):
+        for module, name in ((drain, "TAKE_BYTES"), (partial_report, "TAKE_BYTES"), (printed, "_TAKE_BYTES")):
             patch.setattr(module, name, size)
         patch.setattr(sources, "BLOCK_BYTES", min(size, sources.BLOCK_BYTES))
         patch.setattr(worker, "_HAND_ON_BYTES", size)
-        patch.setattr(projection, "COPY_ROWS", 64)
+        patch.setattr(partial_report, "COPY_ROWS", 64)
         yield
 
 
@@ -95,24 +95,24 @@ def test_every_picture_of_an_exchange_has_its_causes(long: Path, rng: random.Ran
             for name in (*LINKS.values(), "causes", "events"):
                 assert alone.arrow(name).to_pylist() == mine.arrow(name).to_pylist(), (name, number, size)  # type: ignore[arg-type]
         streams = range(len(whole.streams))
-        together = projection.read(long, projection.of_streams(streams))
+        together = partial_report.read(long, partial_report.of_streams(streams))
         assert together.arrow("causes").to_pylist() == whole.arrow("causes").to_pylist(), size
 
 
 def test_rows_of_one_portion_belong_together(long: Path, rng: random.Random) -> None:
     size = 1 << rng.randrange(12, 18)
-    parts: dict[str, list[pa.Table]] = {name: [] for name in portions.TABLES}
+    parts: dict[str, list[pa.Table]] = {name: [] for name in drain.TABLES}
     with takes(size):
-        feed = portions.Feed(long)
-        for portion in portions.portions(feed, skip_tables=()):
-            found = {name: portions.table(rows) for name, rows in portion.items()}
+        feed = drain.Feed(long)
+        for portion in drain.portions(feed, skip_tables=()):
+            found = {name: drain.table(rows) for name, rows in portion.items()}
             for link, name in LINKS.items():
                 mine = set(found["causes"][link].drop_null().to_pylist())
                 assert mine == set(found[name][link].to_pylist()), (link, size)
             for name, rows in found.items():
                 parts[name].append(rows)
     whole = lp.read(long)
-    for name in portions.TABLES:
+    for name in drain.TABLES:
         rows = pa.concat_tables(parts[name])
         assert rows.num_rows == whole.rows(name)
         if name in LINKS.values():
@@ -127,7 +127,7 @@ def test_one_place_takes_rows_out_of_the_engine() -> None:
         if re.search(r"(?:analysis|engine)\.take\(", path.read_text(encoding="utf-8"))
     }
     columns_alone = {"latpcap/tables.py"}
-    assert naming - columns_alone == {"latpcap/reading/portions.py", "latpcap/joined/point.py"}
+    assert naming - columns_alone == {"latpcap/reading/drain.py", "latpcap/joined/capture_point.py"}
 
 
 def test_exchanges_take_their_turns_however_they_come(rng: random.Random) -> None:

@@ -8,8 +8,8 @@ import pytest
 from conftest import ROOT
 
 import latpcap as lp
-from latpcap.account import proxies
-from latpcap.account.totals import Server
+from latpcap.user_waits import proxies
+from latpcap.user_waits.cause_totals import Server
 
 NONE = np.zeros(0, np.int64)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from latpcap.account.totals import Server, Spent
 from latpcap.findings import queues
 from latpcap.limits import LIMITS
+from latpcap.user_waits.cause_totals import CauseTotal, Server
 
 US = 1_000
 
@@ -36,7 +36,7 @@ def told(
     )
     rows, none = np.arange(number), np.zeros(0, np.int64)
     server = Server("10.0.0.2", 80, rows, np.sort(took / 1e3 + other_ms), none, 0, rows, 0, 0, 0, ["10.0.0.1"])
-    spent = Spent(server, "server_think", "server", None, rows, took / 1e3, rows, 0.9, number)
+    spent = CauseTotal(server, "server_think", "server", None, rows, took / 1e3, rows, 0.9, number)
     return queues.of(server, [spent], {"exchanges": exchanges})
 
 

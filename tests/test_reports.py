@@ -15,7 +15,7 @@ from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap import reports
-from latpcap.reports import form, wrk
+from latpcap.reports import report_text, wrk
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 
@@ -83,7 +83,7 @@ def test_wrks_ranks() -> None:
     ("value", "text"), [(412.34, "412.34us"), (850, "0.85ms"), (849.9, "849.90us"), (2_010_000, "2.01s")]
 )
 def test_wrks_units(value: float, text: str) -> None:
-    assert form.time_us(value) == text
+    assert report_text.time_us(value) == text
 
 
 def test_ping_printed_these_lines() -> None:

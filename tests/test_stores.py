@@ -16,7 +16,7 @@ import latpcap as lp
 from latpcap.cli import main
 
 fsspec = pytest.importorskip("fsspec")
-from latpcap.reading import places, spec  # noqa: E402 - needs fsspec
+from latpcap.reading import fsspec_files, places  # noqa: E402 - needs fsspec
 
 NAMES = ("gap43-nodelay.pcap", "quickack.pcap", "think40.pcap")
 
@@ -161,13 +161,13 @@ NS = int(WHEN.timestamp()) * 10**9
     ],
 )
 def test_every_way_to_say_when_a_file_changed(info: dict[str, Any]) -> None:
-    assert spec.changed_ns(info) == NS
+    assert fsspec_files.changed_ns(info) == NS
 
 
 def test_a_version_stands_for_a_time() -> None:
-    one, other = spec.changed_ns({"ETag": "a"}), spec.changed_ns({"ETag": "b", "mtime": None})
-    assert one != other and one == spec.changed_ns({"ETag": "a"}) and one is not None and 0 <= one < 2**63
-    assert spec.changed_ns({}) is None and spec.changed_ns({"updated": "soon"}) not in (None, one)
+    one, other = fsspec_files.changed_ns({"ETag": "a"}), fsspec_files.changed_ns({"ETag": "b", "mtime": None})
+    assert one != other and one == fsspec_files.changed_ns({"ETag": "a"}) and one is not None and 0 <= one < 2**63
+    assert fsspec_files.changed_ns({}) is None and fsspec_files.changed_ns({"updated": "soon"}) not in (None, one)
 
 
 def test_a_folder_by_file_url_is_that_folder(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_folder_by_file_url_is_that_folder(tmp_path: Path) -> None:
 def test_a_store_that_says_nothing_is_given_up(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     lp.batch("memory://archive/in", "memory://archive/out", quiet=True)
     results = lp.open_results("memory://archive/out")
-    monkeypatch.setattr(spec, "SILENT_S", 0.2)
+    monkeypatch.setattr(fsspec_files, "SILENT_S", 0.2)
     monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.read", lambda *_: threading.Event().wait(20))
     begin = time.monotonic()
     with pytest.raises(lp.CaptureError, match="the store sent nothing for 0 s"):

@@ -10,7 +10,7 @@ import pytest
 from commands import run
 
 import latpcap as lp
-from latpcap.plot.families import HATCHES, mark
+from latpcap.plot.cause_patterns import HATCHES, mark
 from latpcap.plot.timeline import Dots, Timeline
 from latpcap.vocabulary import CAUSES, FAMILIES
 

@@ -16,8 +16,8 @@ from makepcap import EPOCH_NS, Ends, Segment, mss, timestamps
 
 import latpcap as lp
 from latpcap import words
-from latpcap.account import waits
-from latpcap.views import answer_view
+from latpcap.user_waits import waits
+from latpcap.views import partial_answer
 
 SERVER, OTHER = ("10.0.0.2", 80), ("10.0.0.3", 80)
 V6 = "2001:db8::1", "2001:db8::2"
@@ -867,7 +867,7 @@ def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
     WAITS[sentence](tape)
     file = tmp_path / "a.pcap"
     file.write_bytes(tape.bytes())
-    assert str(answer_view.read(file).why()) == str(lp.read(file).why())
+    assert str(partial_answer.read(file).why()) == str(lp.read(file).why())
 
 
 @pytest.mark.parametrize("sentence", WAITS)

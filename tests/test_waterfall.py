@@ -13,7 +13,7 @@ from commands import run
 
 import latpcap as lp
 from latpcap.plot import Waterfall
-from latpcap.plot.families import HATCHES
+from latpcap.plot.cause_patterns import HATCHES
 from latpcap.plot.waterfall import PROBABLE
 from latpcap.plot.waterfall_rows import NAMES
 from latpcap.vocabulary import CAUSES

@@ -17,7 +17,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import bars
-from latpcap.reading import patience, web
+from latpcap.reading import timeouts, web
 
 DATA = (Path(__file__).resolve().parents[1] / "sample_pcaps" / "nginx-good.pcap").read_bytes()
 SIZE, PART = len(DATA), 600_000
@@ -240,7 +240,7 @@ def test_all_that_is_waited_for_one_download_is_bounded(place: str, monkeypatch:
     """And the bar tells how much of it is gone."""
     notes: list[str] = []
     monkeypatch.setattr(web, "BUDGET_S", 0.3)
-    monkeypatch.setattr(patience, "_TICK_S", 0.02)
+    monkeypatch.setattr(timeouts, "_TICK_S", 0.02)
     monkeypatch.setattr(bars, "note", notes.append)
     begin = time.monotonic()
     with pytest.raises(lp.CaptureError, match=r"cannot be opened \(the server was waited for 0 s in all\)"):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from latpcap.page import Subject
     from latpcap.views.capture import Capture
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_report import Projection
 
 
 ENOUGH = 20

@@ -84,14 +84,16 @@ def _side(
     """What is compared of a side, and the way to the whole of it, which a page needs: a file is read again for that."""
     from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
-    from latpcap.views import capture, projection
+    from latpcap.views import capture, partial_report
 
     whole: Any = side
     if isinstance(side, (str, os.PathLike)):
         if is_results(side):
             whole = open_results(side)
         elif os.path.isfile(side):
-            return sample_of(projection.read(side, needed(), keylog=keylog)), lambda: capture.read(side, keylog=keylog)
+            return sample_of(partial_report.read(side, needed(), keylog=keylog)), lambda: capture.read(
+                side, keylog=keylog
+            )
         else:
             whole = capture.read(side, keylog=keylog)
     return sample_of(whole), lambda: whole

@@ -291,7 +291,7 @@ class Results:
         import pyarrow as pa
         import pyarrow.dataset as ds
 
-        from latpcap.account import groups, waits
+        from latpcap.user_waits import groups, waits
 
         def made(tables: Mapping[str, pa.Table]) -> pa.Table:
             if name == "groups":

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.account.totals import without_site
 from latpcap.archive import sites
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
@@ -23,8 +22,9 @@ from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import Scale, TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches
-from latpcap.views.compact import Causes, Exchanges, requests
+from latpcap.user_waits.cause_totals import without_site
 from latpcap.views.latency import length, merged
+from latpcap.views.partial_columns import Causes, Exchanges, requests
 from latpcap.views.view import View
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from latpcap.errors import CaptureError, LatpcapError, OutputError, lacks_memory
 from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, places, sources
-from latpcap.reading.portions import TABLES, Portion, taken
+from latpcap.reading.drain import TABLES, Portion, taken
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -32,8 +32,8 @@ from latpcap.format import count, ms, shortest
 if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
     from latpcap.findings.why import Why
-    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
+    from latpcap.views.partial_answer import AnswerView
 
 
 _Answer = TypeVar("_Answer")
@@ -282,9 +282,9 @@ def _origins(file: str, sources: Any) -> list[Any]:
 def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites) -> Why:
     """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
     from latpcap.archive.public import batch, open_results
-    from latpcap.reading import sources, twice
+    from latpcap.reading import same_traffic, sources
 
-    for sentence in twice.warnings([origin for file in files for origin in _origins(file, sources)]):
+    for sentence in same_traffic.warnings([origin for file in files for origin in _origins(file, sources)]):
         typer.echo(f"latpcap: warning: {sentence}", err=True)
     with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
         folder = Path(scratch) / "all"  # its name begins the answer

@@ -1,6 +1,6 @@
 """The `latpcap` command: the same words as in Python, in the same order.
 
-Exit codes are in guard.py. Answers go to standard output; warnings and errors, one line each, to standard error.
+Exit codes are in exit_codes.py. Answers go to standard output; warnings and errors, one line each, to standard error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ import typer
 import typer.main
 
 from latpcap import bars, spill
-from latpcap.cli import answers, archive, flow, guard, joining, live, mcp, packets, plots, report, statistics, tables
+from latpcap.cli import (
+    answers,
+    archive,
+    exit_codes,
+    flow,
+    joining,
+    live,
+    mcp,
+    packets,
+    plots,
+    report,
+    statistics,
+    tables,
+)
 from latpcap.cli.options import SAMPLE, Listed, span, warn
 from latpcap.errors import CaptureError
 from latpcap.reading import sources
@@ -25,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from latpcap.tables import Needed
-    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture, Stream
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_answer import AnswerView
+    from latpcap.views.partial_report import Projection
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", *(f".{suffix}" for suffix in SUFFIXES))
 """A word that ends so is meant as a file, also where there is none of that name."""
@@ -43,8 +56,8 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Runs the command; however it ends is for guard.py to say."""
-    guard.run(_work)
+    """Runs the command; however it ends is for exit_codes.py to say."""
+    exit_codes.run(_work)
 
 
 def _work() -> int | None:
@@ -67,12 +80,12 @@ def _completed(words: list[str], known: Container[str]) -> list[str]:
 def _answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture:
     """Opens a capture for its answer or findings alone; a pipe cannot be read again, so all of it is kept."""
     from latpcap.archive.results import is_results
-    from latpcap.views import answer_view
+    from latpcap.views import partial_answer
 
     if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return _read(file, keylog=keylog)
     spill.trim()
-    capture = answer_view.read(file, keylog=keylog, progress=True)
+    capture = partial_answer.read(file, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
@@ -93,10 +106,10 @@ def _read(file: str, display_filter: str | None = None, *, keylog: str | None = 
 
 def _projection(file: str, needed: Needed, *, keylog: str | None = None, reread: bool = False) -> Projection:
     """Opens a capture for what is needed of its tables and warns of damage; `reread` as in `_read`."""
-    from latpcap.views import projection
+    from latpcap.views import partial_report
 
     spill.trim()
-    capture = projection.read(_source(file, reread=reread), needed, keylog=keylog, progress=True)
+    capture = partial_report.read(_source(file, reread=reread), needed, keylog=keylog, progress=True)
     warn(capture)
     return capture
 
@@ -105,7 +118,7 @@ def _reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Ca
     """Opens a capture for what is needed of its tables, each time that it is called, and warns of damage once, if it
     was not `warned` of; None where that cannot be done.
     """
-    from latpcap.views import projection
+    from latpcap.views import partial_report
 
     if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
@@ -114,7 +127,7 @@ def _reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Ca
 
     def read(needed: Needed) -> Projection:
         nonlocal warned
-        capture = projection.read(source, needed, keylog=keylog, progress=True)
+        capture = partial_report.read(source, needed, keylog=keylog, progress=True)
         if not warned:
             warn(capture)
         warned = True

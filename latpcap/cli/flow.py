@@ -25,10 +25,10 @@ from latpcap.cli.options import (
 from latpcap.options import Flows
 
 if TYPE_CHECKING:
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow.graph import FlowGraph
     from latpcap.tables import Needed
     from latpcap.views.capture import Capture, Stream
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_report import Projection
 
 
 @dataclass(frozen=True)

@@ -159,13 +159,13 @@ def in_language(command: Callable[..., None]) -> Callable[..., None]:
 
 def _instant(name: str, text: str) -> str | float:
     """What `latpcap.read` takes; a mistake is reported before a file is read."""
-    from latpcap.reading import instants
+    from latpcap.reading import timestamps
 
     value: str | float = text
     with contextlib.suppress(ValueError):
         value = float(text)
     try:
-        instants.given(value, name)
+        timestamps.given(value, name)
     except ValueError as problem:
         raise typer.BadParameter(str(problem).partition("=")[2], param_hint=f"--{name}") from None
     return value

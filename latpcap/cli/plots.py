@@ -19,7 +19,7 @@ from latpcap.tables import Kept, Needed
 if TYPE_CHECKING:
     from latpcap.views.capture import Capture, Stream
     from latpcap.views.latency import Latency
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_report import Projection
 
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
 By = Annotated[

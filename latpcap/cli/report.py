@@ -14,9 +14,9 @@ from latpcap.options import Tool
 
 if TYPE_CHECKING:
     from latpcap.tables import Needed
-    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_answer import AnswerView
+    from latpcap.views.partial_report import Projection
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
@@ -55,7 +55,7 @@ def register(
         from latpcap import page, reports
         from latpcap.archive.public import open_results
         from latpcap.archive.results import is_results
-        from latpcap.views.page_source import PageSource
+        from latpcap.views.partial_page import PageSource
 
         stored = file != "-" and is_results(file)
         if stored and (display_filter is not None or tool is not None or span()):

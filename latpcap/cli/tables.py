@@ -19,9 +19,9 @@ from latpcap.tables import Kept
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.answer_view import AnswerView
     from latpcap.views.capture import Capture
-    from latpcap.views.projection import Projection
+    from latpcap.views.partial_answer import AnswerView
+    from latpcap.views.partial_report import Projection
 
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
@@ -159,9 +159,9 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
         from latpcap.reading import processes
 
         return processes.of_streams(table, processes.table(capture))
-    from latpcap.reading import recorded
+    from latpcap.reading import rereadable
 
-    found = recorded.headers(capture, table)
+    found = rereadable.headers(capture, table)
     for column in wanted:
         table = table.append_column(found.schema.field(column), found[column])
     return table
@@ -171,23 +171,23 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
     """Which of these columns does only a second reading give?"""
     if name not in ("events", "streams") or columns is None:
         return []
-    from latpcap.reading import processes, recorded
+    from latpcap.reading import processes, rereadable
 
-    known = recorded.HEADERS if name == "events" else processes.COLUMNS
+    known = rereadable.HEADERS if name == "events" else processes.COLUMNS
     return [column for column in known if column in [word.strip() for word in columns.split(",")]]
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
     """The rows of a table as they are finished, in their order; then warnings, as behind any reading."""
     from latpcap.cli.options import warn
-    from latpcap.reading import portions
+    from latpcap.reading import drain
     from latpcap.reading.feed import Feed
     from latpcap.views.capture import Capture
 
     feed = Feed(source, keylog)
     turns = _Turns() if name == "exchanges" else None
-    for portion in portions.portions(feed, take_bytes=_TAKE_BYTES, progress=True):
-        rows = portions.table(portion[name])
+    for portion in drain.portions(feed, take_bytes=_TAKE_BYTES, progress=True):
+        rows = drain.table(portion[name])
         ready = rows if turns is None else turns.ready(rows)
         if ready.num_rows:
             yield ready

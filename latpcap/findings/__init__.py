@@ -13,8 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
-from latpcap.account import proxies, totals
-from latpcap.account.segments import HasSegments, Segments
 from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence, traffic
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
@@ -22,6 +20,8 @@ from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.presentation import LEAST_P99_SHARE, LEAST_SHARE
 from latpcap.tables import of_stretches, stretches
+from latpcap.user_waits import cause_totals, proxies
+from latpcap.user_waits.segments import HasSegments, Segments
 from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def read_from(scope: Any) -> Lazy:
 def rows(
     tables: Mapping[str, pa.Table],
     checks: Sequence[quality.Check] | None = None,
-    ledger: totals.Ledger | None = None,
+    ledger: cause_totals.CauseTotals | None = None,
     servers: int | None = None,
 ) -> list[Finding]:
     """The findings, the most important first.
@@ -122,7 +122,7 @@ def rows(
     """
     pushed, tables = pushes_of(tables), _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
-    ledger = ledger or totals.Ledger(tables["streams"], tables["exchanges"], tables["causes"])
+    ledger = ledger or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
     found: list[Finding] = []
     pooled = by_server(tables["evidence"])
     for server in ledger.servers[: MOST_SERVERS if servers is None else servers]:
@@ -164,7 +164,7 @@ def rows(
     return [replace(answer.made(finding), finding=number) for number, finding in enumerate(found)]
 
 
-def _rest(servers: Sequence[totals.Server]) -> Finding:
+def _rest(servers: Sequence[cause_totals.Server]) -> Finding:
     """The servers that have no rows of their own, in one."""
     slow, requests = (sum(len(of) for of in some) for some in ([s.slow for s in servers], [s.rows for s in servers]))
     return Finding(
@@ -203,8 +203,8 @@ def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]
 
 
 def _of_server(
-    server: totals.Server, ledger: totals.Ledger, tables: Mapping[str, pa.Table], mine: list[dict[str, Any]],
-    checks: Sequence[quality.Check],
+    server: cause_totals.Server, ledger: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
+    mine: list[dict[str, Any]], checks: Sequence[quality.Check],
 ) -> list[Finding]:  # fmt: skip
     items = ledger.spent(server)
     pools = {side: evidence.pool(mine, side) for side in ("server", "client")}
@@ -212,7 +212,7 @@ def _of_server(
     handshake_ms = evidence.handshake_ms(server, tables)
     found: list[Finding] = []
     for item in items:
-        cohorts = {name: totals.cohort(item, name) for name in totals.COHORTS}
+        cohorts = {name: cause_totals.cohort(item, name) for name in cause_totals.COHORTS}
         small = item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE
         if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
             continue
@@ -269,7 +269,9 @@ class _Sure:
     limited_by: tuple[str, ...]
 
 
-def _how_sure(item: totals.Spent, pools: Mapping[str, evidence.Pool], checks: Sequence[quality.Check]) -> _Sure:
+def _how_sure(
+    item: cause_totals.CauseTotal, pools: Mapping[str, evidence.Pool], checks: Sequence[quality.Check]
+) -> _Sure:
     # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
     held = item.cause == STALL and item.owner in pools and pools[item.owner].acts
     # (the core knows of it, so that its rows have no more confidence either)
@@ -293,7 +295,10 @@ class _Options:
 
 
 def _options(
-    item: totals.Spent, items: list[totals.Spent], mine: list[dict[str, Any]], tables: Mapping[str, pa.Table]
+    item: cause_totals.CauseTotal,
+    items: list[cause_totals.CauseTotal],
+    mine: list[dict[str, Any]],
+    tables: Mapping[str, pa.Table],
 ) -> _Options:
     """The options of the side whose bytes had to wait, and its peer's habit."""
     sender = item.owner if item.owner in SIDES else "server"
@@ -309,8 +314,8 @@ def _options(
 
 
 def _mend(
-    item: totals.Spent,
-    ledger: totals.Ledger,
+    item: cause_totals.CauseTotal,
+    ledger: cause_totals.CauseTotals,
     tables: Mapping[str, pa.Table],
     typical_ms: float,
     sure: Grade,

@@ -33,8 +33,6 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from latpcap import presentation as show
 from latpcap import words
-from latpcap.account.slow import How, beyond, family
-from latpcap.account.totals import endpoint
 from latpcap.findings import traffic
 from latpcap.findings.connections import Lookups
 from latpcap.findings.evidence import Pool
@@ -42,6 +40,8 @@ from latpcap.findings.openings import Pauses
 from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.traffic import Traffic
+from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.slow_requests import How, beyond, family
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 
 
@@ -135,7 +135,7 @@ class Family(TypedDict):
 
 
 class Row(TypedDict):
-    """One server in the list of servers: in the order of `Ledger.servers`, those behind a proxy after it."""
+    """One server in the list of servers: in the order of `CauseTotals.servers`, those behind a proxy after it."""
 
     server: str
     behind: str | None

@@ -18,8 +18,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.account import lookups as asking
-from latpcap.account.lookups import (
+from latpcap.findings.schema import Finding, Harmful, grade
+from latpcap.format import printable
+from latpcap.limits import LIMITS
+from latpcap.user_waits import lookups as asking
+from latpcap.user_waits.cause_totals import endpoint, server_keys
+from latpcap.user_waits.lookups import (
     AGAIN_MS,
     LATE_MS,
     NEIGHBOUR,
@@ -31,11 +35,7 @@ from latpcap.account.lookups import (
     resolutions,
     sure_of,
 )
-from latpcap.account.segments import segments
-from latpcap.account.totals import endpoint, server_keys
-from latpcap.findings.schema import Finding, Harmful, grade
-from latpcap.format import printable
-from latpcap.limits import LIMITS
+from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import PROVEN
 from latpcap.words import joined, say
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import presentation as show
 from latpcap import words
-from latpcap.account.totals import endpoint
 from latpcap.errors import CaptureError
 from latpcap.findings.schema import Finding
 from latpcap.limits import LIMITS
+from latpcap.user_waits.cause_totals import endpoint
 
 if TYPE_CHECKING:
-    from latpcap.reading.packets import Record
+    from latpcap.reading.reread import Record
 
 PORTS = {
     67: "DHCP", 69: "TFTP", 88: "Kerberos", 123: "NTP", 161: "SNMP", 547: "DHCPv6", 1645: "RADIUS", 1812: "RADIUS",

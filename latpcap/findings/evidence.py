@@ -21,10 +21,10 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.account.segments import HasSegments, segments
-from latpcap.account.totals import Server, Spent, endpoint
 from latpcap.findings.schema import Finding, Grade, State
 from latpcap.limits import LIMITS
+from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
+from latpcap.user_waits.segments import HasSegments, segments
 from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
 from latpcap.words import joined, say
 
@@ -54,7 +54,7 @@ class Case:
         return f"tcp.stream eq {self.stream}" + (f" and frame.number in {{{frames}}}" if frames else "")
 
 
-def cases(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
+def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
     """The exchange that it took the most time of, and the one in the middle of its time.
 
     Half of the finding's time lies in exchanges that took at most as much as the second: where a few long waits
@@ -98,7 +98,7 @@ def _half(values: Array) -> int:
     return next(begin + int(np.searchsorted(total, half)) for begin, total in sums() if total[-1] >= half)
 
 
-def _case(item: Spent, which: int, tables: Mapping[str, pa.Table]) -> Case:
+def _case(item: CauseTotal, which: int, tables: Mapping[str, pa.Table]) -> Case:
     import numpy as np
 
     exchanges, causes = tables["exchanges"], tables["causes"]
@@ -122,7 +122,7 @@ def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
     return found
 
 
-def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
+def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
     """The rows of `causes` that this finding has in one exchange; of a stall, those that name all three frames."""
     import numpy as np
 
@@ -138,13 +138,13 @@ def _pieces(item: Spent, exchange: int, causes: pa.Table) -> Array:
     return held if len(held) else mine
 
 
-def pieces(item: Spent, exchange: int, causes: pa.Table) -> tuple[int, float]:
+def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, float]:
     """In how many pieces does this finding's time lie in one exchange, and how long is the longest, in ms?"""
     ms = arrays.numbers(causes, "duration_ms")[_pieces(item, exchange, causes)]
     return len(ms), float(ms.max())
 
 
-def rival_left(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
+def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
     mine = spill.kept(item.causes[spill.taken(left, item.causes) >= 0])
@@ -158,7 +158,7 @@ def rival_left(item: Spent, causes: pa.Table) -> tuple[str, str] | None:
     return rivals[first], becauses[int(spill.weighed(missing, ms, len(becauses), mine).argmax())]
 
 
-def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
+def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
     """The client address that it took the most time of, and that client's share."""
     import numpy as np
 
@@ -177,7 +177,7 @@ def hardest_client(item: Spent, tables: Mapping[str, pa.Table]) -> tuple[str | N
     return names[int(keys[most])], float(ms[most] / ms.sum()) if ms.sum() > 0 else 1.0
 
 
-def streams_hit(item: Spent, tables: Mapping[str, pa.Table]) -> int:
+def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
     """On how many streams?"""
 
     return len(arrays.distinct(spill.taken(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
@@ -225,7 +225,7 @@ def _is_name(host: str) -> bool:
     return False
 
 
-def protocol_of(item: Spent, tables: Mapping[str, pa.Table]) -> str | None:
+def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     """In which protocol are most of the exchanges that it hit?"""
     import numpy as np
 
@@ -243,7 +243,7 @@ TOGETHER = {("other_path", "timer_length"): "other_path_timer"}
 
 
 def rival(
-    item: Spent, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
+    item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
 ) -> tuple[str, str]:
     """The strongest other explanation, and why it lost (or that it did not).
 

@@ -22,8 +22,8 @@ from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_nam
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.account.totals import Spent
     from latpcap.arrays import Array
+    from latpcap.user_waits.cause_totals import CauseTotal
 
 KNOBS = {
     "nginx": "nginx", "openresty": "openresty", "tengine": "tengine", "basehttp": "http.server",
@@ -156,7 +156,7 @@ AT_WORK, LATE = "within_control", "late_after_ack"
 """Why a program's time beside a stall is not proven to be the program's."""
 
 
-def gain(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
+def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
     """What would the median latency be without this cause? None where too few exchanges would tell, or for a program.
 
     `items`: all that took this server's time. The waits that one sender's TCP_NODELAY takes away go together.
@@ -216,7 +216,7 @@ _Left = tuple["Array", "Array", "Array", float]
 """What is left of each exchange at best, at worst, and with faster programs; what the wait hides of a program."""
 
 
-def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
+def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
     """What each exchange would take at best (without this), at worst (without what is proven of it), and at best."""
     sure = _sure(causes)
     where = _Places(exchanges, causes)
@@ -225,7 +225,7 @@ def _of_other(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.T
     return left, worst, left, 0.0
 
 
-def _less(item: Spent, exchanges: pa.Table, ms: Array) -> Array:
+def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
     """What is left of the latencies of the server's exchanges when each takes so much less."""
     import numpy as np
 
@@ -241,7 +241,7 @@ def _sure(causes: pa.Table) -> Array:
     return found
 
 
-def _of_stall(item: Spent, items: list[Spent], exchanges: pa.Table, causes: pa.Table) -> _Left:
+def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
     """What each exchange would take at best, at worst, and at best where the programs get faster by it, too.
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
@@ -326,7 +326,7 @@ class _Loop:
     capacity: tuple[float, float] | None
 
     @classmethod
-    def of(cls, item: Spent, exchanges: pa.Table) -> _Loop | None:
+    def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
         import numpy as np
 
         mine = spill.marked(item.server.rows, exchanges.num_rows)
@@ -498,7 +498,7 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def backend_clause(cause: str, found: Spent | None, phrase: str) -> str:
+def backend_clause(cause: str, found: CauseTotal | None, phrase: str) -> str:
     """What the requests to the server behind wait for, in a sentence about that server."""
     if cause != STALL or found is None:
         return words.say("behind_cause", cause=phrase)

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.account.attempts import Ends, Streams, instead, names_of
-from latpcap.account.lookups import Question, address_in, questions
-from latpcap.account.opens import ACK, CLIENT, RST, SYN, Opened, begun, late
-from latpcap.account.segments import segments
-from latpcap.account.totals import endpoint
 from latpcap.findings.connections import DATA as CARRIES
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
 from latpcap.tables import MS, SETUP
+from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.connection_attempts import Ends, Streams, instead, names_of
+from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, begun, late
+from latpcap.user_waits.lookups import Question, address_in, questions
+from latpcap.user_waits.segments import segments
 from latpcap.vocabulary import PROTOCOLS, PROVEN
 
 if TYPE_CHECKING:

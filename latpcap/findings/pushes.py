@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.account import slow
-from latpcap.account.totals import endpoint
 from latpcap.findings import evidence, fixes, quality
 from latpcap.findings.schema import Finding, Grade, grade
 from latpcap.format import printable
+from latpcap.user_waits import slow_requests
+from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def found(
     import numpy as np
 
     ends = arrays.looked_up(streams, "stream", held.stream, ("server", "server_port", "protocol"))
-    limit = [slow.limit(spoken, slow_ms) for *_, spoken in ends]
+    limit = [slow_requests.limit(spoken, slow_ms) for *_, spoken in ends]
     groups: dict[tuple[str, int, bool, str | None], list[int]] = {}
     for row in np.flatnonzero((held.ms >= np.array(limit)) & (held.confidence > SUSPECTED)).tolist():
         server, port, spoken = ends[row]

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.account.segments import DATA, Silence, segments
 from latpcap.limits import LIMITS
 from latpcap.tables import SETUP
+from latpcap.user_waits.segments import DATA, Silence, segments
 from latpcap.vocabulary import SIDES, SUSPECTED, cause_names
 
 if TYPE_CHECKING:

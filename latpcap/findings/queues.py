@@ -24,14 +24,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.account import slow
-from latpcap.account.totals import Server, Spent, endpoint
 from latpcap.findings import traffic
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.findings.silence import on_stream
 from latpcap.findings.traffic import REDIRECTS, called
 from latpcap.limits import LIMITS
 from latpcap.tables import MS, SETUP
+from latpcap.user_waits import slow_requests
+from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
 from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Queue(TypedDict):
     frame: int
 
 
-def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Queue | None:
+def of(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Queue | None:
     """The queue before this server's program; None where there is none, or too few requests to tell.
 
     `ahead`: requests that had come and were not answered when one came; `each_us`: so far apart answers leave while
@@ -75,7 +75,7 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
         spans = list(spill.parts(len(came)))
         last = spill.nth(spill.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
         complete &= np.concatenate([came[span] <= last for span in spans])
-    rows = spill.chosen(rows, complete & ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    rows = spill.chosen(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
@@ -115,7 +115,7 @@ def of(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -
     }
 
 
-def _think(items: Sequence[Spent], rows: Array) -> Array:
+def _think(items: Sequence[CauseTotal], rows: Array) -> Array:
     """How long the server's program worked on each of these, in ms."""
     import numpy as np
 
@@ -187,7 +187,7 @@ class _Together(NamedTuple):
     quiet: int
 
 
-def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+def together(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Did requests come one by one, wait, and get their answers all at once? The longest such wait; None without one.
 
     Something that they all need was taken: the whole program, if nobody was answered meanwhile, else a lock, which the
@@ -196,7 +196,7 @@ def together(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Tab
     import numpy as np
 
     exchanges = tables["exchanges"]
-    late = spill.chosen(server.slow, ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if not TOGETHER <= len(late) <= LIMITS["pool_most"]:
         return None
     took = arrays.numbers(exchanges, "latency_ms")
@@ -250,7 +250,7 @@ BEHIND_MS, PROMPT = 1.0, 2.0
 """Who waited for another's end is answered within this behind it, or within so many usual latencies."""
 
 
-def behind(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+def behind(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Did requests wait until another connection's work was done? None where it does not show.
 
     A transaction that began before and whose end freed them: its locks, or its connection behind a pool.
@@ -260,7 +260,7 @@ def behind(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table
 
     exchanges = tables["exchanges"]
     took = arrays.numbers(exchanges, "latency_ms")
-    late = spill.chosen(server.slow, ~slow.polls(exchanges) & ~slow.streams(exchanges))
+    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if not 0 < len(late) <= LIMITS["pool_most"] or len(server.rows) > MOST:
         return None
     late = late[(_think(items, late) >= MOSTLY * took[late]) & (took[late] >= LIMITS["setup_ms"])]
@@ -451,7 +451,7 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         "server": server.name, "behind": behind, "n": len(hits), "name": called(one["method"], one["target"]),
         "frame": one["request_first_frame"], "held_ms": held, "first_ms": int(begun[place] - start[row]) / MS,
     }  # fmt: skip
-    events = bool(slow.streams(exchanges)[place])
+    events = bool(slow_requests.streams(exchanges)[place])
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="buffered", owner="server",
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
@@ -676,7 +676,7 @@ def _connects_in_turn(of: _Of, rows: pa.Table, wanted: Array, hello: Array, took
     return made_
 
 
-def expects(server: Server, items: Sequence[Spent], tables: Mapping[str, pa.Table]) -> Finding | None:
+def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Uploads whose client paused in each as long as one does that expects a 100 Continue; None where there are none.
 
     They pause as long as each other; a program that has its data late pauses as it comes.

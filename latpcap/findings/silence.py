@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.account import course
-from latpcap.account.course import Course, Held
-from latpcap.account.segments import segments
-from latpcap.account.slow import polls
-from latpcap.account.slow import streams as streaming
-from latpcap.account.totals import endpoint, server_keys
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Grade
 from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, MS, SETUP
+from latpcap.user_waits import stream_ends
+from latpcap.user_waits.cause_totals import endpoint, server_keys
+from latpcap.user_waits.segments import segments
+from latpcap.user_waits.slow_requests import polls
+from latpcap.user_waits.slow_requests import streams as streaming
+from latpcap.user_waits.stream_ends import Course, Held
 from latpcap.vocabulary import protocol_names
 
 if TYPE_CHECKING:
@@ -422,7 +422,7 @@ def _explained(
         for number, (server, port, client) in zip(standing, ends, strict=True)
     ]
     every = sorted([*cases, *more], key=lambda case: -case.waited_ms)
-    courses = course.of(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
+    courses = stream_ends.of(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
     named = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
     wanted = np.array(list(courses), numbers.dtype)
     facts = dict(zip(courses, arrays.looked_up(streams, "stream", wanted, named), strict=True))

@@ -10,12 +10,12 @@ import shlex
 
 from latpcap import presentation as show
 from latpcap import words
-from latpcap.account.totals import endpoint
 from latpcap.findings import answer, connections, traffic
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
 from latpcap.findings.evidence import SHORTER, Pool
 from latpcap.findings.schema import Finding, graded
 from latpcap.format import escaped, ms, printable, requested
+from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
 from latpcap.words import joined, line, say
 

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
 from latpcap import presentation as show
-from latpcap.account.segments import segments
-from latpcap.account.slow import UNREAD
-from latpcap.account.totals import Server, endpoint
 from latpcap.errors import CaptureError
 from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.format import printable
 from latpcap.limits import LIMITS
-from latpcap.reading.packets import packet
+from latpcap.reading.reread import packet
 from latpcap.tables import MS
+from latpcap.user_waits.cause_totals import Server, endpoint
+from latpcap.user_waits.segments import segments
+from latpcap.user_waits.slow_requests import UNREAD
 from latpcap.vocabulary import PROTOCOLS
 from latpcap.words import say
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
-    from latpcap.reading.packets import Record
+    from latpcap.reading.reread import Record
 
 REDIRECTS = (301, 302, 303, 307, 308)
 LOGINS = (401, 407, 530, 535)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.account import proxies, slow, totals
 from latpcap.findings import answer, connections, datagrams, evidence, fixes, quality, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
@@ -21,12 +20,13 @@ from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
 from latpcap.tables import HasTables, of_stretches, stretches
+from latpcap.user_waits import cause_totals, proxies, slow_requests
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.beside import Beside
+    from latpcap.side_sources import SideSource
 
 
 class Subject(HasTables, Protocol):
@@ -103,7 +103,7 @@ class Why:
         """Why was this one exchange slow? IndexError where there is no such exchange."""
         return cls(_one_exchange(capture, number))
 
-    def with_beside(self, added: Sequence[Beside]) -> Why:
+    def with_beside(self, added: Sequence[SideSource]) -> Why:
         """The same answer with what a trace or a log adds; itself where there is none. Where a trace of the headline's
         server contradicts it, the headline says so, and there is no fix.
         """
@@ -286,7 +286,7 @@ def _fix(data: Overall) -> str | None:
     if first.grade == "unknown" or not (data["slow"]["count"] or first.cause == STALL):
         return None
     changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
-    here = [e for e in changed if totals.endpoint(e.server, e.server_port) == data["server"]]
+    here = [e for e in changed if cause_totals.endpoint(e.server, e.server_port) == data["server"]]
     if first.fix is None or first.cause != STALL:
         return first.fix
     if not here:
@@ -304,7 +304,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     position, positions = arrays.codes(streams, "position")
     data["positions"] = sorted(word for code, word in enumerate(positions) if (position == code).any())
     data["lost"] = quality.lost(streams, tables["exchanges"])
-    ledger = totals.Ledger(streams, tables["exchanges"], tables["causes"], question.slow_ms)
+    ledger = cause_totals.CauseTotals(streams, tables["exchanges"], tables["causes"], question.slow_ms)
     if question.server is not None:
         ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
     found = findings.rows(tables, checks, ledger, servers=1)
@@ -363,7 +363,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     return data
 
 
-def _pushes(tables: Mapping[str, pa.Table], server: totals.Server) -> int:
+def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     """How many messages did this server push, where they are nearly all that it said? Else 0."""
     pushed = findings.pushes_of(tables)
     if pushed is None:
@@ -376,7 +376,7 @@ def _pushes(tables: Mapping[str, pa.Table], server: totals.Server) -> int:
     return many if many >= show.MOSTLY_PUSHED * len(server.asked) else 0
 
 
-def _halves(data: Overall, server: totals.Server, tables: Mapping[str, pa.Table]) -> int:
+def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.Table]) -> int:
     """Where nothing but the path takes time, and no reader sees messages: so many turns began at the client just as the
     answer to the one before came, every second one. They may be second halves, held until that was acknowledged.
     """
@@ -398,7 +398,7 @@ def _halves(data: Overall, server: totals.Server, tables: Mapping[str, pa.Table]
     return count if count >= show.LEAST_HALVES and not in_a_row and count >= show.HALVES_SHARE * len(gap) else 0
 
 
-def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
+def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
     """The servers that were asked, in their order, those behind a proxy after it: how many requests, how many slow, and
     what takes their time.
     """
@@ -408,7 +408,7 @@ def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: 
     for place in proxies.in_order(len(ledger.servers), behind):
         server, front = ledger.servers[place], behind.get(place)
         items = ledger.spent(server) if place < show.MOST_SERVERS else []
-        families = slow.by_family(items, server.waited_for, len(server.rows)) if items else {}
+        families = slow_requests.by_family(items, server.waited_for, len(server.rows)) if items else {}
         rows.append(
             {
                 "server": server.name,
@@ -425,8 +425,8 @@ def _servers(ledger: totals.Ledger, checks: Sequence[quality.Check], exchanges: 
     return rows
 
 
-def _families(items: list[totals.Spent], server: totals.Server) -> list[Family]:
-    spent = slow.by_family(items, server.waited_for, len(server.rows))
+def _families(items: list[cause_totals.CauseTotal], server: cause_totals.Server) -> list[Family]:
+    spent = slow_requests.by_family(items, server.waited_for, len(server.rows))
     total = sum(sum(causes.values()) for causes in spent.values()) or 1.0
     return [
         {"family": name, "ms": sum(causes.values()), "share": sum(causes.values()) / total, "causes": causes}
@@ -435,7 +435,10 @@ def _families(items: list[totals.Spent], server: totals.Server) -> list[Family]:
 
 
 def _slow(
-    server: totals.Server, items: list[totals.Spent], tables: Mapping[str, pa.Table], slow_ms: float | None
+    server: cause_totals.Server,
+    items: list[cause_totals.CauseTotal],
+    tables: Mapping[str, pa.Table],
+    slow_ms: float | None,
 ) -> Slow:
     """How many of these requests are slow, from where on, and which is the worst?"""
     import numpy as np
@@ -446,11 +449,11 @@ def _slow(
     for span, part in arrays.sliced(exchanges):
         which = mine[span]
         took.add(np.nan_to_num(arrays.numbers(part, "network_ms").astype(float))[which])
-        limits.add(slow.limits(part, slow_ms)[which])
-        polls += int(slow.polls(part)[which].sum())
-        streams += int(slow.streams(part)[which].sum())
+        limits.add(slow_requests.limits(part, slow_ms)[which])
+        polls += int(slow_requests.polls(part)[which].sum())
+        streams += int(slow_requests.streams(part)[which].sum())
     return {
-        "how": slow.how(len(server.slow), count),
+        "how": slow_requests.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
         "limit_ms": float(spill.nth(limits.array(), count // 2)),
@@ -462,7 +465,7 @@ def _slow(
     }
 
 
-def _worst(server: totals.Server, items: list[totals.Spent], exchanges: pa.Table) -> Request:
+def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> Request:
     """The slowest request by its name: what was asked, its frames, and what took the most of it."""
     at = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
@@ -514,7 +517,7 @@ def _ends(streams: pa.Table) -> dict[str, int]:
     return {word: n for code, word in enumerate(by) if (n := int((closed == code).sum()))}
 
 
-def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
+def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Total]:
     """Time and exchanges per cause and owner as the table of causes has them, the most time first."""
     import numpy as np
 
@@ -552,7 +555,7 @@ def _totals(items: list[totals.Spent], causes: pa.Table) -> list[Total]:
     return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 
-def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> None:
+def _main(data: Overall, item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> None:
     """What the first finding, the one that took the most time, says for the whole answer."""
     import numpy as np
 
@@ -585,7 +588,7 @@ def _main(data: Overall, item: totals.Spent, tables: Mapping[str, pa.Table]) -> 
     data["closes_late"] = _closes_late(item, tables["causes"])
 
 
-def _closes_late(item: totals.Spent, causes: pa.Table) -> bool:
+def _closes_late(item: cause_totals.CauseTotal, causes: pa.Table) -> bool:
     """Is it mostly the time until the server closed behind its last byte?"""
     rule, rules = arrays.codes(causes, "rule")
     if "late_close" not in rules:
@@ -595,7 +598,7 @@ def _closes_late(item: totals.Spent, causes: pa.Table) -> bool:
     return late > item.total_ms / 2
 
 
-def _spared(item: totals.Spent, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
+def _spared(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[int, int]:
     """Of a stall: exchanges whose wait the peer's FIN ended, and first exchanges of streams that had no stall yet."""
     import numpy as np
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from latpcap.joined import exchanges, fates, pairing, way
+    from latpcap.joined import exchanges, packet_fates, pairing, rewrites
     from latpcap.joined.answer import JoinedWhy
+    from latpcap.joined.capture_point import Point
     from latpcap.joined.chain import Chain
     from latpcap.joined.clock import Clock
-    from latpcap.joined.point import Point
     from latpcap.plot.delays import DelayPlot
-    from latpcap.plot.points import PointsGraph
+    from latpcap.plot.flow.lifelines import PointsGraph
 
 TABLES = ("packets", "exchanges", "parts")
 
@@ -65,8 +65,8 @@ def join(
 
     LatpcapError where two neighbours have no traffic in common; CaptureError where one cannot be read.
     """
+    from latpcap.joined.capture_point import Point
     from latpcap.joined.chain import MOST_POINTS, Chain
-    from latpcap.joined.point import Point
 
     if server is None:
         return _beside_proxy(Point(client, keylog=keylog, progress=progress))
@@ -131,17 +131,17 @@ class Joined:
         self.clock: Clock = matched.line
 
     @cached_property
-    def way(self) -> way.Way:
+    def way(self) -> rewrites.Way:
         """What lies between the points; empty for a proxy."""
-        from latpcap.joined import way
+        from latpcap.joined import rewrites
 
-        return way.Way() if self._found is None else way.of(self._a, self._b, self._found)
+        return rewrites.Way() if self._found is None else rewrites.of(self._a, self._b, self._found)
 
     @cached_property
-    def _fates(self) -> tuple[fates.Fates, fates.Fates] | None:
-        from latpcap.joined import fates
+    def _fates(self) -> tuple[packet_fates.Fates, packet_fates.Fates] | None:
+        from latpcap.joined import packet_fates
 
-        found = None if self._found is None else fates.of(self._a, self._b, self._found)
+        found = None if self._found is None else packet_fates.of(self._a, self._b, self._found)
         spill.give_back()
         return found
 
@@ -253,9 +253,9 @@ class Joined:
         without `exchange` show what they name. Arrows slant by their delay; a cross ends what was lost. ValueError for
         what is not there.
         """
-        from latpcap.joined import drawn
+        from latpcap.joined import flow_data
 
-        return drawn.graph(self, exchange=exchange, stream=stream, frames=frames)
+        return flow_data.graph(self, exchange=exchange, stream=stream, frames=frames)
 
     def __repr__(self) -> str:
         if self.one_file:

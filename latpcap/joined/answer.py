@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.joined.clock import Clock
-    from latpcap.joined.way import Way
+    from latpcap.joined.rewrites import Way
 
 LEAST = 2000
 """A part of a latency is left out of its line from this divisor on: under 0.05 %."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
     from latpcap.joined.answer import ChainWhy, JoinedWhy
+    from latpcap.joined.capture_point import Point
     from latpcap.joined.clock import Clock
-    from latpcap.joined.point import Point
-    from latpcap.plot.points import PointsGraph
+    from latpcap.plot.flow.lifelines import PointsGraph
 
 NS = 1e6
 """Nanoseconds in a millisecond."""
@@ -194,21 +194,21 @@ class Chain:
         """
         import numpy as np
 
-        from latpcap.joined import drawn
+        from latpcap.joined import flow_data
 
         if frames is not None or (stream is not None and exchange is None):
-            return drawn.chained(self.legs, None, (), stream=stream, frames=frames)
+            return flow_data.chained(self.legs, None, (), stream=stream, frames=frames)
         table = self._exchanges
         if stream is not None:
             streams = self.legs[0].arrow("exchanges")["a_stream"].to_numpy()[self._rows[0]]
             table = table.take(arrays.integers(np.flatnonzero(streams == stream), "int64"))
-        row = drawn.chosen(table, exchange or "typical", None)
+        row = flow_data.chosen(table, exchange or "typical", None)
         place = self._exchanges["a_exchange"].to_pylist().index(row["a_exchange"])
         rows = []
         for leg, mine in zip(self.legs, self._rows, strict=True):
             number = leg.arrow("exchanges")["a_exchange"][int(mine[place])].as_py()
-            rows.append(drawn.chosen(leg.arrow("exchanges"), number, None))
-        return drawn.chained(self.legs, row, rows, stream=None, frames=None)
+            rows.append(flow_data.chosen(leg.arrow("exchanges"), number, None))
+        return flow_data.chained(self.legs, row, rows, stream=None, frames=None)
 
     def why(self, *, lang: str | None = None) -> ChainWhy:
         """Between which points did the time go? Prints as lines; `to_dict()`, `headline`. `lang`: "en" or "zh"."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill
 from latpcap.joined import clock, limits
+from latpcap.joined.capture_point import Point
 from latpcap.joined.match import mixed, unique_pairs
 from latpcap.joined.pairing import Pairing
-from latpcap.joined.point import Point
 
 if TYPE_CHECKING:
     import pyarrow as pa

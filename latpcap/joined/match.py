@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import spill
 from latpcap.joined import limits
-from latpcap.joined.point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Columns, Point, Rows
+from latpcap.joined.capture_point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Columns, Point, Rows
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import spill
 from latpcap.joined import clock, limits, match
-from latpcap.joined.point import FIN, OPTIONS_CUT, SYN, Point
+from latpcap.joined.capture_point import FIN, OPTIONS_CUT, SYN, Point
 
 if TYPE_CHECKING:
     from latpcap.arrays import Array

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap.joined import limits
+from latpcap.joined.capture_point import CODES, GRADES, REPAIRS, WAITS, Columns, Point
 from latpcap.joined.exchanges import Matched
-from latpcap.joined.fates import LOST, Fates
 from latpcap.joined.match import mixed
+from latpcap.joined.packet_fates import LOST, Fates
 from latpcap.joined.pairing import Pairing
-from latpcap.joined.point import CODES, GRADES, REPAIRS, WAITS, Columns, Point
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:

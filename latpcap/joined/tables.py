@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill
+from latpcap.joined.capture_point import Point
 from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
-from latpcap.joined.fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
+from latpcap.joined.packet_fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
 from latpcap.joined.pairing import Pairing
-from latpcap.joined.point import Point
 
 if TYPE_CHECKING:
     import pyarrow as pa

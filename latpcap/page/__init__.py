@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays, files, words
-from latpcap.account.totals import endpoint
-from latpcap.account.waits import KINDS
 from latpcap.errors import LatpcapError, OutputError
 from latpcap.format import requested
 from latpcap.page import parts, pictures
 from latpcap.page.parts import Column, safe
+from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.waits import KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa

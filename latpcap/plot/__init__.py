@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from latpcap.plot.delays import DelayPlot
 from latpcap.plot.evidence import EvidencePlot
-from latpcap.plot.flow import FlowGraph
+from latpcap.plot.flow.graph import FlowGraph
+from latpcap.plot.flow.lifelines import PointsGraph
 from latpcap.plot.latency import LatencyPlot
-from latpcap.plot.points import PointsGraph
 from latpcap.plot.throughput import Throughput
 from latpcap.plot.timeline import Timeline
 from latpcap.plot.timeseq import TimeSequence

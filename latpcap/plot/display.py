@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import files
 from latpcap.plot import figure as paper
 from latpcap.plot.figure import DPI
-from latpcap.plot.flow_draw import GREY, RED, Pen
-from latpcap.plot.flow_layout import width_of, wrap
-from latpcap.plot.text import moment
+from latpcap.plot.flow.drawing import GREY, RED, Pen
+from latpcap.plot.flow.layout import width_of, wrap
+from latpcap.plot.numbers import moment
 from latpcap.words import language
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 from latpcap import arrays
 from latpcap.options import ThroughputGroup
 from latpcap.plot.display import Display, Key, Panel, clock_axis, label
-from latpcap.plot.text import moment, size
+from latpcap.plot.numbers import moment, size
 from latpcap.tables import Kept, Needed
 
 if TYPE_CHECKING:

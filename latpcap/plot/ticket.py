@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from latpcap import files
 from latpcap.plot import figure as paper
-from latpcap.plot import flow_draw
-from latpcap.plot.flow_layout import wrap
+from latpcap.plot.flow import drawing
+from latpcap.plot.flow.layout import wrap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow.graph import FlowGraph
 
 _POINTS = 9.0
 _LINE_INCHES = _POINTS * 1.45 / 72
@@ -68,7 +68,7 @@ class Ticket:
         Raises ValueError for other suffixes, or if a PNG would be too high; OSError if the file cannot be written.
         """
         suffix = paper.suffix_of(path)
-        files.write(Path(path), paper.render(self.plot().figure_, suffix, dpi, colours=flow_draw.COLOURS))
+        files.write(Path(path), paper.render(self.plot().figure_, suffix, dpi, colours=drawing.COLOURS))
         return self
 
 

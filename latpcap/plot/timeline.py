@@ -16,9 +16,9 @@ from latpcap import arrays
 from latpcap.arrays import percentile
 from latpcap.format import count, ms
 from latpcap.options import Scale
+from latpcap.plot.cause_patterns import mark
 from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
-from latpcap.plot.families import mark
-from latpcap.plot.text import moment
+from latpcap.plot.numbers import moment
 from latpcap.tables import REPEATED, Kept, Needed
 from latpcap.vocabulary import CAUSES
 

@@ -13,8 +13,8 @@ from latpcap.format import ms
 from latpcap.options import SequencePanel, Side
 from latpcap.plot import timeseq_data
 from latpcap.plot.display import WIDTH, Display, Key, Panel, label, words
-from latpcap.plot.flow_layout import width_of
-from latpcap.plot.text import size
+from latpcap.plot.flow.layout import width_of
+from latpcap.plot.numbers import size
 from latpcap.plot.timeseq_data import Limit, Numbers, Spans
 from latpcap.vocabulary import CAUSES, PROVEN
 

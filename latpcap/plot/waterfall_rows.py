@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from latpcap import arrays
 from latpcap.format import ms, printable, requested
 from latpcap.options import Align, Sort
-from latpcap.plot.text import spent
+from latpcap.plot.numbers import spent
 from latpcap.tables import Kept, Needed
 from latpcap.vocabulary import CAUSES, PROVEN
 

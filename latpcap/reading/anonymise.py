@@ -16,7 +16,7 @@ from hashlib import blake2s
 from typing import NamedTuple, Protocol
 
 from latpcap.reading.masks import masked
-from latpcap.reading.packets import RAW_LINKS, Record
+from latpcap.reading.reread import RAW_LINKS, Record
 
 KEPT_BITS = {4: 3, 16: 8}
 """By an address's bytes: the leading bits that stay, so that no host's address turns into a multicast one."""

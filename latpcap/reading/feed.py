@@ -14,8 +14,8 @@ from latpcap.errors import CaptureError
 from latpcap.format import escaped
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, sources
-from latpcap.reading.instants import Given
 from latpcap.reading.keylog import Keylog
+from latpcap.reading.timestamps import Given
 from latpcap.reading.unpack import SUFFIXES
 
 _PACKED = tuple(f".{suffix}" for suffix in SUFFIXES)

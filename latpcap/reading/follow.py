@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from latpcap import _core
     from latpcap.options import TableName
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 MODES = ("text", "hex", "raw")
 _TSHARK = {"text": "ascii", "hex": "hex", "raw": "raw"}

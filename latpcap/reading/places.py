@@ -58,9 +58,9 @@ def resolve(url: str) -> tuple[Any, str]:
     else:
         return filesystem, (slash + below if scheme in _ROOTED else path).rstrip("/")
     try:
-        from latpcap.reading import spec
+        from latpcap.reading import fsspec_files
 
-        return spec.opened(f"{scheme}://{path}")
+        return fsspec_files.opened(f"{scheme}://{path}")
     except (ImportError, OSError) as other:
         more = "fsspec is not installed" if isinstance(other, ImportError) else phrase(other)
         raise OSError(errno.EPROTONOSUPPORT, f"no file system for {scheme}:// ({reason}; {more})") from None

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from latpcap.reading import foreign
+from latpcap.reading import pcapng_blocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.packets import Record
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.reread import Record
+    from latpcap.reading.rereadable import Recorded
 
 _WIRESHARK, _PROCESS_ENTRY = 32622, 3
 _CUSTOM_BLOCKS = (0xBAD, 0x40000BAD)
@@ -64,11 +64,11 @@ def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
     for file in files:
         by_id: dict[int, Process] = {}
         apple: list[Process] = []
-        for kind, big, body in foreign.blocks(file):
+        for kind, big, body in pcapng_blocks.blocks(file):
             order = ">" if big else "<"
-            if kind in foreign.FRAMES:
+            if kind in pcapng_blocks.FRAMES:
                 frame += 1
-            if kind == foreign.SECTION:
+            if kind == pcapng_blocks.SECTION:
                 by_id, apple = {}, []
             elif kind in _CUSTOM_BLOCKS and len(by_id) < _MOST_PROCESSES:
                 if (found := _of_wireshark(body, order)) is not None:
@@ -76,7 +76,7 @@ def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
             elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MOST_PROCESSES:
                 options = dict(_options(body[4:], order))
                 apple.append(Process(struct.unpack_from(f"{order}I", body)[0], _text(options.get(_NAME, b""))))
-            elif kind == foreign.PACKET and len(body) >= 20:
+            elif kind == pcapng_blocks.PACKET and len(body) >= 20:
                 (captured,) = struct.unpack_from(f"{order}I", body, 12)
                 seen = _of_packet(list(_options(body[20 + captured + -captured % 4 :], order)), order, by_id, apple)
                 if seen is not None:

@@ -1,8 +1,8 @@
 """Write chosen frames of a capture to a pcap or pcapng file.
 
-Takes records as `packets.py` reads them; bytes, link types, original lengths and times go through unchanged, and so do
-comments, options and blocks of others (`foreign.py`) between two pcapng files. Packed here: dpkt's writers know no
-original length and no nanoseconds.
+Takes records as `reread.py` reads them; bytes, link types, original lengths and times go through unchanged, and so do
+comments, options and blocks of others (`pcapng_blocks.py`) between two pcapng files. Packed here: dpkt's writers know
+no original length and no nanoseconds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import IO, TYPE_CHECKING, cast
 
 from latpcap import files
 from latpcap.errors import OutputError
-from latpcap.reading.foreign import Foreign
-from latpcap.reading.packets import Record
+from latpcap.reading.pcapng_blocks import Foreign
+from latpcap.reading.reread import Record
 from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
     from latpcap.tables import HasTables
 
 SUFFIXES = (".pcap", ".pcapng")

@@ -177,7 +177,7 @@ def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     head = next(blocks, b"")
     blocks = chain([head] if head else [], blocks)
     if head[:1] in b"\t\n\r\xef\xfe\xff" or b" " <= head[:1] <= b"~":
-        from latpcap.reading.pasted import captured  # its patterns take as long to make as all else here
+        from latpcap.reading.text_formats import captured  # its patterns take as long to make as all else here
 
         blocks = captured(blocks, name)
     return blocks

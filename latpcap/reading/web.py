@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from latpcap import bars
-from latpcap.reading.patience import within
+from latpcap.reading.timeouts import within
 
 _T = TypeVar("_T")
 _SILENCE_S = 20.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from latpcap.reports.form import Report
+from latpcap.reports.report_text import Report
 
 if TYPE_CHECKING:
     from latpcap.options import Tool
-    from latpcap.reports.form import Subject
+    from latpcap.reports.report_text import Subject
     from latpcap.tables import Needed
 
 TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl", "pgbench")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from latpcap import arrays
-from latpcap.account.totals import endpoint
 from latpcap.format import count, printable
-from latpcap.reports.form import Report, Subject, ns_of
+from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Kept, Needed
+from latpcap.user_waits.cause_totals import endpoint
 
 HTTP = ("http", "http2", "tls")
 MOST = 20

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from latpcap.account.totals import endpoint
 from latpcap.format import count, ms
-from latpcap.reports.form import Report, Subject, ns_of
+from latpcap.reports.report_text import Report, Subject, ns_of
 from latpcap.tables import Kept, Needed
+from latpcap.user_waits.cause_totals import endpoint
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
 OWN = ("select count(*) from pgbench_branches", "vacuum pgbench_branches")

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from latpcap.account.totals import endpoint
 from latpcap.format import count
-from latpcap.reports.form import Report, Subject
-from latpcap.reports.sent import Probe, probes
-from latpcap.reports.sent import needed as probed
+from latpcap.reports.probes import Probe, probes
+from latpcap.reports.probes import needed as probed
+from latpcap.reports.report_text import Report, Subject
 from latpcap.tables import Kept, Needed
+from latpcap.user_waits.cause_totals import endpoint
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
-from latpcap.account.totals import endpoint
 from latpcap.format import ms
-from latpcap.reports.form import Report, Subject, binary, metric, padded, time_us
+from latpcap.reports.report_text import Report, Subject, binary, metric, padded, time_us
 from latpcap.tables import Kept, Needed
+from latpcap.user_waits.cause_totals import endpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa

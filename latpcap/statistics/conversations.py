@@ -14,7 +14,7 @@ from latpcap.statistics import layers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
     from latpcap.statistics.layers import End
 
 Layer: TypeAlias = Literal["eth", "ip", "ipv6", "tcp", "udp"]

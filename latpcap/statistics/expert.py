@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 Severity: TypeAlias = Literal["error", "warning", "note", "chat"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note", "chat")

@@ -13,7 +13,7 @@ from latpcap.statistics import layers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 
 _DEEPEST = 32

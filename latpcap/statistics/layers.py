@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from latpcap.reading.filters.dissect import Datagram, Frame
-from latpcap.reading.packets import Record
+from latpcap.reading.reread import Record
 
 End: TypeAlias = tuple[str, int | None]
 """An address, and a port where the layer has one."""

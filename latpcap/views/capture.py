@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.bars import bar
 from latpcap.format import count
-from latpcap.reading import instants, sources
+from latpcap.reading import sources, timestamps
 from latpcap.reading.feed import Feed
-from latpcap.reading.instants import Instant
 from latpcap.reading.keylog import Keylog
+from latpcap.reading.timestamps import Instant
 from latpcap.tables import LINKS, SETUP, card, of_rows, stretches, to_pandas
 from latpcap.views.recording import Recording
 from latpcap.views.view import View
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from latpcap.findings import Lazy
     from latpcap.findings.why import Why
     from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
     from latpcap.reading.follow import Follow
     from latpcap.reports import Report
@@ -72,7 +72,7 @@ def read(
     that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` has
     which file, where and why.
     """
-    since, until = instants.given(start, "start"), instants.given(end, "end")
+    since, until = timestamps.given(start, "start"), timestamps.given(end, "end")
     feed = Feed(source, keylog, until)
     with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
         for size in feed.run():
@@ -82,16 +82,16 @@ def read(
         _warn_of_copies(feed.origins)
     if since is None or found.zero_ns is None:
         return found
-    return found.filter(f'frame.time >= "{instants.text(since.since_1970(found.zero_ns))}"')
+    return found.filter(f'frame.time >= "{timestamps.text(since.since_1970(found.zero_ns))}"')
 
 
 def _warn_of_copies(origins: Sequence[sources.Origin]) -> None:
     """Files that show the same packets are no ring; the reader learns of it as a UserWarning."""
     import warnings
 
-    from latpcap.reading import twice
+    from latpcap.reading import same_traffic
 
-    for sentence in twice.warnings(origins):
+    for sentence in same_traffic.warnings(origins):
         warnings.warn(sentence, stacklevel=3)
 
 
@@ -111,9 +111,9 @@ class Capture(Recording):
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
         if "_kept" not in self.__dict__:
-            from latpcap.views import compact
+            from latpcap.views import partial_columns
 
-            self.__dict__["_kept"] = compact.of(self)
+            self.__dict__["_kept"] = partial_columns.of(self)
         found: Lazy = self.__dict__["_kept"]
         return found
 
@@ -159,10 +159,10 @@ class Capture(Recording):
         self, stream: int | None, exchange: int | Pick | None, slow_ms: float | None, server: str | None,
         top: int | None, strace: str | Path | None, access_log: str | Path | None,
     ) -> Why:  # fmt: skip
-        from latpcap import beside
+        from latpcap import side_sources
         from latpcap.findings.why import Question, Why
 
-        external = beside.of(self, strace=strace, access_log=access_log)
+        external = side_sources.of(self, strace=strace, access_log=access_log)
         if external and (stream is not None or exchange is not None):
             raise ValueError("strace and access_log are for whole captures, without stream and exchange")
         if exchange is not None:
@@ -171,7 +171,7 @@ class Capture(Recording):
             return Why.of_exchange(self, _picked(self, exchange))
         if stream is not None:
             return self.stream(stream).why(slow_ms=slow_ms)
-        from latpcap.beside import processes
+        from latpcap.side_sources import processes
 
         answer = Why.of(self, self, question=Question(slow_ms, server, top))
         return answer.with_beside([*processes.of(self), *external])
@@ -311,9 +311,9 @@ def _picked(view: View, exchange: int | Pick) -> int:
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
     """What happened on this stream? As `read(source).stream(number)`, without the other streams' rows in memory."""
-    from latpcap.views import projection
+    from latpcap.views import partial_report
 
-    found: Any = projection.read(source, projection.of_stream(number), keylog=keylog, progress=progress)
+    found: Any = partial_report.read(source, partial_report.of_stream(number), keylog=keylog, progress=progress)
     have = found.arrow("streams").num_rows
     if not 0 <= number < have:
         raise _missing(found, number, have)

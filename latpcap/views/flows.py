@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays, bars, words
-from latpcap.account import totals
 from latpcap.findings.evidence import names_of
 from latpcap.format import requested
 from latpcap.options import Flows, Pick, TableName, TimeFormat
 from latpcap.tables import SETUP, HasTables, Kept, Needed, of_stretches, stretches, with_pushes
-from latpcap.views.compact import Exchanges, Streams
+from latpcap.user_waits import cause_totals
+from latpcap.views.partial_columns import Exchanges, Streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow.graph import FlowGraph
     from latpcap.views.recording import Recording
     from latpcap.views.view import View
 
@@ -43,8 +43,8 @@ class Around:
 
     def flow_graph(self, *, exchange: int | Pick | None, server: str | None = None, **options: Any) -> FlowGraph:
         """As `Capture.flow_graph`."""
-        from latpcap.plot.flow_pages import EVENTS
-        from latpcap.views import projection
+        from latpcap.plot.flow.pagination import EVENTS
+        from latpcap.views import partial_report
 
         if exchange is None:
             first = _First(MOST_DRAWN if self._drawn and options.get("frames") is None else None)
@@ -59,7 +59,7 @@ class Around:
         whole = self._read({"exchanges": Kept(columns), "connects": Kept(None), "gaps": Kept(None), **more})
         row = chosen(whole, exchange, server)
         del whole
-        capture = self._read(projection.of_stream(row["stream"]))
+        capture = self._read(partial_report.of_stream(row["stream"]))
         return graph(capture, capture, exchange=exchange, row=row, **options)
 
 
@@ -118,7 +118,7 @@ def _graph(
     frames: tuple[int, int] | None, time: TimeFormat, *, to_scale: bool, max_rows: int | None, mark_ms: float,
     collapse: bool | None, row: dict[str, Any] | None, total: int | None,
 ) -> FlowGraph:  # fmt: skip
-    from latpcap.plot.flow import FlowGraph
+    from latpcap.plot.flow.graph import FlowGraph
 
     if flows not in FLOWS:
         raise ValueError(f"flows={flows!r} is not one of {', '.join(FLOWS)}")
@@ -179,9 +179,9 @@ def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dic
 
 def _asked(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Table:
     """The requests of this server, or of the one that the answer begins with; all where there is none."""
-    servers = totals.servers(streams, exchanges)
+    servers = cause_totals.servers(streams, exchanges)
     if server is not None:
-        servers = totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+        servers = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
     if not servers:
         return exchanges
     return exchanges.take(arrays.integers(servers[0].asked, "int64"))
@@ -190,8 +190,8 @@ def _asked(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Tab
 def of_server(view: HasTables, server: str) -> str:
     """The display filter of this server's packets. ValueError for an unknown server."""
     streams = view.arrow("streams")
-    servers = totals.servers(streams, stretches(view))
-    (found, *_) = totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
+    servers = cause_totals.servers(streams, stretches(view))
+    (found, *_) = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
     family = "ipv6" if ":" in found.address else "ip"
     return f"{family}.addr == {found.address} and tcp.port == {found.port}"
 
@@ -267,15 +267,15 @@ def _other(
 
     The text of "any" is tshark's: its columns Protocol and Info, where latpcap knows them.
     """
-    from latpcap.plot.flow import FlowGraph
-    from latpcap.plot.flow_rows import Clock
-    from latpcap.reading import packet_info
+    from latpcap.plot.flow.graph import FlowGraph
+    from latpcap.plot.flow.packet_rows import Clock
+    from latpcap.reading import other_packets
 
     low, high = frames or (1, capture.frames)
     segments = capture.arrow("events")
     known = set(segments["frame"].to_pylist())
     wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
-    packets = list(packet_info.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
+    packets = list(other_packets.packets(capture.records(wanted), only_icmp=flows == "icmp")) if wanted else []
     rows = [_as_tshark(packet) for packet in packets if packet["info"] and packet["protocol"] == "ICMP"]
     if flows != "icmp":
         packets += _segments(capture, low, high)
@@ -308,9 +308,9 @@ def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
 
 def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The packets with the words of tshark's columns; those that latpcap does not know keep its own."""
-    from latpcap.reading import info
+    from latpcap.reading import info_column
 
-    known = info.of(capture)
+    known = info_column.of(capture)
     found = []
     for packet in packets:
         protocol, text = known.get(packet["frame"]) or (packet.get("protocol"), packet.get("info"))
@@ -322,8 +322,8 @@ def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
     """The TCP segments as packets with labels: where an HTTP message begins, its first line takes the flags' place."""
     import pyarrow.compute as pc
 
-    from latpcap.plot.flow_pages import packets_of
-    from latpcap.plot.flow_rows import comment, label
+    from latpcap.plot.flow.packet_rows import comment, label
+    from latpcap.plot.flow.pagination import packets_of
 
     events = capture.arrow("events")
     inside = pc.and_(pc.greater_equal(events["frame"], low), pc.less_equal(events["frame"], high))

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from latpcap import files
-from latpcap.account.waits import KINDS
 from latpcap.errors import OutputError
 from latpcap.tables import HasTables
+from latpcap.user_waits.waits import KINDS
 
 UNKNOWN = -1
 """What HAR has where a size or a time is not known."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 from latpcap import _core, spill
 from latpcap.errors import CaptureError
 from latpcap.format import count, escaped
-from latpcap.reading import instants, sources
-from latpcap.reading.portions import TABLES, taken
+from latpcap.reading import sources, timestamps
+from latpcap.reading.drain import TABLES, taken
 from latpcap.tables import ORDER, in_order, to_pandas
 from latpcap.views.view import View
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.options import TableName
-    from latpcap.reading.foreign import Foreign
-    from latpcap.reading.instants import Given
     from latpcap.reading.keylog import Keylog
-    from latpcap.reading.packets import Record, Segments
+    from latpcap.reading.pcapng_blocks import Foreign
+    from latpcap.reading.reread import Record, Segments
+    from latpcap.reading.timestamps import Given
 
 _CACHES = ("_frames", "_found", "_heads", "_kept", "_named")
 
@@ -65,7 +65,7 @@ class Recording(View):
         self._arrow: dict[str, pa.Table] = {}
         self.display_filter: str | None = None
         if end is not None and self.zero_ns is not None:
-            self.display_filter = f'frame.time < "{instants.text(end.since_1970(self.zero_ns))}"'
+            self.display_filter = f'frame.time < "{timestamps.text(end.since_1970(self.zero_ns))}"'
         self._whole = None
 
     @staticmethod
@@ -78,13 +78,13 @@ class Recording(View):
         if name == "findings":
             return self._findings()
         if name in ("waits", "actions") and name not in self._arrow:
-            from latpcap.account import waits
+            from latpcap.user_waits import waits
 
             read: dict[str, pa.Table] = {of: self.arrow(of) for of in waits.READS}
             made = waits.of(read)
             self._arrow["waits"], self._arrow["actions"] = waits.tables(made, waits.beside(read, made))
         if name == "groups" and name not in self._arrow:
-            from latpcap.account import groups
+            from latpcap.user_waits import groups
 
             rows: dict[str, pa.Table] = {of: self.arrow(of) for of in groups.READS}
             self._arrow["groups"] = groups.table(groups.of(rows), rows)
@@ -189,16 +189,16 @@ class Recording(View):
 
         In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
         """
-        from latpcap.reading.packets import records
+        from latpcap.reading.reread import records
 
         found = records(self._known_origins(), frames, broken=bool(self._broken))
         return islice(found, self.frames)  # the file may have grown
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
         """Give what a pcapng file holds besides its packets, of these frames or of all; reads the capture again."""
-        from latpcap.reading import foreign
+        from latpcap.reading import pcapng_blocks
 
-        return foreign.of(self.blocks_again(), frames)
+        return pcapng_blocks.of(self.blocks_again(), frames)
 
     def blocks_again(self) -> list[Iterator[bytes]]:
         """Give the bytes of each pcapng file again; none of other formats. What breaks as before ends its file."""
@@ -231,19 +231,19 @@ class Recording(View):
 
     def heads(self) -> Iterator[bytes]:
         """Give each frame's time and length; reads the capture again, see `packets.heads`."""
-        from latpcap.reading.packets import heads
+        from latpcap.reading.reread import heads
 
         return heads(self._known_origins(), broken=bool(self._broken))
 
     def segments(self, stream: int) -> Segments:
         """Analyse the capture again for what this stream's segments carried, in file order; for `Stream.follow`."""
-        from latpcap.reading.packets import Segments
+        from latpcap.reading.reread import Segments
 
         return Segments(self._known_origins(), stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
 
     def headers_again(self) -> Iterator[bytes]:
         """Analyse the capture again for what `events` lacks of the headers; see `packets.headers`."""
-        from latpcap.reading.packets import headers
+        from latpcap.reading.reread import headers
 
         return headers(self._known_origins(), broken=bool(self._broken), end=self._end)
 
@@ -259,7 +259,7 @@ class Recording(View):
 
     def _headers(self) -> pa.Table:
         if "_heads" not in self.__dict__:
-            from latpcap.reading.recorded import headers
+            from latpcap.reading.rereadable import headers
 
             self.__dict__["_heads"] = headers(self, self.arrow("events"))
         return self.__dict__["_heads"]
@@ -275,7 +275,7 @@ class Recording(View):
         Repeats have rows; `Stream.follow` gives each byte once, and plain text inside TLS. TypeError without either;
         IndexError where there is none; CaptureError where the source cannot be read twice.
         """
-        from latpcap.reading.recorded import payloads
+        from latpcap.reading.rereadable import payloads
 
         return to_pandas(payloads(self, stream, exchange))
 
@@ -291,7 +291,7 @@ class Recording(View):
 
         IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
         """
-        from latpcap.reading.packets import packet
+        from latpcap.reading.reread import packet
 
         return packet(self.record(frame), self.name)
 

@@ -25,7 +25,7 @@ from latpcap.reading.filters.values import Meaning, address
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "eq": operator.eq,

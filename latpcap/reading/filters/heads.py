@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 _FRAMES = 12
 """So many of a message's first data frames may carry its head."""

@@ -10,7 +10,7 @@ from latpcap.tables import LINKS, as_exchanges, of_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 
 def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:

@@ -16,7 +16,7 @@ from latpcap.reading.filters.http import completed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.reading.recorded import Recorded
+    from latpcap.reading.rereadable import Recorded
 
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
 
@@ -128,7 +128,7 @@ class Source:
     @cached_property
     def headers(self) -> pa.Table:
         """What headers say beside the events, by a second reading; aligned with them."""
-        from latpcap.reading.recorded import headers
+        from latpcap.reading.rereadable import headers
 
         return headers(self.capture, self.events)
 

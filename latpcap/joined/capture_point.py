@@ -1,0 +1,264 @@
+"""One capture as a point on the way: what recognises its packets elsewhere, its requests and connections.
+
+Reads a source once, as `latpcap.read` does, and keeps of its tables only what is compared. Packets and causes lie in
+files without a name, so that memory does not grow by them. Knows nothing of other captures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays, spill
+from latpcap.bars import bar
+from latpcap.options import TableName
+from latpcap.reading import drain, sources
+from latpcap.reading.feed import Feed
+from latpcap.reading.keylog import Keylog
+from latpcap.vocabulary import CAUSES, cause_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+TAKE_BYTES = 4 << 20
+"""Rows are taken out of the engine after so many bytes."""
+NEEDED: dict[TableName, tuple[str, ...]] = {
+    "exchanges": ("exchange", "stream", "protocol", "method", "target", "status", "request_first_frame",
+                  "request_last_frame", "response_last_frame", "request_bytes", "response_bytes", "latency_ms"),
+    "streams": ("stream", "client", "client_port", "server", "server_port"),
+}  # fmt: skip
+"""Columns of the tables that are read."""
+CODES = {name: code for code, name in enumerate(CAUSES)}
+GRADES = ("unknown", "suspected", "probable", "proven")
+WAITS = cause_names(trait="ends_with_ack")
+"""Causes by which a sender waited for a packet of the other side's."""
+REPAIRS = cause_names("loss")
+SYN, FIN, RST, ACK = 2, 1, 4, 16
+FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
+UNUSED = ("window", "tos", "spare0", "spare1")
+
+
+def layout() -> Any:
+    """One row of `_core.Analysis.packets`."""
+    import numpy as np
+
+    wide = [("time", "<i8"), ("frame", "<u8"), ("hash", "<u8")]
+    words = [(name, "<u4") for name in ("stream", "seq", "ack", "len", "tsval", "tsecr", "ip_id")]
+    halves = [(name, "<u2") for name in ("flags", "window", "mss")]
+    small = [(name, "u1") for name in ("wscale", "ttl", "tos", "bits", "spare0", "spare1")]
+    return np.dtype([*wide, *words, *halves, *small])
+
+
+class Columns:
+    """Rows of numbers by column, in the order in which they were added; long columns lie in a file (`spill`)."""
+
+    def __init__(self, kinds: dict[str, Any]):
+        self._filling = {name: spill.Column(kind) for name, kind in kinds.items()}
+        self._columns: dict[str, Array] = {}
+
+    def add(self, rows: Any) -> None:
+        """The next rows: a structured array, or columns by name."""
+        for name, column in self._filling.items():
+            column.add(rows[name])
+
+    def end(self) -> None:
+        """No row comes after this."""
+        self._columns = {name: column.array() for name, column in self._filling.items()}
+        spill.rest()
+
+    def __getitem__(self, name: str) -> Array:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def row(self, row: int) -> dict[str, int]:
+        """All columns of one row."""
+        return {name: int(column[row]) for name, column in self._columns.items()}
+
+    def of(self, rows: Array | slice) -> Rows:
+        """These rows, whose columns are copied where they are read."""
+        return Rows(self, rows)
+
+
+class Rows:
+    """Some rows of `Columns`."""
+
+    def __init__(self, of: Columns, rows: Array | slice):
+        self._of, self._rows = of, rows
+
+    def __getitem__(self, name: str) -> Array:
+        return self._of[name][self._rows]
+
+    def __len__(self) -> int:
+        return len(self["flags"])
+
+
+class Causes:
+    """The causes of a capture: `rows` has a row of numbers for each, `frames` the evidence of all, one after the other
+    (`begin` and `size` in a row). Only what the other capture can prove or refute keeps its evidence."""
+
+    def __init__(self) -> None:
+        self.rows = Columns({"exchange": "i8", "start": "i8", "end": "i8", "from_frame": "u8", "to_frame": "u8",
+                             "begin": "i8", "size": "u4", "cause": "i2", "grade": "i1", "by_client": "?"})  # fmt: skip
+        self.frames: Array
+        self._frames = spill.Column("u8")
+
+    def add(self, table: pa.Table) -> None:
+        """The next rows of the table of causes."""
+        import numpy as np
+
+        cause = coded(table, "cause", tuple(CAUSES))
+        sizes = np.zeros(table.num_rows, np.uint32)
+        wanted = np.flatnonzero(np.isin(cause, [CODES[name] for name in (*WAITS, *REPAIRS)]))
+        begin = self._frames.count
+        if len(wanted):
+            evidence = arrays.lists(pa_table({"evidence": arrays.taken(table, "evidence", wanted)}), "evidence")
+            size, frames = zip(*evidence, strict=True)
+            sizes[wanted] = np.concatenate(size)
+            self._frames.add(np.concatenate(frames))
+        self.rows.add({
+            "exchange": arrays.filled(table, "exchange", -1),
+            **{name: arrays.numbers(table, name) for name in ("start", "end")},
+            **{name: arrays.filled(table, name, 0) for name in ("from_frame", "to_frame")},
+            "begin": begin + np.cumsum(sizes, dtype=np.int64) - sizes,
+            "size": sizes,
+            "cause": cause,
+            "grade": coded(table, "grade", GRADES),
+            "by_client": coded(table, "owner", ("client",)) == 0,
+        })  # fmt: skip
+
+    def end(self) -> None:
+        """No cause comes after this."""
+        self.rows.end()
+        self.frames = self._frames.array()
+
+
+def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
+    """A column of words as places in `names`; -1 for others."""
+    import numpy as np
+
+    codes, words = arrays.codes(table, column)
+    known = np.array([*(names.index(word) if word in names else -1 for word in words), -1])
+    return known[codes]
+
+
+def pa_table(columns: dict[str, Any]) -> pa.Table:
+    """These columns as a table."""
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    """These columns, copied to where `spill` has room."""
+    import numpy as np
+    import pyarrow as pa
+
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
+        for batch in rows:
+            writer.write_batch(batch.select(columns))
+    held = spill.made("u1", [np.frombuffer(out.getvalue(), np.uint8)])
+    return list(pa.ipc.open_stream(pa.py_buffer(held)))
+
+
+def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name) for name in columns])
+
+
+class Point:
+    """A capture: `packets` (a row a TCP segment, in file order), `client` (was it sent by the stream's client?),
+    the tables `exchanges` and `streams`, `causes` where they are wanted, and when it ran."""
+
+    def __init__(
+        self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
+    ):
+        import numpy as np
+        import pyarrow as pa
+
+        feed = Feed(source, keylog)
+        feed.analysis.watch_packets()
+        kinds = layout()
+        self.packets = Columns({name: kinds[name] for name in kinds.names if name not in UNUSED})
+        self.causes = Causes()
+        batches: dict[TableName, list[pa.RecordBatch]] = {name: [] for name in NEEDED}
+
+        def taken() -> None:
+            """What is not needed is not held until the end: the tables have five times the columns that are kept."""
+            self.packets.add(np.frombuffer(feed.analysis.packets(), kinds))
+            for name, rows in drain.taken(feed.analysis).items():
+                if name in NEEDED:
+                    batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), NEEDED[name])
+                elif name == "causes" and causes:
+                    self.causes.add(drain.table(rows))
+            spill.rest()
+
+        with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
+            waiting = 0
+            for size in feed.run(by_parts=True):
+                shown.add(size)
+                waiting += size
+                if waiting >= TAKE_BYTES:
+                    waiting = 0
+                    taken()
+        taken()
+        self.source, self.keylog = source, keylog
+        self.name, self.broken = feed.name, feed.broken
+        self.first_ns, self.last_ns = (feed.analysis.first_ns or 0, feed.analysis.last_ns or 0)
+        self.resolution_ns = 10.0 ** (9 - feed.analysis.digits)
+        self.packets.end()
+        self.causes.end()
+        self._tables: dict[str, pa.Table] = {}
+        for name, columns in NEEDED.items():
+            schema = _only(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
+            table = pa.Table.from_batches(batches.pop(name), schema).unify_dictionaries()
+            rises = spill.rise(arrays.numbers(table, columns[0]))
+            self._tables[name] = table if rises else table.sort_by(columns[0])
+        self.client = self._from_client()
+
+    def table(self, name: str) -> pa.Table:
+        """`exchanges` or `streams`, by number."""
+        return self._tables[name]
+
+    def _from_client(self) -> Array:
+        """Roles may change while a stream is young: those of its last packet count."""
+        import numpy as np
+
+        rows, bits = self.packets["stream"], self.packets["bits"]
+        low_is_client = np.zeros(int(rows.max()) + 1 if len(rows) else 0, bool)
+        low_is_client[rows] = ((bits & FROM_LOW) != 0) == ((bits & FROM_CLIENT) != 0)  # of each stream the last one
+        from_client: Array = ((bits & FROM_LOW) != 0) == low_is_client[rows]
+        return from_client
+
+    def rows_of(self, frames: Array) -> Array:
+        """The row of `packets` of each frame; -1 where it has none."""
+        import numpy as np
+
+        have = self.packets["frame"]
+        if not len(have):
+            return np.full(len(frames), -1)
+        place = np.minimum(np.searchsorted(have, frames), len(have) - 1)
+        return np.where(have[place] == frames, place, -1)
+
+
+__all__ = [
+    "ACK",
+    "CODES",
+    "FIN",
+    "GRADES",
+    "HASHED",
+    "OPTIONS_CUT",
+    "REPAIRS",
+    "RST",
+    "SACK_PERMITTED",
+    "SYN",
+    "TIMESTAMPS",
+    "WAITS",
+    "Columns",
+    "Point",
+    "Rows",
+]

@@ -1,0 +1,271 @@
+"""Which packets of joined captures does a picture show, and what stands beside them?
+
+Reads the tables and the raw packets of both; gives finished arrows and parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Protocol
+
+from latpcap import arrays, words
+from latpcap.format import escaped, shortest
+from latpcap.joined.capture_point import Point
+from latpcap.joined.clock import Clock
+from latpcap.plot.flow.lifelines import Arrow, PointsGraph, Span
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+MOST = 80
+"""Packets on one picture."""
+FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"))
+
+
+class Pair(Protocol):
+    """What is read of two joined captures."""
+
+    names: tuple[str, str]
+    clock: Clock
+
+    @property
+    def points(self) -> tuple[Point, Point]:
+        """A and B."""
+
+    def arrow(self, name: str) -> pa.Table:
+        """One of their tables."""
+
+
+def graph(
+    joined: Pair, *, exchange: str | int | None, stream: int | None, frames: tuple[int, int] | None
+) -> PointsGraph:
+    """The graph of an exchange, or of frames of A. ValueError for what is not there."""
+    packets = joined.arrow("packets")
+    names = [escaped(name) for name in shortest(joined.names)]
+    spans: list[Span] = []
+    if frames is not None or (stream is not None and exchange is None):
+        rows = _named(packets, stream, frames)
+        title, subtitle, start = words.say("point_title"), "", None
+    else:
+        row = chosen(joined.arrow("exchanges"), exchange or "typical", stream)
+        start, rows, title = row["start"], _of_exchange(packets, row), _title(row)
+        thirds = {f"{name}_ms": row[f"{name}_ms"] for name in ("latency", "out", "far", "back")}
+        subtitle = words.say("point_thirds", **thirds)
+        if row["clock_error_ms"] is not None:
+            subtitle += words.say("point_within", bound_ms=row["clock_error_ms"])
+        spans = _spans(joined, row["a_exchange"])
+    return _graph([joined], names, [rows], start, spans, title, subtitle)
+
+
+def _title(row: dict[str, Any]) -> str:
+    named = " ".join(word for word in (row["method"], row["target"]) if word)
+    return named or words.say("point_exchange", exchange=row["a_exchange"])
+
+
+def chained(
+    legs: Sequence[Pair],
+    row: dict[str, Any] | None,
+    rows: Sequence[dict[str, Any]],
+    *,
+    stream: int | None,
+    frames: tuple[int, int] | None,
+) -> PointsGraph:
+    """The graph of several points in a row: of an exchange (`row` of the chain, `rows` of its legs), or of what is
+    named of A. ValueError for what is not there."""
+    import numpy as np
+
+    names = [escaped(name) for name in shortest([legs[0].names[0], *(leg.names[1] for leg in legs)])]
+    letters = ascii_lowercase[: len(names)]
+    if row is None:
+        mine = [_named(legs[0].arrow("packets"), stream, frames)]
+        key = "stream" if frames is None else "frame"
+        for before, leg in pairwise(legs):
+            came = arrays.filled(before.arrow("packets"), f"b_{key}", -1)[mine[-1]]
+            mine.append(np.flatnonzero(np.isin(arrays.filled(leg.arrow("packets"), f"a_{key}", -2), came)))
+        return _graph(legs, names, mine, None, [], words.say("point_title"), "")
+    ways = [f"{one}_{other}" for one, other in pairwise(letters)]
+    found, moved = [], 0.0
+    for leg, way, one in zip(legs, ways, rows, strict=True):
+        found.append([
+            replace(span, begin_ms=span.begin_ms + moved, end_ms=span.end_ms + moved)
+            for span in _spans(leg, one["a_exchange"])
+        ])  # fmt: skip
+        moved += row[f"{way}_out_ms"]
+    spans = _merged(found, [f"{way[0].upper()}-{way[2].upper()}" for way in ways])
+    both = ((way, row[f"{way}_out_ms"] + row[f"{way}_back_ms"]) for way in ways)
+    parts = [words.say("point_leg", way=f"{way[0].upper()}-{way[2].upper()}", way_ms=took) for way, took in both]
+    subtitle = words.say("point_legs", latency_ms=row["latency_ms"], ways=words.say("comma").join(parts),
+                         far_ms=row["far_ms"], name=names[-1])  # fmt: skip
+    mine = [_of_exchange(leg.arrow("packets"), one) for leg, one in zip(legs, rows, strict=True)]
+    return _graph(legs, names, mine, rows[0]["start"], spans, _title(row), subtitle)
+
+
+def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
+    """One row of parts out of those of each leg: the client's by the first leg, each way by its own leg, what lies
+    beyond the last point by the last leg; the rest is unknown."""
+    edges = sorted({round(t, 6) for spans in found for span in spans for t in (span.begin_ms, span.end_ms)})
+    merged: list[Span] = []
+    for begin, end in pairwise(edges):
+        middle = (begin + end) / 2
+        at = [next((span for span in spans if span.begin_ms <= middle <= span.end_ms), None) for spans in found]
+        wanted = [(at[0], "client", "client"), *((one, "between", way) for one, way in zip(at, ways, strict=True)),
+                  (at[-1], "server", "server")]  # fmt: skip
+        span = next(
+            (Span(begin, end, name, one.cause, one.grade) for one, place, name in wanted if one and one.place == place),
+            Span(begin, end, "unknown", "unknown", "unknown"),
+        )
+        last = merged[-1] if merged else None
+        if last is not None and (last.place, last.cause) == (span.place, span.cause):
+            span = replace(span, begin_ms=merged.pop().begin_ms)
+        merged.append(span)
+    return merged
+
+
+def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None) -> Array:
+    """The rows of a stream or of frames of A."""
+    import numpy as np
+
+    numbers = arrays.filled(packets, "a_frame", -1)
+    mine = np.ones(packets.num_rows, bool) if frames is None else (numbers >= frames[0]) & (numbers <= frames[1])
+    mine &= True if stream is None else arrays.filled(packets, "a_stream", -1) == stream
+    return np.flatnonzero(mine)
+
+
+def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
+    """The rows of an exchange: its connection's packets while it ran."""
+    import numpy as np
+
+    start, end = row["start"], row["start"] + round(row["latency_ms"] * 1e6)
+    streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
+    left = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
+    mine = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
+    slack = round(max(row["out_ms"], row["back_ms"], 0.0) * 1e6)
+    earliest = np.where(left["a"] >= 0, left["a"], left["b"])
+    latest = np.where(left["b"] >= 0, left["b"], left["a"])
+    return np.flatnonzero(
+        mine & (np.maximum(earliest, latest) >= start) & (np.minimum(earliest, latest) <= end + slack)
+    )
+
+
+def _graph(
+    legs: Sequence[Pair],
+    names: Sequence[str],
+    mine: Sequence[Array],
+    start: int | None,
+    spans: list[Span],
+    title: str,
+    subtitle: str,
+) -> PointsGraph:
+    """The graph of these rows of each leg's packets."""
+    import numpy as np
+
+    every = sum(map(len, mine))
+    if not every:
+        raise ValueError("no packet of those is in either capture")
+    shown = []
+    for number, (leg, some) in enumerate(zip(legs, mine, strict=True)):
+        found = _rows(leg.arrow("packets"), some[:MOST])
+        for behind in legs[:number][::-1]:  # each leg's times are on its own first point's clock
+            for row in found:
+                for name in ("a_time", "b_time"):
+                    if row[name] is not None:
+                        when = np.array([row[name]])
+                        place = np.searchsorted(behind.points[1].packets["time"], when)
+                        row[name] += int(behind.clock.shift(place, when)[0])
+        shown.append(found)
+    times = [t for found in shown for row in found for t in (row["a_time"], row["b_time"]) if t is not None]
+    zero = start if start is not None else min(times)
+    arrows = []
+    for number, (leg, found) in enumerate(zip(legs, shown, strict=True)):
+        typical = {up: _typical(leg.arrow("packets"), up) for up in ("a_to_b", "b_to_a")}
+        arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in found]
+    arrows = sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms))[:MOST]
+    note = words.say("point_first", n=len(arrows), of=every) if every > MOST else ""
+    last = max(max(one.a_ms, one.b_ms) for one in arrows)
+    spans = [span for span in spans if span.begin_ms <= last]
+    return PointsGraph(names, arrows, spans, title=title, subtitle=subtitle, note=note)
+
+
+def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
+    """These rows with instants as ns."""
+    import pyarrow as pa
+
+    table = packets.take(pa.array(rows))
+    for name in ("a_time", "b_time"):
+        table = table.set_column(table.column_names.index(name), name, table[name].cast(pa.int64()))
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
+    """The exchange that is meant: the median, the longest, the first, or a number of A's."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if stream is not None:
+        exchanges = exchanges.filter(pc.equal(exchanges["a_stream"], stream))
+    if not exchanges.num_rows:
+        raise ValueError("no exchange is whole in both captures")
+    table = exchanges.set_column(
+        exchanges.column_names.index("start"), "start", exchanges["start"].cast(pa.int64())
+    ).sort_by("latency_ms")
+    if isinstance(which, int):
+        rows: list[dict[str, Any]] = table.filter(pc.equal(table["a_exchange"], which)).to_pylist()
+        if not rows:
+            raise ValueError(f"exchange {which} of A is not whole in both captures")
+        return rows[0]
+    places = {"typical": (table.num_rows - 1) // 2, "worst": table.num_rows - 1, "first": 0}
+    if which not in places:
+        raise ValueError(f"no exchange {which!r}; known are {', '.join(places)}, or a number")
+    if which == "first":
+        table = table.sort_by("start")
+    row: dict[str, Any] = table.slice(places[which], 1).to_pylist()[0]
+    return row
+
+
+def _spans(joined: Pair, exchange: int) -> list[Span]:
+    """The parts of an exchange, one after the other; those of one place and cause that follow each other as one."""
+    import pyarrow.compute as pc
+
+    parts = joined.arrow("parts")
+    found: list[Span] = []
+    now = 0.0
+    for row in parts.filter(pc.equal(parts["a_exchange"], exchange)).to_pylist():
+        begin, now = now, now + row["duration_ms"]
+        last = found[-1] if found else None
+        if last is not None and (last.place, last.cause) == (row["place"], row["cause"]):
+            begin = found.pop().begin_ms
+        found.append(Span(begin, now, row["place"], row["cause"], row["grade"]))
+    return found
+
+
+def _typical(packets: pa.Table, direction: str) -> float:
+    """The median delay of a direction in ms; 0 where none is known."""
+    import pyarrow.compute as pc
+
+    mine = packets.filter(pc.equal(packets["direction"], direction))["delay_ms"]
+    median = pc.approximate_median(mine).as_py()
+    return float(median or 0.0)
+
+
+def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str, float]) -> Arrow:
+    up = row["direction"] == "a_to_b"
+    at = {name: None if row[f"{name}_time"] is None else (row[f"{name}_time"] - zero) / 1e6 for name in ("a", "b")}
+    moved = typical[row["direction"]] * (1 if up else -1)
+    a_ms = at["a"] if at["a"] is not None else (at["b"] or 0.0) - moved
+    b_ms = at["b"] if at["b"] is not None else a_ms + moved
+    point, frame = (a, row["a_frame"]) if row["a_frame"] is not None else (b, row["b_frame"])
+    return Arrow(up, a_ms, b_ms, row["a_frame"], row["b_frame"], row["fate"], _text(point, frame))
+
+
+def _text(point: Point, frame: int) -> str:
+    import numpy as np
+
+    packet = point.packets.row(int(point.rows_of(np.array([frame], np.uint64))[0]))
+    flags = ", ".join(name for bit, name in FLAGS if packet["flags"] & bit)
+    return f"{flags} {int(packet['len']):,} B" if packet["len"] else flags

@@ -1,0 +1,110 @@
+"""What was changed between the two points: addresses, ports, hops, options and numbers. Reads pairs of packets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from latpcap import words
+from latpcap.joined.capture_point import OPTIONS_CUT, SACK_PERMITTED, SYN, TIMESTAMPS, Point
+from latpcap.joined.pairing import Pairing
+
+
+@dataclass
+class Way:
+    """What lies between the points, as far as packets show it."""
+
+    hops: dict[str, list[int]] = field(default_factory=dict)
+    """By direction ("a_to_b", "b_to_a"), how much lower the time to live is at the far point."""
+    rewritten: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """What is rewritten: the id of a phrase, and its values."""
+
+    @property
+    def changes(self) -> list[str]:
+        """What is rewritten, a phrase each."""
+        return [words.say(phrase, **values) for phrase, values in self.rewritten]
+
+    def sentence(self) -> str:
+        """The middlebox in one line."""
+        counts = {tuple(found) for found in self.hops.values() if found}
+        numbers = sorted({number for found in counts for number in found})
+        if numbers in ([], [0]):  # (no number: every packet that both have was merged or cut)
+            hops = words.say("way_no_router")
+        else:
+            some = words.say("way_or").join(map(str, numbers))
+            hops = words.say("way_routers", some=some, n=1 if numbers == [1] else 2)
+        return words.joined([hops, words.say("comma").join(self.changes) or words.say("way_nothing")])
+
+
+def of(a: Point, b: Point, found: Pairing) -> Way:
+    """Compare the packets that both points have, but for merged and cut ones."""
+    import numpy as np
+
+    whole = ~found.part
+    ra, rb = found.a[whole], found.b[whole]
+    way = Way()
+    lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
+    for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
+        mine = found.up_a[ra] == up
+        counts = np.bincount(np.maximum(sign * lower[mine], 0))
+        way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
+    way.rewritten += _ends(a, b, found)
+    syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
+    opened = ra[syn], rb[syn]
+    complete = ((a.packets["bits"][opened[0]] | b.packets["bits"][opened[1]]) & OPTIONS_CUT) == 0
+    opened_a, opened_b = a.packets.of(opened[0][complete]), b.packets.of(opened[1][complete])
+    changed = Counter((int(x), int(y)) for x, y in zip(opened_a["mss"], opened_b["mss"], strict=True) if x != y)
+    way.rewritten += [("way_mss", {"old": _none(x, 0), "new": _none(y, 0)}) for (x, y), _ in changed.most_common(1)]
+    if len(opened_a):
+        scales = Counter(
+            (int(x), int(y)) for x, y in zip(opened_a["wscale"], opened_b["wscale"], strict=True) if x != y
+        )
+        way.rewritten += [
+            ("way_scale", {"old": _none(x, NO_SCALE), "new": _none(y, NO_SCALE)}) for (x, y), _ in scales.most_common(1)
+        ]
+        for bit, name in ((TIMESTAMPS, "way_no_stamps"), (SACK_PERMITTED, "way_no_sack")):
+            lost = ((opened_a["bits"] ^ opened_b["bits"]) & bit) != 0
+            if lost.any():
+                way.rewritten.append((name, {}))
+    stamped = (a.packets["bits"][ra] & b.packets["bits"][rb] & TIMESTAMPS) != 0
+    for name, changed_here in (
+        ("way_numbers", found.streams.shift.any()),
+        ("way_identification", not found.kept.ip_id),
+        ("way_stamps", not found.kept.stamps and stamped.any()),
+        ("way_offload", found.part.any()),
+    ):
+        if changed_here:
+            way.rewritten.append((name, {}))
+    return way
+
+
+COMMON = 20
+"""A number of hops counts from one packet in so many on."""
+
+
+NO_SCALE = 255
+"""A SYN without the option, in the column of window scales."""
+
+
+def _none(value: int, missing: int) -> str:
+    return words.say("way_none") if value == missing else str(value)
+
+
+def _ends(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
+    """Addresses and ports that differ, of each end."""
+    names = ("client", "client_port", "server", "server_port")
+    rows: list[dict[int, tuple[Any, ...]]] = []
+    for point in (a, b):
+        columns = point.table("streams").select(["stream", *names]).to_pydict()
+        rows.append(dict(zip(columns["stream"], zip(*(columns[n] for n in names), strict=True), strict=True)))
+    changes: dict[str, Counter[tuple[Any, Any]]] = {}
+    for one, other in zip(found.streams.a.tolist(), found.streams.b.tolist(), strict=True):
+        for name, x, y in zip(names, rows[0][one], rows[1][other], strict=True):
+            if x != y:
+                changes.setdefault(name, Counter())[x, y] += 1
+    phrases: list[tuple[str, dict[str, Any]]] = []
+    for name, pairs in changes.items():
+        (x, y), _ = pairs.most_common(1)[0]
+        phrases.append((f"way_{name}", {"n": len(pairs), "old": str(x), "new": str(y)}))
+    return phrases

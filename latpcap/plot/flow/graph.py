@@ -1,0 +1,481 @@
+"""What does Wireshark's flow graph show of these streams, and why did it take so long? Or of two, side by side?
+
+Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or other packets; gives a picture that can
+be shown, saved or drawn on given axes; knows nothing of captures. pagination.py computes what is on a page,
+layout.py places, drawing.py lines, packet_rows.py tshark's text, figure.py the file's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+from latpcap import files, words
+from latpcap.bars import bar
+from latpcap.options import TimeFormat
+from latpcap.plot import figure as paper
+from latpcap.plot.flow import drawing, layout, packet_rows, pagination
+from latpcap.plot.flow.drawing import Ink, root
+from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record, seconds
+from latpcap.plot.flow.pagination import FlowPages
+from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
+from latpcap.plot.numbers import tenths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SUFFIXES = (*paper.SUFFIXES, ".txt")
+"""What a flow graph can be saved as."""
+
+MOST_PAGES = 200
+"""So many pages are drawn at most; the last one names what is missing."""
+
+SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
+
+
+class FlowGraph:
+    """Who sent what to whom, and where did the time go?
+
+    The picture is Wireshark's Statistics > Flow Graph: a row per packet with its time, an arrow from sender to receiver
+    with flags and payload length, and `Seq = S Ack = A` (relative numbers). Added to it: every wait of some length is a
+    coloured band at the lifeline of the side that owns it, with its length in ms and its cause; the packet that ended
+    it and the one it freed have the same colours; brackets hold the rows of an exchange together.
+
+    Made by `from_tables`. The constructor takes finished values: `nodes` are titles, `rows`, `marks` and `brackets`
+    index them; `note` is a sentence on what is not shown (empty if nothing), `status` a line of counts, `to_scale`
+    whether the space between rows stands for time; `book` has the further pages, if there are any.
+
+    Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure; after `save`: `paths_`, the files
+    written.
+    """
+
+    ax_: Axes
+    figure_: Figure
+    paths_: list[Path]
+
+    def __init__(
+        self,
+        *,
+        nodes: Sequence[str],
+        rows: Sequence[FlowRow],
+        marks: Sequence[FlowMark] = (),
+        brackets: Sequence[FlowBracket] = (),
+        title: str = "",
+        note: str = "",
+        status: str = "",
+        to_scale: bool = False,
+        book: FlowPages | None = None,
+    ) -> None:
+        if not rows:
+            raise ValueError("a flow graph needs at least one packet")
+        self.nodes = tuple(nodes)
+        self.rows = tuple(rows)
+        self.marks = tuple(sorted(marks, key=lambda mark: mark.lower))
+        self.brackets = tuple(brackets)
+        self.title = title
+        self.note = note
+        self.lang = words.current()
+        self.status = status or words.say("flow_counts", nodes=len(self.nodes), n=len(self.rows))
+        self.to_scale = to_scale
+        self._book = book
+
+    @classmethod
+    def from_tables(
+        cls,
+        events: pa.Table,
+        causes: pa.Table | None = None,
+        exchanges: pa.Table | None = None,
+        *,
+        title: str,
+        frames: tuple[int, int] | None = None,
+        max_rows: int | None = None,
+        mark_ms: float = 5.0,
+        start_ns: int | None = None,
+        digits: int | None = None,
+        time: TimeFormat = "relative",
+        before: Mapping[int, int] | None = None,
+        to_scale: bool = False,
+        collapse: bool | None = None,
+        total: int | None = None,
+    ) -> Self:
+        """How do the tables of one or a few streams become a picture?
+
+        `events`: their rows of the events table in frame order; `causes`: the rows of the causes table of
+        their exchanges (None: no causes known); `exchanges`: those that get brackets (None: no brackets). Times are
+        written as `time` names (see `packet_rows.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
+        capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
+        is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
+        of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
+        packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture shows how many
+        are missing and how to see them. `collapse` makes a row of every run of segments, False of none (default: of
+        long runs). `total`: so many packets there are, of which `events` may have the first alone.
+        With `to_scale` the space between rows grows with the time between them. A
+        null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
+        `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet to show, or
+        if an option or a cause's name makes no sense; KeyError for a missing column.
+        """
+        table, first_ns = _chosen(events, frames)
+        if digits is None:
+            digits = 9 if _has_nanoseconds(table) else 6
+        clock = Clock(first_ns if start_ns is None else start_ns, digits, time, before or {})
+        book = FlowPages(
+            table,
+            causes,
+            exchanges,
+            clock=clock,
+            total=events.num_rows if total is None else total,
+            beyond=0 if total is None else total - events.num_rows,
+            max_rows=max_rows,
+            mark_ms=mark_ms,
+            collapse=collapse,
+        )
+        return cls._of_page(book, 0, title, to_scale)
+
+    @classmethod
+    def from_packets(
+        cls,
+        packets: Sequence[Record],
+        causes: pa.Table | None = None,
+        exchanges: pa.Table | None = None,
+        *,
+        text_packets: Sequence[Record] | None = None,
+        title: str,
+        clock: Clock,
+        max_rows: int | None = None,
+        mark_ms: float = 5.0,
+        to_scale: bool = False,
+        collapse: bool | None = None,
+    ) -> Self:
+        """How do packets that are not all TCP become a picture?
+
+        Each has `frame`, `time` (ns), `stream` (negative where it is not TCP), `src`, `dst`, `sport`, `dport`, `label`,
+        `comment`, `from_client` and `release_frame`; the two last may be None. `text_packets` are those that the
+        text is written of (default: all). Waits and brackets are those of the streams. ValueError without packets.
+        """
+        if not packets:
+            raise ValueError("no packet: there is nothing to draw")
+        book = FlowPages(
+            packets,
+            causes,
+            exchanges,
+            text_packets=text_packets,
+            clock=clock,
+            total=len(packets),
+            max_rows=max_rows,
+            mark_ms=mark_ms,
+            collapse=collapse,
+        )
+        return cls._of_page(book, 0, title, to_scale)
+
+    @classmethod
+    def _of_page(cls, book: FlowPages, number: int, title: str, to_scale: bool) -> Self:
+        page = book.page(number)
+        return cls(
+            nodes=page.nodes,
+            rows=page.rows,
+            marks=page.marks,
+            brackets=page.brackets,
+            title=title,
+            note=_note(book, number) + _elsewhere(book, page),
+            status=words.say(
+                "flow_counts_marked" if any(r.stream >= 0 for r in page.rows) else "flow_counts_of",
+                nodes=str(len(page.nodes)),
+                n=str(sum(row.packets for row in page.rows)),
+                of=str(book.total),
+                time=f"{book.mark_ms:g} ms",
+            ),
+            to_scale=to_scale,
+            book=book,
+        )
+
+    @property
+    def pages(self) -> int:
+        """How many pages of at most `max_rows` packets are there?"""
+        return 1 if self._book is None else self._book.pages
+
+    def page(self, number: int) -> Self:
+        """What is on this page? `number` counts from 1; IndexError where there is none."""
+        if self._book is None:
+            if number != 1:
+                raise IndexError(f"no page {number}: there is 1")
+            return self
+        with words.language(self.lang):
+            return self._of_page(self._book, number - 1, self.title, self.to_scale)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """How do I draw it, on axes of mine or on a figure of its own?
+
+        Only draws. On given axes everything is scaled to fit into them. Returns the graph itself, with `ax_`
+        and `figure_`.
+        """
+        with words.language(self.lang), paper.house_style():
+            page = layout.arrange(
+                self.title, self.nodes, self.rows, self.marks, self.brackets,
+                scale_ns=SCALE_NS if self.to_scale else None,
+            )  # fmt: skip
+            foot = drawing.footer(self.note, self.status, self.rows, self.marks, page.width, page.em_per_ns)
+            pen = Ink.on(ax, page.width, page.height + drawing.footer_height(foot))
+            drawing.draw_body(pen, page, self.rows)
+            drawing.draw_footer(pen, page.height, foot, page.width, page.em_per_ns)
+            pen.flush()
+        self.ax_, self.figure_ = pen.ax, root(pen.ax)
+        return self
+
+    def beside(self, other: FlowGraph, *, names: tuple[str, str] = ("", "")) -> FlowPair:
+        """How do these two differ: two streams, or before and after? Both side by side, on one time scale.
+
+        Each counts its time from its first row. `names` stand above the two, before their titles.
+        """
+        return FlowPair(self, other, names=names)
+
+    def save(self, path: str | Path, *, dpi: float = paper.DPI, pages: bool | None = None) -> Self:
+        """How do I put it into a ticket? Writes PNG, SVG, PDF or text, by the path's suffix; the same input gives
+        the same bytes.
+
+        .txt holds every packet, byte for byte as `tshark -q -z flow,tcp,network` writes them. A picture is 8 inches
+        wide or more: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
+        `pages`: whether all pages are written; a PDF holds them in one file (the default), PNG and SVG become files of
+        their own, flow-1.png, flow-2.png ... (default: the first page, which names what is missing). `paths_` lists the
+        files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
+        written.
+        """
+        path = Path(path)
+        suffix = paper.suffix_of(path, SUFFIXES)
+        self.paths_ = [path]
+        if suffix == ".txt":
+            with files.replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in self.lines())
+        elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
+            files.write(path, self._render(suffix, dpi))
+        elif suffix == ".pdf":
+            printed = self._for_print()
+            files.write(path, paper.render_pages((page.plot().figure_ for page in printed._all_pages()), dpi))
+        else:
+            width = len(str(min(self.pages, MOST_PAGES)))
+            self.paths_ = []
+            for number, page in enumerate(self._all_pages(), 1):
+                self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
+                drawn = paper.render(page.plot().figure_, suffix, dpi, colours=drawing.COLOURS)
+                files.write(self.paths_[-1], drawn)
+        return self
+
+    def text(self) -> str:
+        """Which text does `tshark -q -z flow,tcp,network` write for these packets? Of all pages, byte for byte."""
+        return "".join(f"{line}\n" for line in self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The lines of `text`, without line feeds, as they are made: those of a long capture need not fit in memory."""
+        if self._book is not None:
+            return self._book.text()
+        rows = [
+            packet_rows.TextRow(
+                r.stream, r.time, self.nodes[r.source], self.nodes[r.target], r.sport, r.dport, r.label, r.comment
+            )
+            for r in self.rows
+        ]
+        return iter(packet_rows.as_text(rows).splitlines())
+
+    def _for_print(self) -> FlowGraph:
+        if self._book is None:
+            return self
+        with words.language(self.lang):
+            return self._of_page(self._book.printed, 0, self.title, self.to_scale)
+
+    def _all_pages(self) -> Iterator[Self]:
+        """Every page with its number for a note; the last one that is drawn names what is missing."""
+        count = min(self.pages, MOST_PAGES)
+        with bar("drawing", count, "page") as shown:
+            for number in range(1, count + 1):
+                page = self.page(number)
+                page.note = ""
+                with words.language(self.lang):
+                    if number == count < self.pages and self._book is not None:
+                        page.note = _note(self._book, number - 1, earlier=True)
+                    page.status = words.say("flow_page", page=number, of=self.pages, status=page.status)
+                yield page
+                shown.add(1)
+
+    def _render(self, suffix: str, dpi: float) -> bytes:
+        with words.language(self.lang):
+            fresh = FlowGraph(
+                nodes=self.nodes, rows=self.rows, marks=self.marks, brackets=self.brackets, title=self.title,
+                note=self.note, status=self.status, to_scale=self.to_scale,
+            ).plot()  # fmt: skip
+        return paper.render(fresh.figure_, suffix, dpi, colours=drawing.COLOURS)
+
+    def svg(self) -> str:
+        """How does it go into a page of mine? The picture as an SVG document, its words as text."""
+        return self._render(".svg", paper.DPI).decode()
+
+    def _repr_png_(self) -> bytes:
+        return self._render(".png", paper.DPI)
+
+    def __repr__(self) -> str:
+        return f"FlowGraph({self.title!r}: {self.status})"
+
+
+def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table, int]:
+    """The events of these frames, and the instant of the first event of all, in ns."""
+    import pyarrow.compute as pc
+
+    if events.num_rows == 0:
+        raise ValueError("no TCP segment in the events table: there is nothing to draw")
+    first_ns = int(pagination.nanoseconds(events.slice(0, 1)["time"])[0].as_py())
+    if frames is None:
+        return events, first_ns
+    low, high = frames
+    if low > high:
+        raise ValueError(f"no frame is in {low}-{high}: the first number is the larger one")
+    frame = events["frame"]
+    chosen = events.filter(pc.and_(pc.greater_equal(frame, low), pc.less_equal(frame, high)))
+    if chosen.num_rows == 0:
+        first, last = events["frame"][0], events["frame"][-1]
+        raise ValueError(f"frames {low}-{high} hold no packet of these streams, which are in frames {first}-{last}")
+    return chosen, first_ns
+
+
+def _has_nanoseconds(table: pa.Table) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    instants = pagination.nanoseconds(table["time"])
+    whole = pc.multiply(pc.divide(instants, pa.scalar(1000)), pa.scalar(1000))
+    return not pc.all(pc.equal(instants, whole)).as_py()
+
+
+def _elsewhere(book: FlowPages, page: pagination.Page) -> str:
+    """Where the wait is that one looks for, if this page shows none that is half as long."""
+    found = book.longest_wait() if book.pages > 1 else None
+    if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
+        return ""
+    took, cause, low, high = found
+    return words.say("flow_longest", time=f"{tenths(took)} ms", cause=cause, low=str(low), high=str(high))
+
+
+def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
+    """The sentences on rows that are not shown, or nothing; `earlier`: those of earlier pages are."""
+    behind = f" {words.say('flow_behind', n=f'{book.beyond:,}')}" if book.beyond else ""
+    return _left_out(book, number, earlier=earlier) + behind
+
+
+def _left_out(book: FlowPages, number: int, *, earlier: bool) -> str:
+    """The next ones begin with the last one shown: a wait may follow it."""
+    if book.pages == 1:
+        return ""
+    first, last = book.first_and_last(number)
+    missing = len(book) - (last + 1 if earlier else last - first + 1)
+    if earlier:
+        low, high = book.frames(number + 1)[0], book.frames(book.pages - 1)[1]
+        return words.say("flow_no_page", n=str(missing), of=str(len(book)), low=str(low), high=str(high))
+    if number + 1 < book.pages:
+        low, high = book.frames(number + 1)
+        return words.say("flow_rest", n=str(missing), of=str(len(book)), low=str(low), high=str(high))
+    return words.say("flow_before", n=str(missing), of=str(len(book)))
+
+
+_SIDE, _GUTTER = 38.0, 1.5  # em: the least width of a side, and the space between the two
+
+
+class Graph(Protocol):
+    """What of a `FlowGraph` stands on one side."""
+
+    title: str
+    note: str
+    nodes: tuple[str, ...]
+    rows: tuple[FlowRow, ...]
+    marks: tuple[FlowMark, ...]
+    brackets: tuple[FlowBracket, ...]
+
+
+class FlowPair:
+    """What happened here, and what there, at the same time after the beginning?
+
+    Made by `FlowGraph.beside`. `left` and `right` are the graphs (what is on their first pages); `names` stand before
+    their titles. The space between rows is time, the same on both sides; below one row's height it is not to scale.
+
+    Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(self, left: Graph, right: Graph, *, names: tuple[str, str] = ("", "")) -> None:
+        self.left, self.right = left, right
+        self.names = names
+        self.lang = words.current()
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """How do I draw it, on axes of mine or on a figure of its own? Only draws; returns the pair itself."""
+        with words.language(self.lang):
+            return self._plotted(ax)
+
+    def _plotted(self, ax: Axes | None) -> Self:
+        sides = (self.left, self.right)
+        rows = [_counted(side) for side in sides]
+        pages = [
+            layout.columns(
+                ": ".join(word for word in (name, side.title) if word),
+                side.nodes,
+                shown,
+                side.marks,
+                side.brackets,
+                least=_SIDE,
+                comments=False,
+            )
+            for side, name, shown in zip(sides, self.names, rows, strict=True)
+        ]
+        body = max(page.body[0] for page in pages)
+        for page in pages:
+            layout.lower(page, body - page.body[0])
+        em_per_ns = layout.scale_of([[row.at_ns for row in shown] for shown in rows], SCALE_NS)
+        steps = [layout.steps(page, shown) for page, shown in zip(pages, rows, strict=True)]
+        places, breaks = layout.stack(steps, em_per_ns)
+        for page, place in zip(pages, places, strict=True):
+            layout.put(page, place, breaks, em_per_ns)
+        width = pages[0].width + _GUTTER + pages[1].width
+        bottom = max(page.height for page in pages)
+        foot = drawing.footer(
+            " ".join(side.note for side in sides if side.note),
+            words.say("flow_equal_heights"),
+            [],
+            [*sides[0].marks, *sides[1].marks],
+            width,
+            em_per_ns,
+        )
+        with paper.house_style():
+            pen = Ink.on(ax, width, bottom + drawing.footer_height(foot))
+            drawing.draw_body(pen, pages[0], rows[0])
+            drawing.draw_body(pen.moved(pages[0].width + _GUTTER, 0), pages[1], rows[1])
+            drawing.draw_footer(pen, bottom, foot, width, em_per_ns)
+            pen.flush()
+        self.ax_, self.figure_ = pen.ax, root(pen.ax)
+        return self
+
+    def save(self, path: str | Path, *, dpi: float = paper.DPI) -> Self:
+        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
+        bytes. ValueError for other suffixes; OSError if the file cannot be written.
+        """
+        files.write(path, self._render(paper.suffix_of(path), dpi))
+        return self
+
+    def _render(self, suffix: str, dpi: float) -> bytes:
+        with words.language(self.lang):
+            fresh = FlowPair(self.left, self.right, names=self.names).plot()
+        return paper.render(fresh.figure_, suffix, dpi, colours=drawing.COLOURS)
+
+    def _repr_png_(self) -> bytes:
+        return self._render(".png", paper.DPI)
+
+    def __repr__(self) -> str:
+        return f"FlowPair({self.left!r}, {self.right!r})"
+
+
+def _counted(side: Graph) -> list[FlowRow]:
+    """The rows with their times counted from the first of them, with as many decimals as they had."""
+    zero = side.rows[0].at_ns
+    digits = max(len(row.time.rpartition(".")[2]) if "." in row.time else 0 for row in side.rows)
+    return [replace(row, at_ns=row.at_ns - zero, time=seconds(row.at_ns - zero, digits)) for row in side.rows]

@@ -1,0 +1,215 @@
+"""The text of Wireshark's columns Protocol and Info, as far as its facts are at hand: TCP, HTTP/1, DNS and plain UDP.
+
+Reads the frames again, and the tables for what only a whole stream tells (relative numbers, marks, which frame
+completes a message). A frame of another protocol has no text here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Any
+
+from latpcap.reading.filters.dissect import Frame, name_at
+from latpcap.reading.filters.fields import FIELDS
+from latpcap.reading.filters.http import completed
+from latpcap.reading.filters.source import Column, Keyed, Source
+from latpcap.reading.other_packets import NAMED_PORTS
+
+if TYPE_CHECKING:
+    from latpcap.reading.rereadable import Recorded
+
+_MARKS = {
+    "reused_ports": "TCP Port numbers reused", "retransmission": "TCP Retransmission",
+    "fast_retransmission": "TCP Fast Retransmission", "spurious_retransmission": "TCP Spurious Retransmission",
+    "out_of_order": "TCP Out-Of-Order", "lost_segment": "TCP Previous segment not captured",
+    "ack_lost_segment": "TCP ACKed unseen segment", "window_update": "TCP Window Update",
+    "window_full": "TCP Window Full", "keep_alive": "TCP Keep-Alive", "keep_alive_ack": "TCP Keep-Alive ACK",
+    "duplicate_ack": "TCP Dup ACK", "zero_window_probe": "TCP ZeroWindowProbe", "zero_window": "TCP ZeroWindow",
+    "zero_window_probe_ack": "TCP ZeroWindowProbeAck",
+}  # fmt: skip
+"""In the order in which Wireshark puts each in front of what is there."""
+_TYPES = {1: "A", 2: "NS", 5: "CNAME", 6: "SOA", 12: "PTR", 15: "MX", 16: "TXT", 28: "AAAA", 33: "SRV", 65: "HTTPS"}
+_RCODES = {1: "Format error", 2: "Server failure", 3: "No such name", 4: "Not implemented", 5: "Refused"}
+_PIECE = " [TCP segment of a reassembled PDU]"
+_END = b"\r\n\r\n"
+_SACK = " \0"
+"""Stands where the edges of the option do, which only the events have as relative numbers."""
+_EACH = "\0"
+"""In front of a line that all parts of a message show: of one in chunks."""
+
+
+def of(capture: Recorded) -> dict[int, tuple[str, str]]:
+    """Protocol and Info of the capture's frames of TCP, DNS and plain UDP, by frame."""
+    whole = capture.unfiltered
+    events = whole.arrow("events")
+    source = Source(whole, events)
+    http, pieces = _http(whole, source)
+    marks = {name: events[name].to_pylist() for name in _MARKS}
+    columns = ("frame", "sport", "dport", "flags", "seq", "ack", "window", "len")
+    rows = {row[0]: (at, row) for at, row in enumerate(zip(*(events[c].to_pylist() for c in columns), strict=True))}
+    duplicates = [dict(_pairs(FIELDS[f"tcp.analysis.duplicate_ack_{what}"].get(source))) for what in ("frame", "num")]
+    sacks = events["sack"].to_pylist()
+    found: dict[int, tuple[str, str]] = {}
+    for record in whole.records():
+        seen = _Seen(None, None)
+        with contextlib.suppress(IndexError, struct.error):
+            seen.link(record.data, record.link)
+        if record.frame in http:
+            found[record.frame] = "HTTP", http[record.frame]
+        elif (line := pieces.get(record.frame)) and (_END in seen.payload or line.startswith(_EACH)):
+            found[record.frame] = "TCP", line.removeprefix(_EACH) + _PIECE
+        elif record.frame in rows:
+            at, (_, sport, dport, flags, seq, ack, window, length) = rows[record.frame]
+            numbers = f"Seq={seq % 2**32}" + (f" Ack={ack % 2**32}" if "ACK" in flags.split(", ") else "")
+            edges = "".join(f" SLE={part['left']} SRE={part['right']}" for part in sacks[at] or ())
+            options = seen.options_text.replace(_SACK, edges)
+            text = f"{sport} → {dport} [{flags}] {numbers} Win={window} Len={length}{options}"
+            for name, words in _MARKS.items():
+                if marks[name][at] and not (name == "retransmission" and _other_repeat(marks, at)):
+                    shown = (
+                        f"{words} {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
+                        if name == "duplicate_ack"
+                        else words
+                    )
+                    text = f"[{shown}] {text}"
+            found[record.frame] = "TCP", text + (_PIECE if record.frame in pieces else "")
+        elif seen.other_text:
+            found[record.frame] = seen.other_text
+    return found
+
+
+def _other_repeat(marks: dict[str, list[bool]], at: int) -> bool:
+    return marks["fast_retransmission"][at] or marks["spurious_retransmission"][at]
+
+
+def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, str]]:
+    """First lines by the frames that complete their messages; and of the frames with other parts of messages what the
+    part with the head shows, empty for those behind it.
+    """
+    rows = completed(capture.arrow("exchanges"), capture.arrow("events"), "http").to_pylist()
+    if not rows:
+        return {}, {}
+    names = ("request.version", "response.version", "response.phrase", "content_type", "transfer_encoding")
+    heads = {name: dict(_pairs(source.head(f"http.{name}"))) for name in names}
+    lines: dict[int, str] = {}
+    spans: list[tuple[int, bool, int, int, str]] = []
+    for row in rows:
+        for client, first, last in (
+            (True, row["request_first_frame"], row["request_in"]),
+            (False, row["response_first_frame"], row["response_in"]),
+        ):
+            if first is None or last is None:
+                continue
+            if client:
+                line = f"{row['method']} {row['target']} {heads['request.version'].get(last, 'HTTP/1.1')} "
+            else:
+                version, phrase = (heads[f"response.{of}"].get(last, "") for of in ("version", "phrase"))
+                line = f"{version} {row['status']} {phrase} "
+            kind = heads["content_type"].get(last, "").partition(";")[0].strip().lower()
+            lines[last] = f"{line} ({kind})" if kind else line
+            chunked = "chunked" in heads["transfer_encoding"].get(last, "").lower()
+            spans.append((row["stream"], client, first, last, _EACH + line if chunked else line))
+    return lines, dict(_parts(capture, spans))
+
+
+def _pairs(columns: list[Column | Keyed]) -> Iterator[tuple[int, Any]]:
+    for keyed in columns:
+        if isinstance(keyed, Keyed):
+            yield from zip(keyed.frames.to_pylist(), keyed.values.to_pylist(), strict=True)
+
+
+def _parts(capture: Recorded, spans: list[tuple[int, bool, int, int, str]]) -> Iterator[tuple[int, str]]:
+    """Data frames of these messages but the last of each, with their line."""
+    import bisect
+
+    names = ("frame", "stream", "from_client", "len", "retransmission")
+    sides: dict[tuple[int, bool], list[int]] = {}
+    for frame, stream, client, length, again in zip(
+        *(capture.arrow("events")[name].to_pylist() for name in names), strict=True
+    ):
+        if length and not again:
+            sides.setdefault((stream, client), []).append(frame)
+    for stream, client, first, last, line in spans:
+        side = sides.get((stream, client), [])
+        for frame in side[bisect.bisect_left(side, first) : bisect.bisect_left(side, last)]:
+            yield frame, line if frame == first or line.startswith(_EACH) else ""
+
+
+class _Seen(Frame):
+    """The options of a frame's TCP header, and what Info shows of DNS and UDP."""
+
+    options_text = ""
+    payload = b""
+    other_text: tuple[str, str] | None = None
+
+    def add(self, name: str, value: object) -> None:
+        """No field is wanted."""
+
+    def tcp(self, data: bytes, depth: int) -> None:
+        if not self.quoted:
+            size = (data[12] >> 4) * 4
+            self.payload = data[size:]
+            self.options_text = "".join(f" {text}" for text in _options(data[20:size]))
+
+    def udp(self, data: bytes, depth: int) -> None:
+        source, target, length = struct.unpack_from(">HHH", data)
+        if not self.quoted and min(source, target) not in NAMED_PORTS:
+            self.other_text = "UDP", f"{source} → {target} Len={max(0, length - 8)}"
+        super().udp(data, depth)
+
+    def dns(self, data: bytes, protocol: str) -> None:
+        if not self.quoted:
+            self.other_text = {"dns": "DNS", "mdns": "MDNS", "llmnr": "LLMNR"}[protocol], _dns(data)
+
+
+def _options(data: bytes) -> Iterator[str]:
+    at = 0
+    while at < len(data) and data[at]:
+        kind = data[at]
+        if kind == 1:
+            at += 1
+            continue
+        size = data[at + 1]
+        value = data[at + 2 : at + size]
+        if kind == 2:
+            yield f"MSS={int.from_bytes(value, 'big')}"
+        elif kind == 3:
+            yield f"WS={1 << min(value[0], 14)}"
+        elif kind == 4:
+            yield "SACK_PERM"
+        elif kind == 5:
+            yield _SACK[1:]
+        elif kind == 8:
+            yield "TSval={} TSecr={}".format(*struct.unpack(">II", value))
+        at += max(size, 2)
+
+
+def _dns(data: bytes) -> str:
+    ident, flags, questions, answers, servers, _ = struct.unpack_from(">HHHHHH", data)
+    words = [f"Standard query{' response' if flags >> 15 else ''} 0x{ident:04x}"]
+    if flags >> 15 and (code := flags & 15):
+        words.append(_RCODES.get(code, f"Unknown ({code})"))
+    at = 12
+    for _ in range(questions):
+        name, at = name_at(data, at)
+        words.append(f"{_TYPES.get(struct.unpack_from('>H', data, at)[0], 'Unknown')} {name or '<Root>'}")
+        at += 4
+    for _ in range(answers + servers):
+        name, at = name_at(data, at)
+        kind, size = struct.unpack_from(">H", data, at)[0], struct.unpack_from(">H", data, at + 8)[0]
+        at += 10
+        word, value = _TYPES.get(kind, "Unknown"), data[at : at + size]
+        if kind == 1:
+            word += f" {IPv4Address(value)}"
+        elif kind == 28:
+            word += f" {IPv6Address(value)}"
+        elif kind in (2, 5, 6, 12):
+            word += f" {name_at(data, at)[0] or '<Root>'}"
+        elif kind == 15:
+            word += f" {struct.unpack_from('>H', data, at)[0]} {name_at(data, at + 2)[0]}"
+        words.append(word)
+        at += size
+    return " ".join(words)

@@ -1,0 +1,152 @@
+"""A DNS message from what a text shows of it.
+
+tcpdump's and Wireshark's words in, bytes out: header, question, and the answers that are addresses or aliases. Records
+of other types keep their count only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import struct
+from dataclasses import dataclass, field
+
+from latpcap.reading.text_formats.frames import Part
+
+_TYPES = {
+    "A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "PTR": 12, "HINFO": 13, "MX": 15, "TXT": 16, "AAAA": 28, "SRV": 33,
+    "NAPTR": 35, "OPT": 41, "DS": 43, "DNSKEY": 48, "SVCB": 64, "HTTPS": 65, "ANY": 255,
+}  # fmt: skip
+TYPE_NAMES = {number: name for name, number in _TYPES.items()}
+_RCODES = {
+    "formerr": 1, "servfail": 2, "nxdomain": 3, "notimp": 4, "refused": 5,
+    "format error": 1, "server failure": 2, "no such name": 3, "not implemented": 4,
+}  # fmt: skip
+_TTL_S = 60
+_ASK = re.compile(
+    r"^(?P<id>\d{1,5})(?P<op> (?:update|notify|stat|inv_q))?(?P<marks>[+%]*)(?: \[[^]]*\])* (?P<type>[A-Z][\w-]*)"
+    r"(?: \(Q[MU]\))?\? (?P<name>\S+)"
+)
+_ANSWER = re.compile(
+    r"^(?P<id>\d{1,5})(?: (?P<rcode>[A-Z]\w+))?(?P<marks>[*|$-]*)(?: \[[^]]*\])*"
+    r"(?: q: (?P<type>[A-Z][\w-]*)(?: \(Q[MU]\))?\? (?P<name>\S+))? (?P<counts>\d{1,9}/\d{1,9}/\d{1,9})(?P<rest>.*)",
+    re.S,
+)
+_RECORD = re.compile(r"\b(A|AAAA|CNAME) (\S+?)\.?(?=,|\s|$)")
+_STANDARD = re.compile(
+    r"^(?:Standard|Unknown operation|Dynamic|Inverse)\w* (?:query|update)(?P<response> response)?"
+    r" (?:0x(?P<id>[0-9a-f]{1,4}),? ?)?"
+    r"(?P<rcode>Format error|Server failure|No such name|Not implemented|Refused)?,? ?"
+    r"(?:(?P<type>[A-Z][\w]*) (?P<name>\S+))?(?P<rest>.*)",
+    re.I | re.S,
+)
+
+
+@dataclass
+class Message:
+    """What is known of one message."""
+
+    ident: int
+    response: bool
+    kind: str = ""
+    name: str = ""
+    rcode: int = 0
+    recursion: bool = True
+    truncated: bool = False
+    counts: tuple[int, int, int] = (0, 0, 0)
+    answers: list[tuple[str, str]] = field(default_factory=list)
+
+    def packed(self, length: int) -> Part:
+        """Its bytes, of a message that was `length` bytes long; 0 where the text does not tell."""
+        flags = (0x8000 | 0x80 if self.response else 0) | self.rcode & 15
+        flags |= (0x100 if self.recursion else 0) | (0x200 if self.truncated else 0)
+        kind, name = _number(self.kind), _name(self.name)
+        records = b""
+        for type_, value in self.answers:
+            data = _data(type_, value)
+            if data is not None and name is not None:
+                records += struct.pack(">HHHIH", 0xC00C, _number(type_), 1, _TTL_S, len(data)) + data
+        out = struct.pack(">HHHHHH", self.ident & 0xFFFF, flags, 1 if self.name else 0, *self.counts)
+        if name is not None:
+            out += name + struct.pack(">HH", kind, 1) + records
+        return Part(out[:length] if length else out, max(0, length - len(out)))
+
+
+@dataclass
+class Questions:
+    """The questions of a text by their ids: tcpdump's answers do not repeat them."""
+
+    known: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def tcpdump(self, text: str) -> Message | None:
+        """The message of `31077+ A? www.example.com. (33)`, or of its answer; None where the text is something else."""
+        if found := _ASK.match(text):
+            ident, name = int(found["id"]), found["name"].rstrip(".")
+            self._remember(ident, found["type"], name)
+            return Message(ident, False, found["type"], name, recursion="+" in found["marks"])
+        found = _ANSWER.match(text)
+        if not found or (found["rcode"] and found["rcode"].lower() not in _RCODES):
+            return None
+        ident = int(found["id"])
+        kind, name = (found["type"], found["name"].rstrip(".")) if found["name"] else self.known.get(ident, ("", ""))
+        answers, authority, additional = (min(int(count), 0xFFFF) for count in found["counts"].split("/"))
+        return Message(
+            ident,
+            True,
+            kind,
+            name,
+            rcode=_RCODES[found["rcode"].lower()] if found["rcode"] else 0,
+            truncated="|" in found["marks"],
+            counts=(answers, authority, additional),
+            answers=_RECORD.findall(re.sub(r"\[[^]]*\] ", "", found["rest"]))[:answers],
+        )
+
+    def wireshark(self, info: str) -> Message | None:
+        """The message of the column Info: `Standard query response 0x1234 A www.example.com A 192.0.2.1`."""
+        found = _STANDARD.match(info)
+        if not found:
+            return None
+        ident = int(found["id"] or "0", 16)
+        kind, name = found["type"] or "", found["name"] or ""
+        if kind and _number(kind) == 0:
+            kind = name = ""
+        if not found["response"]:
+            self._remember(ident, kind, name)
+            return Message(ident, False, kind, name)
+        if not name:
+            kind, name = self.known.get(ident, ("", ""))
+        answers = [(type_, value) for type_, value in _RECORD.findall(found["rest"])]
+        rcode = _RCODES[found["rcode"].lower()] if found["rcode"] else 0
+        return Message(ident, True, kind, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers)
+
+    def _remember(self, ident: int, kind: str, name: str) -> None:
+        if len(self.known) > 0xFFFF:
+            self.known.clear()
+        self.known[ident] = (kind, name)
+
+
+def _number(kind: str) -> int:
+    if kind.startswith("Type") and re.fullmatch(r"[0-9]{1,5}", kind[4:]):
+        return int(kind[4:]) & 0xFFFF
+    return _TYPES.get(kind.upper(), 0)
+
+
+def _name(name: str) -> bytes | None:
+    """A name's labels; None where it is none."""
+    if not name:
+        return None
+    labels = [label.encode("utf-8", "replace") for label in name.rstrip(".").split(".") if label]
+    if any(len(label) > 63 for label in labels) or sum(map(len, labels)) + len(labels) > 254:
+        return None
+    return b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+
+
+def _data(kind: str, value: str) -> bytes | None:
+    try:
+        if kind == "A":
+            return ipaddress.IPv4Address(value).packed
+        if kind == "AAAA":
+            return ipaddress.IPv6Address(value).packed
+    except ValueError:
+        return None
+    return _name(value)

@@ -1,0 +1,443 @@
+"""Packets of the lines that tcpdump prints.
+
+Lines in, frames out, one a printed packet, so that frame n is the n-th packet of the text. Names or numbers, any of `-e
+-n -q -S -t… -v… -x -X -i any`, tunnels, and the flags of tcpdump 3. What a line does not show (payload, other
+protocols) is not made up: such bytes count as not captured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from latpcap.reading.text_formats import frames as wire
+from latpcap.reading.text_formats.clock import Clock, count_from_before
+from latpcap.reading.text_formats.ends import Ends, mac
+from latpcap.reading.text_formats.frames import Frame, Network, Part, Tcp
+from latpcap.reading.text_formats.icmp import message as icmp_message
+from latpcap.reading.text_formats.names import Questions
+
+_LINE_BYTES = 1 << 16
+_LOOK_AHEAD = 64
+_TIME = r"(?:\d{1,10}|(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d)\.\d{3,9}"
+_START = re.compile(rf"^\s*(?:\d+\s+)?({_TIME})\s+(?=\S)")
+_FAMILY = r"(?:IP6?|ip6?|ARP|arp|RARP|STP|LLDP|MPLS|PPPoE|802\.3|EAPOL|CDPv\d|IPX|Loopback|LLC)\b"
+_WHERE = re.compile(r"^(?:\S+ +)??(?:In|Out|B|M|P|Br) +(?:ifindex \d+ +)?")
+_MAC = r"(?:[0-9a-f]{1,2}:){5}[0-9a-f]{1,2}"
+_LINK = re.compile(
+    rf"^(?:(?P<from>{_MAC})(?: \(oui [^)]*\))? > (?P<to>{_MAC}|Broadcast)(?: \(oui [^)]*\))?,|{_MAC}) +"
+    r"(?:ethertype )?(?P<type>[^\s,]+(?: [^\s,(]+)??)(?: \(0x(?P<code>[0-9a-f]{4})\))?"
+    r", length (?P<length>\d{1,10})(?:: |, )"
+)
+_TAG = re.compile(
+    r"^vlan \d+, p \d+,(?: DEI,)?(?: ethertype)? ?(?P<type>[^\s,(]+)(?: \(0x(?P<code>[0-9a-f]{4})\))?[,:]? "
+)
+_AROUND = re.compile(
+    r"^(?:ip: (?=\((?:tos|hlim|class|flowlabel))"
+    r"|[^\n]*?\b(?:ethertype|AF|family) IPv(?P<version>[46]) \((?:0x)?[0-9a-f]+\), length \d+: )"
+)
+_ENDS = re.compile(r"(?:^|(?<=\s))(\S+) > (\S+):(?:\s|$)(.*)", re.S)
+_HEX = re.compile(r"^\s*0x([0-9a-f]{4}): +((?:[0-9a-f]{2,4} ?){1,8})", re.I)
+_FLAGS = re.compile(r"^(?:\[[^]]*\] )?Flags \[([^]]*)\]")
+_OLD = re.compile(r"^(?:\[[^]]*\] )?([SFPRWEU.]+)(?: \[[^]]*\])?(?: (?=\d)| (?=ack)| (?=win)|$)")
+_SEQUENCE = re.compile(r"(?:\bseq |^[SFPRWEU.]+ (?:\[[^]]*\] )?)(\d{1,10})(?::(\d{1,10}))?(?:\((\d{1,10})\))?")
+_ACK = re.compile(r"\back (\d{1,10})")
+_WINDOW = re.compile(r"\bwin (\d{1,10})")
+_URGENT = re.compile(r"\burg (\d{1,10})")
+_OPTIONS = re.compile(r"options \[([^]]*)\]|<([^>]*)>")
+_CHECKSUM = re.compile(r"\bcksum 0x([0-9a-f]{4})")
+_LENGTH = re.compile(r"\blength:? (\d{1,10})")
+_BRACKETED = re.compile(r"\((\d{1,10})\)\s*$")
+_QUIET = re.compile(r"^(tcp|UDP, length|udp) (\d{1,10})")
+_TEXT = re.compile(r"\blength \d+: (?:HTTP|FTP|SMTP|RTSP|POP3|IMAP|SIP): (.+)", re.S)
+_LINES = re.compile(r"\blength \d+: HTTP, length: \d+\n(.+)", re.S)
+_TTL = re.compile(r"\b(?:ttl|hlim) (\d{1,10})")
+_IDENT = re.compile(r"\bid (\d{1,10}), offset (\d{1,10}), flags \[([^]]*)\]")
+_TOS = re.compile(r"\b(?:tos|class) 0x([0-9a-f]{1,2})")
+_TOTAL = re.compile(r"\blength:? (\d{1,10})(?:,|\))")
+_ARP_ASK = re.compile(r"who-has (\S+?),?(?: \(([^)]*)\))? tell (\S+?),?(?:\s|$)")
+_ARP_REPLY = re.compile(r"[Rr]eply (\S+) is-at (\S+?),?(?:\s|$)")
+_BITS = {"F": 0x01, "S": 0x02, "R": 0x04, "P": 0x08, ".": 0x10, "U": 0x20, "E": 0x40, "W": 0x80, "e": 0x100}
+_TUNNELS = re.compile(
+    r"^(?:\[[^]]*\] )?(?P<kind>VXLAN|Geneve|GRE)[^\n]*?(?P<id>vni (?:0x[0-9a-f]+|\d+))?"
+    r"(?P<rest>(?:: |[\n ])\s*(?:IP6?|ARP)[ ,].*|\n.*)$",
+    re.S,
+)
+_IP = re.compile(r"^(?:MPLS .*?\) ?|PPPoE +\[[^]]*\] )*(IP6?|ip6?)[ ,]\s*", re.S)
+
+
+@dataclass
+class _Side:
+    """One sender of a conversation: the number that its printed numbers count from, and where it stands."""
+
+    base: int | None = None
+    at: int = 0
+
+    def absolute(self, printed: int) -> int:
+        """tcpdump counts from a conversation's first packet, or not at all (-S): what lies nearer to where we are."""
+        if self.base is None:
+            return printed % wire.MOD
+        counted = (self.base + printed) % wire.MOD
+        return min(counted, printed % wire.MOD, key=lambda number: _distance(number, self.at))
+
+
+def packets_of(line: str) -> bool:
+    """Whether this line looks like a packet's first."""
+    start = _START.match(line)
+    if not start:
+        return False
+    rest = _WHERE.sub("", line[start.end() :])
+    return bool(re.match(_FAMILY + r"[ ,]", rest) or _LINK.match(rest) or _AROUND.match(rest))
+
+
+@dataclass
+class Printed:
+    """The text of one run of tcpdump; `read` counts the packets that were understood."""
+
+    read: int = 0
+    ends: Ends = field(default_factory=Ends)
+    sides: dict[tuple[str, str], _Side] = field(default_factory=dict)
+    questions: Questions = field(default_factory=Questions)
+    latest: dict[tuple[wire.Address, wire.Address], bytes] = field(default_factory=dict)
+
+    def frames(self, lines: Iterable[str]) -> Iterator[Frame]:
+        """One frame for each printed packet."""
+        clock = Clock()
+        packets = _packets(lines)
+        first = [(clock.ns(stamp) or 0, text) for stamp, text in islice(packets, _LOOK_AHEAD)]
+        deltas = count_from_before([ns for ns, _ in first]) and first[0][0] < 10**9
+        now = 0
+        for ns, text in chain(first, ((clock.ns(stamp) or 0, text) for stamp, text in packets)):
+            now = now + ns % (86_400 * 10**9) if deltas else ns
+            yield self._frame(now, text)
+
+    def _frame(self, ns: int, text: str) -> Frame:
+        text, dumped = _dump(text)
+        text = _WHERE.sub("", text)
+        part, link = self._linked(text)
+        if dumped and (real := _whole(dumped, part, link)):
+            self.read += 1
+            return Frame(ns, *real)
+        if part is None:
+            return Frame(ns, Part(b"", max(1, _number(_LENGTH, text))))
+        self.read += 1
+        return Frame(ns, part, link)
+
+    def _linked(self, text: str) -> tuple[Part | None, int]:
+        """A packet with or without a link header."""
+        found = _LINK.match(text)
+        if not found:
+            if re.match(r"(?:ARP|arp)[ ,]", text):
+                inner = self._arp(text)
+                return (None, wire.RAW) if inner is None else (wire.ethernet(wire.ARP_TYPE, inner), wire.ETHERNET)
+            if around := _AROUND.match(text):
+                text = _family(text[around.end() :], around["version"] == "6")
+            return self._network(text), wire.RAW
+        kind, rest, tags = _ethertype(found), text[found.end() :], b""
+        while (tag := _TAG.match(rest)) and len(tags) < 16:
+            tags += wire.VLAN_TYPE.to_bytes(2, "big") + (int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF).to_bytes(
+                2, "big"
+            )
+            kind, rest = _ethertype(tag), rest[tag.end() :]
+        if kind == wire.ARP_TYPE:
+            inner = self._arp(rest)
+        else:
+            prefix = {wire.IPV4_TYPE: "IP ", wire.IPV6_TYPE: "IP6 "}.get(kind, "")
+            inner = self._network(prefix + rest)
+        if inner is None or found["from"] is None:
+            return inner, wire.ETHERNET if kind == wire.ARP_TYPE and inner is None else wire.RAW
+        head = (mac(found["to"]) or bytes(6)) + (mac(found["from"]) or bytes(6))
+        return inner.behind(head + tags + kind.to_bytes(2, "big")), wire.ETHERNET
+
+    def _arp(self, text: str) -> Part | None:
+        if ask := _ARP_ASK.search(text):
+            target, sender = self.ends.address(ask[1]), self.ends.address(ask[3])
+            if target is None or sender is None or target.version == 6 or sender.version == 6:
+                return None
+            return wire.arp(1, sender, None, target, mac(ask[2] or ""))
+        if (reply := _ARP_REPLY.search(text)) and (sender := self.ends.address(reply[1])) and sender.version == 4:
+            return wire.arp(2, sender, mac(reply[2]), type(sender)(0), None)
+        return None
+
+    def _network(self, text: str) -> Part | None:
+        """An IP packet; None where the text shows none."""
+        family = _IP.match(text)
+        if not family:
+            return None
+        version = 6 if family[1].endswith("6") else 4
+        found = _ENDS.search(text, family.end())
+        if not found:
+            return None
+        head, body = text[family.end() : found.start()], found[3].strip("\n")
+        one, other = self.ends.end(found[1], version), self.ends.end(found[2], version)
+        hosts = (self.ends.address(found[1], version), self.ends.address(found[2], version))
+        total = _number(_TOTAL, head) - (20 if version == 4 and head.startswith("(") else 0)
+        inside = None
+        place = _IDENT.search(head)
+        if one and other and not (place and int(place[2])) and not body.startswith(("ICMP", "GRE")):
+            hosts = (one[0], other[0])
+            inside = self._ported((found[1], found[2]), (one[1], other[1]), body, total)
+        if hosts[0] is None or hosts[1] is None or hosts[0].version != hosts[1].version:
+            return None
+        version = hosts[0].version
+        network = Network(
+            hosts[0],
+            hosts[1],
+            ttl=_number(_TTL, head) or 64,
+            ident=int(place[1]) if place else 0,
+            dont_fragment="DF" in place[3] if place else True,
+            tos=int(tos[1], 16) if (tos := _TOS.search(head)) else 0,
+            more="+" in place[3] if place else False,
+            offset=int(place[2]) if place else 0,
+        )
+        if inside is None:
+            inside = self._portless(body, version, (hosts[0], hosts[1]), total)
+        if inside is None:
+            return None
+        packed = network.around(*inside)
+        if len(self.latest) > 0xFFFF:
+            self.latest.clear()
+        if inside[0] in (wire.TCP, wire.UDP):
+            self.latest[hosts[0], hosts[1]] = packed.held[: 28 if version == 4 else 48]
+        return packed
+
+    def _ported(self, names: tuple[str, str], ports: tuple[int, int], body: str, total: int) -> tuple[int, Part] | None:
+        """The protocol and bytes behind the IP header, of a packet with ports."""
+        if flags := _FLAGS.match(body) or _OLD.match(body):
+            header, payload = self._tcp(names, ports, flags[1], body)
+            shown = _shown(body, payload)
+            return wire.TCP, header.before(Part(shown, payload - len(shown)))
+        quiet = _QUIET.match(body)
+        if quiet and quiet[1] == "tcp":
+            ours = self.sides.setdefault(names, _Side())
+            payload = int(quiet[2])
+            header = Tcp(*ports, ours.at, 0, wire.FLAG_BITS["ACK"], 0xFFFF)
+            ours.at += payload
+            return wire.TCP, header.before(Part(b"", payload))
+        sum_ = re.search(r"^\[bad udp cksum 0x([0-9a-f]{4})", body)
+        body = re.sub(r"^\[[^]]*\] ", "", body)
+        inner = self._tunnel(body)
+        if inner is None:
+            length = total - 8 if total >= 8 else _number(_BRACKETED, body) or _number(_LENGTH, body)
+            known = self.questions.tcpdump(body)
+            inner = known.packed(length) if known else Part(b"", length)
+        return wire.UDP, wire.udp(*ports, inner, int(sum_[1], 16) if sum_ else 0)
+
+    def _portless(
+        self, body: str, version: int, hosts: tuple[wire.Address, wire.Address], total: int
+    ) -> tuple[int, Part] | None:
+        if body.startswith("ICMP"):
+            return icmp_message(
+                re.sub(r"^(ICMP6?),? ", r"\1 ", body),
+                lambda text: self._network(("IP6 " if version == 6 else "IP ") + text),
+                lambda word: (
+                    self.latest.get((hosts[1], found)) if (found := self.ends.address(word, version)) else None
+                ),
+                lambda word: found.packed if (found := self.ends.address(word, version)) else bytes(4),
+                (hosts[1].packed, version),
+            )
+        if (tunnel := _TUNNELS.match(body)) and tunnel["kind"] == "GRE":
+            text = tunnel["rest"].lstrip(": \n")
+            inner = self._network(text)
+            if inner is None:
+                return None
+            kind = wire.IPV6_TYPE if text.startswith("IP6") else wire.IPV4_TYPE
+            return wire.GRE, inner.behind(b"\0\0" + kind.to_bytes(2, "big"))
+        if re.match(r"IP6? |\((?:tos|hlim|class|flowlabel) ", body):
+            text = _family(body) if body.startswith("(") else body
+            inner = self._network(text)
+            return None if inner is None else (wire.IPV6 if text.startswith("IP6") else wire.IPIP, inner)
+        if "[|" in body:
+            return None
+        length = total if total > 0 else _number(_LENGTH, body) or _number(_BRACKETED, body)
+        known = re.search(r"\bip-proto-(\d{1,3})\b", body)
+        protocol = (
+            int(known[1]) & 0xFF if known else {"tcp": wire.TCP, "udp": wire.UDP}.get(body.split(" ")[0].lower(), 59)
+        )
+        return protocol, Part(b"", length)
+
+    def _tunnel(self, body: str) -> Part | None:
+        found = _TUNNELS.match(body)
+        if not found or found["kind"] not in ("VXLAN", "Geneve"):
+            return None
+        inner, link = self._linked(found["rest"].lstrip(": \n"))
+        if inner is None:
+            return None
+        network = re.search(r"vni (0x[0-9a-f]{1,8}|\d{1,8})", body)
+        number = (int(network[1], 16 if "x" in network[1] else 10) & 0xFFFFFF) << 8 if network else 0
+        if link == wire.RAW:
+            six = inner.held[:1] >= b"\x60"
+            inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
+        first = b"\x08\0\0\0" if found["kind"] == "VXLAN" else b"\0\0\x65\x58"
+        return inner.behind(first + number.to_bytes(4, "big"))
+
+    def _tcp(self, names: tuple[str, str], ports: tuple[int, int], letters: str, text: str) -> tuple[Tcp, int]:
+        """A TCP header, and how many bytes of payload it announces."""
+        old = not _FLAGS.match(text)
+        bits = sum(_BITS.get(letter, 0) for letter in set(letters.replace("none", "")))
+        ack = _ACK.search(text)
+        if old:  # tcpdump 3: "." stands for no other flag
+            bits = bits & ~_BITS["."] | (_BITS["."] if ack else 0)
+        source, destination = names
+        if len(self.sides) > 1 << 17:
+            self.sides.clear()
+        ours = self.sides.setdefault((source, destination), _Side())
+        theirs = self.sides.setdefault((destination, source), _Side())
+        printed = _SEQUENCE.search(text)
+        payload = _number(_LENGTH, text)
+        if printed and printed[3]:
+            payload = int(printed[3])
+        elif printed and printed[2] and not payload:
+            payload = (int(printed[2]) - int(printed[1])) % wire.MOD
+        payload = min(payload, wire.MAX_LENGTH)
+        if bits & _BITS["S"]:
+            ours.base = None
+            if not bits & _BITS["."]:
+                theirs.base = None
+        sequence = ours.absolute(int(printed[1])) if printed else ours.at
+        acknowledged = theirs.absolute(int(ack[1])) if ack else 0
+        if ack:  # tcpdump counts from the first packet that acknowledges
+            if ours.base is None:
+                ours.base = sequence
+            if theirs.base is None:
+                theirs.base = (acknowledged - 1) % wire.MOD
+                theirs.at = acknowledged
+            elif 0 < (acknowledged - theirs.at) % wire.MOD < wire.MOD // 2:  # bytes that the text lacks
+                theirs.at = acknowledged
+        ours.at = (sequence + payload + bool(bits & (_BITS["S"] | _BITS["F"]))) % wire.MOD
+        checksum = _CHECKSUM.search(text)
+        return (
+            Tcp(
+                *ports,
+                sequence,
+                acknowledged,
+                bits,
+                _number(_WINDOW, text),
+                _options(text, theirs),
+                int(checksum[1], 16) if checksum else 0,
+                _number(_URGENT, text),
+            ),
+            payload,
+        )
+
+
+def _packets(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each packet's time and text: `-v` prints several lines, `-x` its bytes below it, tunnels what is inside them."""
+    stamp, held, size = "", list[str](), 0
+    for line in lines:
+        if start := _START.match(line):
+            if held:
+                yield stamp, "\n".join(held)
+            stamp, held, size = start[1], [line[start.end() :].rstrip()[:_LINE_BYTES]], 0
+        elif held and size < _LINE_BYTES and (line[:1].isspace() or re.match(_FAMILY + "[ ,]|" + _MAC, line)):
+            held.append(line.rstrip("\r\n") if line.startswith("\t") else line.strip())
+            size += len(line)
+    if held:
+        yield stamp, "\n".join(held)
+
+
+def _dump(text: str) -> tuple[str, bytes]:
+    """The text without the bytes that `-x` or `-X` printed, and these bytes."""
+    if "0x0000:" not in text:
+        return text, b""
+    kept, dumped = [], bytearray()
+    for line in text.split("\n"):
+        found = _HEX.match(line)
+        if not found:
+            kept.append(line)
+        elif int(found[1], 16) == len(dumped):
+            dumped += bytes.fromhex(found[2].replace(" ", "")[: len(found[2].replace(" ", "")) // 2 * 2])
+    return "\n".join(kept), bytes(dumped)
+
+
+def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | None:
+    """The packet whose bytes were printed, from its IP header on (`-x`) or with its link header (`-xx`)."""
+    for skip, where in ((0, wire.RAW), (14, wire.ETHERNET), (18, wire.ETHERNET)):
+        head = dumped[skip:]
+        if len(head) >= 20 and head[0] >> 4 == 4 and head[0] & 15 >= 5:
+            total = int.from_bytes(head[2:4], "big")
+        elif len(head) >= 40 and head[0] >> 4 == 6:
+            total = 40 + int.from_bytes(head[4:6], "big")
+        else:
+            continue
+        if where == wire.ETHERNET and dumped[skip - 2 : skip] not in (b"\x08\0", b"\x86\xdd"):
+            continue
+        if (
+            where == wire.RAW
+            and part is not None
+            and link == wire.RAW
+            and part.held[:1]
+            and part.held[0] >> 4 != head[0] >> 4
+        ):
+            continue
+        return Part(dumped, max(0, skip + total - len(dumped))), where
+    if len(dumped) >= 42 and dumped[12:14] == b"\x08\x06":
+        return Part(dumped), wire.ETHERNET
+    return None
+
+
+def _shown(body: str, payload: int) -> bytes:
+    """The first bytes of a payload, where the text shows them: a first line, or with `-v` the lines of HTTP."""
+    if found := _LINES.search(body):
+        rows = [row.lstrip("\t ") for row in found[1].split("\n")]
+    elif found := _TEXT.search(body):
+        rows = found[1].split("\n")[:1]
+    else:
+        return b""
+    shown = b""
+    for row in rows:
+        line = row.encode("utf-8", "replace") + b"\r\n"
+        if row.startswith("[!") or len(shown) + len(line) > payload:
+            break
+        shown += line
+    return shown
+
+
+def _options(text: str, theirs: _Side) -> bytes:
+    """TCP's options as they were printed."""
+    found = _OPTIONS.search(text)
+    out = b""
+    for word in (found[1] or found[2] or "").split(",") if found else ():
+        name = word.split()[0] if word.strip() else ""
+        numbers = [int(value) for value in re.findall(r"\d{1,10}", word)]
+        if name == "mss" and numbers:
+            out += wire.option(2, (numbers[0] & 0xFFFF).to_bytes(2, "big"))
+        elif name == "wscale" and numbers:
+            out += wire.option(3, bytes([numbers[0] & 0xFF]))
+        elif name == "sackOK":
+            out += wire.option(4)
+        elif name in ("TS", "timestamp") and len(numbers) == 2:
+            out += wire.option(8, b"".join((number % wire.MOD).to_bytes(4, "big") for number in numbers))
+        elif name == "sack" and len(numbers) >= 3:
+            edges = [theirs.absolute(number) for number in numbers[1:9]]
+            edges = edges[: len(edges) // 2 * 2]
+            out += wire.option(5, b"".join(edge.to_bytes(4, "big") for edge in edges))
+        elif name == "tfo":
+            cookie = re.search(r"cookie ([0-9a-f]{2,32})\b", word)
+            out += wire.option(34, bytes.fromhex(cookie[1][: len(cookie[1]) // 2 * 2]) if cookie else b"")
+        elif name == "nop":
+            out += b"\x01"
+    return out[:40]
+
+
+def _family(text: str, six: bool = False) -> str:
+    """The text of an IP packet with the word that shows its version."""
+    return ("IP " if text.startswith("(tos") or not (six or text.startswith("(")) else "IP6 ") + text
+
+
+def _ethertype(found: re.Match[str]) -> int:
+    if found["code"]:
+        return int(found["code"], 16)
+    return {"IPv4": wire.IPV4_TYPE, "IPv6": wire.IPV6_TYPE, "ARP": wire.ARP_TYPE}.get(found["type"], 0)
+
+
+def _number(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.search(text)
+    return min(int(found[1]), wire.MAX_LENGTH) if found else 0
+
+
+def _distance(one: int, other: int) -> int:
+    ahead = (one - other) % wire.MOD
+    return min(ahead, wire.MOD - ahead)

@@ -1,0 +1,81 @@
+"""What is a report? Lines, and what is not known; and how these tools write numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from latpcap.tables import HasTables
+
+if TYPE_CHECKING:
+    from latpcap.reading.reread import Record
+
+
+class Subject(HasTables, Protocol):
+    """What a report is about: a capture's tables, and its bytes once more."""
+
+    frames: int
+
+    def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
+        """The bytes of these frames; CaptureError where they cannot be read again."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A tool's lines for a capture: `lines` in its form, `unknown` what capture or tool cannot know, `numbers` both.
+
+    `str()` has all of it, what is not known behind "#".
+    """
+
+    tool: str
+    lines: Sequence[str]
+    unknown: Sequence[str] = ()
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, *(f"# {line}" for line in self.unknown)])
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain values (for JSON), times in ms."""
+        return {"tool": self.tool, **self.numbers, "unknown": list(self.unknown)}
+
+
+def scaled(value: float, units: Sequence[str], scale: float) -> str:
+    """wrk's numbers: two decimals, in the next unit from 85 % of it on."""
+    unit = units[0]
+    for bigger in units[1:]:
+        if value < scale * 0.85:
+            break
+        value, unit = value / scale, bigger
+    return f"{value:.2f}{unit}"
+
+
+def time_us(value: float) -> str:
+    """wrk's times: 849.00us, 43.10ms, 2.01s."""
+    if value >= 1_000_000:
+        return scaled(value / 1_000_000, ("s", "m", "h"), 60)
+    return scaled(value, ("us", "ms"), 1000)
+
+
+def metric(value: float) -> str:
+    """wrk's counts: 155.45, 1.15k."""
+    return scaled(value, ("", "k", "M", "G"), 1000)
+
+
+def binary(value: float) -> str:
+    """wrk's sizes, without their "B": 3.74M."""
+    return scaled(value, ("", "K", "M", "G", "T"), 1024)
+
+
+def padded(text: str, width: int) -> str:
+    """wrk's columns: the digits of numbers stand below each other, units hang over."""
+    hang = 2 - sum(1 for letter in text[-2:] if letter.isalpha())
+    return text.rjust(width - hang) + " " * hang
+
+
+def ns_of(instant: Any) -> int:
+    """Convert an instant as Arrow gives it to ns since 1970."""
+    return int(getattr(instant, "value", 0)) or int(instant.timestamp() * 1_000_000) * 1000

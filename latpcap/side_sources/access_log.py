@@ -1,0 +1,113 @@
+"""What does the server's own log say of the requests that a capture holds?
+
+nginx's and Apache's combined format with the time a request took: nginx's `$request_time` (seconds with a point, or
+`rt=`, `request_time=`), Apache's `%D` (whole microseconds at the end). A line belongs to an exchange of the same
+method, target and status that ended within a second of it; where the addresses in log and capture meet, of that client.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import NamedTuple
+
+from latpcap import arrays
+from latpcap.errors import LatpcapError
+from latpcap.side_sources.source import CONFIRMS, CONTRADICTS, SideSource, lines_of
+from latpcap.tables import HasTables
+from latpcap.words import say
+
+_LINE = re.compile(
+    r'^(?P<client>\S+) \S+ .*?\[(?P<time>[^]]{20,32})\] "(?P<method>[A-Z]+) (?P<target>\S+)[^"]*" (?P<status>\d{3}) '
+    r"(?P<rest>.*)$"
+)
+_NAMED = re.compile(r"\b(?:rt|request_time)[=:]\"?(\d{1,9}\.\d{1,9})")
+_SECONDS = re.compile(r"(?:^|[\s\"])(\d{1,9}\.\d{1,9})(?=$|[\s\"])")
+_MICROS = re.compile(r"(?:^|\s)(\d{1,15})\s*$")
+_NEAR_S = 1.0
+"""Logs say whole seconds, when a request ended (nginx) or began (Apache); clocks of one host."""
+
+
+class _Entry(NamedTuple):
+    client: str
+    key: tuple[str, str, int]
+    second: float
+    took_ms: float
+
+
+def compare(capture: HasTables, path: str | Path) -> SideSource:
+    """Which requests of this capture does the log name, and how long did the server take for them by its own clock?
+
+    LatpcapError where the file cannot be read, or no line of it has a request and the time that it took.
+    """
+    entries = [entry for line in lines_of(path) if (entry := _entry(line))]
+    if not entries:
+        raise LatpcapError(
+            f"{path}: has no line of the combined format with the time that the request took (nginx: add $request_time)"
+        )
+    exchanges = capture.arrow("exchanges")
+    rows = exchanges.select(["stream", "method", "target", "status", "latency_ms"]).to_pylist()
+    for row, start, end in zip(
+        rows, *(arrays.filled(exchanges, name, 0).tolist() for name in ("start", "end")), strict=True
+    ):
+        row["start"], row["end"] = start / 1e9, end / 1e9
+    streams = capture.arrow("streams").select(["stream", "client"]).to_pydict()
+    clients = dict(zip(streams["stream"], streams["client"], strict=True))
+    rows = [row for row in rows if row["latency_ms"] is not None and row["method"] and row["status"] is not None]
+    known = set(clients.values())
+    by_client = any(entry.client in known for entry in entries)
+    waiting: dict[tuple[str, tuple[str, str, int]], deque[_Entry]] = defaultdict(deque)
+    for entry in sorted(entries, key=lambda entry: entry.second):
+        waiting[entry.client if by_client else "", entry.key].append(entry)
+    pairs: list[tuple[float, float]] = []
+    for row in sorted(rows, key=lambda row: row["end"]):
+        lines = waiting.get(
+            (clients[row["stream"]] if by_client else "", (row["method"], row["target"], row["status"]))
+        )
+        while lines and lines[0].second + 1 < row["start"] - _NEAR_S:
+            lines.popleft()  # before this request, and so before all that end later
+        if lines and lines[0].second <= row["end"] + _NEAR_S:
+            pairs.append((row["latency_ms"], lines.popleft().took_ms))
+    return _compared(pairs, len(rows), len(entries))
+
+
+def _compared(pairs: list[tuple[float, float]], requests: int, entries: int) -> SideSource:
+    numbers: dict[str, float] = {"matched": len(pairs), "requests": requests, "lines": entries}
+    if not pairs:
+        return SideSource("access_log", (say("log_none", n=entries),), numbers)
+    import numpy as np
+
+    seen, took = np.array([p[0] for p in pairs]), np.array([p[1] for p in pairs])
+    middle = arrays.percentile(np.sort(seen), 0.5)
+    logged = arrays.percentile(np.sort(took), 0.5)
+    spent, inside = float(seen.sum()), float(np.minimum(seen, took).sum())
+    share = inside / spent if spent else 0.0
+    numbers |= {"p50_ms": middle, "p50_logged_ms": logged, "total_ms": spent, "logged_ms": inside}
+    first = say("log_found", n=len(pairs), of=requests, logged_ms=logged, seen_ms=middle)
+    where = "inside" if share >= CONFIRMS else "outside" if share <= CONTRADICTS else "both"
+    second = say(f"log_{where}", share=1 - share if where == "outside" else share)
+    return SideSource("access_log", (first, second), numbers)
+
+
+def _entry(line: str) -> _Entry | None:
+    found = _LINE.match(line)
+    took = found and _took_ms(found["rest"])
+    if not found or took is None:
+        return None
+    try:
+        when = datetime.datetime.strptime(found["time"], "%d/%b/%Y:%H:%M:%S %z").timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return _Entry(found["client"], (found["method"], found["target"], int(found["status"])), when, took)
+
+
+def _took_ms(rest: str) -> float | None:
+    if named := _NAMED.search(rest):
+        return float(named[1]) * 1e3
+    if seconds := _SECONDS.search(rest):
+        return float(seconds[1]) * 1e3
+    behind = rest.rpartition('"')[2] if '"' in rest else rest.partition(" ")[2]
+    micros = _MICROS.search(behind)
+    return int(micros[1]) / 1e3 if micros else None

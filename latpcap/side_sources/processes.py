@@ -1,0 +1,46 @@
+"""Which processes does the capture itself name? A sentence for the answer; nothing of the verdict rests on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from latpcap import words
+from latpcap.errors import CaptureError
+from latpcap.reading import processes
+from latpcap.reading.rereadable import Recorded
+from latpcap.side_sources.source import SideSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NAMED = 3
+"""So many are named in the sentence."""
+
+
+def of(capture: Recorded, events: Any = None) -> list[SideSource]:
+    """The sentence, where the capture names processes; `events` gives those of a capture that has none at hand."""
+    try:
+        if not processes.names_some(capture):
+            return []
+    except CaptureError:  # its bytes are gone
+        return []
+    return of_table(processes.table(capture, None if events is None else events()))
+
+
+def of_table(table: pa.Table) -> list[SideSource]:
+    """The sentence of these processes."""
+    counts: Counter[str] = Counter()
+    for row in table.to_pylist():
+        place = row["pod"] or row["container"]
+        name = row["process"] or words.say("process_unnamed")
+        where = words.say("process_in", name=name, pid=row["pid"], place=place) if place else ""
+        named = where or words.say("process_pid", name=name, pid=row["pid"])
+        end = row["address"] if row["side"] != "server" else f"{row['address']}:{row['port']}"
+        counts[words.say("process_is", end=end, process=named) if row["side"] else named] += row["frames"]
+    if not counts:
+        return []
+    some = [text for text, _ in counts.most_common(_NAMED)]
+    left = len(counts) - len(some)
+    more = words.say("process_more", n=left) if left else ""
+    return [SideSource("processes", (words.joined([*some, more]),), {"count": len(counts)})]

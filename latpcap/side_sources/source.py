@@ -1,0 +1,40 @@
+"""What does a file beside the capture give? Its lines in, `SideSource` out: sentences and their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from latpcap import files
+from latpcap.errors import LatpcapError
+from latpcap.format import phrase
+
+MOST_BYTES = 1 << 30
+"""Traces and logs beyond this are refused: they are held in memory."""
+CONFIRMS, CONTRADICTS = 0.8, 0.2
+"""From this share of a time on a source confirms the capture, up to the second it contradicts it: in words."""
+
+
+@dataclass(frozen=True)
+class SideSource:
+    """Findings of one source: `source` (strace, access_log), `text` (sentences), `numbers` behind them, times in ms."""
+
+    source: str
+    text: tuple[str, ...]
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values (for JSON)."""
+        return {"source": self.source, "text": list(self.text), **self.numbers}
+
+
+def lines_of(path: str | Path) -> list[str]:
+    """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
+    files.was_read(path)
+    try:
+        if Path(path).stat().st_size > MOST_BYTES:
+            raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except (OSError, ValueError) as problem:
+        raise LatpcapError(f"{path}: cannot be read ({phrase(problem)})") from None

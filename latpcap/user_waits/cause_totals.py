@@ -1,0 +1,407 @@
+"""Which cause took how much time of whom? Tables of one capture in, one `CauseTotal` per server, cause and owner out.
+
+The time of every exchange is given to findings without rest: Nagle's wait and the delayed ACKs inside it are one
+finding of two owners, everything else keeps the word of its cause.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from latpcap import arrays, spill
+from latpcap import presentation as show
+from latpcap.limits import LIMITS
+from latpcap.tables import SETUP
+from latpcap.user_waits import slow_requests as slowness
+from latpcap.vocabulary import BACKEND, CAUSES, PROVEN, SIDES, STALL, cause_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+_SITE = re.compile(r"%[\w.+-]+(?=[\]:]|$)")
+COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
+"""Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
+
+NOTHING_TO_SAY = "waits_for_event"
+"""Why a program's time between the pieces of a stream is nobody's waiting: no finding counts it."""
+TCP_WAITS = cause_names("stall", "windows", "loss")
+"""Causes in which TCP, and no program, kept an exchange waiting."""
+AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
+
+
+@dataclass
+class Server:
+    """The exchanges of one server, the fast ones first."""
+
+    address: str
+    port: int
+    rows: Array
+    """Positions in the table of exchanges, by latency."""
+    latency: Array
+    slow: Array
+    """Those of the rows that are slow, the fast ones first."""
+    unread: int
+    """So many of the slow ones are turns of a protocol that no reader knows."""
+    asked: Array
+    """Positions of all its requests, those that are not judged too."""
+    cut: int
+    """So many of them are not complete: their latencies are what was seen of them."""
+    incomplete: int
+    """Further ones that are not complete and not judged."""
+    goodbyes: int
+    """So many of those are a client's last words, at once before it closed: a quit, an unbind, a terminate."""
+    clients: list[str]
+
+    @property
+    def waited_for(self) -> Array:
+        """The slow rows that decide what is said first: none where they are turns of an unknown protocol."""
+        return self.slow if 2 * self.unread <= len(self.slow) else self.slow[:0]
+
+    @property
+    def name(self) -> str:
+        """Address and port as one word."""
+        return endpoint(self.address, self.port)
+
+
+@dataclass
+class CauseTotal:
+    """The time that one cause took of one server's exchanges; `ms` and `rows` go together, one per exchange hit."""
+
+    server: Server
+    cause: str
+    owner: str
+    held_by: str | None
+    rows: Array
+    ms: Array
+    causes: Array
+    """Positions in the table of causes."""
+    confidence: float
+    proven: int
+    """Exchanges whose piece of this is proven."""
+
+    @cached_property
+    def total_ms(self) -> float:
+        """Of all its exchanges."""
+        found = float(self.ms.sum())
+        spill.rest()
+        return found
+
+    @cached_property
+    def ordered(self) -> Array:
+        """`ms`, rising."""
+        found = spill.made(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
+        found.sort()
+        spill.rest()
+        return found
+
+
+def endpoint(address: str, port: int) -> str:
+    """How is this endpoint written? As Wireshark and URLs do, IPv6 addresses in brackets."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def without_site(address: str) -> str:
+    """An address, or address and port, without the site that an archive puts behind a private one."""
+    return _SITE.sub("", address)
+
+
+class CauseTotals:
+    """All time of one capture, by server, and `spent` of each.
+
+    `servers`: those with the most slow requests first, then those with the most time. `slow_ms` is the threshold beyond
+    the path's round trip; None for the protocols' own.
+    """
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
+        import numpy as np
+
+        self._exchanges, self.slow_ms = exchanges, slow_ms
+        place = _server_of_exchange(streams, exchanges)
+        self.servers, judged = _servers(place, streams, exchanges, slow_ms)
+        self._row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
+        self._duration = arrays.numbers(causes, "duration_ms")
+        self._confidence, self._levels = arrays.levels(causes, "confidence")
+        self._label, self._words = _labels(causes)
+        spans = spill.parts(len(judged))
+        owner = spill.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
+        whose = spill.taken(owner, self._row)
+        stream = slowness.streams(exchanges)
+        if stream.any():
+            because, words = arrays.codes(causes, "because")
+            whose[(because == arrays.code_of(words, NOTHING_TO_SAY)) & spill.taken(stream, self._row)] = -1
+        self._pieces = spill.split(whose)
+        self._place = place
+        self._spent: dict[str, list[CauseTotal]] = {}
+
+    def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
+        """Puts the server of this address, address and port, or `called` name first. ValueError where there is none."""
+        mine = named(name, self.servers, called)
+        self.servers = mine + [s for s in self.servers if s not in mine]
+
+    def spent(self, server: Server) -> list[CauseTotal]:
+        """Which causes took this server's time? Families are added up first: the one that the slow requests spend the
+        most in comes first, and in it the cause with the most.
+        """
+        if server.name not in self._spent:
+            self._spent[server.name] = self._split_up(server)
+        return self._spent[server.name]
+
+    def _split_up(self, server: Server) -> list[CauseTotal]:
+        import numpy as np
+
+        mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.uint32))
+        found = []
+        every = len(mine) == len(self._label)  # then its places are those of all
+        for code, pick in spill.split(self._label if every else spill.taken(self._label, mine)).items():
+            cause, owner = self._words[code]
+            which = pick if every else spill.taken(mine, pick)
+            row, duration = spill.taken(self._row, which), spill.taken(self._duration, which)
+            rows, ms = arrays.sums(row, duration)
+            if ms.sum() <= 0:
+                continue
+            level = spill.taken(self._confidence, which)
+            proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in spill.parts(len(row)))
+            found.append(
+                CauseTotal(
+                    server=server,
+                    cause=cause,
+                    owner=owner,
+                    held_by=SIDES.get(owner) if cause == STALL else None,
+                    rows=rows,
+                    ms=ms,
+                    causes=which,
+                    confidence=_middle(self._levels, level, duration),
+                    proven=len(arrays.distinct(spill.made(row.dtype, proven))),
+                )
+            )
+        families = slowness.by_family(found, server.waited_for, len(server.rows))
+        order = {name: place for place, name in enumerate(families)}
+        few = slowness.few(server.waited_for, len(server.rows))
+
+        def key(item: CauseTotal) -> tuple[int, float, float, str, str]:
+            family = slowness.family(item.cause)
+            place = order.get(family, len(order))
+            ms = 0.0 if few and item.cause == "network" else families.get(family, {}).get(item.cause, 0.0)
+            return place, -ms, -item.total_ms, item.cause, item.owner
+
+        return sorted(found, key=key)
+
+
+def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
+    """The servers that were asked for anything, in the order of `CauseTotals.servers`."""
+    return _servers(_server_of_exchange(streams, exchanges), streams, exchanges, None)[0]
+
+
+def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
+    """The servers of this address, address and port, or `called` name. ValueError where there is none."""
+    mine = [s for s in among if name in (s.name, s.address)]
+    mine = mine or [s for s in among if name in (without_site(s.name), without_site(s.address))]
+    mine = mine or [s for s in among if name.lower() in map(str.lower, called(s))]
+    if not mine:
+        known = ", ".join(s.name for s in among[:5])
+        raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")
+    return mine
+
+
+def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> tuple[list[Server], Array]:
+    """Which servers answered, the one with the most slow requests first? Exchanges of each, by latency; and of each
+    exchange whether it is judged.
+
+    A server without any complete answer is judged by those that began; exchanges that never ended are judged too
+    where TCP kept them waiting longer than all that did end.
+    """
+    import numpy as np
+
+    seen = _Seen(streams, exchanges, slow_ms)
+    sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
+    partial, chosen = ~seen.complete, np.zeros(exchanges.num_rows, bool)
+    found = []
+    for first, whole in spill.split(place).items():
+        mine = spill.chosen(whole, seen.asked)
+        done, left = spill.chosen(mine, seen.complete), spill.chosen(mine, partial)
+        waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
+        if not len(done):
+            waiting = np.union1d(waiting, left[seen.begun[left]])
+        elif len(waiting) and seen.stuck[waiting].sum() <= spill.taken(seen.time, done).sum():
+            waiting = waiting[:0]
+        rows = spill.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
+        if not len(rows):
+            continue
+        for span in spill.parts(len(rows)):
+            chosen[rows[span]] = True
+        answers = "server" if first < streams.num_rows else "client"
+        word, ends, ports = sides[answers]
+        client, addresses, _ = sides[SIDES[answers]]
+        clients = arrays.distinct(spill.taken(seen.stream_row, rows))
+        rows = spill.taken(rows, spill.ranked(spill.taken(seen.time, rows)))
+        codes = (arrays.distinct(client[clients[span]]) for span in spill.parts(len(clients)))
+        names = sorted(addresses[code] for code in arrays.distinct(np.concatenate(list(codes))).tolist())
+        missing = spill.kept(mine[~spill.taken(chosen, mine)])
+        counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
+        slow = spill.chosen(rows, seen.late)
+        blind = int(seen.unread[slow].sum())
+        at = first % streams.num_rows
+        end = ends[int(word[at])], int(ports[at])
+        found.append(Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names))
+    found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
+    return found, chosen
+
+
+class _Seen:
+    """What decides of each exchange whether it is judged, and whether it was slow."""
+
+    KINDS: ClassVar = {
+        "complete": "bool", "begun": "bool", "asked": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
+        "time": "float64", "stuck": "float64",
+    }  # fmt: skip
+    complete: Array
+    begun: Array
+    asked: Array
+    late: Array
+    unread: Array
+    goodbye: Array
+    time: Array
+    stuck: Array
+
+    def __init__(self, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None):
+        self.stream_row = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+        columns = {name: spill.Column(kind) for name, kind in self.KINDS.items()}
+        for span, rows in arrays.sliced(exchanges):
+            for name, values in self._of(streams, rows, self.stream_row[span], slow_ms).items():
+                columns[name].add(values)
+        for name, column in columns.items():
+            setattr(self, name, column.array())
+        spill.rest()
+
+    @staticmethod
+    def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
+        import numpy as np
+
+        complete = arrays.numbers(exchanges, "complete").astype(bool)
+        begun = ~np.isnan(arrays.numbers(exchanges, "response_first_frame").astype(float))
+        times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
+        whole = sum(times.values(), np.zeros(exchanges.num_rows))
+        time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
+        protocol, protocols = arrays.codes(exchanges, "protocol")
+        stream = slowness.streams(exchanges)
+        return {
+            "complete": complete,
+            "begun": begun,
+            # (what is whole without an answer is a subscription that nobody answers)
+            "asked": (protocol != arrays.code_of(protocols, SETUP)) & ~(complete & ~begun),
+            "late": slowness.late(exchanges, time, slow_ms),
+            "unread": slowness.unread(exchanges),
+            "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
+            # of a stream of events users wait for its begin; the rest comes when there is something to report
+            "time": np.where(stream, slowness.waits_for_streams(exchanges, time)[0], time) if stream.any() else time,
+            "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
+        }
+
+
+def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
+    """Which exchanges are a message, not known to be a request, that their client closed behind?"""
+
+    def says(table: pa.Table, column: str, word: str) -> Array:
+        code, words = arrays.codes(table, column)
+        found: Array = code == arrays.code_of(words, word)
+        return found
+
+    ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
+    nameless = arrays.codes(exchanges, "method")[0] < 0
+    fins = says(exchanges, "cut_by", "fin") & says(streams, "closed_by", "client_fin")[stream_row]
+    found: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
+    return found
+
+
+def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
+    """For each exchange the first row of `streams` that has the same server; where the accepting side requests, behind
+    all these the first row whose client answers.
+    """
+    import numpy as np
+
+    if not exchanges.num_rows:
+        return np.zeros(0, np.int64)
+    first, which, _ = arrays.grouped(server_keys(streams))
+    rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    turned = arrays.numbers(exchanges, "server_asks").astype(bool)
+    if not turned.any():
+        return spill.made("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
+    client, own, _ = arrays.grouped(arrays.codes(streams, "client")[0])
+    answers = streams.num_rows + client[own]
+    spans = spill.parts(len(rows))
+    return spill.made("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
+
+
+def server_keys(streams: pa.Table) -> Array:
+    """A number for the server of each stream: address and port."""
+    import numpy as np
+
+    server, _ = arrays.codes(streams, "server")
+    port = arrays.numbers(streams, "server_port")
+    spans = spill.parts(streams.num_rows)
+    return spill.made("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
+
+
+def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
+    """For each row of causes the finding that it belongs to, as a number, and what the numbers mean."""
+    import numpy as np
+
+    cause, cause_words = arrays.codes(causes, "cause")
+    parent, parent_words = arrays.codes(causes, "parent")
+    owner, owner_words = arrays.codes(causes, "owner")
+    rule, _ = arrays.codes(causes, "rule")
+    owner_words = [*owner_words, *(w for w in SIDES if w not in owner_words)]
+    nagle, held = arrays.code_of(cause_words, "nagle"), arrays.code_of(cause_words, "delayed_ack")
+    width = len(owner_words)
+    within, behind = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
+    # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
+    spans = list(spill.parts(causes.num_rows))
+    rules = set[int]()
+    for span in spans:
+        rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
+    # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
+    other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
+    label = spill.Column("int16")
+    for span in spans:
+        inside = (cause[span] == held) & (parent[span] == within)
+        stall = inside | ((cause[span] == nagle) & np.isin(rule[span], list(rules)))
+        stall |= (owner[span] == behind) & np.isin(cause[span], (nagle, held))
+        whose = np.where(inside, other[owner[span]], owner[span])
+        label.add(np.where(stall, len(cause_words), cause[span]).astype(np.int16) * np.int16(width) + whose)
+    names, found = [*cause_words, STALL], label.array()
+    return found, {int(n): (names[n // width], owner_words[n % width]) for n in arrays.distinct(found)}
+
+
+def _middle(levels: Array, codes: Array, weights: Array) -> float:
+    """The median of a few levels, each counted by its weights."""
+    import numpy as np
+
+    spent = spill.weighed(codes, weights, len(levels))
+    order = np.argsort(levels)
+    total = np.cumsum(spent[order])
+    return float(levels[order][np.searchsorted(total, total[-1] / 2)])
+
+
+def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
+    """What did it take of this percentile? Its share of the exchanges around it: in ms of the percentile, and plain."""
+    import numpy as np
+
+    server = item.server
+    low, high = COHORTS[name]
+    count = len(server.rows)
+    start = min(int(low * count), count - 1)
+    around = slice(start, max(start + 1, int(high * count)))
+    near = spill.marked(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
+    spans = spill.parts(len(item.rows))
+    taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
+    of = float(server.latency[around].sum())
+    spill.rest()
+    share = min(1.0, taken / of) if of > 0 else 0.0
+    return share * arrays.percentile(server.latency, AT[name]), share

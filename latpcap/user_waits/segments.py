@@ -1,0 +1,354 @@
+"""What do findings ask of single segments? Rows of `events` in, as they come; the few that matter are kept.
+
+A capture of millions of frames has too many events to hold for an answer. Whoever has the whole table hands it over in
+one piece, whoever reads a capture in many; the same is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from latpcap import arrays, spill
+from latpcap.limits import LIMITS
+from latpcap.user_waits.connects import Opens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+COLUMNS = (
+    "frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "tsval", "retransmission", "zero_window",
+    "ack_hold_ms", "release_frame", "time_delta_ms",
+)  # fmt: skip
+SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
+COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
+"""What tells how a connection came to its end."""
+PROBES, PROBES_MS = 3, 500.0
+"""So many packets without data, each so long after the one before on its stream, may be keep-alive probes."""
+STUCK_REPEATS = 3
+"""So many repeats of the same bytes are more than a loss: the timer has fired again and again."""
+DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
+"""What tells two copies of a data segment."""
+_NEAR = ("time", "tsval", "stream", "from_client")
+MOST_JUMPS, NEARBY = 16, 2_000
+"""So many of the longest silences are asked whether the clock alone made them, by so many packets on each side."""
+_MOST_REPEATS = 1 << 18
+"""So many repeats are kept before those go that were answered since."""
+
+
+ECN = {"agreed": 1, "reports": 2}
+"""A SYN/ACK that accepts ECN, and ACKs that report a mark (ECE): RFC 3168."""
+
+
+def _ecn(flags: str) -> int:
+    """What of `ECN` a packet with these flags is. AE is of another scheme (RFC 9768), whose flags are a counter."""
+    found = {part.strip() for part in flags.split(",")}
+    if "AE" in found:
+        return 0
+    if "SYN" in found:
+        return ECN["agreed"] if {"ACK", "ECE"} <= found and "CWR" not in found else 0
+    return ECN["reports"] if "ECE" in found and "RST" not in found else 0
+
+
+def _none() -> Array:
+    import numpy as np
+
+    return np.zeros(0, np.int64)
+
+
+@dataclass
+class Silence:
+    """Two packets that follow each other with a long time between, and those around: `here` is the first of the two."""
+
+    gap_ns: int
+    place: int
+    near: dict[str, Array]
+    here: int
+
+    @property
+    def begin(self) -> int:
+        """The instant of the packet before it."""
+        return int(self.near["time"][self.here])
+
+    @property
+    def whole(self) -> bool:
+        """Are all packets behind it there that are asked?"""
+        return len(self.near["time"]) - self.here >= NEARBY
+
+
+class Segments:
+    """What findings need of a capture's events; `add` takes the next of them, in frame order."""
+
+    def __init__(self, again: Callable[[], Iterable[pa.Table]]):
+        self.again = again
+        """Gives all events once more, in pieces."""
+        self.count = 0
+        self._held: list[tuple[Array, ...]] = []
+        self._silences: list[Silence] = []
+        self._recent: deque[dict[str, Array]] = deque()
+        self._last: dict[str, Array] = {}
+        self._repeats: list[tuple[Array, ...]] = []
+        self._stuck: Array = _none()
+        self._probed: list[Array] = []
+        self._noted: dict[str, list[tuple[Array, Array, Array]]] = {}
+        self.opens = Opens()
+        """How connections began."""
+
+    @classmethod
+    def of(cls, events: pa.Table) -> Segments:
+        """Those of a whole table."""
+        found = cls(lambda: [events])
+        for _, part in arrays.sliced(events):
+            found.add(part)
+        return found
+
+    def data(self) -> dict[str, Array]:
+        """The columns DATA of every segment with payload."""
+        import numpy as np
+
+        found: dict[str, list[Array]] = {name: [] for name in DATA}
+        for events in self.again():
+            rows = np.flatnonzero(arrays.numbers(events, "len") > 0)
+            for name in DATA:
+                found[name].append(arrays.numbers(events, name)[rows])
+        return {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in found.items()}
+
+    def shut(self) -> pa.Table | None:
+        """All events of the streams on which a window of 0 was seen; None where none was."""
+        import numpy as np
+        import pyarrow as pa
+
+        if "zero_window" not in self._noted:
+            return None
+        streams = arrays.distinct(self.noted("zero_window")[0] >> 1)
+        found = []
+        for events in self.again():
+            rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
+            found.append(events.select(SHUT).take(arrays.column(rows)))
+        return pa.concat_tables(found)
+
+    def of_streams(self, streams: Array) -> pa.Table:
+        """The columns COURSE of all events of these streams."""
+        import numpy as np
+        import pyarrow as pa
+
+        found = []
+        for events in self.again():
+            rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
+            found.append(events.select(COURSE).take(arrays.column(rows)))
+        return pa.concat_tables(found)
+
+    def stuck(self) -> Array:
+        """The streams on which the same bytes were repeated STUCK_REPEATS times, for `stuck_ms` and more."""
+        import numpy as np
+
+        found = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
+        return np.unique(np.concatenate(found))
+
+    def probed(self) -> Array:
+        """The streams on which one side may have probed whether the other one is there, PROBES times and more."""
+        import numpy as np
+
+        if not self._probed:
+            return _none()
+        key, often = np.unique(np.concatenate(self._probed), return_counts=True)
+        return np.unique(key[often >= PROBES] >> 1)
+
+    def _stuck_now(self) -> Array:
+        import numpy as np
+
+        key, time, _, _, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        order = np.lexsort((time, seq, key))
+        key, time, seq = key[order], time[order], seq[order]
+        first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
+        last = np.r_[first[1:], len(key)] - 1
+        which = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * 1e6)
+        found: Array = key[first[which]] >> 1
+        return found
+
+    def add(self, events: pa.Table) -> None:
+        """Takes what matters of the next events."""
+        import numpy as np
+
+        if not events.num_rows:
+            return
+        columns = {name: arrays.numbers(events, name) for name in COLUMNS if name != "flags"}
+        self.opens.add(columns, *arrays.codes(events, "flags"))
+        self._take_held(columns)
+        self._take_silences(columns)
+        self._take_repeats(columns)
+        apart = np.nan_to_num(columns["time_delta_ms"].astype(float)) >= PROBES_MS
+        rows = np.flatnonzero(apart & (columns["len"] <= 1))
+        if len(rows):
+            self._probed.append(columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows])
+        self._note(columns, *arrays.codes(events, "flags"))
+        self.count += events.num_rows
+
+    def _note(self, columns: dict[str, Array], flags: Array, names: list[str]) -> None:
+        """Counts windows of 0 and what ECN does, by stream and side."""
+        import numpy as np
+
+        ecn = np.array([_ecn(name) for name in names] or [0], np.uint8)[flags] if len(flags) else _none()
+        found = {"zero_window": columns["zero_window"].astype(bool)}
+        found |= {word: ecn & bit != 0 for word, bit in ECN.items()} if ecn.any() else {}
+        for word, which in found.items():
+            rows = np.flatnonzero(which)
+            if len(rows):
+                key = columns["stream"][rows].astype(np.int64) * 2 + columns["from_client"][rows]
+                keys, first, often = np.unique(key, return_index=True, return_counts=True)
+                self._noted.setdefault(word, []).append((keys, columns["frame"][rows[first]], often))
+
+    def noted(self, word: str) -> tuple[Array, Array, Array]:
+        """Of "zero_window" or a word of ECN: its streams (times 2, and 1 for the client's), first frames and counts."""
+        import numpy as np
+
+        parts = self._noted.get(word)
+        if not parts:
+            return _none(), _none(), _none()
+        key, frame, often = (np.concatenate(c) for c in zip(*parts, strict=True))
+        keys, first, back = np.unique(key, return_index=True, return_inverse=True)
+        return keys, frame[first], np.bincount(back.ravel(), often).astype(np.int64)
+
+    def _take_held(self, columns: dict[str, Array]) -> None:
+        import numpy as np
+
+        hold = columns["ack_hold_ms"]
+        rows = np.flatnonzero((hold >= LIMITS["held_ms"]) & (hold <= LIMITS["held_most_ms"]) & (columns["len"] == 0))
+        if len(rows):
+            self._held.append(tuple(columns[c][rows] for c in ("ack_hold_ms", "frame", "stream", "from_client")))
+        freed = columns["release_frame"].astype(float)
+        freed = freed[~np.isnan(freed)].astype(np.uint64)
+        if len(freed) and self._held:  # what frees a segment came before it: no later one can be meant
+            held = [np.concatenate(c) for c in zip(*self._held, strict=True)]
+            for_nobody = ~np.isin(held[1], freed)
+            self._held = [tuple(c[for_nobody] for c in held)]
+
+    def held(self) -> tuple[Array, Array, Array, Array]:
+        """Held ACKs without payload that freed no segment: ms, frame, stream, from the client."""
+        import numpy as np
+
+        if not self._held:
+            none = np.zeros(0, np.int64)
+            return none.astype(float), none, none, none.astype(bool)
+        ms, frame, stream, by_client = (np.concatenate(c) for c in zip(*self._held, strict=True))
+        return ms, frame, stream, by_client
+
+    def _take_silences(self, columns: dict[str, Array]) -> None:
+        import numpy as np
+
+        for silence in self._silences:
+            if not silence.whole:
+                more = NEARBY - (len(silence.near["time"]) - silence.here)
+                silence.near = {c: np.concatenate([silence.near[c], columns[c][:more]]) for c in _NEAR}
+        time = columns["time"]
+        before = self._recent[-1]["time"][-1:] if self._recent else time[:0]
+        gaps = np.diff(np.concatenate([before, time]))
+        found = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
+        found = found[np.argsort(-gaps[found], kind="stable")][:MOST_JUMPS]
+        self._recent.append({c: columns[c] for c in _NEAR})
+        if len(found):
+            self._keep(gaps, found.tolist(), len(before))
+        while (
+            len(self._recent) > 1 and sum(len(r["time"]) for r in self._recent) - len(self._recent[0]["time"]) > NEARBY
+        ):
+            self._recent.popleft()
+
+    def _keep(self, gaps: Array, found: list[int], late: int) -> None:
+        """The longest silences of all so far, each with its packets around."""
+        import numpy as np
+
+        known = {silence.place: silence for silence in self._silences}
+        gap_at = {silence.place: silence.gap_ns for silence in self._silences}
+        gap_at |= {self.count - late + at: int(gaps[at]) for at in found}
+        longest = sorted(gap_at, key=lambda place: (-gap_at[place], place))[:MOST_JUMPS]
+        held = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
+        begin = self.count + len(self._recent[-1]["time"]) - len(held["time"])
+        for place in longest:
+            if place not in known:
+                first = max(0, place - NEARBY, begin)
+                near = {c: held[c][first - begin : place + NEARBY - begin].copy() for c in _NEAR}
+                known[place] = Silence(gap_at[place], place, near, place - first)
+        self._silences = [known[place] for place in longest]
+
+    def silences(self) -> list[Silence]:
+        """The longest times without any packet, in their order."""
+        return sorted(self._silences, key=lambda silence: silence.place)
+
+    def _take_repeats(self, columns: dict[str, Array]) -> None:
+        import numpy as np
+
+        side = columns["from_client"].astype(np.int64)
+        key = columns["stream"].astype(np.int64) * 2 + side
+        size = int(key.max()) + 1
+        for name in ("time", "frame"):
+            held = self._last.get(name, np.zeros(0, np.int64))
+            if len(held) < size:
+                held = spill.longer(held, max(size, 2 * len(held)))
+            held[key] = columns[name]  # of several the last one stays
+            self._last[name] = held
+        rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))
+        if len(rows):
+            frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)
+            seq = columns["seq"][rows].astype(np.int64)
+            self._repeats.append((key[rows], columns["time"][rows], frame, ack, seq))
+        if sum(len(r[0]) for r in self._repeats) > _MOST_REPEATS:
+            self._stuck = np.unique(np.concatenate([self._stuck, self._stuck_now()]))
+            self._repeats = [self._unanswered()]
+
+    def _unanswered(self) -> tuple[Array, Array, Array, Array, Array]:
+        """The repeats behind the last packet of their other side, where it sent any."""
+        import numpy as np
+
+        key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
+        last = self._last["frame"]
+        other = key ^ 1
+        heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
+        late = (frame > heard) & (heard > 0)
+        return key[late], time[late], frame[late], ack[late], seq[late]
+
+    def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
+        """Of these streams, which side said nothing any more while the other one repeated what it had sent?
+
+        Gives stream, whether the silent side is the client, its last frame, that frame's instant, how many repeats
+        came behind it and the last one's instant; by stream, the client first.
+        """
+        import numpy as np
+
+        if not self._repeats:
+            return []
+        key, time, _, ack, _ = self._unanswered()
+        mine = np.isin(key >> 1, streams)
+        key, time, ack = key[mine], time[mine], ack[mine]
+        order = np.argsort(key, kind="stable")
+        key, time, ack = key[order], time[order], ack[order]
+        starts = np.flatnonzero(np.r_[True, key[1:] != key[:-1]]) if len(key) else key
+        found = []
+        for rows in np.split(np.arange(len(key)), starts[1:]) if len(key) else []:
+            if len(np.unique(ack[rows])) > 1:
+                continue  # it acknowledges more and more: the other one speaks, and the capture lacks that
+            silent = int(key[rows[0]]) ^ 1
+            last = int(self._last["frame"][silent]), int(self._last["time"][silent])
+            found.append((silent >> 1, bool(silent & 1), *last, len(rows), int(time[rows[-1]])))
+        return sorted(found, key=lambda row: (row[0], not row[1]))
+
+
+class HasSegments(Mapping[str, "pa.Table"]):
+    """Tables that keep what they know of segments, so that it is made once, and of frames."""
+
+    segments: Segments
+
+    def frames(self, cause: int) -> list[int]:
+        """The frames that this row of "causes" names."""
+        found: list[int] = self["causes"]["evidence"][cause].as_py()
+        return found
+
+
+def segments(tables: Mapping[str, pa.Table]) -> Segments | None:
+    """What there is of the events among these tables; None without them."""
+    if isinstance(tables, HasSegments):
+        return tables.segments
+    return Segments.of(tables["events"]) if "events" in tables else None

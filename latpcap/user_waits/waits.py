@@ -1,0 +1,338 @@
+"""What did somebody wait for, and what belongs to one thing that a client did? Tables in, `waits` and `actions` out.
+
+A wait is a lookup of a name, a connect, a TLS handshake, a greeting, a request, a push or a transfer, with its end:
+answered, refused, or whatever else ended it. An action is what one client did to get one thing: the lookup, the
+addresses that it tried, the handshakes, and the first request; each further request on a connection is an action of its
+own. Every nanosecond of an action is in exactly one of its parts: where two waits overlap, the earlier one's until it
+ends, then the later one's.
+
+A push belongs to no action: nobody asked for it. A transfer stands beside the request that moved it, whose time has it.
+
+It finds no fault: causes, owners and grades are those that the core gave to each row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.user_waits.connection_attempts import Pair, Streams, instead, names_of
+from latpcap.user_waits.connects import Opened, Opens, begun
+from latpcap.user_waits.lookups import Question, Resolution, late, owner_of, resolutions, sure_of
+from latpcap.vocabulary import CAUSES, OWNERS, PROVEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+KINDS = ("lookup", "connect", "tls", "greeting", "request")
+"""What the waits of an action can be of, in the order in which it meets them: its parts. Others: push, transfer."""
+LEADS_NS = 1_000_000_000
+"""A client connects to an address within this of its lookup; later it may have known it."""
+GREETED_NS = 1_000_000
+"""What a server says so soon after the handshake was no wait."""
+READS: tuple[TableName, ...] = (
+    "streams", "exchanges", "lookups", "events", "connects", "pushes", "transfers", "causes",
+)  # fmt: skip
+"""The tables that the account is made of."""
+CUT = {"fin": "reset", "rst": "reset", "capture_end": "open", "gap": "cut"}
+"""How a request ended that has no whole answer, by `cut_by`."""
+LIMITED = {
+    "receiver_window": "windows", "http2_window": "windows", "sender_buffer": "windows", "start": "windows",
+    "line": "line", "congestion": "loss",
+}  # fmt: skip
+"""The family of what limits a transfer; of a program it is the side's that it runs on."""
+
+LOOKED_UP = {"dns_lost": "loss", "dns_lost_pair": "loss", "dns_search": "client"}
+"""The family of what made a lookup late; else it is the name server's."""
+
+
+@dataclass(slots=True)
+class Wait:
+    """One thing that somebody waited for; instants in ns."""
+
+    kind: str
+    client: str
+    server: str
+    server_port: int
+    name: str | None
+    start: int
+    end: int
+    ended: str
+    stream: int | None
+    table: str
+    row: int
+    cause: str | None = None
+    action: int | None = None
+    owner: str | None = None
+    grade: str | None = None
+    family: str | None = None
+
+
+@dataclass(slots=True)
+class Action:
+    """What one client did to get one thing."""
+
+    waits: list[Wait] = field(default_factory=list)
+
+    def parts(self) -> dict[str, int]:
+        """Its time in ns by kind of wait, and "other" where it waited for nothing that the capture shows."""
+        spent = dict.fromkeys((*KINDS, "other"), 0)
+        rows = sorted(self.waits, key=lambda wait: (wait.start, wait.end))
+        now = rows[0].start
+        for wait in rows:
+            if wait.start > now:
+                spent["other"] += wait.start - now
+                now = wait.start
+            if wait.end > now:
+                spent[wait.kind] += wait.end - now
+                now = wait.end
+        return spent
+
+
+def of(tables: Mapping[str, pa.Table]) -> list[Action]:
+    """The actions of a capture, in order of time. `tables`: those of `READS`."""
+    streams = tables["streams"]
+    if not streams.num_rows and not tables["lookups"].num_rows:
+        return []
+    opens = Opens()
+    for _, part in arrays.sliced(tables["events"]):
+        names = ("stream", "time", "frame", "tsval", "from_client", "seq", "len")
+        opens.add({name: arrays.numbers(part, name) for name in names}, *arrays.codes(part, "flags"))
+    rows = opens.by_stream()
+    all_of = Streams(streams, rows)
+    opened = begun(rows)
+    tried = instead([(o, all_of.ends(o.stream)) for o in opened], all_of, names_of(tables["lookups"]))
+    fallback = {pair.opened.stream: pair for pair in tried}
+    actions = _connections(opened, all_of, fallback, resolutions(tables["lookups"]))
+    _requests(tables["exchanges"], all_of, {o.stream for o in opened}, actions)
+    found = [action for action in actions if action.waits]
+    found.sort(key=lambda action: (action.waits[0].start, action.waits[0].row))
+    for number, action in enumerate(found):
+        action.waits.sort(key=lambda wait: (wait.start, wait.end))
+        for wait in action.waits:
+            wait.action = number
+    _grade([wait for action in found for wait in action.waits], tables)
+    return found
+
+
+def beside(tables: Mapping[str, pa.Table], actions: Sequence[Action]) -> list[Wait]:
+    """The pushes and transfers of a capture, in order of time; a transfer with the action whose request moved it."""
+    requests: dict[int, list[Wait]] = defaultdict(list)
+    for action in actions:
+        for wait in action.waits:
+            if wait.kind == "request" and wait.stream is not None:
+                requests[wait.stream].append(wait)
+    all_of = Streams(tables["streams"], {})
+    found = [*_pushes(tables["pushes"], all_of), *_transfers(tables["transfers"], requests)]
+    _grade(found, tables)
+    return sorted(found, key=lambda wait: (wait.start, wait.end))
+
+
+def _pushes(pushes: pa.Table, all_of: Streams) -> Iterator[Wait]:
+    columns = ("push", "stream", "protocol", "method", "target", "top_cause")
+    read = {name: pushes[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(pushes, name).tolist() for name in ("start", "end"))
+    for at, stream in enumerate(read["stream"]):
+        ends = all_of.ends(stream)
+        words = [word for word in (read["method"][at] or read["protocol"][at], read["target"][at]) if word]
+        yield Wait(
+            "push", ends.client, ends.server, ends.server_port, " ".join(words), start[at], end[at], "answered", stream,
+            "pushes", read["push"][at], read["top_cause"][at],
+        )  # fmt: skip
+
+
+def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> Iterator[Wait]:
+    columns = ("stream", "direction", "client", "server", "server_port", "limited_by", "owner", "grade")
+    read = {name: transfers[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(transfers, name).tolist() for name in ("start", "end"))
+    for at, stream in enumerate(read["stream"]):
+        moved = next((w for w in requests.get(stream, ()) if w.start <= end[at] and start[at] <= w.end), None)
+        limit, owner = read["limited_by"][at], read["owner"][at]
+        yield Wait(
+            "transfer", read["client"][at], read["server"][at], read["server_port"][at], read["direction"][at],
+            start[at], end[at], "answered" if moved is None else moved.ended, stream, "transfers", at,
+            None if limit == "none" else limit, None if moved is None else moved.action, owner,
+            None if limit == "none" else read["grade"][at],
+            None if limit == "none" else LIMITED.get(limit, owner),
+        )  # fmt: skip
+
+
+def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
+    """Gives each wait the grade of its cause: that of the longest piece which has it."""
+    causes = tables["causes"]
+    if not causes.num_rows:
+        return
+    connects = dict(zip(*(tables["connects"][name].to_pylist() for name in ("stream", "connect")), strict=True))
+    wanted: dict[tuple[str, int, str | None], list[Wait]] = defaultdict(list)
+    for wait in waits:
+        link = {"exchanges": "exchange", "pushes": "push"}.get(wait.table, "connect")
+        row = connects.get(wait.stream) if wait.kind in ("connect", "greeting") else wait.row
+        if wait.grade is None and row is not None and wait.cause is not None:
+            wanted[link, row, wait.cause].append(wait)
+    read = {name: causes[name].to_pylist() for name in ("exchange", "connect", "push", "cause", "duration_ms", "grade")}
+    longest: dict[tuple[str, int, str | None], float] = {}
+    for link in ("exchange", "connect", "push"):
+        for number, cause, spent, grade in zip(
+            read[link], read["cause"], read["duration_ms"], read["grade"], strict=True
+        ):
+            key = (link, number, cause)
+            if number is not None and key in wanted and spent >= longest.get(key, 0.0):
+                longest[key] = spent
+                for wait in wanted[key]:
+                    wait.grade = grade
+
+
+class _Actions(list[Action]):
+    """Actions, and those whose connection waits for its first request, by stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: dict[int, Action] = {}
+
+
+def _connections(
+    opened: Sequence[Opened], all_of: Streams, fallback: Mapping[int, Pair], resolved: Sequence[Resolution]
+) -> _Actions:
+    """An action for each resolution and each connection, those that belong together in one."""
+    actions = _Actions()
+    gave: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
+    reasons = late(list(resolved))
+    for place, resolution in enumerate(resolved):
+        action = Action([_lookup(resolution, reasons.get(place))])
+        actions.append(action)
+        for address in {address for q in resolution.questions for address in q.addresses}:
+            gave[resolution.client, address].append((resolution.end, action))
+    by_client: dict[int, Action] = {}  # of the stream that a failed one's client made instead
+    for one in sorted(opened, key=lambda o: o.syns[0]):
+        ends = all_of.ends(one.stream)
+        tried = by_client.get(one.stream)
+        led = gave.get((ends.client, ends.server), [])
+        if tried is None:
+            last = [(end, led_by) for end, led_by in led if 0 <= one.syns[0] - end <= LEADS_NS]
+            if last:
+                tried = last[-1][1]
+                led.remove(last[-1])
+        action = tried or Action()
+        if tried is None:
+            actions.append(action)
+        pair = fallback.get(one.stream)
+        action.waits.append(_connect(one, all_of, None if pair is None else pair.begin))
+        if pair is not None:
+            by_client[pair.stream] = action
+        elif one.answered is not None:
+            actions.open[one.stream] = action
+            greeted = one.greeted
+            if greeted is not None and greeted - one.answered >= GREETED_NS:
+                wait = Wait("greeting", ends.client, ends.server, ends.server_port, None, one.answered, greeted,
+                            "answered", one.stream, "streams", one.stream)  # fmt: skip
+                action.waits.append(wait)
+    return actions
+
+
+def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) -> Wait:
+    asked = resolution.questions
+    failed = resolution.answered and not any(q.addresses for q in asked)
+    answering = next((q for q in reversed(asked) if q.end is not None), asked[0])
+    return Wait(
+        "lookup", resolution.client, answering.server, answering.server_port, resolution.name, resolution.start,
+        resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
+        asked[0].number, None if reason is None else reason[0],
+        owner=None if reason is None else owner_of(reason[0]),
+        grade=None if reason is None else "proven" if sure_of(reason[0]) >= PROVEN else "probable",
+        family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
+    )  # fmt: skip
+
+
+def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
+    ends = all_of.ends(one.stream)
+    end, ended = one.answered or one.syns[-1], "answered"
+    if one.answered is None:
+        ended = "refused" if one.refused is not None else "given_up" if given_up is not None else "never"
+        end = given_up or max(one.syns[-1], one.refused or 0)
+    repeated = len(one.syns) > 1
+    return Wait(
+        "connect", ends.client, ends.server, ends.server_port, None, one.syns[0], end, ended, one.stream, "streams",
+        one.stream, "syn_rto" if repeated else "network",
+        grade="proven" if one.answered is not None and not repeated else None,  # no program is asked
+    )  # fmt: skip
+
+
+def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _Actions) -> None:
+    """Each request to the action it is the first of, else as an action of its own."""
+    columns = ("exchange", "stream", "protocol", "method", "target", "kind", "complete", "cut_by", "error", "top_cause")
+    read = {name: exchanges[name].to_pylist() for name in columns}
+    start, end = (arrays.numbers(exchanges, name).tolist() for name in ("start", "end"))
+    order = sorted(range(exchanges.num_rows), key=lambda at: (start[at], read["exchange"][at]))
+    for at in order:
+        stream = read["stream"][at]
+        ends = all_of.ends(stream)
+        hello = read["method"][at] == "handshake" and read["protocol"][at] == "tls"
+        words = [word for word in (read["method"][at], read["target"][at]) if word]
+        if read["complete"][at]:
+            ended = "error" if read["error"][at] else "answered"
+        else:
+            ended = CUT.get(read["cut_by"][at] or "capture_end", "cut")
+        wait = Wait(
+            "tls" if hello else "request", ends.client, ends.server, ends.server_port, " ".join(words) or None,
+            start[at], max(end[at], start[at]), ended, stream, "exchanges", read["exchange"][at],
+            read["top_cause"][at],
+        )  # fmt: skip
+        action = actions.open.get(stream)
+        if action is None:
+            action = Action()
+            actions.append(action)
+        action.waits.append(wait)
+        if not hello and read["kind"][at] != "handshake":
+            actions.open.pop(stream, None)
+
+
+def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
+    """`waits`, those of no action behind the others, and `actions` as Arrow tables."""
+    import pyarrow as pa
+
+    rows = [*(wait for action in made for wait in action.waits), *others]
+    instant = pa.timestamp("ns", "UTC")
+    causes = [wait.cause for wait in rows]
+    owners = {name: cause.owner if cause.owner in OWNERS else None for name, cause in CAUSES.items()}
+    waits = {
+        "wait": pa.array(range(len(rows)), pa.uint64()),
+        "action": pa.array([wait.action for wait in rows], pa.uint64()),
+        "kind": pa.array([wait.kind for wait in rows], pa.string()),
+        "client": pa.array([wait.client for wait in rows], pa.string()),
+        "server": pa.array([wait.server for wait in rows], pa.string()),
+        "server_port": pa.array([wait.server_port for wait in rows], pa.uint16()),
+        "name": pa.array([wait.name for wait in rows], pa.string()),
+        "start": pa.array([wait.start for wait in rows], instant),
+        "end": pa.array([wait.end for wait in rows], instant),
+        "waited_ms": pa.array([(wait.end - wait.start) / 1e6 for wait in rows], pa.float64()),
+        "ended": pa.array([wait.ended for wait in rows], pa.string()),
+        "family": pa.array([CAUSES[w.cause].family if w.cause in CAUSES else w.family for w in rows], pa.string()),
+        "cause": pa.array(causes, pa.string()),
+        "owner": pa.array([wait.owner or owners.get(wait.cause or "") for wait in rows], pa.string()),
+        "grade": pa.array([wait.grade for wait in rows], pa.string()),
+        "stream": pa.array([wait.stream for wait in rows], pa.uint32()),
+        "table": pa.array([wait.table for wait in rows], pa.string()),
+        "row": pa.array([wait.row for wait in rows], pa.uint64()),
+    }
+    parts = [action.parts() for action in made]
+    firsts, lasts = [action.waits[0] for action in made], [action.waits[-1] for action in made]
+    ends = [max(wait.end for wait in action.waits) for action in made]
+    actions = {
+        "action": pa.array(range(len(made)), pa.uint64()),
+        "client": pa.array([wait.client for wait in firsts], pa.string()),
+        "server": pa.array([wait.server for wait in lasts], pa.string()),
+        "server_port": pa.array([wait.server_port for wait in lasts], pa.uint16()),
+        "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in made], pa.string()),
+        "start": pa.array([wait.start for wait in firsts], instant),
+        "end": pa.array(ends, instant),
+        "total_ms": pa.array([(e - w.start) / 1e6 for e, w in zip(ends, firsts, strict=True)], pa.float64()),
+        **{f"{kind}_ms": pa.array([p[kind] / 1e6 for p in parts], pa.float64()) for kind in (*KINDS, "other")},
+        "waits": pa.array([len(action.waits) for action in made], pa.uint32()),
+        "ended": pa.array([wait.ended for wait in lasts], pa.string()),
+    }
+    return pa.table(waits), pa.table(actions)

@@ -1,0 +1,179 @@
+"""A capture read for its answer alone: no events, and of the other tables the columns that an answer needs.
+
+`latpcap why FILE` needs no more. What few segments an answer quotes is read again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from latpcap import _core, arrays, spill
+from latpcap.findings import Lazy
+from latpcap.findings.why import Question, Why, stall_frames
+from latpcap.reading import links, slices, sources
+from latpcap.reading.drain import Portion, portions, taken
+from latpcap.reading.drain import table as as_table
+from latpcap.reading.feed import Feed
+from latpcap.reading.keylog import Keylog
+from latpcap.tables import LINKS
+from latpcap.user_waits.segments import COLUMNS as EVENTS
+from latpcap.user_waits.segments import Segments
+from latpcap.views import recording
+from latpcap.views.partial_columns import Causes, Exchanges, Folded, Streams, requests
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+
+_ENDS = ("client", "client_port", "server", "server_port")
+_AT_END: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
+"""They are small, and kept as a whole."""
+_LED = ("connect", "first_frame", "dns_ms", "dns_name")
+"""Of connects that a lookup led to. All others are among the stretches."""
+
+
+def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> AnswerView:
+    """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
+    feed = Feed(source, keylog)
+    rows = _Rows()
+    for portion in portions(feed, skip_tables=_AT_END, progress=progress):
+        rows.add(portion)
+    found = AnswerView(feed, rows, keylog)
+    del rows
+    spill.give_back()
+    return found
+
+
+class _Rows:
+    """What is kept of the growing tables."""
+
+    def __init__(self) -> None:
+        self.segments, self.folded, self.streams = Segments(tuple), Folded(), Streams()
+        self.led: list[pa.Table] = []
+        self.counts: dict[TableName, int] = dict.fromkeys(("connects", "gaps"), 0)
+
+    def add(self, portion: Portion) -> None:
+        """The next rows."""
+        self.folded.add("exchanges", _whole(portion["exchanges"]))
+        for name in self.counts:
+            others = _whole(portion[name])
+            self.folded.add(name, others)
+            self.counts[name] += others.num_rows
+            if name == "connects" and others["dns_ms"].null_count < others.num_rows:
+                self.led.append(others.select(_LED).filter(others["dns_ms"].is_valid()))
+        self.folded.add("pushes", _whole(portion["pushes"]))
+        causes = _whole(portion["causes"], (*LINKS, *Causes.COLUMNS))
+        events = _whole(portion["events"], EVENTS)
+        self.folded.add("causes", causes)
+        self.segments.add(events)
+        streams = _whole(portion["streams"], Streams.COLUMNS)
+        if streams.num_rows:
+            self.streams.add(streams)
+        spill.rest()
+
+
+def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
+    """These columns, or all, each in one piece: what is done with a piece takes as long for few rows."""
+    table = as_table(rows)
+    return (table if columns is None else table.select(columns)).combine_chunks()
+
+
+class AnswerView(recording.Recording):
+    """What a capture's answer needs. `events` and `causes` have no rows, `exchanges` has its numbers; `streams`,
+    `connects` and `gaps` are read again for who asks for all of them.
+    """
+
+    def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
+        import pyarrow as pa
+
+        super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
+        del feed.analysis  # it holds what was remembered of all streams
+        spill.give_back()
+        rows.segments.again = lambda: self._reread("events")
+        self._counts = {"streams": rows.streams.count, **rows.counts}
+        few: dict[str, Exchanges | Causes | Streams]
+        few = {"exchanges": rows.folded.exchanges, "causes": rows.folded.causes, "streams": rows.streams}
+        made = {name: of.table() for name, of in few.items() if of.count}
+        if rows.counts["connects"]:
+            made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
+        self.kept = Lazy(self.arrow, rows.segments, made, rows.folded.causes.evidence, rows.folded.pushed)
+        """What findings read: `stretches` and their causes, streams and connects, with few columns."""
+        if "exchanges" in made:
+            self._arrow["exchanges"] = requests(made["exchanges"])
+
+    def arrow(self, name: TableName) -> pa.Table:
+        """As `Recording.arrow`."""
+        import pyarrow as pa
+
+        if self._counts.get(name) and name not in self._arrow:
+            self._raw[name] = pa.concat_tables(self._reread(name))
+        return super().arrow(name)
+
+    def rows(self, name: TableName) -> int:
+        """As `Recording.rows`."""
+        return self._counts[name] if name in self._counts else super().rows(name)
+
+    def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
+        """As `Capture.why`."""
+        import pyarrow as pa
+
+        from latpcap.side_sources import processes
+
+        answer = Why.of(self, self, question=Question(slow_ms, server, top))
+        overall = answer.data
+        if overall["kind"] == "overall" and "typical" in overall:
+            frames = overall["typical"]["frames"]
+            stall_frames(overall, lambda _: self._quoted(frames))
+        return answer.with_beside(processes.of(self, lambda: pa.concat_tables(self._reread("events"))))
+
+    def _quoted(self, frames: Sequence[int]) -> pa.Table:
+        """The few events that an answer quotes, made of these packets alone: empty where it takes others to tell what
+        they are.
+        """
+        import numpy as np
+
+        packets = list(self.records(frames))
+        if len({(packet.link, packet.interface) for packet in packets}) != 1:
+            return self.arrow("events")
+        held, first = io.BytesIO(), min(packet.time_ns for packet in packets)
+        write = slices.pcap(held, nanos=True, link=packets[0].link)
+        for packet in packets:
+            write(packet._replace(time_ns=packet.time_ns - first))
+        analysis = _core.Analysis(links.read)
+        analysis.push(held.getvalue())
+        analysis.finish()
+        rows = taken(analysis)
+        events, turned = _whole(rows["events"]), self._turned(_whole(rows["streams"]))
+        if turned is None or events.num_rows != len(frames):
+            return self.arrow("events")
+        made = {
+            "frame": np.array(sorted(frames), np.uint64),
+            "from_client": arrays.numbers(events, "from_client") != turned,
+        }
+        for name, values in made.items():
+            events = events.set_column(events.schema.get_field_index(name), name, arrays.column(values))
+        return events
+
+    def _turned(self, streams: pa.Table) -> bool | None:
+        """Is the client of this one stream the server here? None where neither is."""
+        if streams.num_rows != 1:
+            return None
+        (one,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
+        here = self.kept["streams"]
+        for client, server, turned in ((0, 2, False), (2, 0, True)):
+            wanted = one[client], one[client + 1], one[server], one[server + 1]
+            ports = (arrays.numbers(here, _ENDS[1]) == wanted[1]) & (arrays.numbers(here, _ENDS[3]) == wanted[3])
+            found = ((arrays.taken(here, name, ports.nonzero()[0]).to_pylist()) for name in _ENDS)
+            if wanted in zip(*found, strict=True):
+                return turned
+        return None
+
+    def _reread(self, wanted: TableName) -> Iterator[pa.Table]:
+        """The rows of this table once more. What could not be read the first time is no news."""
+        feed = Feed((), self._keylog, reread=self._origins, was_broken=bool(self._broken))
+        for portion in portions(feed):
+            yield _whole(portion[wanted])

@@ -1,0 +1,347 @@
+"""The columns that an answer over a whole capture needs, and none besides: rows as they come in, tables out.
+
+Narrow types, words as small numbers, and no memory for what is 0: a capture of millions of exchanges answers in a
+fraction of what its tables take. The tables that come out are read by the same code as the whole ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from latpcap import arrays, spill
+from latpcap.tables import LINKS, SETUP, as_exchanges, of_stretches
+from latpcap.user_waits.slow_requests import streams
+from latpcap.vocabulary import CAUSES, cause_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+    from latpcap.findings import Lazy
+    from latpcap.options import TableName
+    from latpcap.views.recording import Recording
+
+ALWAYS = ("network", *cause_names(trait="of_data"), "capture_gap")
+"""Causes whose time of complete exchanges is kept, too. Of the others only that of incomplete ones: the time
+of complete ones is summed from `causes`."""
+
+
+class Numbers:
+    """A column of numbers on its way; what is 0 takes no memory. `kind` None: as few bytes as do."""
+
+    def __init__(self, kind: str | None):
+        self._narrows, self._column = kind is None, spill.Column(kind or "uint8")
+
+    def add(self, values: Array) -> None:
+        """The values of the next rows."""
+        import numpy as np
+
+        if not values.any():
+            self._column.skip(len(values))
+            return
+        if self._narrows:
+            kind = np.result_type(self._column.kind, np.min_scalar_type(int(values.max())))
+            if kind != self._column.kind:
+                self._column.widen(kind)
+        self._column.add(values)
+
+    def skip(self, count: int) -> None:
+        """So many rows of 0."""
+        self._column.skip(count)
+
+    def values(self, order: Array | None) -> Array:
+        """Those of all rows, in this order, not to be written to; forgets them."""
+        zero, values = self._column.zero, self._column.array()
+        return values if order is None or zero else spill.taken(values, order)
+
+    def arrow(self, order: Array | None) -> pa.Array:
+        """Those of all rows as an Arrow array; NaN is null."""
+        values = self.values(order)
+        known = (values[s] == values[s] for s in spill.parts(len(values)))
+        return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
+
+    def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
+        """Those that were kept one higher, as they were, and bits that tell which are known: 0 is null."""
+        zero, values = self._column.zero, self.values(order)
+        if zero:
+            return values, spill.nothing((len(values) + 7) // 8, "uint8")
+        known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
+        lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
+        return spill.made(values.dtype, lower), known
+
+
+class Words:
+    """A column of words, or of a few numbers that come again and again, as places in their list; null is -1."""
+
+    def __init__(self) -> None:
+        self._codes = Numbers(None)
+        self.known: dict[str, int] = {}
+
+    def add(self, codes: Array, words: list[str]) -> None:
+        """The next rows, as `arrays.codes` gives them."""
+        import numpy as np
+
+        places = [self.known.setdefault(word, len(self.known)) for word in words]
+        kept = np.array([0, *(place + 1 for place in places)], np.min_scalar_type(len(self.known)))  # 0: null
+        self._codes.add(kept[codes + 1])
+
+    def arrow(self, order: Array | None) -> pa.Array:
+        """All rows as a dictionary array."""
+        import numpy as np
+
+        codes, known = self._codes.lowered(order)
+        kind = "int8" if len(self.known) <= np.iinfo("int8").max else "int32"
+        narrowed = codes.view(kind) if codes.itemsize == np.dtype(kind).itemsize else codes.astype(kind)
+        return arrays.dictionary(narrowed, known, list(self.known))
+
+
+class Exchanges:
+    """The table of exchanges."""
+
+    WORDS = ("protocol", "kind", "method", "target", "status_text", "cut_by")
+    NUMBERS = ("stream", "index", "request_first_frame")
+    TIMES = ("start", "end", "request_end")
+    INCOMPLETE = ("request_last_frame", "pieces", "request_bytes")
+    """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
+    STREAMED = ("first_chunk_ms", "longest_gap_ms")
+    """Asked where the answer is a stream; 0 for null."""
+    NULLABLE = ("status", "error", "response_last_frame")
+    """Kept one higher: 0 is null."""
+    COLUMNS = ("exchange", "complete", "server_asks", "response_first_frame", "response_start", "latency_ms", *WORDS,
+               *NUMBERS, *TIMES, *INCOMPLETE, *STREAMED, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._number = Numbers(None)
+        self._words = {name: Words() for name in self.WORDS}
+        self._numbers = {name: Numbers(None) for name in (*self.NUMBERS, *self.INCOMPLETE, *self.NULLABLE)}
+        self._numbers |= {name: Numbers("int64") for name in self.TIMES}
+        self._numbers |= {name: Numbers("float64") for name in ("latency_ms", *self.STREAMED)}
+        self._response_start = Numbers("int64")
+        self._numbers |= {f"{name}_ms": Numbers("float64") for name in CAUSES}
+        self._answered, self._complete, self._turned = Numbers("bool"), Numbers("bool"), Numbers("bool")
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        import numpy as np
+
+        self.count += rows.num_rows
+        complete = arrays.numbers(rows, "complete")
+        self._complete.add(complete)
+        self._turned.add(arrays.numbers(rows, "server_asks").astype(bool))
+        answered = ~np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
+        self._answered.add(answered)
+        self._response_start.add(np.where(answered, arrays.filled(rows, "response_start", 0), 0))
+        self._number.add(arrays.numbers(rows, "exchange"))
+        for name in (*self.NUMBERS, *self.TIMES, "latency_ms"):
+            self._numbers[name].add(arrays.numbers(rows, name))
+        for name in self.NULLABLE:
+            values = arrays.numbers(rows, name).astype(float)
+            self._numbers[name].add(np.where(np.isnan(values), 0, values + 1).astype(np.int64))
+        for name in ALWAYS:
+            self._numbers[f"{name}_ms"].add(arrays.numbers(rows, f"{name}_ms"))
+        plain = complete & ~streams(rows)
+        whole = bool(plain.all())
+        for name in (*self.INCOMPLETE, *self.STREAMED, *(f"{name}_ms" for name in CAUSES if name not in ALWAYS)):
+            if whole:
+                self._numbers[name].skip(rows.num_rows)
+            else:
+                self._numbers[name].add(np.where(plain, 0, arrays.filled(rows, name, 0)))
+        for name in self.WORDS:
+            self._words[name].add(*arrays.codes(rows, name))
+
+    def table(self) -> pa.Table:
+        """All rows, by their numbers; forgets them."""
+        number, order = _ordered(self._number.values(None))
+        columns = {"exchange": arrays.column(number)}
+        columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
+        for name in self.NULLABLE:
+            columns[name] = arrays.column(*self._numbers[name].lowered(order))
+        columns |= {name: of.arrow(order) for name, of in self._words.items()}
+        columns["complete"] = arrays.column(self._complete.values(order))
+        columns["server_asks"] = arrays.column(self._turned.values(order))
+        answered = self._answered.values(order)
+        columns["response_start"] = arrays.column(self._response_start.values(order), answered)
+        columns["response_first_frame"] = arrays.column(answered.view("uint8"), answered)
+        return _table(columns)
+
+
+class Causes:
+    """The table of causes."""
+
+    WORDS = ("cause", "parent", "owner", "rule", "because", "rival")
+    COLUMNS = ("duration_ms", *WORDS, "confidence", "evidence")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._number, self._duration = Numbers(None), Numbers("float64")
+        self._words = {name: Words() for name in self.WORDS}
+        self._confidence = Words()
+        self._lengths, self._frames = Numbers(None), Numbers(None)
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        import numpy as np
+
+        self.count += rows.num_rows
+        self._number.add(arrays.numbers(rows, "exchange"))
+        self._duration.add(arrays.numbers(rows, "duration_ms"))
+        for name in self.WORDS:
+            self._words[name].add(*arrays.codes(rows, name))
+        confidence = arrays.numbers(rows, "confidence")
+        levels = arrays.distinct(confidence)
+        self._confidence.add(np.searchsorted(levels, confidence), levels.tolist())
+        for lengths, frames in arrays.lists(rows, "evidence"):
+            self._lengths.add(lengths)
+            self._frames.add(frames)
+
+    def table(self) -> pa.Table:
+        """All rows, by exchange and in its order; forgets them. (An exchange's own rows come in their order.)"""
+        number, order = _ordered(self._number.values(None))
+        columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
+        columns |= {name: of.arrow(order) for name, of in self._words.items()}
+        columns["confidence"] = self._confidence.arrow(order)
+        self._evidence = order, self._lengths.values(None), self._frames.values(None)
+        return _table(columns)
+
+    def evidence(self, row: int) -> list[int]:
+        """The frames of this row of the table. They stay as they came: a table of them takes more than all else."""
+        order, lengths, frames = self._evidence
+        row = row if order is None else int(order[row])
+        begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
+        found: list[int] = frames[begin : begin + int(lengths[row])].tolist()
+        return found
+
+
+class Streams:
+    """The table of streams."""
+
+    WORDS = ("client", "server", "protocol", "position", "closed_by", "server_software", "server_name")
+    SIDES: ClassVar = {
+        "packets": "uint64", "payload_bytes": "uint64", "retransmissions": "uint64", "out_of_order": "uint64",
+        "sacks": "uint64", "dsacks": "uint64", "unseen_frames": "uint64", "icmp_too_big": "uint32",
+        "spurious_retransmissions": "uint64",
+        "icmp_next_mtu": "uint32",
+    }  # fmt: skip
+    NUMBERS: ClassVar = {
+        "stream": "uint32", "client_port": "uint16", "server_port": "uint16", "start": "int64", "end": "int64",
+        "first_frame": "uint64", "last_frame": "uint64", "completeness": "uint8", "initial_rtt_ms": "float64",
+        "client_rtt_ms": "float64",
+        **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
+    }  # fmt: skip
+    """As wide as they come: they are summed."""
+    NULLABLE = (
+        "client_unseen_frames", "server_unseen_frames", "client_icmp_next_mtu", "server_icmp_next_mtu",
+    )  # fmt: skip
+    """Kept one higher: 0 is null."""
+    COLUMNS = (*NUMBERS, *WORDS)
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._numbers = {name: Numbers(kind) for name, kind in self.NUMBERS.items()}
+        self._words = {name: Words() for name in self.WORDS}
+
+    def add(self, rows: pa.Table) -> None:
+        """The next rows."""
+        import numpy as np
+
+        self.count += rows.num_rows
+        for name, of in self._numbers.items():
+            values = arrays.numbers(rows, name)
+            if name in self.NULLABLE:
+                values = values.astype(float)
+                values = np.where(np.isnan(values), 0, values + 1)
+            of.add(values)
+        for name, words in self._words.items():
+            words.add(*arrays.codes(rows, name))
+
+    def table(self) -> pa.Table:
+        """All rows, by their numbers; forgets them."""
+        number, order = _ordered(self._numbers.pop("stream").values(None))
+        columns = {"stream": arrays.column(number)}
+        for name, of in self._numbers.items():
+            columns[name] = arrays.column(*of.lowered(order)) if name in self.NULLABLE else of.arrow(order)
+        for name, words in self._words.items():
+            columns[name] = words.arrow(order) if order is None else _as_named(words.arrow(order))
+        return _table(columns)
+
+
+class Folded:
+    """The growing tables in the columns that findings read; the first rows are of `exchanges`."""
+
+    def __init__(self) -> None:
+        from latpcap.findings.pushes import Pushed
+
+        self.exchanges, self.causes, self.pushed = Exchanges(), Causes(), Pushed()
+        self._schema: pa.Schema | None = None
+
+    def add(self, name: TableName, rows: pa.Table) -> None:
+        """Fold the next rows of `exchanges`, `connects`, `gaps`, `pushes` or `causes`."""
+        if name in ("gaps", "pushes", "causes"):
+            self.pushed.add(name, rows)
+        if name == "exchanges":
+            self._schema = rows.schema
+            self.exchanges.add(rows)
+        elif name == "causes":
+            self.causes.add(of_stretches(rows.select([*LINKS, *Causes.COLUMNS])))
+        elif name != "pushes" and rows.num_rows and self._schema is not None:
+            self.exchanges.add(as_exchanges(rows, name, self._schema))
+
+
+def of(capture: Recording) -> Lazy:
+    """Fold a capture whose tables are there as one that is read for its answer alone; what findings read of it."""
+    from latpcap.findings import Lazy
+
+    folded = Folded()
+    names: tuple[TableName, ...] = ("exchanges", "connects", "gaps", "pushes", "causes")
+    for name in names:
+        for rows in capture.pieces(name):
+            folded.add(name, rows)
+            spill.rest()
+    kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
+    made = {name: rows.table() for name, rows in kept if rows.count}
+    found = Lazy(capture.arrow, None, made, folded.causes.evidence if folded.causes.count else None, folded.pushed)
+    spill.give_back()
+    return found
+
+
+def requests(rows: pa.Table) -> pa.Table:
+    """The numbers of those rows of `stretches` that are requests."""
+    import pyarrow as pa
+
+    numbers = arrays.numbers(rows, "exchange")
+    is_setup = spill.split(arrays.equals(rows, "protocol", SETUP).astype("int8"))
+    numbers = spill.taken(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
+    return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
+
+
+def _ordered(numbers: Array) -> tuple[Array, Array | None]:
+    """Rising, and the order that makes them so; None where they rise already."""
+    if spill.rise(numbers):
+        return numbers, None
+    order = spill.order(numbers)
+    return spill.taken(numbers, order), order
+
+
+def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
+    """A column with its list of words in the order in which the rows name them. (Of equal ones findings take the first
+    in the list.)
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    first = words.indices.unique().drop_null()
+    places = np.zeros(max(len(words.dictionary), 1), str(words.indices.type))
+    named = arrays.numbers(pa.table([first], ["place"]), "place")
+    places[named] = np.arange(len(first))
+    codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
+    moved = spill.made(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
+    buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
+    indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
+    return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))
+
+
+def _table(columns: dict[str, pa.Array]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_arrays(list(columns.values()), list(columns))

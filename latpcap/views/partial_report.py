@@ -1,0 +1,115 @@
+"""A capture read for one report or picture: of all its tables the columns and rows that this needs.
+
+Nothing else of the growing tables is kept, so that what is made of a long capture takes a fraction of its tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from latpcap import arrays, spill
+from latpcap.reading import sources
+from latpcap.reading.drain import portions, table
+from latpcap.reading.feed import Feed
+from latpcap.reading.keylog import Keylog
+from latpcap.tables import LINKS, ORDER, Kept, Needed, in_order, of_rows
+from latpcap.views import recording
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.options import TableName
+
+TAKE_BYTES = 4 << 20
+"""Rows are taken out of the engine after so many bytes: most of them are dropped."""
+COPY_ROWS = 1 << 14
+"""So many rows are copied together. A column of the engine's keeps all its batch in memory until then."""
+
+
+def of_stream(number: int) -> Needed:
+    """All rows of one stream, and `streams`."""
+    return of_streams([number])
+
+
+def of_streams(numbers: Sequence[int]) -> Needed:
+    """All rows of these streams, and `streams`."""
+
+    def mine(rows: pa.Table) -> pa.ChunkedArray:
+        import numpy as np
+
+        return arrays.column(np.isin(arrays.numbers(rows, "stream"), numbers))
+
+    theirs = Kept(None, mine)
+    tables = dict.fromkeys(LINKS.values(), theirs)
+    return {"streams": Kept(None), "events": theirs, "transfers": theirs, **tables, "causes": Kept(None, of_kept=True)}
+
+
+def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
+    """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables; `issues` as a whole."""
+    feed = Feed(source, keylog)
+    kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
+    for portion in portions(feed, take_bytes=TAKE_BYTES, progress=progress):
+        numbers: dict[str, pa.ChunkedArray] = {}
+        for name in [*LINKS.values(), *(name for name in kept if name not in LINKS.values())]:
+            if name in kept:
+                found = kept[name].add(table(portion[name]), numbers)
+                numbers |= {link: found[link] for link, of in LINKS.items() if of == name}
+    found = Projection(feed, kept, keylog)
+    spill.give_back()
+    return found
+
+
+class _Rows:
+    """What is kept of a table."""
+
+    def __init__(self, name: TableName, kept: Kept):
+        self._name = name
+        self._order = ORDER.get(name, ())
+        self._columns = None if kept.columns is None else list(dict.fromkeys([*self._order, *kept.columns]))
+        self._chosen, self._of_kept = kept.rows, kept.of_kept
+        self._parts: list[pa.Table] = []
+        self._waiting: list[pa.Table] = []
+
+    def add(self, rows: pa.Table, numbers: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+        """Takes the next rows, and gives those of them that are kept, with all columns. `numbers` are of rows that are
+        kept of this portion.
+        """
+        if self._of_kept:
+            rows = of_rows(rows, numbers)
+        if self._chosen is not None and rows.num_rows:
+            rows = rows.filter(self._chosen(rows))
+        if rows.num_rows or not (self._parts or self._waiting):
+            self._waiting.append(rows if self._columns is None else rows.select(self._columns))
+        if sum(len(part) for part in self._waiting) >= COPY_ROWS:
+            self._copy()
+        return rows
+
+    def _copy(self) -> None:
+        import pyarrow as pa
+
+        self._parts.append(pa.concat_tables(self._waiting).unify_dictionaries().combine_chunks())
+        self._waiting.clear()
+
+    def table(self) -> pa.Table:
+        """All rows in their order; forgets them."""
+        import pyarrow as pa
+
+        if self._waiting:
+            self._copy()
+        found = pa.concat_tables(self._parts).unify_dictionaries()
+        self._parts.clear()
+        if self._name == "causes" and self._columns is None:
+            return in_order(found)
+        return found.sort_by([(key, "ascending") for key in self._order]) if self._order else found
+
+
+class Projection(recording.Recording):
+    """Some columns of some tables of a capture. KeyError for any other."""
+
+    def __init__(self, feed: Feed, kept: dict[TableName, _Rows], keylog: Keylog | None):
+        super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
+        del feed.analysis  # it holds what was remembered of all streams
+        self._raw = {"issues": self._raw["issues"]}
+        for name, rows in kept.items():
+            self._arrow[name] = rows.table()
