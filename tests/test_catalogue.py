@@ -128,7 +128,7 @@ def test_what_stands_on_pages_and_pictures_is_named_in_code() -> None:
     """By its id, or by the part of it that is put in."""
     package = Path(page.__file__).parents[1]
     folders = ("page", "plot", "views", "joined", "user_waits")
-    sources = "\n".join(path.read_text() for folder in folders for path in (package / folder).glob("*.py"))
+    sources = "\n".join(path.read_text() for folder in folders for path in (package / folder).rglob("*.py"))
     unused = []
     for sentence in words.CATALOGUES["en"]:
         first, _, rest = sentence.partition("_")
