@@ -191,7 +191,9 @@ TARGETS = [
     "/a?user[password]={}", "/a?%70assword={}", "/go?to=http%3A%2F%2Fanna%3A{}%40h%2F%3Ftoken%3D{}", "/a;jsessionid={}",
     "//anna:{}@h/x", "/a?sid={}", "/a?api-key={}", "/a?X-Amz-Signature={}", "/cb?code={}7{}&state=1", "/a?n=1;token={}",
     "/a?q={%22a%22:1,%22password%22:%22{}%22}", "http://anna:{}@h/b", "/reset-password/a{}7b{}", "/bot123456:A{}7{}/x",
-    "/a/eyJ{}7.eyJ{}.{}/b", "/a?b=ghp_{}7{}&c",
+    "/a/eyJ{}7.eyJ{}.{}/b", "/a?b=ghp_{}7{}&c", "/a?t=hf_{}7{}", "/a?newPwd={}", "/a?j={'password':'{}'}",
+    "/a?x=%3Cpassword%3E{}%3C/password%3E",
+    "/a?c=user=a%20password={}", "/a?token.value={}", "/a?pass%20word={}", "/bot12:{}7{}{}/x",
 ]  # fmt: skip
 STATEMENTS = [
     "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",
@@ -199,7 +201,8 @@ STATEMENTS = [
     r"SELECT E'a'\n'\' {}'", "SELECT N'{}', X'{}', B'{}'",
 ]  # fmt: skip
 """Ways to say a secret in a URL, and in PostgreSQL's SQL."""
-NAMES = ["password", "Passwd", "access_token", "clientSecret", "api-key", "X-Amz-Signature", "user[pass]", "pwd2"]
+NAMES = ["password", "Passwd", "access_token", "clientSecret", "api-key", "X-Amz-Signature", "user[pass]", "pwd2",
+         "newPass", "otp_code", "sessionKey", "contrase\u00f1a", "tokens.token"]  # fmt: skip
 
 
 def quoted(text: str) -> str:
@@ -235,6 +238,71 @@ TALKS["statements"] = ("postgresql", [
     *(one for statement in STATEMENTS for one in (
         (C, length32(b"Q", statement.replace("{}", SECRET).encode() + b"\0")),
         (S, length32(b"E", b"SERROR\0C42601\0Msyntax error\0\0") + READY))),
+])  # fmt: skip
+
+
+def mongo(number: int, answers: int, **members: object) -> bytes:
+    body = b""
+    for name, value in members.items():
+        key = name.encode() + b"\0"
+        if isinstance(value, str):
+            body += b"\2" + key + (len(value) + 1).to_bytes(4, "little") + value.encode() + b"\0"
+        elif isinstance(value, bytes):
+            body += b"\5" + key + len(value).to_bytes(4, "little") + b"\0" + value
+        else:
+            body += b"\x10" + key + b"\1\0\0\0"
+    section = bytes(5) + (len(body) + 5).to_bytes(4, "little") + body + b"\0"
+    heads = (16 + len(section), number, answers, 2013)
+    return b"".join(head.to_bytes(4, "little") for head in heads) + section
+
+
+def fastcgi(kind: int, body: bytes) -> bytes:
+    return bytes([1, kind, 0, 1]) + len(body).to_bytes(2, "big") + bytes(2) + body
+
+
+def websocket(side: bool, text: str) -> tuple[bool, bytes]:
+    return side, bytes([0x81, (0x80 if side else 0) | len(text)]) + (bytes(4) if side else b"") + text.encode()
+
+
+TALKS["nats"] = ("nats", [
+    (S, b'INFO {"server_id":"x"}\r\n'),
+    (C, f'CONNECT {{"user":"{NAME}","pass":"{SECRET}","auth_token":"{SECRET}"}}\r\nPING\r\n'.encode()),
+    (S, b"PONG\r\n"), (C, b"SUB inbox.1 1\r\nPUB a inbox.1 2\r\nhi\r\n"), (S, b"MSG inbox.1 1 2\r\nok\r\n"),
+])  # fmt: skip
+TALKS["stomp"] = ("stomp", [
+    (C, f"CONNECT\nlogin:{NAME}\npasscode:{SECRET}\n\n\0".encode()), (S, b"CONNECTED\nversion:1.2\n\n\0"),
+    (C, f"SEND\ndestination:/q/a\nreceipt:1\ntoken:{SECRET}\n\n{SECRET}\0".encode()),
+    (S, b"RECEIPT\nreceipt-id:1\n\n\0"),
+])  # fmt: skip
+TALKS["mongodb"] = ("mongodb", [
+    (C, mongo(1, 0, saslStart=1, mechanism="PLAIN", payload=f"\0{NAME}\0{SECRET}".encode())), (S, mongo(2, 1, ok=1)),
+    (C, mongo(3, 0, createUser=NAME, pwd=SECRET)), (S, mongo(4, 3, ok=1)), 
+    (C, mongo(5, 0, find="users", filter=SECRET)), (S, mongo(6, 5, errmsg=f"bad password {SECRET}")),
+])  # fmt: skip
+TALKS["socks"] = ("socks", [
+    (C, b"\5\1\2"), (S, b"\5\2"), (C, b"\1\4anna" + bytes([len(SECRET)]) + SECRET.encode()), (S, b"\1\0"),
+    (C, b"\5\1\0\3\6h.test\0\x50"), (S, b"\5\0\0\1" + bytes(6)), (C, HTTP), (S, OK_HTTP),
+])  # fmt: skip
+TALKS["fastcgi"] = ("fastcgi", [
+    (C, fastcgi(1, b"\0\1" + bytes(6)) + fastcgi(4, b"".join(
+        bytes([len(name), len(value)]) + name.encode() + value.encode() for name, value in {
+            "REQUEST_METHOD": "GET", "REQUEST_URI": f"/a?token={SECRET}", "QUERY_STRING": f"token={SECRET}",
+            "HTTP_AUTHORIZATION": f"Bearer {SECRET}"}.items())) + fastcgi(4, b"") + fastcgi(5, b"")),
+    (S, fastcgi(6, f"Status: 200 OK\r\nSet-Cookie: {SECRET}\r\n\r\nhi".encode()) + fastcgi(3, bytes(8))),
+])  # fmt: skip
+TALKS["websocket"] = ("json-rpc", [
+    (C, b"GET /w HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: aaaaaaaaaaaaaaaaaaaaaa==\r\nSec-WebSocket-Version: 13\r\n\r\n"),
+    (S, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Accept: x\r\n\r\n"),
+    websocket(C, f'{{"jsonrpc":"2.0","id":1,"method":"auth","params":["{SECRET}"]}}'),
+    websocket(S, f'{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"not {SECRET}"}}}}'),
+])  # fmt: skip
+TALKS["proxied"] = ("http", [
+    (C, f"CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\nProxy-Authorization: Basic {SECRET}\r\n\r\n".encode()),
+    (S, b"HTTP/1.1 200 OK\r\n\r\n"),
+    (C, f"GET /a HTTP/1.1\r\nHost: h\r\nReferer: http://h/?token={SECRET}\r\nX-Api-Key: {SECRET}\r\n\r\n".encode()),
+    (S, f"HTTP/1.1 302 Found\r\nLocation: http://{NAME}:{SECRET}@h/\r\nContent-Length: 0\r\n\r\n".encode()),
 ])  # fmt: skip
 
 
@@ -315,6 +383,9 @@ OUTPUTS = [
     ["plot", "timeline", "-o", "timeline.svg"], ["plot", "latency", "--by", "uri", "-o", "latency.svg"],
     ["plot", "time-sequence", "--stream", "0", "-o", "sequence.svg"], ["exchanges", "-Y", "http", "-o", "a.csv"],
     ["slice", "--anonymise", "-o", "a.pcapng"], ["batch", "-o", "out", "--quiet"],
+    ["export", "--to", "otlp"], ["export", "--to", "perfetto"], ["groups"], ["conversations"], ["expert"],
+    ["why", "--json", "--actions"], ["why", "--for-owner"], ["flow", "--flows", "any"],
+    ["exchanges", "--names", "otel"],
 ]  # fmt: skip
 """Every command that says something of a capture; `follow`, `payloads` and plain slices give what was sent."""
 

@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2, memchr3, memmem, memrchr, memrchr3};
 /// Stands for a secret.
 const MASK: &[u8] = b"?";
 /// A parameter is a secret where its name, without `-`, `_` and `.`, has one of these in it, in any case.
-const INSIDE: [&[u8]; 7] = [
+const INSIDE: [&[u8]; 14] = [
     b"password",
     b"passwd",
     b"passphrase",
@@ -17,14 +17,33 @@ const INSIDE: [&[u8]; 7] = [
     b"secret",
     b"credential",
     b"privatekey",
+    b"sessionid",
+    b"kennwort",
+    b"wachtwoord",
+    b"motdepasse",
+    b"contrase\xc3\xb1a",
+    b"contrasena",
+    b"csrf",
 ];
 /// Or ends with one of these.
-const ENDS: [&[u8]; 12] = [
+const ENDS: [&[u8]; 24] = [
+    b"pwd",
+    b"newpass",
+    b"oldpass",
+    b"dbpass",
     b"token",
     b"apikey",
     b"signature",
-    b"sessionid",
+    b"hmac",
     b"sessid",
+    b"sessionkey",
+    b"authkey",
+    b"privkey",
+    b"masterkey",
+    b"encryptionkey",
+    b"signingkey",
+    b"sharedkey",
+    b"sshkey",
     b"accesskey",
     b"accesskeyid",
     b"samlresponse",
@@ -33,8 +52,8 @@ const ENDS: [&[u8]; 12] = [
     b"clientassertion",
     b"verifier",
 ];
-/// Or is one of these, or has one of these in brackets.
-const WHOLE: [&[u8]; 15] = [
+/// Or is one of these, or has one of these in brackets or as its last word (`new_pass`, `oldPwd`).
+const WHOLE: [&[u8]; 26] = [
     b"pass",
     b"pwd",
     b"sig",
@@ -50,11 +69,25 @@ const WHOLE: [&[u8]; 15] = [
     b"psw",
     b"pswd",
     b"totp",
+    b"psk",
+    b"hmac",
+    b"sess",
+    b"cvv",
+    b"cvc",
+    b"xsrf",
+    b"mdp",
+    b"senha",
+    b"parola",
+    b"haslo",
+    b"heslo",
 ];
+/// Behind the name of a secret these change nothing (`token.value`, `otp_code`).
+const BEHIND: [&[u8]; 4] = [b"old", b"new", b"value", b"code"];
 /// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
 /// A secret is long and has digits and letters; an API key has no other signs.
-const EITHER: [&[u8]; 8] = [
+const EITHER: [&[u8]; 9] = [
     b"code",
+    b"tokens",
     b"key",
     b"session",
     b"ticket",
@@ -66,18 +99,34 @@ const EITHER: [&[u8]; 8] = [
 /// Keys and codes of known services have 20 and more characters; UUIDs have 36.
 const SECRET_FROM: usize = 16;
 /// Tokens of known services begin so, wherever they stand; what belongs to them is letters, digits and these signs.
-const BEGINS: [&[u8]; 12] = [
+const BEGINS: [&[u8]; 28] = [
     b"eyJ",
     b"ghp_",
     b"gho_",
     b"ghs_",
+    b"ghu_",
+    b"ghr_",
     b"github_pat_",
     b"glpat-",
+    b"npm_",
+    b"pypi-",
+    b"dckr_pat_",
+    b"hf_",
+    b"sk-proj-",
+    b"sk-ant-",
     b"sk_live_",
+    b"sk_test_",
     b"rk_live_",
+    b"whsec_",
+    b"shpat_",
+    b"xoxa-",
     b"xoxb-",
     b"xoxp-",
+    b"xapp-",
+    b"SG.",
+    b"AIza",
     b"AKIA",
+    b"ASIA",
     b"ya29.",
 ];
 /// A long random segment of a path behind one that ends so is a secret: it was mailed to somebody.
@@ -146,13 +195,18 @@ fn without_tokens(url: &[u8]) -> Option<Vec<u8>> {
         let named = !query && (is_secret(before, &[]) || BEFORE.iter().any(|one| ends_with(before, one)));
         let secret = is_random(word, false) && (named || BEGINS.iter().any(|begin| word.starts_with(begin)))
             // of a bot's own path: /bot123456:secret/
-            || !query && is_random(word, false) && before.starts_with(b"bot") && before.len() > 6;
+            || !query && is_random(word, false) && is_bot(before);
         out.extend_from_slice(if secret { MASK } else { word });
         out.extend_from_slice(sign);
         (hides, query) = (hides | secret, query | sign.contains(&b'?'));
         (before, rest) = (word, behind);
     }
     hides.then_some(out)
+}
+
+fn is_bot(segment: &[u8]) -> bool {
+    let number = segment.strip_prefix(b"bot").unwrap_or_default();
+    !number.is_empty() && number.iter().all(u8::is_ascii_digit)
 }
 
 fn ends_with(text: &[u8], end: &[u8]) -> bool {
@@ -262,33 +316,38 @@ fn holds_secret(value: &[u8], deep: u8) -> bool {
     let plain = decoded(value);
     let inner = &*plain;
     // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
-    let marked = memchr3(b'?', b'"', b'@', inner).is_some();
+    let marked = memchr3(b'?', b':', b'@', inner).is_some() || memchr(b'>', inner).is_some();
     if !marked && plain.len() == value.len() {
         return false;
     }
     let query = memchr(b'?', inner).map_or(0, |mark| mark + 1);
     let parts = inner.get(query..).unwrap_or_default();
     password(inner).is_some()
-        || in_json(inner)
+        || in_text(inner, plain.len() != value.len())
         || parts
             .split(|byte| b"&#".contains(byte))
             .any(|part| !parameters(part, deep).1.is_empty())
         || plain.len() != value.len() && holds_secret(inner, deep)
 }
 
-/// Is there a member `"password": ...` of an object?
-fn in_json(text: &[u8]) -> bool {
-    let mut before: Option<&[u8]> = None;
-    for (place, part) in text.split(|byte| *byte == b'"').enumerate() {
-        if let Some(value) = part.trim_ascii_start().strip_prefix(b":")
-            && place > 0
-            && before.is_some_and(|name| is_secret(name, value))
-        {
-            return true;
-        }
-        before = Some(part);
-    }
-    false
+/// Is there a member `"password": ...`, an element `<password>...`, or, in what was encoded, a setting `password=...`?
+fn in_text(text: &[u8], encoded: bool) -> bool {
+    let is_sign = |byte: &u8| b":>".contains(byte) || encoded && *byte == b'=';
+    let signs = text.iter().enumerate().filter(|(_, byte)| is_sign(byte));
+    signs.into_iter().any(|(place, _)| {
+        let (before, behind) = text.split_at_checked(place).unwrap_or_default();
+        let ends = |byte: &u8| !(is_of_token(*byte) || *byte >= 0x80);
+        let quote = |byte: &u8| b"'\" ".contains(byte);
+        let before = before.get(..before.len() - before.iter().rev().take_while(|byte| quote(byte)).count());
+        let before = before.unwrap_or_default();
+        let name = before.rsplit(ends).next().unwrap_or_default();
+        let value = behind.get(1..).unwrap_or_default();
+        let value = value
+            .get(value.iter().take_while(|byte| quote(byte)).count()..)
+            .unwrap_or_default();
+        let value = value.split(ends).next().unwrap_or_default();
+        !value.is_empty() && is_secret(name, value)
+    })
 }
 
 /// The bytes that percent signs stand for (RFC 3986, 2.1).
@@ -333,24 +392,36 @@ fn is_secret(name: &[u8], value: &[u8]) -> bool {
     for _ in 1..NESTED {
         name = decoded(&name).into_owned();
     }
-    let kept = |byte: &u8| !b"-_.]".contains(byte);
-    let name: Vec<u8> = name
-        .iter()
-        .filter(|byte| kept(byte))
-        .map(u8::to_ascii_lowercase)
-        .collect();
     let whole: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
     named(&whole, value) || name.split(|byte| *byte == b'[').any(|part| named(part, value))
 }
 
-/// `password2` is named as `password` is.
+/// `password2` is named as `password` is, and `new_password` and `newPassword` are.
 fn named(name: &[u8], value: &[u8]) -> bool {
-    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    let name = name.get(..name.len() - digits).unwrap_or_default();
-    INSIDE.iter().any(|word| memmem::find(name, word).is_some())
-        || ENDS.iter().any(|end| name.ends_with(end))
-        || WHOLE.contains(&name)
-        || EITHER.contains(&name) && is_random(value, name == b"key")
+    let (mut all, mut last) = (Vec::with_capacity(name.len()), 0);
+    let mut before = b'_';
+    for byte in name {
+        let part = byte.is_ascii_alphanumeric() || *byte >= 0x80;
+        if !part || byte.is_ascii_uppercase() && before.is_ascii_lowercase() {
+            last = all.len();
+        }
+        if part {
+            all.push(byte.to_ascii_lowercase());
+        }
+        before = *byte;
+    }
+    let digits = all.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let all = all.get(..all.len() - digits).unwrap_or_default();
+    let bare = BEHIND
+        .iter()
+        .find_map(|end| all.strip_suffix(*end))
+        .unwrap_or(all);
+    let is = |name: &[u8]| ENDS.iter().any(|end| name.ends_with(end)) || WHOLE.contains(&name);
+    INSIDE.iter().any(|word| memmem::find(all, word).is_some())
+        || is(all)
+        || is(bare)
+        || WHOLE.contains(&all.get(last..).unwrap_or_default())
+        || EITHER.contains(&all) && is_random(value, all == b"key")
 }
 
 /// `plain`: of letters, digits, `-` and `_` alone.
@@ -437,6 +508,28 @@ mod tests {
                 "/a?pw=s3&passcode=s3&code_verifier=s3",
                 "/a?pw=?&passcode=?&code_verifier=?",
             ),
+            (
+                "/a?new_pass=s3&oldPwd=s3&pin_code=s3&token.value=s3",
+                "/a?new_pass=?&oldPwd=?&pin_code=?&token.value=?",
+            ),
+            (
+                "/a?bypass=1&compass=n&zip_code=2&page.value=3&aside=4",
+                "/a?bypass=1&compass=n&zip_code=2&page.value=3&aside=4",
+            ),
+            (
+                "/a?pass%20word=s3&contrase%C3%B1a=s3",
+                "/a?pass%20word=?&contrase%C3%B1a=?",
+            ),
+            ("/a?b={'pwd':'s3'}&c={password:s3}", "/a?b=?&c=?"),
+            ("/a?b=%3Cpassword%3Es3%3C/password%3E&c=1", "/a?b=?&c=1"),
+            ("/a?b=user=a%20password=s3", "/a?b=?"),
+            ("/a?b=type:a,page:2&t=12:30", "/a?b=type:a,page:2&t=12:30"),
+            ("/bot123:3f9a0c2be17744d1/x", "/bot123:?/x"),
+            ("/robot123:3f9a0c2be17744d1/x", "/robot123:3f9a0c2be17744d1/x"),
+            (
+                "/a?t=SG.3f9a0c2be17744d1.3f9a&u=hf_3f9a0c2be17744d1",
+                "/a?t=?&u=?",
+            ),
             ("/tokens-of-the-year-2024-all", "/tokens-of-the-year-2024-all"),
             ("?", "?"),
             ("", ""),
@@ -462,10 +555,10 @@ mod tests {
                 "/find?key=a-name-without-digits",
                 "/find?key=a-name-without-digits",
             ),
-            ("/find?key=AIzaSyD9tSrke72Pou;b=c", "/find?key=?"),
+            ("/find?key=BQzaSyD9tSrke72Pou;b=c", "/find?key=?"),
             (
-                "/find?monkey=AIzaSyD9tSrke72Pou",
-                "/find?monkey=AIzaSyD9tSrke72Pou",
+                "/find?monkey=BQzaSyD9tSrke72Pou",
+                "/find?monkey=BQzaSyD9tSrke72Pou",
             ),
         ] {
             assert_eq!(String::from_utf8_lossy(&shown(url.as_bytes())), seen, "{url}");
