@@ -300,7 +300,7 @@ class _Seen:
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
             # of a stream of events users wait for its begin; the rest comes when there is something to report
-            "time": np.where(stream, slowness.waits_for_streams(exchanges, time)[0], time) if stream.any() else time,
+            "time": np.where(stream, slowness.waits_for_streams(exchanges, time, slow_ms)[0], time),
             "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
         }
 

@@ -96,11 +96,11 @@ def streams(exchanges: pa.Table) -> Array:
     return arrays.kept(exchanges, ("streams",), lambda: arrays.equals(exchanges, "kind", STREAM))
 
 
-def waits_for_streams(exchanges: pa.Table, time: Array) -> tuple[Array, Array]:
+def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -> tuple[Array, Array]:
     """Of `time` ms of streams, how many passed before each answer began, and how many held up each of its pieces?
 
-    Before the beginning all, where there is none; none, where it came no later than the pieces come: the server waited
-    for the first thing to report.
+    Before the beginning all, where there is none; none, where that took long and yet no longer than the pieces take:
+    the server waited for the first thing to report.
     """
     import numpy as np
 
@@ -108,7 +108,8 @@ def waits_for_streams(exchanges: pa.Table, time: Array) -> tuple[Array, Array]:
     first: Array = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
     pieces, piece, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "first_chunk_ms", "longest_gap_ms"))
     inside = piece <= (end - start) / 1e6  # (those of a subscription come behind its answer)
-    ticks = (pieces > 2) & (begun > 0) & inside & (first <= show.ON_TIME * gap)
+    long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
+    ticks = (pieces > 2) & (begun > 0) & inside & long & (first <= show.ON_TIME * gap)
     held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
     return np.where(ticks, 0.0, first), held / np.maximum(pieces, 1)
 
@@ -125,7 +126,7 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
     own = time - np.nan_to_num(network, nan=0.0)
     stream = streams(exchanges)
     if stream.any():
-        first, each = waits_for_streams(exchanges, time)
+        first, each = waits_for_streams(exchanges, time, slow_ms)
         own = np.where(stream, np.maximum(first - (time - own), each), own)
     found: Array = (own > limit) & ~polls(exchanges)
     return found

@@ -93,3 +93,8 @@ def events(*times: float) -> bytes:
 @says("its one request is a stream of events, which began with the first thing to report")
 def events_at_a_rhythm() -> bytes:
     return events(5000.0, 10000.0, 15000.0, 20000.0)
+
+
+@says("its one request, a stream of events, began to be answered after 9.00 ms")
+def events_after_an_answer() -> bytes:
+    return events(9.0, 5009.0, 10009.0)
