@@ -337,7 +337,12 @@ impl Sender {
                 tainted: false,
                 first: self.unanswered.is_some(),
             });
-        } else if self.small.is_some_and(|s| s.ack.is_some_and(|a| reached(&a, d))) {
+        } else if self
+            .small
+            .as_ref()
+            .and_then(|s| s.ack.as_ref())
+            .is_some_and(|ack| reached(ack, d))
+        {
             self.small = None; // no small segment was outstanding any more when this full one left
         }
         self.unanswered = None;

@@ -61,10 +61,11 @@ impl Sender {
         {
             return wait;
         }
-        if let (Some(since), Some(p)) = (turn, self.small)
-            && small
+        if small
             && !d.fin
             && !hole
+            && let Some(since) = turn
+            && let Some(p) = self.small
             && !p.tainted
             && let Some(wait) = self.freed_in_turn(&p, since, d)
         {
@@ -299,15 +300,15 @@ impl Sender {
 
     /// A full segment that left while a small one was not acknowledged, or before that ACK had come.
     fn may_have_filled(&self, d: &Data) -> bool {
-        let open = self.small.filter(|p| !d.small && !p.tainted);
-        open.is_some_and(|p| p.ack.is_none_or(|ack| !reached(&ack, d)))
+        let open = self.small.as_ref().filter(|p| !d.small && !p.tainted);
+        open.is_some_and(|p| p.ack.as_ref().is_none_or(|ack| !reached(ack, d)))
     }
 
     /// A small segment that left while another small one was not acknowledged: behind one that was, its wait is known.
     #[cold]
     fn left_over_small(&self, d: &Data) -> bool {
-        let open = self.small.filter(|p| d.small && !d.fin && !p.tainted);
-        open.is_some_and(|p| !self.fits_since(&p, d))
+        let open = self.small.as_ref().filter(|p| d.small && !d.fin && !p.tainted);
+        open.is_some_and(|p| !self.fits_since(p, d))
     }
 
     /// How long nothing of this side has passed since the peer spoke, whose last byte, or a repeat of it, is so old.
@@ -327,8 +328,11 @@ impl Sender {
     /// The small segment right before, and its ACK, where that came after it.
     #[cold]
     fn unfinished(&self, from: At, gap: i64) -> Option<(At, At)> {
-        let small = self.small.filter(|p| p.at.frame == from.frame && !p.tainted)?;
-        let ack = small.ack.filter(|_| gap > BURST_NS.get())?;
+        let small = self
+            .small
+            .as_ref()
+            .filter(|p| p.at.frame == from.frame && !p.tainted)?;
+        let ack = small.ack.as_ref().filter(|_| gap > BURST_NS.get())?;
         Some((small.at, ack.at))
     }
 
