@@ -112,7 +112,7 @@ def _why() -> dict[str, Any]:
         },
         "fix": {"type": ["string", "null"], "description": "what mends it, in a sentence"},
         "lead": {"oneOf": [finding, {"type": "null"}], "description": "the finding whose sentence the headline is"},
-        "servers": {"type": "array", "items": server, "description": "the one with the most slow requests first"},
+        "servers": {"type": "array", "items": server, "description": "the one whose slow requests do most harm first"},
         "slow": {
             "type": "object",
             "description": "of the headline's server: how many requests are slow, and from where on",

@@ -39,6 +39,7 @@ ORDER = [
     "user_waits.cause_totals",
     "user_waits.proxies",
     "user_waits.connection_attempts",
+    "user_waits.services",
     "user_waits.waits",
     "user_waits.groups",
     "user_waits",
@@ -110,7 +111,6 @@ ORDER = [
     "findings.quality",
     "findings.connections",
     "findings.traffic",
-    "findings.datagrams",
     "findings.evidence",
     "findings.openings",
     "findings.answer",
@@ -430,7 +430,7 @@ NO_VERDICT = {
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }
 """Constants that decide no verdict, by the file that has them."""
-NUMBERED = {"worth.rs", "roles.rs"}
+NUMBERED = {"worth.rs", "roles.rs", "service.rs", "lookup.rs"}
 """What grades were measured to be worth; ports that are registered."""
 
 

@@ -17,6 +17,7 @@ from makepcap import EPOCH_NS, Ends, Segment, mss, timestamps
 import latpcap as lp
 from latpcap import words
 from latpcap.user_waits import waits
+from latpcap.user_waits.waits import KINDS
 from latpcap.views import partial_answer
 
 SERVER, OTHER = ("10.0.0.2", 80), ("10.0.0.3", 80)
@@ -568,11 +569,44 @@ def dhcp(tape: Tape, took: float, checks: int = 0) -> None:
 
 
 def checked_address(tape: Tape) -> None:
-    dhcp(tape, 2100.0, 2)
+    dhcp(tape, 3100.0, 3)
 
 
 def late_offer(tape: Tape) -> None:
     dhcp(tape, 2100.0)
+
+
+def no_offer(tape: Tape, answered: bool = False) -> None:
+    """A client asks for an address four times; a neighbour is busy all the while."""
+
+    def message(op: int, number: int) -> bytes:
+        head = bytes((op, 1, 6, 0)) + b"abc%d" % number + bytes(8) + socket.inet_aton("10.0.0.50") + bytes(8)
+        return head + b"\2\0\0\0\0\7" + bytes(202) + b"\x63\x82\x53\x63\xff"
+
+    for at in (0.0, 4000.0, 11000.0, 25000.0):
+        udp(tape, at, ("0.0.0.0", 68), ("255.255.255.255", 67), message(1, 0))
+        tape.talk(at + 100.0, client="10.0.0.30")
+    if answered:
+        udp(tape, 25010.0, ("0.0.0.0", 68), ("255.255.255.255", 67), message(1, 1))
+        udp(tape, 25014.0, ("10.0.0.2", 67), ("10.0.0.50", 68), message(2, 1))
+
+
+def late_switch(tape: Tape) -> None:
+    """Somebody else got an address: the first client may have gone."""
+    no_offer(tape, answered=True)
+
+
+def expired(tape: Tape, bursts: tuple[float, ...] = (1000.0, 9000.0), each: float = 900.0) -> None:
+    """Eight workers find that an entry has expired, and all do its work; quick requests else."""
+    tape.talk(0.0, requests=20)
+    for burst in bursts:
+        for number in range(8):
+            tape.talk(burst + 31 * number, think=each + 17 * (number * 5 % 8))
+
+
+def asked_all_the_time(tape: Tape) -> None:
+    """Eight workers that request the same thing again at once: a load, and no burst."""
+    expired(tape, tuple(1000.0 + 1300.0 * turn for turn in range(6)), each=1000.0)
 
 
 def one_by_one(tape: Tape) -> None:
@@ -819,8 +853,8 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "greeting_partial": second_line, "greeting_reverse": name_before_greeting, "ftp_active": active,
     "callback_dead": ident, "onward_dead": onward, "connect_dead": referred,
     "datagram_dead": dead_clock, "datagram_late": slow_agent, "dhcp_checked": checked_address,
-    "connects_in_turn": connected_each, "expect_continue": expecting, "transaction_lock": locked,
-    "transaction_pool": pooled, "behind_other": blocked,
+    "dhcp_never": no_offer, "connects_in_turn": connected_each, "expect_continue": expecting,
+    "transaction_lock": locked, "transaction_pool": pooled, "behind_other": blocked, "stampede": expired,
 }  # fmt: skip
 DECOYS = {
     "dns_dead": lossy_server, "dns_search": quick_names, "dns_slow": quick_names, "address_dead": other_sites,
@@ -832,8 +866,10 @@ DECOYS = {
     "greeting_partial": slow_speaker, "greeting_reverse": quick_name, "ftp_active": passive_port,
     "callback_dead": ident_beside, "onward_dead": onward_beside, "connect_dead": busy_beside,
     "pool_of_one": one_client_in_turn, "datagram_dead": clock_beside, "datagram_late": quick_agent,
-    "dhcp_checked": late_offer, "connects_in_turn": connected_with_pauses, "expect_continue": read_from_disk,
+    "dhcp_checked": late_offer, "dhcp_never": late_switch,
+    "connects_in_turn": connected_with_pauses, "expect_continue": read_from_disk,
     "transaction_lock": slow_beside_transaction, "transaction_pool": locked, "behind_other": beside_long_work,
+    "stampede": asked_all_the_time,
 }  # fmt: skip
 
 
@@ -940,6 +976,48 @@ def test_a_loop_over_rows_is_one_however_the_path_wavers() -> None:
         tape.frames = [(ms + wait * (ms >= late), frame) for ms, frame in tape.frames]
     [found] = [f for f in lp.read(tape.bytes()).why().findings if f.sentence == "in_turn"]
     assert (found.values or {})["run"] == 60
+
+
+def test_a_query_into_a_firewall_that_forgot_needs_no_reader() -> None:
+    """Nobody reads these bytes; idle, then repeats without an ACK while a new connection works."""
+    tape = Tape()
+    ends = Ends(("10.0.0.1", 50_001), ("10.0.0.2", 7777))
+    tape.tcp(0.0, "S", ends, 1000)
+    tape.tcp(1.0, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(1.1, "A", ends, 1001, 5001)
+    tape.tcp(2.0, "PA", ends, 1001, 5001, b"\x81" * 40)
+    tape.tcp(3.0, "PA", ends, 5001, 1041, b"\x82" * 60, back=True)
+    tape.tcp(3.1, "A", ends, 1041, 5061)
+    for at in (12_000.0, 12_300.0, 12_900.0, 14_100.0, 16_500.0, 21_300.0, 30_900.0):
+        tape.tcp(at, "PA", ends, 1041, 5061, b"\x81" * 40)
+    ends = Ends(("10.0.0.1", 50_002), ("10.0.0.2", 7777))
+    tape.tcp(23_000.0, "S", ends, 1000)
+    tape.tcp(23_001.0, "SA", ends, 5000, 1001, back=True)
+    tape.tcp(23_001.1, "A", ends, 1001, 5001)
+    tape.tcp(23_002.0, "PA", ends, 1001, 5001, b"\x81" * 40)
+    tape.tcp(23_003.0, "PA", ends, 5001, 1041, b"\x82" * 60, back=True)
+    why = lp.read(tape.bytes()).why()
+    assert why.findings[0].sentence == "idle_drop", why.headline
+    assert why.findings[0].max_ms == pytest.approx(11_000.0)
+
+
+@pytest.mark.parametrize("script", [dead_clock, slow_agent, checked_address, no_offer])
+def test_requests_over_udp_are_waits_and_actions(script: Callable[[Tape], None]) -> None:
+    cap = read(script)
+    found = cap.findings.query("kind == 'wait'").iloc[0]
+    mine = cap.waits[(cap.waits["table"] == "lookups") & (cap.waits["cause"] == found["cause"])]
+    assert mine["waited_ms"].sum() == pytest.approx(found["total_ms"])
+    assert set(mine["owner"]) == {found["owner"]} and set(mine["grade"]) == {found["grade"]}
+    parts = cap.actions[[*(f"{kind}_ms" for kind in KINDS), "other_ms"]].sum(axis=1)
+    assert (parts * 1e6).round().tolist() == (cap.actions["total_ms"] * 1e6).round().tolist()
+
+
+def test_the_next_server_is_of_the_same_action() -> None:
+    cap = read(dead_clock)
+    first = cap.actions.iloc[0]
+    assert (first["waits"], first["server"], first["ended"]) == (2, "10.0.0.9", "answered")
+    assert first["request_ms"] == pytest.approx(7504.0)
+    assert cap.waits["ended"].iloc[0] == "given_up"
 
 
 def test_an_answer_to_another_request_is_none() -> None:

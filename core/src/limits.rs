@@ -133,6 +133,8 @@ limits! {
     UNANSWERED_NEIGHBOUR: u32 = 2, "count", "chosen: Linux asks three times (mcast_solicit)";
     /// After so long without a request the next one begins anew: Linux asks once a second, and gives up after three.
     NEIGHBOUR_ANEW_NS: i64 = 3_000_000_000, "ns", "chosen: three of retrans_time_ms (1 s)";
+    /// A client of a service over UDP repeats its request within this, or has given up.
+    SERVICE_ANEW_NS: i64 = 30_000_000_000, "ns", "chosen: SIP repeats for 32 s at intervals of 4 s (RFC 3261 17.1.2.2)";
     /// A capture beside a host measures a round trip to it below this.
     AT_ENDPOINT_NS: i64 = 1_000_000, "ns", "chosen: a busy host, a virtual machine";
     /// Hosts that are both nearer share a machine or a wire: the packets cannot say at which the capture is.

@@ -1,4 +1,5 @@
-//! Names that clients look up: questions and answers as pairs, and which connect came of an answer. Takes datagrams,
+//! Names that clients look up, and what else they request over UDP: questions and answers as pairs, and which connect
+//! came of an answer. Takes datagrams,
 //! what was read of DNS over TCP, and SYNs; gives a row for each lookup. What it remembers is bounded.
 
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ use neighbour::Sought;
 
 use crate::messages::dns::{Message, addresses};
 
+/// RFC 1035 4.2.1.
+const NAME_SERVERS: u16 = 53;
 /// Questions that wait for an answer; the oldest is given as unanswered beyond it.
 const MAX_WAITING: usize = 4096;
 /// Answers that are remembered for the connects that may follow.
@@ -44,11 +47,20 @@ pub struct Lookup {
     pub kind: SmolStr,
     pub name: SmolStr,
     pub sent: At,
+    /// When it was sent last: as `sent` where nothing was sent again.
+    pub last: i64,
     /// Retransmissions of the question.
     pub repeats: u32,
     pub answered: Option<At>,
     pub status: Option<(u16, Option<&'static str>)>,
     pub addresses: Vec<IpAddr>,
+}
+
+impl Lookup {
+    fn repeat(&mut self, at: i64) {
+        self.repeats = self.repeats.saturating_add(1);
+        self.last = at;
+    }
 }
 
 /// The lookup that a connect waited for.
@@ -91,12 +103,18 @@ pub struct Lookups {
     connects: AHashMap<u64, Found>,
     /// Hosts that are looked for on the link.
     neighbours: AHashMap<(IpAddr, IpAddr), Sought>,
+    /// Requests that are no DNS.
+    services: AHashMap<service::Key, service::Waiting>,
 }
 
 impl Lookups {
-    /// A datagram to or from a name server. Gives an issue where a question is given up.
+    /// A datagram, of DNS or of another service. Gives an issue where a question is given up.
     #[cold]
     pub fn datagram(&mut self, udp: &Udp<'_>, at: At) -> Option<Issue> {
+        if udp.sport != NAME_SERVERS && udp.dport != NAME_SERVERS {
+            self.service(udp, at);
+            return None;
+        }
         let message = Message::parse(udp.payload)?;
         let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
         let (client, server) = if message.is_answer { (to, from) } else { (from, to) };
@@ -141,7 +159,7 @@ impl Lookups {
         };
         if let Some(known) = self.waiting.get_mut(&question) {
             if known.name == name.as_str() && known.kind == kind.as_str() {
-                known.repeats = known.repeats.saturating_add(1);
+                known.repeat(at.time_ns);
                 return None;
             }
             self.give_up(&question);
@@ -157,6 +175,7 @@ impl Lookups {
             kind: kind.into(),
             name: name.into(),
             sent: at,
+            last: at.time_ns,
             repeats: 0,
             answered: None,
             status: None,
@@ -269,11 +288,13 @@ impl Lookups {
         self.order.clear();
         let mut rest: Vec<Lookup> = self.waiting.drain().map(|(_, lookup)| lookup).collect();
         rest.extend(self.missed());
+        rest.extend(self.services.drain().map(|(_, waiting)| waiting.lookup));
         rest.sort_unstable_by_key(|lookup| lookup.number);
         rest
     }
 }
 
 mod neighbour;
+mod service;
 #[cfg(test)]
 mod tests;

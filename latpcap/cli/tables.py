@@ -50,7 +50,7 @@ _TABLES: dict[TableName, str] = {
     "findings": "What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.",
     "transfers": "How fast was each transfer, and what held it back? One row a direction that moved 30 kB or more.",
     "evidence": "Does Nagle act here, or not? One row a sender and peer, with the counts for and against.",
-    "lookups": "Is it DNS? One row a question to a name server, with its answer.",
+    "lookups": "Is it DNS? One row a question to a name server, or a request to a service over UDP (NTP, DHCP ...).",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
     "actions": "What did a client do to get one thing, and which part took how long? One row an action.",
     "groups": "Which requests are one thing to the user? One row a pipeline, or a transaction, with what held it.",

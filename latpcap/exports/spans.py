@@ -104,7 +104,7 @@ def _end(address: str | None, port: int | None) -> str:
 def _trace(waits: list[dict[str, Any]], requests: dict[int, dict[str, Any]]) -> str | None:
     """The trace that a request of these carried."""
     for row in waits:
-        request = requests.get(row["row"]) if row["kind"] == "request" else None
+        request = requests.get(row["row"]) if row["table"] == "exchanges" else None
         if request is not None and _TRACE.fullmatch(request["trace_id"] or ""):
             return str(request["trace_id"])
     return None
@@ -117,7 +117,7 @@ def _of_wait(
     causes: dict[tuple[str, int], list[dict[str, Any]]],
 ) -> Iterator[Span]:
     key = f"wait {row['wait']} {row['client']} {row['start']}"
-    request = requests.get(row["row"]) if row["kind"] == "request" else None
+    request = requests.get(row["row"]) if row["table"] == "exchanges" else None
     attributes = {
         "network.transport": None if row["stream"] is None else "tcp", "client.address": row["client"],
         "server.address": row["server"], "server.port": row["server_port"] or None, "latpcap.wait": row["kind"],
@@ -135,7 +135,9 @@ def _of_wait(
         error=row["ended"] not in ("answered", None) or bool(request and request["error"]), attributes=attributes,
     )  # fmt: skip
     yield root
-    for number, cause in enumerate(causes.get((_OF_KIND.get(row["kind"], ""), row["row"]), ())):
+    for number, cause in enumerate(
+        causes.get((_OF_KIND.get(row["kind"] if row["table"] != "lookups" else "", ""), row["row"]), ())
+    ):
         start, end = max(cause["start"], root.start), min(cause["end"], root.end)
         if start > end:  # a set-up whose causes go on where its wait has ended
             continue

@@ -1,8 +1,8 @@
 """What is wrong, who owns it, how sure is that, and what would mend it? Tables of one capture in, one table out.
 
-One row per server, cause and owner: the server with the most slow requests first, and of it the family of causes that
-these spend the most time in; then what happened to connections; then delayed ACKs that
-nobody waited for. Computed from the tables alone, so that stored ones give the same answer as a capture in memory.
+One row per server, cause and owner: the server whose slow requests did the most harm first, and of it the family of
+causes that these spend the most time in; then what happened to connections; then delayed ACKs that nobody waited for.
+Computed from the tables alone, so that stored ones give the same answer as a capture in memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
+from latpcap import presentation as show
 from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence, traffic
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
@@ -117,7 +118,7 @@ def rows(
     """The findings, the most important first.
 
     `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
-    so many servers, those with the most slow requests and then the most time. Without it that is `MOST_SERVERS`, and a
+    so many servers, those whose slow requests did the most harm. Without it that is `MOST_SERVERS`, and a
     row of kind "rest" counts the others.
     """
     pushed, tables = pushes_of(tables), _joined(tables)
@@ -131,13 +132,19 @@ def rows(
         waited = queues.of(server, spent, tables)
         if waited is not None:
             found.append(queues.finding(waited, server))
-        together = queues.together(server, spent, tables) or queues.behind(server, spent, tables)
+    for server in ledger.servers[: MOST_SERVERS if servers is None else max(servers, show.MOST_SERVERS)]:
+        spent = ledger.spent(server)
+        together = queues.stampede(server, tables) or queues.together(server, spent, tables)
+        together = together or queues.behind(server, spent, tables)
         expects = queues.expects(server, spent, tables)
         waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
         found += [one for one in waits if one is not None]
         if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
             found += traffic.transactions(server, tables)  # else somebody waited, and that is the answer
-    before, known = openings.found(tables)
+    asked = {f.client for f in found if f.sentence == "stampede"}
+    found = [f for f in found if f.sentence != "stampede" or f.server not in asked]  # it waits for the other one
+    busy = {cause_totals.endpoint(f.server, f.server_port) for f in found if f.cause == "pool"}
+    before, known = openings.found(tables, busy)
     found += before
     events = connections.of(tables["streams"], tables.get("probes"))
     if pushed is not None:
@@ -149,7 +156,7 @@ def rows(
     found += queues.trips(tables)
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
-        found += connections.of_lookups(tables)
+        found += connections.of_lookups(tables) + connections.of_services(tables)
     found += queues.tried_again(tables)
     found += openings.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:

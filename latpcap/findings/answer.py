@@ -251,10 +251,10 @@ PATH_WEIGHT = 0.25
 
 ELSEWHERE = (
     "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
-    "syn_queue_full", "expect_continue",
+    "syn_queue_full", "expect_continue", "path_mtu_in_vain",
 )  # fmt: skip
 """Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
-INSIDE = (*ELSEWHERE, "frozen", "behind_one")
+INSIDE = (*ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some")
 """Waits that a server's program had while a request waited for it."""
 
 

@@ -22,11 +22,13 @@ from latpcap.findings.schema import Finding, Harmful, grade
 from latpcap.format import printable
 from latpcap.limits import LIMITS
 from latpcap.user_waits import lookups as asking
+from latpcap.user_waits import services
 from latpcap.user_waits.cause_totals import endpoint, server_keys
 from latpcap.user_waits.lookups import (
     AGAIN_MS,
     LATE_MS,
     NEIGHBOUR,
+    SERVICES,
     Question,
     Resolution,
     address_in,
@@ -466,6 +468,35 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
     )  # fmt: skip
 
 
+def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Servers of other services over UDP that answered late or never, by reason, service and server."""
+    groups: dict[tuple[str, str, str], list[services.Case]] = defaultdict(list)
+    for case in services.late(questions(tables["lookups"]), tables["streams"]).values():
+        groups[case.reason, case.question.kind, case.question.server].append(case)
+    return [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
+
+
+def _service_finding(cases: list[services.Case]) -> Finding:
+    worst = cases[-1]
+    q, then, reason = worst.question, worst.then, worst.reason
+    values = {
+        "protocol": q.kind, "n": len(cases), "span_ms": (cases[0].waited_ms, worst.waited_ms), "client": q.client,
+        "server": endpoint(q.server, q.server_port), "repeats": q.repeats + 1, "address": q.name,
+        "checks": worst.checks,
+        "then": say("datagram_then", other=endpoint(then.server, then.server_port)) if then and then.end else "",
+    }  # fmt: skip
+    frames = tuple(frame for frame in (q.frame, q.answer) if frame is not None)
+    return Finding(
+        kind="wait", server=q.server, server_port=q.server_port, cause=reason, owner=services.owner_of(reason),
+        clients=len({case.question.client for case in cases}), client=q.client,
+        total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
+        max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late",
+        grade=grade(reason, services.sure_of(reason)), confidence=services.sure_of(reason), worst_ms=worst.waited_ms,
+        worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence=reason,
+        values=values,
+    )  # fmt: skip
+
+
 def _lookup_finding(sentence: str, cases: list[tuple[float, Resolution, Question]], of: int) -> Finding:
     cases.sort(key=lambda case: case[0])
     worst, row, question = cases[-1]
@@ -542,12 +573,9 @@ def summary(tables: Mapping[str, pa.Table]) -> Lookups | None:
 
 
 def _names(table: pa.Table) -> pa.Table:
-    """Without questions for a host on the link."""
-    import numpy as np
-
-    kinds, words = arrays.codes(table, "method")
-    link = np.isin(kinds, [code for code, word in enumerate(words) if word in NEIGHBOUR])
-    return table.take(arrays.column((~link).nonzero()[0])) if link.any() else table
+    """Without questions for a host on the link, and requests to other services."""
+    other = arrays.equals(table, "method", *NEIGHBOUR, *SERVICES)
+    return table.take(arrays.column((~other).nonzero()[0])) if other.any() else table
 
 
 def matters(dns: Lookups) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -69,8 +69,8 @@ class Case:
     extra: tuple[Any, ...] = ()
 
 
-def found(tables: Mapping[str, pa.Table]) -> tuple[list[Finding], set[int]]:
-    """The findings, and the streams whose SYNs they explain."""
+def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[list[Finding], set[int]]:
+    """The findings, and the streams whose SYNs they explain. `busy`: servers that work on a few requests at a time."""
     events = segments(tables)
     if events is None:
         return [], set()
@@ -85,6 +85,8 @@ def found(tables: Mapping[str, pa.Table]) -> tuple[list[Finding], set[int]]:
         known = {case.opened.stream for case in cases}
         rest = [(one, ends) for one, ends in opened if one.stream not in known]
         cases += search(rest, all_of, tables)
+    known = {case.opened.stream for case in cases}
+    cases += _queue([(one, ends) for one, ends in opened if one.stream not in known], all_of, busy)
     reasons = {case.extra[0] for case in cases if case.sentence == "callback_dead"}
     cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in reasons]
     cases += _moved(all_of, {case.opened.stream for case in cases})
@@ -291,8 +293,10 @@ def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) 
     return cases
 
 
-def _queue(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
-    """SYNs that came to the server's own host, which answered them only when they came again."""
+def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[Case]:
+    """SYNs that came to the server's own host, or near it while requests wait there for each other: it answered them
+    only when they came again.
+    """
     cases = []
     at_server: dict[tuple[str, int], bool] = {}
     for one, ends in opened:
@@ -300,7 +304,8 @@ def _queue(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]
             continue
         if ends.to not in at_server:
             words = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
-            at_server[ends.to] = words["at_server"] > 0 and not (words["at_client"] or words["between"])
+            near = words["at_server"] > 0 or endpoint(*ends.to) in busy
+            at_server[ends.to] = near and not (words["at_client"] or words["between"])
         if at_server[ends.to]:
             cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / MS))
     often = Counter(case.ends.to for case in cases)
@@ -437,7 +442,7 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
 
 
 SEARCHES = (
-    _tunnel, _elsewhere, _meanwhile, _instead, _nothing_else, _paws, _challenged, _ecn, _queue, _greeting,
+    _tunnel, _elsewhere, _meanwhile, _instead, _nothing_else, _paws, _challenged, _ecn, _greeting,
 )  # fmt: skip
 """What a beginning may be a case of; the first that knows it."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
@@ -346,6 +347,67 @@ def _passed_on(server: Server, row: int, end: int, tables: Mapping[str, pa.Table
     return bool(np.any(same & within))
 
 
+BURST, ALIKE_WORK = 4, 2.0
+"""So many requests for one thing at once, none of which takes so many times as long as another, do the same work."""
+
+
+def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Did one client request the same thing many times at once, and nobody between? None where it does not show.
+
+    So it is when an entry of a cache expires under load. Clients that request again at once make no such pauses.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    if not BURST <= len(late) <= LIMITS["pool_most"] or len(server.clients) > 1:
+        return None
+    (method, _), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    stream, took = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
+    start, end = (arrays.filled(exchanges, name, 0) for name in ("start", "end"))
+    key = method.astype(np.int64) * (len(targets) + 1) + target
+    found = []
+    for name in np.unique(key[late]).tolist():
+        rows = server.asked[key[server.asked] == name]
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        ends = np.maximum.accumulate(end[rows])
+        bursts = np.split(rows, np.flatnonzero(start[rows][1:] >= ends[:-1]) + 1)
+        many = [burst for burst in bursts if len(burst) >= BURST]
+        if 2 * sum(map(len, many)) < len(rows):
+            continue
+        for burst in many:
+            lasted = took[burst]
+            begun = int(np.ptp(start[burst])) / MS
+            apart = len(set(stream[burst].tolist())) == len(burst) and begun <= lasted.min()
+            apart &= STARTS * np.ptp(end[burst]) >= np.ptp(start[burst])  # else they waited for one thing
+            if apart and lasted.max() <= ALIKE_WORK * lasted.min() and lasted.min() >= LIMITS["stuck_ms"] / 2:
+                found.append(burst)
+        gaps = [(start[b[0]] - end[a].max()) / MS for a, b in pairwise(found) if key[a[0]] == key[b[0]]]
+        if any(gap < took[found[-1]].min() / 2 for gap in gaps):
+            return None  # they go on all the time
+    if not found:
+        return None
+    rows = np.concatenate(found)
+    worst = int(rows[took[rows].argmax()])
+    names = ["exchange", "stream", "request_first_frame", "method", "target"]
+    [row] = exchanges.select(names).slice(worst, 1).to_pylist()
+    first = int(max(found, key=len)[0])
+    frame = int(arrays.numbers(exchanges, "request_first_frame")[first])
+    values = {
+        "server": server.name, "client": server.clients[0], "n": max(map(len, found)), "times": len(found),
+        "span_ms": (float(took[rows].min()), float(took[rows].max())), "name": called(row["method"], row["target"]),
+        "frame": frame,
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause="stampede", owner="client",
+        clients=1, client=server.clients[0], exchanges=len(rows), of_exchanges=len(server.rows),
+        total_ms=float(took[rows].sum()), max_ms=float(took[worst]), grade="probable",
+        confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
+        worst_ms=float(took[worst]), worst_frames=(frame,), filter=on_stream(row["stream"]), harm="late",
+        sentence="stampede", values=values,
+    )  # fmt: skip
+
+
 LOCAL = ("127.", "::1")
 """Addresses of the host itself: a proxy asks servers there by them."""
 
@@ -391,7 +453,7 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="pool", owner="server",
         clients=len(server.clients), exchanges=len(rows), of_exchanges=len(server.rows),
-        total_ms=float(server.latency.sum()), max_ms=float(took.max()), grade="probable",
+        total_ms=float((took - each).sum()), max_ms=float(took.max()), grade="probable",
         confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
         worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
         filter=on_stream(row["stream"]), harm="late", sentence=word, values=values,

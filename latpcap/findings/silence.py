@@ -152,7 +152,7 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
 
 def after_idling(
     cases: Sequence[Case], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
-    next_at: Callable[[Case, int], int | None], asked_of: Mapping[tuple[str, int], int],
+    next_at: Callable[[Case, int], tuple[int, bool] | None], asked_of: Mapping[tuple[str, int], int],
 ) -> list[tuple[Case, Finding]]:  # fmt: skip
     """Cases whose connection had been idle, and was closed, reset or dropped for that; by server.
 
@@ -160,8 +160,9 @@ def after_idling(
     connection to the same server begin, behind this instant, that was answered?
     """
     groups: dict[tuple[str, int, str], list[tuple[Case, dict[str, Any]]]] = defaultdict(list)
+    asked = {case.stream for case in cases if case.exchange is not None}
     for case in cases:
-        course = courses.get(case.stream)
+        course = None if case.exchange is None and case.stream in asked else courses.get(case.stream)
         found = None if course is None else _ended_idle(case, course, next_at)
         if found is not None and found[1]["idle_ms"] > survived.get(case.key, 0.0):
             groups[case.server, case.port, found[0]].append((case, found[1]))
@@ -189,11 +190,13 @@ def after_idling(
 
 
 def _ended_idle(
-    case: Case, course: Course, next_at: Callable[[Case, int], int | None]
+    case: Case, course: Course, next_at: Callable[[Case, int], tuple[int, bool] | None]
 ) -> tuple[str, dict[str, Any]] | None:
     import numpy as np
 
-    place = course.at(case.frame)
+    held = course.held(True)
+    frame = case.frame if case.exchange is not None or held is None else held.frame
+    place = course.at(frame)
     idle = course.silence_before(place) / MS
     asked = int(course.seq[place])
     shut = course.closes(client=False)
@@ -209,15 +212,15 @@ def _ended_idle(
         heard = np.flatnonzero(~course.client & (np.arange(len(course.time)) > place))
         if len(heard) and heard[0] == shut:
             return "idle_reset", {"idle_ms": idle}
-    held = course.held(True)
-    dead = held is not None and held.until is None and held.copies >= LIMITS["hung_copies"] and held.frame == case.frame
+    dead = held is not None and held.until is None and held.copies >= LIMITS["hung_copies"] and held.frame == frame
     if held is None or not dead or held.heard:
         return None
     anew = next_at(case, held.first)
     if anew is None:
         return None  # nothing shows that the server was there
-    waited = (max(held.last, course.end, anew) - held.first) / MS
-    return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": waited}
+    begun, mine = anew
+    until = begun if mine else max(held.last, course.end, begun)  # its own new connection ends the client's wait
+    return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / MS}
 
 
 def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Case, Finding]]:
@@ -415,7 +418,8 @@ def _explained(
         return [], set(), set(), set(), set()
     numbers = arrays.numbers(streams, "stream")
     waiting = {case.stream for case in cases}
-    standing = [n for n in np.union1d(events.stuck(), events.probed()).tolist() if n not in waiting]
+    still = np.union1d(np.union1d(events.stuck(), events.probed()), _with_holes(tables)).tolist()
+    standing = [n for n in still if n not in waiting]
     ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
     more = [
         Case(number, client, server, port, 0, 0.0, "")
@@ -453,17 +457,34 @@ def _explained(
     return found, streams_done, exchanges_done - {None}, answered, reset
 
 
-def _next_answered(streams: pa.Table) -> Callable[[Case, int], int | None]:
-    """When did the next connection to the same server that was answered begin, behind this instant?"""
+def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
+    """Streams whose answer waited long for packets that the capture lacks: perhaps the receiver lacks them, too."""
+    import numpy as np
+
+    causes = tables["causes"]
+    gaps = arrays.equals(causes, "cause", "capture_gap") & (arrays.numbers(causes, "duration_ms") >= LIMITS["stuck_ms"])
+    numbers = np.unique(arrays.numbers(causes, "exchange")[gaps])
+    found = arrays.looked_up(tables["exchanges"], "exchange", numbers, ("stream",)) if len(numbers) else []
+    return np.array(sorted({stream for (stream,) in found}), np.int64)
+
+
+def _next_answered(streams: pa.Table) -> Callable[[Case, int], tuple[int, bool] | None]:
+    """When did the next connection to the same server that was answered begin, behind this instant, and was it this
+    client's?
+    """
     import numpy as np
 
     start, answers = arrays.numbers(streams, "start"), arrays.numbers(streams, "server_packets")
     (server, servers), port = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
+    client, clients = arrays.codes(streams, "client")
 
-    def next_at(case: Case, instant: int) -> int | None:
+    def next_at(case: Case, instant: int) -> tuple[int, bool] | None:
         here = (server == servers.index(case.server)) & (port == case.port)
         rows = np.flatnonzero(here & (start > instant) & (answers > 0))
-        return int(start[rows].min()) if len(rows) else None
+        if not len(rows):
+            return None
+        first = rows[start[rows].argmin()]
+        return int(start[first]), clients[int(client[first])] == case.client
 
     return next_at
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.findings import answer, connections, datagrams, evidence, fixes, quality, text, traffic
+from latpcap.findings import answer, connections, evidence, fixes, quality, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -192,7 +192,7 @@ class Why:
 
     @property
     def servers(self) -> list[Row]:
-        """The servers that were asked, the one with the most slow requests first; empty for one exchange."""
+        """The servers that were asked, the one whose slow requests did the most harm first; empty for one exchange."""
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
 
     def for_owner(self) -> list[str]:
@@ -265,17 +265,6 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
     return traffic.mostly(scope.records(), segments)
 
 
-def _datagrams(data: Overall, scope: HasTables) -> list[Finding]:
-    """Answers over UDP that came late or never, where not all frames are TCP's."""
-    if data["scope"] is not None or data["filter"] is not None or not hasattr(scope, "records"):
-        return []
-    streams = findings.read_from(scope)["streams"]
-    segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
-    if segments >= data["frames"] or (data["frames"] > show.MOST_OTHERS and 2 * segments > data["frames"]):
-        return []
-    return [answer.made(found) for found in datagrams.found(scope.records())]
-
-
 def _fix(data: Overall) -> str | None:
     """What mends what the headline says; None where nothing is slow and nothing is held up."""
     late, first = answer.asked_late(data), data["findings"][0]
@@ -309,7 +298,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
         ledger.put_first(question.server, lambda server: evidence.names_of(server, tables))
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
-    data["events"] = [*_datagrams(data, scope), *(f for f in found if f.kind != "latency")]
+    data["events"] = [f for f in found if f.kind != "latency"]
     known = traffic.kind_of(tables, data["events"], alone=not ledger.servers)
     if known is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
         known = traffic.without_tcp(scope.records())

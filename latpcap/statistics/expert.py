@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from latpcap.user_waits.lookups import NEIGHBOUR, SERVICES
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -175,8 +177,8 @@ def _of_messages(capture: Recorded) -> Iterator[_Row]:
             messages.setdefault(f"answer {status}", []).append(answered)
     for summary, frames in messages.items():
         yield _Row("chat", "Sequence", "HTTP", summary, "http.chat", sorted(frames), len(frames))
-    lookups = capture.arrow("lookups").select(["request_frame", "repeats", "server_port"]).to_pylist()
-    repeated = [row for row in lookups if row["repeats"] and row["server_port"]]
+    lookups = capture.arrow("lookups").select(["request_frame", "repeats", "method"]).to_pylist()
+    repeated = [row for row in lookups if row["repeats"] and row["method"] not in (*NEIGHBOUR, *SERVICES)]
     if repeated:
         frames, count = [row["request_frame"] for row in repeated], sum(row["repeats"] for row in repeated)
         summary = "question sent again; frames of the first"

@@ -115,8 +115,8 @@ def without_site(address: str) -> str:
 class CauseTotals:
     """All time of one capture, by server, and `spent` of each.
 
-    `servers`: those with the most slow requests first, then those with the most time. `slow_ms` is the threshold beyond
-    the path's round trip; None for the protocols' own.
+    `servers`: the one whose slow requests are the most and took the most time, as a product, first; then those with the
+    most time. `slow_ms` is the threshold beyond the path's round trip; None for the protocols' own.
     """
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
@@ -211,8 +211,8 @@ def named(name: str, among: Sequence[Server], called: Callable[[Server], list[st
 
 
 def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> tuple[list[Server], Array]:
-    """Which servers answered, the one with the most slow requests first? Exchanges of each, by latency; and of each
-    exchange whether it is judged.
+    """Which servers answered, the one whose slow requests did the most harm first? Exchanges of each, by latency; and
+    of each exchange whether it is judged.
 
     A server without any complete answer is judged by those that began; exchanges that never ended are judged too
     where TCP kept them waiting longer than all that did end.
@@ -249,9 +249,11 @@ def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: floa
         blind = int(seen.unread[slow].sum())
         at = first % streams.num_rows
         end = ends[int(word[at])], int(ports[at])
-        found.append(Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names))
-    found.sort(key=lambda s: (-(len(s.slow) - show.UNREAD_COUNTS * s.unread), -float(s.latency.sum()), s.name))
-    return found, chosen
+        server = Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names)
+        harm = (len(slow) - show.UNREAD_COUNTS * blind) * float(spill.taken(seen.time, slow).sum())
+        found.append((-harm, -float(server.latency.sum()), server))
+    found.sort(key=lambda one: (*one[:2], one[2].name))
+    return [server for *_, server in found], chosen
 
 
 class _Seen:

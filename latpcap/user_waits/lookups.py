@@ -26,6 +26,8 @@ FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
 """Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
 NEIGHBOUR = ("ARP", "NDP")
 """Questions on the link, for the host with an address."""
+SERVICES = ("DHCP", "DHCPv6", "Kerberos", "NTP", "RADIUS", "SIP", "SNMP", "STUN", "TFTP")
+"""Requests over UDP that are no questions for names, by their protocols."""
 ADDRESS = ("A", "AAAA", "HTTPS")
 """What is asked for in order to connect."""
 
@@ -43,6 +45,8 @@ class Question(NamedTuple):
     status: str | None
     addresses: tuple[str, ...]
     start: int
+    last: int
+    """When it was sent last."""
     end: int | None
     repeats: int
     frame: int
@@ -100,14 +104,14 @@ def questions(lookups: pa.Table) -> list[Question]:
     columns = ("lookup", "client", "client_port", "server", "server_port", "method", "target", "status_text",
                "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
     read = {name: lookups[name].to_pylist() for name in columns}
-    start = arrays.numbers(lookups, "start").tolist()
+    start, last = (arrays.numbers(lookups, name).tolist() for name in ("start", "last_sent"))
     latency = lookups["latency_ms"].to_pylist()
     end = arrays.filled(lookups, "end", 0).tolist()
     rows = [
         Question(
             read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
             read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
-            tuple(read["addresses"][at] or ()), start[at], None if latency[at] is None else end[at],
+            tuple(read["addresses"][at] or ()), start[at], last[at], None if latency[at] is None else end[at],
             read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
         )
         for at in range(lookups.num_rows)

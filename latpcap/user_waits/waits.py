@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.user_waits import services
 from latpcap.user_waits.connection_attempts import Pair, Streams, instead, names_of
 from latpcap.user_waits.connects import Opened, Opens, begun
-from latpcap.user_waits.lookups import Question, Resolution, late, owner_of, resolutions, sure_of
+from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, owner_of, questions, resolutions, sure_of
 from latpcap.vocabulary import CAUSES, OWNERS, PROVEN
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def of(tables: Mapping[str, pa.Table]) -> list[Action]:
     tried = instead([(o, all_of.ends(o.stream)) for o in opened], all_of, names_of(tables["lookups"]))
     fallback = {pair.opened.stream: pair for pair in tried}
     actions = _connections(opened, all_of, fallback, resolutions(tables["lookups"]))
+    actions += _services(questions(tables["lookups"]), streams)
     _requests(tables["exchanges"], all_of, {o.stream for o in opened}, actions)
     found = [action for action in actions if action.waits]
     found.sort(key=lambda action: (action.waits[0].start, action.waits[0].row))
@@ -246,6 +248,30 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
         grade=None if reason is None else "proven" if sure_of(reason[0]) >= PROVEN else "probable",
         family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
     )  # fmt: skip
+
+
+def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
+    """Each request over UDP that is no lookup; one to a server that is dead with the one to the next server."""
+    cases = services.late(rows, streams)
+    actions: dict[int, Action] = {}
+    for q in rows:
+        if q.kind not in SERVICES:
+            continue
+        case = cases.get(q.number)
+        never = "given_up" if case is not None else "never"
+        wait = Wait(
+            "request", q.client, q.server, q.server_port, f"{q.kind} {q.name}".strip(), q.start,
+            case.until if case is not None else q.end or q.last, never if q.end is None else "answered", None,
+            "lookups", q.number,
+        )  # fmt: skip
+        if case is not None:
+            wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
+            wait.grade = "proven" if services.sure_of(case.reason) >= PROVEN else "probable"
+        action = actions.setdefault(q.number, Action())
+        action.waits.append(wait)
+        if case is not None and case.then is not None:
+            actions[case.then.number] = action
+    return list({id(action): action for action in actions.values()}.values())
 
 
 def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:

@@ -71,8 +71,10 @@ def _actions(scope: HasTables) -> dict[int, dict[str, Any]]:
     """By exchange: what its client did to get it, with the parts in ms as in the table `actions`."""
     parts = ("action", "total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other")))
     rows = {row["action"]: row for row in scope.arrow("actions").select(list(parts)).to_pylist()}
-    waits = scope.arrow("waits").select(["action", "kind", "row"]).to_pylist()
-    return {row["row"]: rows[row["action"]] for row in waits if row["kind"] == "request"}
+    waits = scope.arrow("waits").select(["action", "kind", "table", "row"]).to_pylist()
+    return {
+        row["row"]: rows[row["action"]] for row in waits if row["kind"] == "request" and row["table"] == "exchanges"
+    }
 
 
 def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -403,13 +403,13 @@ class View:
 
     @property
     def lookups(self) -> pd.DataFrame:
-        """Is it DNS? One row a question to a name server, with its answer.
+        """Is it DNS? One row a question to a name server, or a request to another service over UDP.
 
         `lookup, stream` (null: over UDP), `client, client_port, server, server_port, id`; the question: `method` (A,
-        AAAA ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error, addresses`. `start, end,
-        latency_ms` from the first question to the answer, `repeats`: retransmissions of the question; frames. Null: not
-        answered. Over TCP it is an exchange, too, with its causes. `dns_ms` of `connects` has who waited for a lookup.
-        RFC 1035.
+        AAAA ...; NTP, DHCP ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error,
+        addresses`. `start, end, latency_ms` from the first question to the answer, `last_sent` and `repeats`:
+        retransmissions of the question; frames. Null: not answered. Over TCP it is an exchange, too, with its causes.
+        `dns_ms` of `connects` has who waited for a lookup. RFC 1035.
         """
         return self._frame("lookups")
 

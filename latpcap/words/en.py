@@ -50,6 +50,14 @@ SENTENCES = {
         "See what stopped the whole program of {server}: {name} itself, if requests are worked on one at a time, "
         "garbage collection, a disk that is flushed, a program without its processor."
     ),
+    "stampede": (
+        "{client} asked {server} for the same thing {n} times at once, and nobody between ({name}, frame {frame}): "
+        "each took {span_ms}{times:|, in {times} such bursts}"
+    ),
+    "stampede.fix": (
+        "Let one of them do the work for all who wait: a lock or single flight where a cache entry expires "
+        "(proxy_cache_lock), or renew it before it does (stale-while-revalidate); and make this request cheaper."
+    ),
     "behind_one": (
         "{server}: {n} {n:request|requests} waited for {name} (frame {frame}, {span_ms}) and got their answers within "
         "{ends_ms} of its own, though they came one by one; others were answered meanwhile"
@@ -566,6 +574,11 @@ SENTENCES = {
     "dhcp_checked.fix": (
         "Accept it, or switch the check off where no address is given out twice (dnsmasq: no-ping; ISC dhcpd: "
         "ping-check false; Windows: conflict detection 0)."
+    ),
+    "dhcp_never": "DHCP: nobody answered: a client without an address asked {repeats} times in {span_ms}",
+    "dhcp_never.fix": (
+        "See whether a DHCP server, or a relay (ip helper-address), is on this VLAN, has free addresses left and "
+        "answers this client; a switch port that waits for spanning tree (portfast) or 802.1X drops the first requests."
     ),
     # SYNs that nobody answers while somebody waits
     "ftp_active": (

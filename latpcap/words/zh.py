@@ -33,6 +33,13 @@ SENTENCES = {
     "frozen.fix": (
         "查明是什么让 {server} 的整个程序停住：若请求逐个处理，就是 {name} 本身；或垃圾回收、磁盘刷写、得不到处理器。"
     ),
+    "stampede": (
+        "{client} 同时向 {server} 请求同一内容 {n} 次，其间无人请求（{name}，第 {frame} 帧）：每次用了 {span_ms}（共 {times} 次这样的突发）"
+    ),
+    "stampede.fix": (
+        "让其中一个为所有等待者完成工作：缓存过期时加锁或合并请求（proxy_cache_lock），或在过期前更新（stale-while-revalidate）；"
+        "并降低该请求的开销。"
+    ),
     "behind_one": (
         "{server}：{n} 个请求等待 {name}（帧 {frame}，{span_ms}），先后到达，却在它得到应答的 {ends_ms} 之内一起得到应答；"
         "其间其他请求照常得到应答"
@@ -401,6 +408,11 @@ SENTENCES = {
     ),
     "dhcp_checked.fix": (
         "接受它，或在地址不会重复分配的地方关闭检查（dnsmasq: no-ping；ISC dhcpd: ping-check false；Windows: 冲突检测 0）。"
+    ),
+    "dhcp_never": "DHCP：无人应答：一个没有地址的客户端在 {span_ms} 内请求了 {repeats} 次",
+    "dhcp_never.fix": (
+        "查看此 VLAN 上是否有 DHCP 服务器或中继（ip helper-address），是否还有空闲地址、是否应答该客户端；"
+        "等待生成树（portfast）或 802.1X 的交换机端口会丢弃最初的请求。"
     ),
     "ftp_active": (
         "{other} 为数据连接其客户端（FTP 主动模式：{server}），那里无人应答：{n} 次传输等了 {span_ms}，每次 {repeats} 个 SYN"

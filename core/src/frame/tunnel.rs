@@ -82,10 +82,7 @@ fn erspan(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// RFC 1035 4.2.1.
-const NAME_SERVERS: u16 = 53;
-
-/// Of UDP only DNS is read, and tunnels, which may hold TCP.
+/// A datagram, or what a tunnel holds, which may be TCP.
 #[inline(never)]
 pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let Some(head) = Header::<8>::of(view.held) else {
@@ -103,7 +100,7 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
             Packet::Tcp(segment) if segment.has(SYN) && !is_sound(view, carrier) => Packet::Unsummed(segment),
             packet => packet,
         },
-        None if !view.quoted && (low == NAME_SERVERS || high == NAME_SERVERS) => Packet::Udp(Udp {
+        None if !view.quoted => Packet::Udp(Udp {
             src: carrier.src,
             dst: carrier.dst,
             sport: low,

@@ -65,6 +65,7 @@ impl Lookups {
             kind: if target.is_ipv4() { "ARP" } else { "NDP" }.into(),
             name: target.to_string().into(),
             sent: sought.sent,
+            last: sought.last,
             repeats: sought.repeats,
             answered,
             status: None,

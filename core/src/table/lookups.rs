@@ -1,4 +1,4 @@
-//! `lookups`: one row per question to a name server, with the answer.
+//! `lookups`: one row per question to a name server or request to another service over UDP, with the answer.
 
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
             "response_frame",
             option::<UInt64Type, Row>(rows, |r| Some(r.answered?.frame)),
         ),
+        column("last_sent", instants(rows, |r| r.last)),
         column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
         column("addresses", lists(rows)),
     ]

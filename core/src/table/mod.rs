@@ -37,7 +37,7 @@ use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
 /// Raised whenever a column's name, type or place changes.
-const LAYOUT: u32 = 20;
+const LAYOUT: u32 = 21;
 
 /// The version of all tables: their layout, and how many causes have columns.
 pub fn schema_version() -> String {

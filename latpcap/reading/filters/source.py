@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap.reading.filters.http import completed
+from latpcap.user_waits.lookups import SERVICES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,10 +187,12 @@ class Datagrams(Source):
 
     @cached_property
     def dns(self) -> pa.Table:
-        """The lookups themselves."""
+        """The lookups themselves, without requests to other services."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = self.lookups
+        services = pc.is_in(self.lookups["method"].cast("string"), pa.array(SERVICES))
+        table = self.lookups.filter(pc.invert(services))
         names = {"request_frame": "request_in", "response_frame": "response_in"}
         start, end = (table[name].cast("int64") for name in ("start", "end"))
         took = pc.subtract(end, start)

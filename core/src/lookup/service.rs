@@ -1,0 +1,219 @@
+//! Requests over UDP that are no DNS, and their answers: DHCP, NTP, SNMP, RADIUS, TFTP, SIP, STUN and Kerberos, read as
+//! far as it takes to pair them. Each is a row of `lookups`, with its repeats.
+
+use std::net::IpAddr;
+
+use super::{Lookup, Lookups, MAX_WAITING};
+use crate::base::At;
+use crate::cursor::{self, Header};
+use crate::frame::Udp;
+use crate::limits::SERVICE_ANEW_NS;
+
+/// Stamps of one client of NTP that an answer may repeat.
+const MAX_STAMPS: usize = 16;
+/// DHCP's server (RFC 2131 4.1), and its smallest message that is read: to the hardware address.
+const BOOTPS: u16 = 67;
+const DHCP: &str = "DHCP";
+
+/// What names a request: protocol, client, server, and the number that its answer repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    protocol: &'static str,
+    client: Option<(IpAddr, u16)>,
+    server: Option<IpAddr>,
+    token: Vec<u8>,
+}
+
+/// A request that waits for its answer.
+#[derive(Debug)]
+pub struct Waiting {
+    pub(super) lookup: Lookup,
+    stamps: Vec<[u8; 8]>,
+}
+
+/// A server's port, by IANA's register.
+fn service(port: u16) -> Option<&'static str> {
+    Some(match port {
+        BOOTPS => DHCP,
+        69 => "TFTP",
+        88 => "Kerberos",
+        123 => "NTP",
+        161 => "SNMP",
+        547 => "DHCPv6",
+        1645 | 1812 | 1813 => "RADIUS",
+        3478 => "STUN",
+        5060 => "SIP",
+        _ => return None,
+    })
+}
+
+/// Whether a message is a request, and the number that pairs it; None where it is neither request nor answer.
+fn kind(protocol: &str, data: &[u8], to_server: bool) -> Option<(bool, Vec<u8>)> {
+    match protocol {
+        "NTP" => match (Header::<48>::of(data)?.u8::<0>()) & 7 {
+            3 => Some((true, Vec::new())), // RFC 5905 7.3: client, server
+            4 => Some((false, Vec::new())),
+            _ => None,
+        },
+        "RADIUS" => Some((to_server, vec![cursor::u8_at(data, 1)?])),
+        "DHCPv6" => match cursor::u8_at(data, 0)? {
+            1 | 3 | 5 | 6 | 11 => Some((true, cursor::from(cursor::upto(data, 4), 1).to_vec())), // RFC 8415 7.3
+            2 | 7 => Some((false, cursor::from(cursor::upto(data, 4), 1).to_vec())),
+            _ => None,
+        },
+        "STUN" => {
+            let head = Header::<20>::of(data)?; // RFC 8489 5
+            let class = head.u8::<0>();
+            (class < 2).then(|| (class == 0, head.bytes::<8, 12>().to_vec()))
+        }
+        "SIP" => {
+            if data.starts_with(b"ACK ") {
+                return None;
+            }
+            let mut token = header(data, &[b"call-id:", b"i:"])?;
+            token.extend(header(data, &[b"cseq:"])?); // RFC 3261 8.1.1
+            Some((!data.starts_with(b"SIP/2.0 "), token))
+        }
+        _ => Some((to_server, Vec::new())),
+    }
+}
+
+/// The value of the first line that begins with one of these names, in lower case.
+fn header(data: &[u8], names: &[&[u8]]) -> Option<Vec<u8>> {
+    data.split(|byte| *byte == b'\n').find_map(|line| {
+        let value = names.iter().find_map(|name| {
+            let (head, value) = line.split_at_checked(name.len())?;
+            head.eq_ignore_ascii_case(name).then_some(value)
+        })?;
+        Some(value.trim_ascii().to_vec())
+    })
+}
+
+impl Lookups {
+    /// A datagram of one of these protocols; others are left.
+    #[cold]
+    pub(super) fn service(&mut self, udp: &Udp<'_>, at: At) {
+        if udp.sport == BOOTPS || udp.dport == BOOTPS {
+            self.dhcp(udp, at);
+            return;
+        }
+        let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
+        let Some(protocol) = service(udp.dport).or_else(|| service(udp.sport)) else {
+            // a server of TFTP answers from a port of its own (RFC 1350 4)
+            self.answered(
+                &Key {
+                    protocol: "TFTP",
+                    client: Some(to),
+                    server: Some(udp.src),
+                    token: Vec::new(),
+                },
+                at,
+            );
+            return;
+        };
+        let Some((asks, token)) = kind(protocol, udp.payload, service(udp.dport).is_some()) else {
+            return;
+        };
+        let (client, server) = if asks { (from, to) } else { (to, from) };
+        // clients of NTP often take another port for a repeat
+        let port = if matches!(protocol, "NTP" | "SIP") {
+            0
+        } else {
+            client.1
+        };
+        let key = Key {
+            protocol,
+            client: Some((client.0, port)),
+            server: Some(server.0),
+            token,
+        };
+        let stamp = |place| {
+            cursor::from(udp.payload, place)
+                .first_chunk::<8>()
+                .copied()
+                .unwrap_or_default()
+        };
+        if asks {
+            self.requested(key.clone(), client, server, at);
+            if let (Some(waiting), "NTP") = (self.services.get_mut(&key), protocol) {
+                if waiting.stamps.len() < MAX_STAMPS {
+                    waiting.stamps.push(stamp(40));
+                }
+            }
+        } else if protocol != "NTP"
+            || self
+                .services
+                .get(&key)
+                .is_some_and(|waiting| waiting.stamps.contains(&stamp(24)))
+        {
+            self.answered(&key, at);
+        }
+    }
+
+    /// DHCP goes from and to everybody: transaction and hardware address name a request for an offer (RFC 2131 2).
+    fn dhcp(&mut self, udp: &Udp<'_>, at: At) {
+        let Some(head) = Header::<34>::of(udp.payload) else {
+            return;
+        };
+        let token = [&head.bytes::<4, 4>()[..], &head.bytes::<28, 6>()[..]].concat();
+        let key = Key {
+            protocol: DHCP,
+            client: None,
+            server: None,
+            token,
+        };
+        if head.u8::<0>() == 1 {
+            self.requested(key, (udp.src, udp.sport), (udp.dst, udp.dport), at);
+            return;
+        }
+        if let Some(waiting) = self.services.get_mut(&key) {
+            waiting.lookup.server = (udp.src, udp.sport);
+            waiting.lookup.name = IpAddr::from(head.bytes::<16, 4>()).to_string().into();
+        }
+        self.answered(&key, at);
+    }
+
+    fn requested(&mut self, key: Key, client: (IpAddr, u16), server: (IpAddr, u16), at: At) {
+        if let Some(known) = self.services.get_mut(&key) {
+            if at.time_ns.saturating_sub(known.lookup.last) <= SERVICE_ANEW_NS.get() {
+                known.lookup.repeat(at.time_ns);
+                return;
+            }
+            self.done.extend(self.services.remove(&key).map(|old| old.lookup));
+        }
+        if self.services.len() >= MAX_WAITING {
+            return;
+        }
+        let number = self.next;
+        self.next += 1;
+        let lookup = Lookup {
+            number,
+            stream: None,
+            client,
+            server,
+            id: 0,
+            kind: key.protocol.into(),
+            name: "".into(),
+            sent: at,
+            last: at.time_ns,
+            repeats: 0,
+            answered: None,
+            status: None,
+            addresses: Vec::new(),
+        };
+        let waiting = Waiting {
+            lookup,
+            stamps: Vec::new(),
+        };
+        self.services.insert(key, waiting);
+    }
+
+    fn answered(&mut self, key: &Key, at: At) {
+        if let Some(waiting) = self.services.remove(key) {
+            self.done.push(Lookup {
+                answered: Some(at),
+                ..waiting.lookup
+            });
+        }
+    }
+}
