@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import struct
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from makepcap import EPOCH_NS, Ends, Talk, answer, get, pcap
@@ -17,6 +20,7 @@ from randomtalk import crowd
 import latpcap as lp
 from latpcap import _core
 from latpcap.reading.filters import grammar
+from latpcap.reading.filters.conversations import Conversations
 from latpcap.reading.filters.dissect import values
 from latpcap.reading.filters.fields import FIELDS
 from latpcap.reading.filters.tls import Tls
@@ -573,3 +577,110 @@ def test_an_error_shows_some_of_a_long_filter(expression: str) -> None:
     assert text.count("\n") == 2 and len(text) < 2_000
     line, mark = text.split("\n")[1:]
     assert len(mark.rstrip("~")) <= len(line) + 1
+
+
+def in_ipv6(following: int, data: bytes) -> bytes:
+    """An Ethernet frame of IPv6 from an address that holds its Ethernet address."""
+    source = ip_address("fe80::20c:29ff:fe01:203").packed
+    head = struct.pack(">IHBB", 6 << 28, len(data), following, 255) + source + ip_address("ff02::1").packed
+    return b"\x02" * 12 + b"\x86\xdd" + head + data
+
+
+def seen_in(frame: bytes, before: Conversations | None = None) -> dict[str, list[Any]]:
+    return values(frame, 1, None, before)
+
+
+def test_fields_of_neighbours_and_of_extension_headers() -> None:
+    prefix = bytes([3, 4, 64, 0xC0]) + struct.pack(">III", 600, 300, 0) + ip_address("2001:db8::").packed
+    advert = bytes([134, 0, 0, 0]) + struct.pack(">BBHII", 64, 0x88, 1800, 0, 0) + b"\x01\x01" + b"\x02" * 6 + prefix
+    found = seen_in(in_ipv6(0, bytes([58, 0]) + bytes(6) + advert))
+    assert found["ipv6.hopopts"] == [1] and found["ipv6.src_slaac_mac"] == [bytes.fromhex("000c29010203")]
+    assert found["icmpv6.nd.ra.flag.m"] == [1] and found["icmpv6.nd.ra.flag.prf"] == [1]
+    assert found["icmpv6.opt.type"] == [1, 3] and found["icmpv6.opt.prefix"] == ["2001:db8::"]
+    assert found["icmpv6.checksum.status"] == [0]
+    found = seen_in(in_ipv6(44, struct.pack(">BBHI", 17, 0, 8 << 3 | 1, 77) + bytes(8)))
+    assert found["ipv6.fraghdr.offset"] == [8] and found["ipv6.fraghdr.more"] == [1] and "udp" not in found
+
+
+def test_fields_of_icmp_arp_and_what_stands_behind_a_packet() -> None:
+    echo = bytearray(bytes([8, 0, 0, 0]) + struct.pack(">HH", 0x1234, 1) + b"abcd")
+    echo[2:4] = struct.pack(">H", 0xFFFF - sum(struct.unpack(">6H", bytes(echo))) % 0xFFFF)
+    packet = (
+        b"\x45\0" + struct.pack(">H", 20 + len(echo)) + bytes(4) + b"\x40\x01\0\0" + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    )
+    frame = b"\0\x0c\x29" + bytes(9) + b"\x08\0" + packet + bytes(echo)
+    found = seen_in(frame + bytes(60 - len(frame)) + b"\x01\x02")
+    assert found["icmp.checksum.status"] == [1] and found["icmp.ident_le"] == [0x3412]
+    assert found["eth.padding"] == [bytes(60 - len(frame))] and found["eth.trailer"] == [b"\x01\x02"]
+    assert found["eth.dst.oui"] == [0x000C29]
+    assert seen_in(frame[:-1] + b"e")["icmp.checksum.status"] == [0] and "eth.padding" not in seen_in(frame)
+    assert seen_in(frame[:-1])["icmp.checksum.status"] == [2]
+    arp = bytes(12) + b"\x08\x06" + struct.pack(">HHBBH", 1, 0x800, 6, 4, 1) + b"\x02" * 6
+    assert seen_in(arp + bytes(10) + bytes([10, 0, 0, 9]))["arp.isprobe"] == [1]
+    assert seen_in(arp + bytes([10, 0, 0, 9]) + bytes(6) + bytes([10, 0, 0, 9]))["arp.isannouncement"] == [1]
+
+
+def test_fields_of_edns_and_times_of_conversations() -> None:
+    question = struct.pack(">HHHHHH", 7, 0x0140, 1, 0, 0, 1) + b"\x03www\x03svc\0\0\x01\0\x01"
+    question += b"\0" + struct.pack(">HHIH", 41, 1232, 0x01008000, 0)
+    udp = struct.pack(">HHHH", 5000, 53, 8 + len(question), 0) + question
+    before = Conversations()
+    found = [seen_in(in_ipv6(17, udp), before)]
+    before.time = 3_000_000_000
+    found.append(seen_in(in_ipv6(17, udp), before))
+    assert found[0]["dns.count.labels"] == [2] and found[0]["dns.flags.z"] == [1]
+    assert found[0]["dns.rr.udp_payload_size"] == [1232] and found[0]["dns.resp.ext_rcode"] == [1]
+    assert found[0]["dns.resp.z.do"] == [1]
+    assert [one["udp.time_delta"] for one in found] == [[0], [3_000_000_000]]
+
+
+def test_fields_of_handshakes() -> None:
+    def extension(number: int, data: bytes) -> bytes:
+        return struct.pack(">HH", number, len(data)) + data
+
+    extensions = extension(10, b"\0\x04\0\x1d\x0a\x0a") + extension(11, b"\x01\0") + extension(13, b"\0\x02\x04\x03")
+    extensions += extension(51, b"\0\x08\0\x1d\0\x04abcd") + extension(0xFF01, b"\0")
+    hello = b"\x03\x03" + bytes(32) + b"\0" + b"\0\x04\x0a\x0a\xc0\x2f" + b"\x01\0"
+    hello += struct.pack(">H", len(extensions)) + extensions
+
+    def record(kind: int, body: bytes) -> bytes:
+        message = bytes([kind]) + len(body).to_bytes(3, "big") + body
+        return struct.pack(">BHH", 22, 0x0303, len(message)) + message
+
+    tls, out = Tls(), {}
+    chosen = b"\x03\x03" + bytes(32) + b"\0" + b"\xc0\x2f\0"
+    key = b"\x03\0\x17\x04abcd\x04\x03\0\x02xy"
+    server = record(2, chosen) + record(11, b"\0\0\x07\0\0\x04cert") + record(12, key)
+    tls.segment(("a", "b"), 1, False, record(1, hello), out)
+    assert out["tls.handshake.ja3_full"] == ["771,49199,10-11-13-51-65281,29,0"]
+    assert out["tls.handshake.ja3"] == [hashlib.md5(b"771,49199,10-11-13-51-65281,29,0").hexdigest()]
+    assert out["tls.handshake.extensions_key_share_group"] == [29] and out["tls.handshake.comp_method"] == [0]
+    out.clear()
+    tls.segment(("b", "a"), 1, False, server, out)
+    assert out["tls.handshake.certificate"] == [b"cert"] and out["tls.handshake.server_named_curve"] == [0x17]
+    assert out["tls.handshake.sig_hash_alg"] == [0x0403] and out["tls.handshake.ja3s_full"] == ["771,49199,"]
+    out.clear()
+    tls.segment(("b", "a"), 1 + len(server), False, record(4, struct.pack(">IH", 300, 2) + b"tk"), out)
+    tls.segment(("a", "b"), 1 + len(record(1, hello)), False, record(16, b"\x04abcd"), out)
+    assert out["tls.handshake.session_ticket"] == [b"tk"] and out["tls.handshake.client_point"] == [b"abcd"]
+
+
+def test_who_closed_first_and_which_answer_is_of_which_request() -> None:
+    talk = Talk()
+    talk.open()
+    talk.client(10.0, get("/one", "GET", "Host: web", "Cookie: a=1; b=2"))
+    for part in answer(10):
+        talk.server(20.0, part)
+    server_fin, client_fin = talk.server(30.0, flags="FA"), talk.client(31.0, flags="FA")
+    capture = lp.read(pcap(talk.tape))
+
+    def frames(expression: str) -> list[int]:
+        found: list[int] = capture.filter(expression).events["frame"].tolist()
+        return found
+
+    assert frames("tcp.connection.fin_active") == [server_fin]
+    assert frames("tcp.connection.fin_passive") == [client_fin]
+    assert frames('http.response_for.uri == "http://web/one"') == frames("http.response")
+    assert frames("http.chat") == frames("http.request or http.response")
+    assert frames('http.cookie_pair == "b=2"') == frames("http.request")
+    assert frames("tcp.analysis and tcp.len > 0")

@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 _MAX = 1 << 20
-FIELDS = {"udp.stream", "icmp.resp_in", "icmp.resp_to", "icmp.resptime", "icmp.no_resp"}
+FIELDS = {
+    "udp.stream",
+    "udp.time_relative",
+    "udp.time_delta",
+    "icmp.resp_in",
+    "icmp.resp_to",
+    "icmp.resptime",
+    "icmp.no_resp",
+}
 """Fields that need every frame of the capture, in order."""
 
 
@@ -18,17 +26,22 @@ class Conversations:
     def __init__(self) -> None:
         self.frame = 0
         self.time = 0
-        self._udp: dict[frozenset[Any], int] = {}
+        self._udp: dict[frozenset[Any], tuple[int, int, int]] = {}
         self._pending: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._answered: dict[int, int] = {}
         self._requests: list[int] = []
         self._took: list[tuple[int, int]] = []
 
-    def udp(self, source: tuple[Any, int], target: tuple[Any, int]) -> int:
-        """The number of the conversation, in the order of their first frames."""
+    def udp(self, source: tuple[Any, int], target: tuple[Any, int]) -> tuple[int, int, int]:
+        """The number of the conversation, in the order of their first frames, and the ns since its first frame and
+        since the one before.
+        """
         if len(self._udp) > _MAX:
             self._udp.clear()
-        return self._udp.setdefault(frozenset((source, target)), len(self._udp))
+        key = frozenset((source, target))
+        number, first, last = self._udp.get(key, (len(self._udp), self.time, self.time))
+        self._udp[key] = number, first, self.time
+        return number, self.time - first, self.time - last
 
     def echo(self, kind: int, ends: frozenset[str], checksum: int, echo: tuple[int, int]) -> None:
         """An ICMP echo request (8) or reply (0); a reply's checksum is the request's with the type taken out."""

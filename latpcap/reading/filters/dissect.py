@@ -23,6 +23,8 @@ Datagram = tuple[str, str, int, int]
 """Source, destination, protocol and identification of what was cut into fragments."""
 _SNAP = b"\xaa\xaa\x03\0\0\0"
 _MAX_DEPTH = 8
+_SHORTEST = 60
+"""Bytes of the shortest frame, without its checksum."""
 _MAX_NAME = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
@@ -50,6 +52,8 @@ class Frame:
         self.before = before
         self.hosts = ("", "")
         self.quoted = False
+        self.whole = True
+        """Whether the IP packet was captured to its end."""
 
     def add(self, name: str, value: Any) -> None:
         self.out.setdefault(name, []).append(value)
@@ -94,16 +98,36 @@ class Frame:
         for name, address in (("dst", target), ("src", source)):
             self.add(f"eth.{name}", address)
             self.add("eth.addr", address)
+            for word in (f"{name}.oui", "addr.oui"):
+                self.add(f"eth.{word}", int.from_bytes(address[:3], "big"))
             for bit, word in ((1, "ig"), (2, "lg")):
                 self.add(f"eth.{name}.{word}", int(bool(address[0] & bit)))
                 self.add(f"eth.{word}", int(bool(address[0] & bit)))
         if kind >= 0x600:
             self.add("eth.type", kind)
             self.of_type(kind, data[14:], depth)
+            if not depth:
+                self.trailer(kind, data)
         else:
             self.add("eth.len", kind)
             if data[14:20] == _SNAP:
                 self.of_type(struct.unpack_from(">H", data, 20)[0], data[22:], depth)
+
+    def trailer(self, kind: int, data: bytes) -> None:
+        """What stands behind the packet: zeros up to the shortest frame are padding."""
+        if kind == 0x800:
+            used = struct.unpack_from(">H", data, 16)[0]
+        elif kind == 0x86DD:
+            used = 40 + struct.unpack_from(">H", data, 18)[0]
+        else:
+            used = 8 + 2 * (data[18] + data[19]) if kind == 0x806 else len(data)
+        rest = data[14 + used :] if used else b""
+        padding = rest[: max(0, _SHORTEST - 14 - used)]
+        if padding and not any(padding):
+            self.add("eth.padding", padding)
+            rest = rest[len(padding) :]
+        if rest:
+            self.add("eth.trailer", rest)
 
     def of_type(self, kind: int, data: bytes, depth: int) -> None:
         while kind in _TAGS:
@@ -135,6 +159,8 @@ class Frame:
         self.add("arp.hw.type", hardware)
         self.add("arp.proto.type", protocol)
         self.add("arp.opcode", opcode)
+        self.add("arp.hw.size", hlen)
+        self.add("arp.proto.size", plen)
         if (hlen, plen) != (6, 4) or len(data) < 28:
             return
         self.add("arp.src.hw_mac", data[8:14])
@@ -143,6 +169,10 @@ class Frame:
         self.add("arp.dst.proto_ipv4", str(IPv4Address(data[24:28])))
         if data[14:18] == data[24:28]:
             self.add("arp.isgratuitous", 1)
+            if opcode == 1:
+                self.add("arp.isannouncement", 1)
+        elif opcode == 1 and not any(data[14:18]):
+            self.add("arp.isprobe", 1)
 
     def ip(self, data: bytes, depth: int) -> None:
         if depth > _MAX_DEPTH:
@@ -177,11 +207,30 @@ class Frame:
         self.add("ip.checksum", checksum)
         self.add("ip.checksum.status", _UNVERIFIED)
         self.addresses("ip", str(IPv4Address(data[12:16])), str(IPv4Address(data[16:20])))
+        self.options4(data[20:size])
+        self.whole = len(data) >= total
         carried = data[size : total if size <= total else None]
         if offset == 0 and not place & 0x2000:
             self.above(protocol, carried, depth)
         else:
             self.fragment((*self.hosts, protocol, ident), offset, not place & 0x2000, carried, depth)
+
+    def options4(self, data: bytes) -> None:
+        """The options of an IPv4 header."""
+        place = 0
+        while place < len(data):
+            kind = data[place]
+            self.add("ip.opt.type", kind)
+            if kind == 0:
+                return
+            length = 1 if kind == 1 else data[place + 1]
+            if length < 1:
+                return
+            if kind != 1:
+                self.add("ip.opt.len", length)
+            if kind == 148 and length == 4:
+                self.add("ip.opt.ra", struct.unpack_from(">H", data, place + 2)[0])
+            place += length
 
     def ip6(self, data: bytes, depth: int) -> None:
         first, length, following, hops = struct.unpack_from(">IHBB", data, 0)
@@ -197,12 +246,27 @@ class Frame:
         self.add("ipv6.nxt", following)
         self.add("ipv6.hlim", hops)
         self.addresses("ipv6", str(IPv6Address(data[8:24])), str(IPv6Address(data[24:40])))
+        self.whole = len(data) >= 40 + length
+        for word, at in (("src", 8), ("dst", 24)):
+            if data[at + 11 : at + 13] == b"\xff\xfe":
+                mac = bytes([data[at + 8] ^ 2]) + data[at + 9 : at + 11] + data[at + 13 : at + 16]
+                self.add(f"ipv6.{word}_slaac_mac", mac)
+                self.add("ipv6.slaac_mac", mac)
         rest = data[40 : 40 + length if length else None]
         for _ in range(16):
             if following in (0, 43, 60):
+                self.add({0: "ipv6.hopopts", 43: "ipv6.routing", 60: "ipv6.dstopts"}[following], 1)
+                if following == 43:
+                    self.add("ipv6.routing.type", rest[2])
+                    self.add("ipv6.routing.segleft", rest[3])
                 following, rest = rest[0], rest[8 + rest[1] * 8 :]
             elif following == 44:
                 place, ident = struct.unpack_from(">HI", rest, 2)
+                self.add("ipv6.fraghdr", 1)
+                self.add("ipv6.fraghdr.nxt", rest[0])
+                self.add("ipv6.fraghdr.offset", place >> 3)
+                self.add("ipv6.fraghdr.more", place & 1)
+                self.add("ipv6.fraghdr.ident", ident)
                 if place & 0xFFF9:
                     return self.fragment((*self.hosts, rest[0], ident), place & 0xFFF8, not place & 1, rest[8:], depth)
                 following, rest = rest[0], rest[8:]
@@ -253,11 +317,13 @@ class Frame:
         self.add("icmp.type", kind)
         self.add("icmp.code", code)
         self.add("icmp.checksum", checksum)
+        self.add("icmp.checksum.status", int(_sum(data) == 0xFFFF) if self.whole else _UNVERIFIED)
         if kind in (0, 8):
             ident, seq = struct.unpack_from(">HH", data, 4)
             swapped = struct.unpack_from("<HH", data, 4)
             for value in (ident, swapped[0]):
                 self.add("icmp.ident", value)
+            self.add("icmp.ident_le", swapped[0])
             self.add("icmp.seq", seq)
             self.add("icmp.seq_le", swapped[1])
             if self.before is not None and not self.quoted:
@@ -276,6 +342,9 @@ class Frame:
         self.add("icmpv6.type", kind)
         self.add("icmpv6.code", code)
         self.add("icmpv6.checksum", checksum)
+        pseudo = IPv6Address(self.hosts[0]).packed + IPv6Address(self.hosts[1]).packed if ":" in self.hosts[0] else b""
+        head = pseudo + struct.pack(">II", len(data), 58)
+        self.add("icmpv6.checksum.status", int(_sum(head + data) == 0xFFFF) if self.whole else _UNVERIFIED)
         if kind in (128, 129):
             ident, seq = struct.unpack_from(">HH", data, 4)
             self.add("icmpv6.echo.identifier", ident)
@@ -283,11 +352,46 @@ class Frame:
         elif kind in (135, 136) and len(data) >= 24:
             word = "ns" if kind == 135 else "na"
             self.add(f"icmpv6.nd.{word}.target_address", str(IPv6Address(data[8:24])))
+            if kind == 136:
+                for bit, name in enumerate("rso"):
+                    self.add(f"icmpv6.nd.na.flag.{name}", data[4] >> (7 - bit) & 1)
+            self.options6(data[24:])
+        elif kind == 133:
+            self.options6(data[8:])
+        elif kind == 134:
+            hops, flags, lifetime, reachable, again = struct.unpack_from(">BBHII", data, 4)
+            self.add("icmpv6.nd.ra.cur_hop_limit", hops)
+            self.add("icmpv6.nd.ra.flag", flags)
+            for bit, name in ((7, "m"), (6, "o"), (5, "h"), (2, "p")):
+                self.add(f"icmpv6.nd.ra.flag.{name}", flags >> bit & 1)
+            self.add("icmpv6.nd.ra.flag.prf", flags >> 3 & 3)
+            self.add("icmpv6.nd.ra.router_lifetime", lifetime)
+            self.add("icmpv6.nd.ra.reachable_time", reachable)
+            self.add("icmpv6.nd.ra.retrans_timer", again)
+            self.options6(data[16:])
         elif kind in (1, 2, 3, 4):
             if kind == 2:
                 self.add("icmpv6.mtu", struct.unpack_from(">I", data, 4)[0])
             self.quoted = True
             self.ip(data[8:], depth + 1)
+
+    def options6(self, data: bytes) -> None:
+        """The options of neighbour discovery."""
+        while len(data) >= 8 and data[1]:
+            kind, length = data[0], data[1] * 8
+            self.add("icmpv6.opt", 1)
+            self.add("icmpv6.opt.type", kind)
+            self.add("icmpv6.opt.length", data[1])
+            if kind in (1, 2):
+                self.add("icmpv6.opt.linkaddr", data[2:length])
+            elif kind == 3 and len(data) >= 32:
+                self.add("icmpv6.opt.prefix.length", data[2])
+                self.add("icmpv6.opt.prefix.valid_lifetime", struct.unpack_from(">I", data, 4)[0])
+                self.add("icmpv6.opt.prefix.preferred_lifetime", struct.unpack_from(">I", data, 8)[0])
+                self.add("icmpv6.opt.prefix", str(IPv6Address(data[16:32])))
+            elif kind == 5:
+                self.add("icmpv6.opt.mtu", struct.unpack_from(">I", data, 4)[0])
+            data = data[length:]
 
     def udp(self, data: bytes, depth: int) -> None:
         source, target, length, checksum = struct.unpack_from(">HHHH", data, 0)
@@ -300,7 +404,10 @@ class Frame:
         self.add("udp.checksum", checksum)
         self.add("udp.checksum.status", _UNVERIFIED if checksum else _ABSENT)
         if self.before is not None:
-            self.add("udp.stream", self.before.udp((self.hosts[0], source), (self.hosts[1], target)))
+            number, first, last = self.before.udp((self.hosts[0], source), (self.hosts[1], target))
+            self.add("udp.stream", number)
+            self.add("udp.time_relative", first)
+            self.add("udp.time_delta", last)
         payload = data[8 : length if length >= 8 else None]
         if payload:
             self.add("udp.payload", payload)
@@ -375,6 +482,21 @@ class Frame:
                 self.add("tcp.options.sack_perm", 1)
             elif kind == 3 and length == 3:
                 self.add("tcp.options.wscale.multiplier", 1 << min(data[place + 2], 14))
+            elif kind == 19:
+                self.add("tcp.options.md5", 1)
+                self.add("tcp.options.md5.digest", data[place + 2 : place + length])
+            elif kind == 30 and length > 2:
+                self.add("tcp.options.mptcp.subtype", data[place + 2] >> 4)
+                if not data[place + 2] >> 4:
+                    self.add("tcp.options.mptcp.version", data[place + 2] & 15)
+            elif kind == 34:
+                self.add("tcp.options.tfo", 1)
+                if length == 2:
+                    self.add("tcp.options.tfo.request", 1)
+                else:
+                    self.add("tcp.options.tfo.cookie", data[place + 2 : place + length])
+            elif kind in (253, 254):
+                self.add("tcp.options.experimental", 1)
             place += length
 
     def dns(self, data: bytes, protocol: str) -> None:
@@ -385,7 +507,7 @@ class Frame:
         self.add("dns.id", ident)
         self.add("dns.flags", flags)
         response = flags >> 15
-        bits = [("response", 15), ("truncated", 9), ("recdesired", 8), ("checkdisable", 4)]
+        bits = [("response", 15), ("truncated", 9), ("recdesired", 8), ("z", 6), ("checkdisable", 4)]
         if response:
             bits += [("authoritative", 10), ("recavail", 7), ("authenticated", 5)]
             self.add("dns.flags.rcode", flags & 15)
@@ -401,6 +523,7 @@ class Frame:
             place += 4
             self.add("dns.qry.name", name or "<Root>")
             self.add("dns.qry.name.len", len(name) if name else 6)
+            self.add("dns.count.labels", name.count(".") + 1 if name else 1)
             self.add("dns.qry.type", kind)
             self.add("dns.qry.class", class_)
         for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
@@ -412,6 +535,12 @@ class Frame:
             if kind != 41:
                 self.add("dns.resp.class", class_)
                 self.add("dns.resp.ttl", ttl)
+            else:  # RFC 6891: class and time to live hold other things
+                self.add("dns.rr.udp_payload_size", class_)
+                self.add("dns.resp.ext_rcode", ttl >> 24)
+                self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
+                self.add("dns.resp.z", ttl & 0xFFFF)
+                self.add("dns.resp.z.do", ttl >> 15 & 1)
             self.add("dns.resp.len", length)
             held = data[place : place + length]
             if kind == 1 and len(held) == 4:
@@ -443,6 +572,15 @@ class Frame:
 
 
 _SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "minimum_ttl")
+
+
+def _sum(data: bytes) -> int:
+    """The ones' complement sum of 16-bit words (RFC 1071): 0xFFFF where the checksum in it is right."""
+    padded = data + b"\0" * (len(data) & 1)
+    total = int(sum(struct.unpack(f">{len(padded) // 2}H", padded)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
 
 
 def _texts(held: bytes) -> Iterator[bytes]:

@@ -226,6 +226,11 @@ def _dns_response(source: Source) -> list[Column | Keyed]:
     return [Keyed(requests.frames, pc.multiply(requests.values, 0)), answers]  # type: ignore[union-attr]
 
 
+def _messages(source: Source) -> list[Column | Keyed]:
+    """A frame that completes a request or an answer of HTTP."""
+    return [*_http("request_in", None)(source), *_http("response_in", None)(source)]
+
+
 def _http_time(source: Source) -> list[Column | Keyed]:
     """From the frame that completed the request to the one that completed the answer."""
     import pyarrow.compute as pc
@@ -256,9 +261,50 @@ def _initial_rtt(source: Source) -> list[Column | Keyed]:
     import pyarrow.compute as pc
 
     took = pc.round(pc.multiply(_of_stream("initial_rtt_ms")(source)[0].values, 1e6)).cast("int64")
+    return [Column(pc.if_else(_noted(source), took, pa.scalar(None, pa.int64())))]
+
+
+def _noted(source: Source) -> pa.ChunkedArray:
+    """Segments about which Wireshark's analysis notes something."""
+    import pyarrow.compute as pc
+
     more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
-    noted = functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
-    return [Column(pc.if_else(noted, took, pa.scalar(None, pa.int64())))]
+    return functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
+
+
+def _fin(first: bool) -> Callable[[Source], list[Column | Keyed]]:
+    """A FIN of the side that closed first, or of the other one."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+
+        events = source.capture.unfiltered.arrow("events").select(["frame", "stream", "from_client", "flags"])
+        ends = mapped(events["flags"], lambda flags: "FIN" in flags, "bool")
+        closer: dict[int, bool] = {}
+        frames: list[int] = []
+        for row in events.filter(ends).to_pylist():
+            if (closer.setdefault(row["stream"], row["from_client"]) == row["from_client"]) == first:
+                frames.append(row["frame"])
+        return [
+            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array([1] * len(frames))]))
+        ]
+
+    return get
+
+
+def _dsack(side: str) -> Callable[[Source], list[Column | Keyed]]:
+    """An edge of the first block of an ACK that reports bytes received twice."""
+
+    def get(source: Source) -> list[Column | Keyed]:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = source.events.select(["frame", "sack", "dsack"])
+        table = table.filter(pc.fill_null(table["dsack"], False)).combine_chunks()
+        edges = [blocks[0][side] & 0xFFFFFFFF for blocks in table["sack"].to_pylist()]
+        return [Keyed(table["frame"], pa.chunked_array([pa.array(edges, pa.int64())]))]
+
+    return get
 
 
 def _any_mark(source: Source) -> pa.ChunkedArray:
@@ -444,6 +490,11 @@ FIELDS: dict[str, Field] = {
     "tcp.time_relative": Field("duration", _since_first, "since the stream's first segment"),
     "tcp.completeness": Field("int", _of_stream("completeness"), "the stream's completeness, its last value", 8),
     "tcp.ack.nonzero": Field("label", _where(_acks_nothing), "an acknowledgement number without the flag ACK"),
+    "tcp.analysis": Field("label", _where(_noted), "something is noted of the segment"),
+    "tcp.connection.fin_active": Field("label", _fin(True), "a FIN of the side that closes first"),
+    "tcp.connection.fin_passive": Field("label", _fin(False), "a FIN of the other side"),
+    "tcp.options.sack.dsack_le": Field("int", _dsack("left"), "left edge of what was received twice"),
+    "tcp.options.sack.dsack_re": Field("int", _dsack("right"), "right edge of what was received twice"),
     "tcp.options.sack.dsack": Field("label", _where(lambda s: s.column("dsack")), "reports bytes received twice"),
     "tcp.connection.syn": Field("label", _where(_flags_are(0x12, 0x02)), "a SYN that asks for a connection"),
     "tcp.connection.synack": Field("label", _where(_flags_are(0x12, 0x12)), "a SYN that accepts one"),
@@ -482,6 +533,7 @@ FIELDS: dict[str, Field] = {
     "http.next_response_in": Field("int", _number("response_in", 1), "the connection's next answer"),
     "http.response.code.desc": Field("text", _phrase, "what its status is called"),
     "http.response_in": Field("int", _http("request_in", "response_in"), "the answer's frame"),
+    "http.chat": Field("label", _messages, "a frame that completes a request or an answer"),
     "udp": Field("label", lambda s: [Column(s.udp("sport"))], "a question to a name server over UDP, or its answer"),
     "udp.srcport": Field("int", lambda s: [Column(s.udp("sport"))], "source port", 16),
     "udp.dstport": Field("int", lambda s: [Column(s.udp("dport"))], "destination port", 16),
@@ -615,6 +667,88 @@ _add("int", {
 _add("text", {
     "tls.handshake.extensions_server_name": "SNI", "tls.handshake.extensions_alpn_str": "protocols offered or chosen",
 })  # fmt: skip
+_add("bool", {
+    "frame.marked": "marked in Wireshark: never", "frame.ignored": "ignored in Wireshark: never",
+    "arp.isprobe": "asks whether an address is in use", "arp.isannouncement": "a gratuitous request",
+    "dns.flags.z": "reserved bit", "dns.resp.z.do": "accepts DNSSEC", "ipv6.fraghdr.more": "more fragments",
+    "icmpv6.nd.ra.flag.m": "addresses from DHCPv6", "icmpv6.nd.ra.flag.o": "other configuration from DHCPv6",
+    "icmpv6.nd.ra.flag.h": "home agent", "icmpv6.nd.ra.flag.p": "proxy", "icmpv6.nd.na.flag.r": "router",
+    "icmpv6.nd.na.flag.s": "solicited", "icmpv6.nd.na.flag.o": "override",
+}, 1)  # fmt: skip
+_add("duration", {
+    "frame.offset_shift": "time shift in Wireshark: none", "udp.time_relative": "since the conversation's first frame",
+    "udp.time_delta": "since the conversation's previous frame",
+})  # fmt: skip
+_add("int", {
+    "frame.encap_type": "the link layer, by Wireshark's own number: 1 is Ethernet", "eth.src.oui": "source: its maker",
+    "eth.dst.oui": "destination: its maker", "eth.addr.oui": "both makers",
+    "icmp.ident_le": "identifier, little-endian",
+    "ipv6.fraghdr.ident": "identification", "ipv6.fraghdr.offset": "offset in 8 bytes",
+    "icmpv6.nd.ra.router_lifetime": "seconds", "icmpv6.nd.ra.reachable_time": "ms",
+    "icmpv6.nd.ra.retrans_timer": "ms", "icmpv6.opt.mtu": "MTU", "icmpv6.opt.prefix.valid_lifetime": "seconds",
+    "icmpv6.opt.prefix.preferred_lifetime": "seconds", "ip.opt.ra": "router alert",
+    "dns.count.labels": "labels of the name in question", "dns.rr.udp_payload_size": "bytes that fit into an answer",
+    "dns.resp.z": "flags of EDNS0", "tls.handshake.cipher_suites_length": "bytes of the offered suites",
+    "tls.handshake.extensions_length": "bytes of the extensions",
+    "tls.handshake.extension.len": "bytes of an extension",
+    "tls.handshake.extensions_server_name_list_len": "bytes of the names", "tls.handshake.certificate_length": "bytes",
+    "tls.handshake.extensions_server_name_len": "letters of the SNI", "tls.handshake.certificates_length": "bytes",
+    "tls.handshake.extensions_supported_groups_length": "bytes", "tls.handshake.sig_hash_alg_len": "bytes",
+    "tls.handshake.extensions_supported_group": "groups offered or chosen",
+    "tls.handshake.sig_hash_alg": "signature algorithms", "tls.handshake.extensions_alpn_len": "bytes",
+    "tls.handshake.extensions_key_share_client_length": "bytes", "tls.handshake.extensions_key_share_group": "group",
+    "tls.handshake.extensions_key_share_key_exchange_length": "bytes",
+    "tls.handshake.session_ticket_lifetime_hint": "seconds", "tls.handshake.session_ticket_length": "bytes",
+    "tls.handshake.server_named_curve": "curve of the server's key",
+}, 32)  # fmt: skip
+_add("int", {
+    "arp.hw.size": "bytes of a hardware address", "arp.proto.size": "bytes of a protocol address",
+    "ip.opt.type": "types of its options", "ip.opt.len": "lengths of its options",
+    "icmp.checksum.status": "0: wrong, 1: right, 2: not verified",
+    "icmpv6.checksum.status": "0: wrong, 1: right, 2: not verified", "ipv6.fraghdr.nxt": "next header",
+    "ipv6.routing.type": "type of the routing header", "ipv6.routing.segleft": "segments left",
+    "icmpv6.nd.ra.cur_hop_limit": "hop limit", "icmpv6.nd.ra.flag": "flags", "icmpv6.nd.ra.flag.prf": "preference",
+    "icmpv6.opt.type": "types of options", "icmpv6.opt.length": "lengths in 8 bytes",
+    "icmpv6.opt.prefix.length": "bits of the prefix", "tcp.options.mptcp.subtype": "subtype",
+    "tcp.options.mptcp.version": "version", "dns.resp.ext_rcode": "upper bits of the code",
+    "dns.resp.edns0_version": "version of EDNS", "tls.handshake.comp_methods_length": "bytes",
+    "tls.handshake.comp_method": "compression", "tls.handshake.extensions_server_name_type": "0: a host",
+    "tls.handshake.extensions_ec_point_formats_length": "bytes",
+    "tls.handshake.extensions_ec_point_format": "point formats", "tls.handshake.sig_hash_hash": "hash of a signature",
+    "tls.handshake.sig_hash_sig": "algorithm of a signature", "tls.handshake.extensions_alpn_str_len": "letters",
+    "tls.handshake.extensions.supported_versions_len": "bytes", "tls.handshake.extensions_reneg_info_len": "bytes",
+    "tls.handshake.server_curve_type": "3: a named curve", "tls.handshake.server_point_len": "bytes",
+    "tls.handshake.client_point_len": "bytes",
+}, 8)  # fmt: skip
+_add("ether", {
+    "ipv6.slaac_mac": "Ethernet address inside an address", "ipv6.src_slaac_mac": "of the source",
+    "ipv6.dst_slaac_mac": "of the destination",
+})  # fmt: skip
+_add("ipv6", {"icmpv6.opt.prefix": "announced prefix"})
+_add("label", {
+    "ipv6.hopopts": "hop-by-hop options", "ipv6.routing": "a routing header", "ipv6.dstopts": "destination options",
+    "ipv6.fraghdr": "a fragment", "icmpv6.opt": "an option", "tcp.options.md5": "option MD5",
+    "tcp.options.tfo": "option Fast Open",
+    "tcp.options.tfo.request": "asks for a cookie", "tcp.options.experimental": "an experimental option",
+    "tls.handshake.ciphersuites": "a list of suites", "tls.handshake.comp_methods": "a list of compressions",
+    "tls.handshake.extensions_supported_groups": "a list of groups",
+    "tls.handshake.extensions_ec_point_formats": "a list of point formats",
+    "tls.handshake.sig_hash_algs": "a list of signature algorithms",
+    "tls.handshake.extensions_alpn_list": "a list of protocols", "tls.handshake.certificates": "certificates",
+})  # fmt: skip
+_add("bytes", {
+    "eth.padding": "zeros up to the shortest frame", "eth.trailer": "what stands behind the packet",
+    "icmpv6.opt.linkaddr": "a link-layer address", "tcp.options.md5.digest": "its digest",
+    "tcp.options.tfo.cookie": "its cookie", "tls.handshake.random_bytes": "random bytes behind the time",
+    "tls.handshake.extensions_key_share_key_exchange": "key shares", "tls.handshake.certificate": "certificates",
+    "tls.handshake.session_ticket": "ticket", "tls.handshake.server_point": "the server's key",
+    "tls.handshake.client_point": "the client's key",
+})  # fmt: skip
+_add("text", {
+    "tls.handshake.ja3": "JA3 of a ClientHello", "tls.handshake.ja3_full": "what it is made of",
+    "tls.handshake.ja3s": "JA3S of a ServerHello", "tls.handshake.ja3s_full": "what it is made of",
+})  # fmt: skip
+_add("instant", {"tls.handshake.random_time": "the first bytes of the random as a time"})
 for _name, _meaning in {**NAMES, **OTHERS}.items():
     FIELDS[_name] = Field(
         "int" if _name == "http.content_length" else "text",

@@ -19,9 +19,11 @@ _FRAMES = 12
 """So many of a message's first data frames may carry its head."""
 _HEAD_BYTES = 1 << 16
 _FIELDS = {
-    "accept", "accept_encoding", "accept_language", "authorization", "cache_control", "connection", "content_encoding",
-    "content_type", "cookie", "date", "last_modified", "location", "proxy_authorization", "referer", "server",
-    "set_cookie", "transfer_encoding", "upgrade", "user_agent", "www_authenticate", "x_forwarded_for",
+    "accept", "accept_encoding", "accept_language", "authorization", "cache_control", "connection",
+    "content_encoding", "content_type", "cookie", "date", "last_modified", "location", "proxy_authorization",
+    "referer", "server", "sec_websocket_accept", "sec_websocket_extensions", "sec_websocket_key",
+    "sec_websocket_protocol", "sec_websocket_version", "proxy_authenticate", "set_cookie", "transfer_encoding",
+    "upgrade", "user_agent", "www_authenticate", "x_forwarded_for",
 }  # fmt: skip
 NAMES = {f"http.{name}": name.replace("_", "-") for name in sorted(_FIELDS)}
 """Wireshark's names of headers, and the headers."""
@@ -30,7 +32,8 @@ OTHERS = {
     "http.response.phrase": "OK, Not Found ...",
     "http.request.full_uri": "http://, Host and target", "http.request.line": "a header's whole line",
     "http.response.line": "a header's whole line", "http.content_length_header": "Content-Length as text",
-    "http.content_length": "Content-Length",
+    "http.content_length": "Content-Length", "http.cookie_pair": "one cookie, name=value",
+    "http.response_for.uri": "of an answer: its request's http.request.full_uri",
 }  # fmt: skip
 
 
@@ -55,7 +58,10 @@ def values(capture: Recorded, http: pa.Table, events: pa.Table) -> dict[str, lis
         head = re.split(rb"\r?\n\r?\n", data[at:], maxsplit=1)[0]
         for name, value in _of_head(head.decode("utf-8", "replace"), asks):
             out.setdefault(name, []).append((last, value))
-    return out
+    targets = dict(out.get("http.request.full_uri", ()))
+    pairs = zip(http["request_in"].to_pylist(), http["response_in"].to_pylist(), strict=True)
+    answers = [(answer, targets[request]) for request, answer in pairs if answer is not None and request in targets]
+    return {**out, "http.response_for.uri": answers}
 
 
 def _messages(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
@@ -108,6 +114,8 @@ def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
         known = name.strip().lower()
         if known.replace("-", "_") in _FIELDS:
             yield f"http.{known.replace('-', '_')}", value
+            if known == "cookie":
+                yield from (("http.cookie_pair", pair.strip()) for pair in value.split(";"))
         elif known == "content-length":
             yield "http.content_length_header", value
             if value.isdecimal() and len(value) < 19:

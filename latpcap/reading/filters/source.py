@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from latpcap.reading.rereadable import Recorded
 
+ENCAPSULATIONS = {0: 15, 1: 1, 12: 7, 14: 7, 101: 7, 9: 4, 104: 28, 108: 15, 113: 25, 228: 129, 229: 130, 276: 210}
+"""Wireshark's own numbers of link layers, by those of pcap."""
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
 
 
@@ -63,6 +65,9 @@ class Source:
             if before is not None:
                 before.frame, before.time = record.frame, record.time_ns
             shown = values(record.data, record.link, tls, before)
+            shown |= {"frame.marked": [0], "frame.ignored": [0], "frame.offset_shift": [0]}
+            if record.link in ENCAPSULATIONS:
+                shown["frame.encap_type"] = [ENCAPSULATIONS[record.link]]
             if self.capture.format.startswith("pcapng"):
                 shown["frame.interface_id"] = [record.interface]
             for name, (frames, held) in found.items():

@@ -7,6 +7,7 @@ completes it. Nothing is decrypted; behind lost or reordered segments a directio
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import struct
 from typing import Any
 
@@ -14,8 +15,9 @@ _MAX_RECORD = 16_384 + 2_048
 _MAX_SIDES = 1 << 16
 _MAX_MESSAGE = 1 << 18
 _CHANGE, _ALERT, _HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
-_CLIENT_HELLO, _SERVER_HELLO = 1, 2
-_TLS13 = 0x0304
+_CLIENT_HELLO, _SERVER_HELLO, _TICKET, _CERTIFICATE, _SERVER_KEY, _CLIENT_KEY = 1, 2, 4, 11, 12, 16
+_GROUPS, _FORMATS, _NAMED_CURVE = 10, 11, 3
+_TLS12, _TLS13 = 0x0303, 0x0304
 
 
 class _Side:
@@ -33,6 +35,9 @@ class Tls:
     def __init__(self) -> None:
         self.sides: dict[tuple[Any, ...], _Side] = {}
         self.modern: set[frozenset[Any]] = set()
+        self.curves: set[frozenset[Any]] = set()
+        self.newer: set[frozenset[Any]] = set()
+        """Connections in TLS 1.2: their signatures name an algorithm."""
 
     def segment(self, ends: tuple[Any, Any], seq: int, syn: bool, payload: bytes, out: dict[str, list[Any]]) -> None:
         """Add to `out` what the records say that this segment completes."""
@@ -103,47 +108,176 @@ class Tls:
                 with contextlib.suppress(IndexError, struct.error):
                     if data[0] in (_CLIENT_HELLO, _SERVER_HELLO):
                         self._hello(ends, data[0], data[4 : 4 + size], add)
+                    else:
+                        self._other(ends, data[0], data[4 : 4 + size], add)
                 data = data[4 + size :]
             side.messages = data if len(data) < _MAX_MESSAGE else b""
 
     def _hello(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
-        add("tls.handshake.version", struct.unpack_from(">H", body)[0])
+        version = struct.unpack_from(">H", body)[0]
+        add("tls.handshake.version", version)
+        if kind == _SERVER_HELLO and version == _TLS12:
+            self.newer.add(ends)
         add("tls.handshake.random", body[2:34])
+        add("tls.handshake.random_time", struct.unpack_from(">I", body, 2)[0] * 10**9)
+        add("tls.handshake.random_bytes", body[6:34])
         place = 34
         add("tls.handshake.session_id_length", body[place])
         if body[place]:
             add("tls.handshake.session_id", body[place + 1 : place + 1 + body[place]])
         place += 1 + body[place]
+        ciphers: list[int] = []
         if kind == _CLIENT_HELLO:
             size = struct.unpack_from(">H", body, place)[0]
-            for at in range(place + 2, place + 2 + size, 2):
-                add("tls.handshake.ciphersuite", struct.unpack_from(">H", body, at)[0])
+            add("tls.handshake.cipher_suites_length", size)
+            add("tls.handshake.ciphersuites", 1)
+            ciphers = _words(body[place + 2 : place + 2 + size])
             place += 2 + size
+            methods = body[place + 1 : place + 1 + body[place]]
+            add("tls.handshake.comp_methods_length", body[place])
+            add("tls.handshake.comp_methods", 1)
             place += 1 + body[place]
         else:
-            add("tls.handshake.ciphersuite", struct.unpack_from(">H", body, place)[0])
+            ciphers, methods = _words(body[place : place + 2]), body[place + 2 : place + 3]
             place += 3
-        if place + 2 > len(body):
-            return
-        end = place + 2 + struct.unpack_from(">H", body, place)[0]
-        place += 2
-        while place + 4 <= min(end, len(body)):
-            number, size = struct.unpack_from(">HH", body, place)
-            held = body[place + 4 : place + 4 + size]
-            add("tls.handshake.extension.type", number)
-            if number == 0 and kind == _CLIENT_HELLO and len(held) > 5:
-                name = held[5 : 5 + struct.unpack_from(">H", held, 3)[0]]
-                add("tls.handshake.extensions_server_name", name.decode("utf-8", "replace"))
-            elif number == 16 and len(held) > 2:
-                at = 2
-                while at < len(held):
-                    name = held[at + 1 : at + 1 + held[at]]
-                    add("tls.handshake.extensions_alpn_str", name.decode("utf-8", "replace"))
-                    at += 1 + held[at]
-            elif number == 43:
-                versions = held[1:] if kind == _CLIENT_HELLO else held
-                for at in range(0, len(versions) - 1, 2):
-                    add("tls.handshake.extensions.supported_version", struct.unpack_from(">H", versions, at)[0])
-                if kind == _SERVER_HELLO and held == _TLS13.to_bytes(2, "big"):
-                    self.modern.add(ends)
+        for cipher in ciphers:
+            add("tls.handshake.ciphersuite", cipher)
+        for method in methods:
+            add("tls.handshake.comp_method", method)
+        numbers: list[int] = []
+        lists: dict[int, list[int]] = {}
+        if place + 2 <= len(body):
+            end = place + 2 + struct.unpack_from(">H", body, place)[0]
+            add("tls.handshake.extensions_length", end - place - 2)
+            place += 2
+            while place + 4 <= min(end, len(body)):
+                number, size = struct.unpack_from(">HH", body, place)
+                held = body[place + 4 : place + 4 + size]
+                add("tls.handshake.extension.type", number)
+                add("tls.handshake.extension.len", size)
+                numbers.append(number)
+                with contextlib.suppress(IndexError, struct.error):
+                    self._extension(ends, kind, number, held, add, lists)
+                place += 4 + size
+        first = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
+        print_ = _joined(first if kind == _CLIENT_HELLO else first[:3])
+        word = "ja3" if kind == _CLIENT_HELLO else "ja3s"
+        add(f"tls.handshake.{word}_full", print_)
+        add(f"tls.handshake.{word}", hashlib.md5(print_.encode(), usedforsecurity=False).hexdigest())
+
+    def _extension(
+        self, ends: frozenset[Any], kind: int, number: int, held: bytes, add: Any, lists: dict[int, list[int]]
+    ) -> None:
+        asks = kind == _CLIENT_HELLO
+        if number == 0 and asks and len(held) > 5:
+            size, letter, length = struct.unpack_from(">HBH", held)
+            add("tls.handshake.extensions_server_name_list_len", size)
+            add("tls.handshake.extensions_server_name_type", letter)
+            add("tls.handshake.extensions_server_name_len", length)
+            add("tls.handshake.extensions_server_name", held[5 : 5 + length].decode("utf-8", "replace"))
+        elif number == _GROUPS:
+            add("tls.handshake.extensions_supported_groups_length", struct.unpack_from(">H", held)[0])
+            add("tls.handshake.extensions_supported_groups", 1)
+            lists[number] = _words(held[2:])
+            for group in lists[number]:
+                add("tls.handshake.extensions_supported_group", group)
+        elif number == _FORMATS:
+            add("tls.handshake.extensions_ec_point_formats_length", held[0])
+            add("tls.handshake.extensions_ec_point_formats", 1)
+            lists[number] = list(held[1:])
+            for form in lists[number]:
+                add("tls.handshake.extensions_ec_point_format", form)
+        elif number == 13:
+            self._algorithms(held, add)
+        elif number == 16 and len(held) > 2:
+            add("tls.handshake.extensions_alpn_len", struct.unpack_from(">H", held)[0])
+            add("tls.handshake.extensions_alpn_list", 1)
+            at = 2
+            while at < len(held):
+                add("tls.handshake.extensions_alpn_str_len", held[at])
+                name = held[at + 1 : at + 1 + held[at]]
+                add("tls.handshake.extensions_alpn_str", name.decode("utf-8", "replace"))
+                at += 1 + held[at]
+        elif number == 43:
+            if asks:
+                add("tls.handshake.extensions.supported_versions_len", held[0])
+            for version in _words(held[1:] if asks else held):
+                add("tls.handshake.extensions.supported_version", version)
+            if not asks and held == _TLS13.to_bytes(2, "big"):
+                self.modern.add(ends)
+        elif number == 51:
+            self._shares(held, asks, add)
+        elif number == 0xFF01:
+            add("tls.handshake.extensions_reneg_info_len", held[0])
+
+    @staticmethod
+    def _algorithms(held: bytes, add: Any) -> None:
+        add("tls.handshake.sig_hash_alg_len", struct.unpack_from(">H", held)[0])
+        add("tls.handshake.sig_hash_algs", 1)
+        for pair in _words(held[2:]):
+            Tls._algorithm(pair, add)
+
+    @staticmethod
+    def _algorithm(pair: int, add: Any) -> None:
+        add("tls.handshake.sig_hash_alg", pair)
+        add("tls.handshake.sig_hash_hash", pair >> 8)
+        add("tls.handshake.sig_hash_sig", pair & 0xFF)
+
+    @staticmethod
+    def _shares(held: bytes, asks: bool, add: Any) -> None:
+        place = 0
+        if asks:
+            add("tls.handshake.extensions_key_share_client_length", struct.unpack_from(">H", held)[0])
+            place = 2
+        while place + 2 <= len(held):
+            add("tls.handshake.extensions_key_share_group", struct.unpack_from(">H", held, place)[0])
+            if place + 4 > len(held):
+                return  # a HelloRetryRequest names a group alone
+            size = struct.unpack_from(">H", held, place + 2)[0]
+            add("tls.handshake.extensions_key_share_key_exchange_length", size)
+            add("tls.handshake.extensions_key_share_key_exchange", held[place + 4 : place + 4 + size])
             place += 4 + size
+
+    def _other(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
+        """Certificates, keys and tickets, before anything is encrypted."""
+        if kind == _CERTIFICATE:
+            total = int.from_bytes(body[:3], "big")
+            add("tls.handshake.certificates_length", total)
+            add("tls.handshake.certificates", 1)
+            place = 3
+            while place + 3 <= min(3 + total, len(body)):
+                size = int.from_bytes(body[place : place + 3], "big")
+                add("tls.handshake.certificate_length", size)
+                add("tls.handshake.certificate", body[place + 3 : place + 3 + size])
+                place += 3 + size
+        elif kind == _TICKET:
+            lifetime, size = struct.unpack_from(">IH", body)
+            add("tls.handshake.session_ticket_lifetime_hint", lifetime)
+            add("tls.handshake.session_ticket_length", size)
+            if size:
+                add("tls.handshake.session_ticket", body[6 : 6 + size])
+        elif kind == _SERVER_KEY and body[0] == _NAMED_CURVE:
+            self.curves.add(ends)
+            add("tls.handshake.server_curve_type", body[0])
+            add("tls.handshake.server_named_curve", struct.unpack_from(">H", body, 1)[0])
+            add("tls.handshake.server_point_len", body[3])
+            add("tls.handshake.server_point", body[4 : 4 + body[3]])
+            if ends in self.newer and len(body) >= 6 + body[3]:
+                self._algorithm(struct.unpack_from(">H", body, 4 + body[3])[0], add)
+        elif kind == _CLIENT_KEY and ends in self.curves:
+            add("tls.handshake.client_point_len", body[0])
+            add("tls.handshake.client_point", body[1 : 1 + body[0]])
+
+
+def _words(data: bytes) -> list[int]:
+    """Numbers of two bytes each."""
+    return [first << 8 | second for first, second in zip(data[::2], data[1::2], strict=False)]
+
+
+def _joined(parts: list[Any]) -> str:
+    """A fingerprint's text: lists with dashes, without the values that RFC 8701 reserves."""
+    texts = []
+    for part in parts:
+        numbers = part if isinstance(part, list) else [part]
+        texts.append("-".join(str(n) for n in numbers if n & 0x0F0F != 0x0A0A or n >> 8 != n & 0xFF))
+    return ",".join(texts)
