@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -389,3 +390,66 @@ def test_no_text_escapes_as_anything_but_a_capture_error(rests: list[str]) -> No
     text = "\n".join(LINE + rest for rest in rests).encode() or b"1"
     with contextlib.suppress(lp.CaptureError):
         assert lp.read(text).frames <= len(rests)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda number, line: f"{number}:{line}",
+        lambda number, line: f"web-tcpdump-1  | {line}",
+        lambda number, line: ("<pre>" if number == 1 else "") + line.replace(">", "&gt;"),
+    ],
+    ids=["grep -n", "docker compose logs", "a page's source"],
+)
+def test_what_tools_and_pages_put_around_a_line_is_taken_off(
+    tmp_path: Path, wrapped: Callable[[int, str], str]
+) -> None:
+    plain = [line for line in (PASTED / "clock.txt").read_text().splitlines() if line]
+    (tmp_path / "plain.txt").write_text("\n".join(plain))
+    (tmp_path / "wrapped.txt").write_text("\n".join(wrapped(n, line) for n, line in enumerate(plain, 1)))
+    one, other = (lp.read(tmp_path / f"{name}.txt").events for name in ("plain", "wrapped"))
+    assert len(one) and one.equals(other)
+
+
+def test_bytes_and_details_between_rows_are_passed_over(tmp_path: Path) -> None:
+    """`tshark -P -x` and `tshark -P -V`."""
+    rows = [line for line in (PASTED / "columns.txt").read_text().splitlines() if line.strip()]
+    between = "\nFrame (74 bytes):\n0000  45 00 00 3c 1c 46 40 00 40 06 b1 e6 c0 a8 00 68   E..<.F@.@......h\n"
+    between += "Internet Protocol Version 4, Src: 192.0.2.1, Dst: 192.0.2.2\n    0100 .... = Version: 4\n" * 4
+    for name, joint in (("plain", "\n"), ("mixed", between)):
+        (tmp_path / f"{name}.txt").write_text(joint.join(rows) + "\n")
+    one, other = (lp.read(tmp_path / f"{name}.txt").events for name in ("plain", "mixed"))
+    assert len(one) and one.equals(other)
+
+
+ROWS_OF_DNS = """
+    1   0.000000     10.0.0.1 → 10.0.0.2     TCP 66 40000 → 53 [SYN] Seq=0 Win=64240 Len=0 MSS=1460 WS=128
+    2   0.000010     10.0.0.2 → 10.0.0.1     TCP 66 53 → 40000 [SYN, ACK] Seq=0 Ack=1 Win=64240 Len=0 MSS=1460 WS=128
+    3   0.001010     10.0.0.1 → 10.0.0.2     TCP 54 40000 → 53 [ACK] Seq=1 Ack=1 Win=64256 Len=0
+    4   0.010000     10.0.0.1 → 10.0.0.2     DNS 88 Standard query 0x0001 A w0.example.com
+    5   0.050000     10.0.0.2 → 10.0.0.1     DNS 104 Standard query response 0x0001 A w0.example.com A 10.1.2.3
+    6   0.060000     10.0.0.1 → 10.0.0.2     TCP 54 40000 → 53 [FIN, ACK] Seq=35 Ack=51 Win=64256 Len=0
+    7   0.070000     10.0.0.1 → 10.0.0.2     DNS 76 Standard query 0x0002 A w1.example.com
+    8   0.090000     10.0.0.2 → 10.0.0.1     DNS 92 Standard query response 0x0002 A w1.example.com A 10.1.2.4
+"""
+
+
+def test_dns_on_an_open_connection_is_over_tcp(tmp_path: Path) -> None:
+    """The one behind the FIN is over UDP again."""
+    (tmp_path / "dns.txt").write_text(ROWS_OF_DNS)
+    capture = lp.read(tmp_path / "dns.txt")
+    assert capture.exchanges["target"].tolist() == ["w0.example.com"]
+    assert capture.exchanges["latency_ms"].tolist() == [40.0]
+    assert capture.lookups["target"].tolist() == ["w0.example.com", "w1.example.com"]
+    assert capture.lookups["stream"].notna().tolist() == [True, False]
+
+
+def test_tcpdump_before_3_9_named_no_family(tmp_path: Path) -> None:
+    lines = [
+        "06:09:56.683051 192.0.2.1.48924 > 192.0.2.2.9000: S 100:100(0) win 64240",
+        "06:09:56.683151 192.0.2.2.9000 > 192.0.2.1.48924: S 500:500(0) ack 101 win 65160",
+        "06:09:56.683251 192.0.2.1.48924 > 192.0.2.2.9000: . ack 501 win 64240",
+        "06:09:56.683351 192.0.2.1.48924 > 192.0.2.2.9000: P 101:141(40) ack 501 win 64240",
+    ]
+    (tmp_path / "old.txt").write_text("\n".join(lines))
+    assert lp.read(tmp_path / "old.txt").events["len"].tolist() == [0, 0, 0, 40]

@@ -23,8 +23,8 @@ Datagram = tuple[str, str, int, int]
 """Source, destination, protocol and identification of what was cut into fragments."""
 _SNAP = b"\xaa\xaa\x03\0\0\0"
 _MAX_DEPTH = 8
-_SHORTEST = 60
-"""Bytes of the shortest frame, without its checksum."""
+_SHORTEST, _WITH_CHECKSUM = 60, 64
+"""Bytes of the shortest frame, without and with its checksum."""
 _MAX_NAME = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
@@ -106,8 +106,7 @@ class Frame:
         if kind >= 0x600:
             self.add("eth.type", kind)
             self.of_type(kind, data[14:], depth)
-            if not depth:
-                self.trailer(kind, data)
+            self.trailer(kind, data)
         else:
             self.add("eth.len", kind)
             if data[14:20] == _SNAP:
@@ -126,6 +125,9 @@ class Frame:
         if padding and not any(padding):
             self.add("eth.padding", padding)
             rest = rest[len(padding) :]
+        if len(data) >= _WITH_CHECKSUM and len(rest) >= 4:
+            self.add("eth.fcs", int.from_bytes(rest[-4:], "big"))
+            rest = rest[:-4]
         if rest:
             self.add("eth.trailer", rest)
 
@@ -147,7 +149,7 @@ class Frame:
         elif kind == 0x8903:  # FabricPath
             self.ethernet(data[2:], depth + 1)
         elif kind == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
-            self.ip(data[8:], depth)
+            self.ip(data[8 : 6 + struct.unpack_from(">H", data, 4)[0]], depth)
         elif kind == 0x8847:
             while not data[2] & 1:
                 data = data[4:]
@@ -446,7 +448,7 @@ class Frame:
             self.add("tcp.options", data[20:size])
             self.options(data[20:size])
         payload = data[size:]
-        if self.tls is not None and depth == 0:
+        if self.tls is not None and not self.quoted:
             hosts = (
                 (self.out.get("ip.src") or self.out["ipv6.src"])[-1],
                 (self.out.get("ip.dst") or self.out["ipv6.dst"])[-1],

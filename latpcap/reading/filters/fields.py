@@ -682,7 +682,7 @@ _add("duration", {
 _add("int", {
     "frame.encap_type": "the link layer, by Wireshark's own number: 1 is Ethernet", "eth.src.oui": "source: its maker",
     "eth.dst.oui": "destination: its maker", "eth.addr.oui": "both makers",
-    "icmp.ident_le": "identifier, little-endian",
+    "icmp.ident_le": "identifier, little-endian", "eth.fcs": "checksum of the frame, where it was captured",
     "ipv6.fraghdr.ident": "identification", "ipv6.fraghdr.offset": "offset in 8 bytes",
     "icmpv6.nd.ra.router_lifetime": "seconds", "icmpv6.nd.ra.reachable_time": "ms",
     "icmpv6.nd.ra.retrans_timer": "ms", "icmpv6.opt.mtu": "MTU", "icmpv6.opt.prefix.valid_lifetime": "seconds",

@@ -119,7 +119,7 @@ class Tls:
         if kind == _SERVER_HELLO and version == _TLS12:
             self.newer.add(ends)
         add("tls.handshake.random", body[2:34])
-        add("tls.handshake.random_time", struct.unpack_from(">I", body, 2)[0] * 10**9)
+        add("tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9)  # Wireshark compares 32 bits
         add("tls.handshake.random_bytes", body[6:34])
         place = 34
         add("tls.handshake.session_id_length", body[place])

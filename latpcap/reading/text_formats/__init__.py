@@ -7,6 +7,7 @@ else passes as it is.
 from __future__ import annotations
 
 import codecs
+import html
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -19,7 +20,16 @@ _HEAD_BYTES = 1 << 14
 _HEAD_LINES = 60
 _LINE_BYTES = 1 << 16
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_BEFORE = re.compile(r"^(?:(?:> ?)+|\[[^\]\s]{1,120}\] |[^\n]{0,120}?\btcpdump(?:\[\d+\])?: )+")
+_BEFORE = re.compile(
+    r"^(?:(?:> ?)+|\[[^\]\s]{1,120}\] |[^\n]{0,120}?\btcpdump(?:\[\d+\])?: |<(?:pre|code)[^>]{0,60}>|"
+    r"[\w.-]{1,60} +\| |\d{1,7}[:-](?=\d\d:\d\d:\d\d[.,]\d))+"
+)
+_MARKUP = re.compile(r"^(?!\s*<(?!pre|code))[^\n]*&[gl]t;")
+"""A line out of a page's source, but none of XML."""
+_OLD = re.compile(
+    r"^([\d:.-]+(?: [\d:.]+)? )(?=\d{1,3}(?:\.\d{1,3}){3}\.[\w-]+ > \d[^:\n]*: (?:[SFPRWE.]+ |udp |\d+[+*%]*))"
+)
+"""A packet of tcpdump before 3.9, which named no family."""
 _STARTS = tuple(bytes([code]) for code in (0x09, 0x0A, 0x0D, *range(0x20, 0x7F), 0xEF, 0xFF, 0xFE))
 
 
@@ -75,8 +85,9 @@ def _timeless(head: bytes) -> bool:
 
 
 def _bare(line: str) -> str:
-    """A line without what mails, logs and tools put before it: `> `, `[pod/name] `, `host tcpdump[1]: `."""
-    return _BEFORE.sub("", line)
+    """A line without what mails, logs, pages and tools put before it: `> `, `[pod/name] `, `tcpdump[1]: `, `12:`."""
+    line = _BEFORE.sub("", html.unescape(line) if _MARKUP.match(line) else line)
+    return _OLD.sub(r"\1IP ", line)
 
 
 def _narrow(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -32,6 +32,12 @@ _ROW = re.compile(
     rf"\s+(?:(?P<sport>\d{{1,5}})\s+(?:{_ARROW}\s+)?(?P<dport>\d{{1,5}})\s+)?"
     r"(?P<protocol>[A-Za-z0-9][\w./+-]*)(?:\s+(?P<length>\d{1,7})(?!\s*(?:→|->|>|\?)))?\s+(?P<info>\S.*)$"
 )
+_DUMP = re.compile(
+    r"^\s*[0-9a-f]{4,8}  (?:[0-9a-f]{2} ){1,16}|^[A-Z][\w ,./()-]+: |^ {4,}\S|^Frame \d+: |"
+    r"^[A-Z][\w ]+ \(\d+ bytes\):$",
+    re.I,
+)
+"""Lines of bytes, and of details, between rows."""
 _HEADER = {
     "no.": "number", "no": "number", "number": "number", "frame": "number", "time": "time", "source": "from",
     "src": "from", "source address": "from", "destination": "to", "dst": "to", "destination address": "to",
@@ -110,11 +116,13 @@ class _Flow:
     shift: int = 0
     scaled: bool = False
     options: int = 0
+    over: bool = False
+    """Its sender has closed it."""
 
 
 def reader(lines: list[str]) -> Columns | None:
     """Whether these first lines are rows of columns, and how they are laid out; None where they are not."""
-    lines = [line for line in lines if line.strip()]
+    lines = [line for line in lines if line.strip() and (_ROW.match(line) or not _DUMP.match(line))]
     for mark in (",", "\t", ";", "|"):
         for place, line in enumerate(lines[:5]):
             if line.count(mark) < 4:
@@ -269,6 +277,7 @@ class Columns:
         version = source.version
         room = max(0, row.length - self.link - (40 if version == 6 else 20))
         inner: tuple[int, Part] | None
+        row.is_tcp |= row.protocol.upper() == "DNS" and self._over_tcp(source, destination)
         network = Network(source, destination)
         if row.protocol.upper().startswith("ICMP"):
             inner = self._icmp(row, network, room)
@@ -285,6 +294,14 @@ class Columns:
         if inner[0] in (wire.TCP, wire.UDP):
             self.latest[source, destination] = packed.held[: 28 if version == 4 else 48]
         return Frame(row.ns, packed)
+
+    def _over_tcp(self, source: Address, destination: Address) -> bool:
+        """Whether these hosts have a connection to a name server that this one may still send on."""
+        for one, other in self.between.get((source, destination), [])[-8:]:
+            flow = self.flows.get((source, one, destination, other))
+            if _PORT_OF["DNS"] in (one, other) and flow is not None and not flow.over:
+                return True
+        return False
 
     def _arp(self, row: Row) -> Part | None:
         if ask := _ASK.search(row.info):
@@ -373,6 +390,9 @@ class Columns:
         ours.acked, ours.window = acked, window
         if "Seq" in row.values and not flags & FLAG_BITS["SYN"]:
             ours.options = len(_padded(options)) if not row.edges else ours.options
+        ours.over = bool(flags & (FLAG_BITS["FIN"] | FLAG_BITS["RST"]))
+        if row.protocol.upper() == "DNS" and payload > 2 and (message := self.questions.wireshark(row.info)):
+            row.shown = min(payload - 2, 0xFFFF).to_bytes(2, "big") + message.packed(payload - 2).held
         shown = row.shown if len(row.shown) <= payload else b""
         return wire.TCP, header.before(Part(shown, payload - len(shown)))
 
