@@ -72,7 +72,7 @@ EXPRESSIONS = [
 SOME = 5
 """The everyday filters are tried on one capture in so many."""
 EVERYDAY = [line for line in Path(__file__).with_name("everyday_filters.txt").read_text().splitlines() if line]
-AGREE = 0.988
+AGREE = 0.99
 
 OF_LOOKUPS = ("udp.", "dns")
 """Expressions with these words are compared for the frames of lookups, too."""
