@@ -211,12 +211,12 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
         return _numpy(chunk.dictionary, null)[_numpy(chunk.indices, -1)]
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
-    if count > spill.PART:
+    if count > spill.BLOCK:
         spill.rest()  # whoever asks for the next column is through with the last
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)
-    if count > spill.PART and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
+    if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
         pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
         return spill.made(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
@@ -260,7 +260,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
         keys, values = spill.taken(keys, order), spill.taken(values, order)
     found, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
-        end = min(begin + spill.PART, len(keys))
+        end = min(begin + spill.BLOCK, len(keys))
         end = begin + int(
             np.searchsorted(keys[begin:], keys[end - 1], side="right")
         )  # the last key's rows are together

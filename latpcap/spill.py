@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 1 << 20
 """Columns below this stay in memory."""
-PART = 1 << 16
+BLOCK = 1 << 16
 """Rows that are worked on at once, where a column is worked on part by part; a multiple of eight."""
 RESIDENT_BYTES = 32 << 20
 """So much of the files lies in memory before it is given back."""
@@ -213,7 +213,7 @@ def give_back() -> None:
 def _short(count: int) -> bool:
     """Is it one part, in memory? Then it takes no column: of a capture with many servers most arrays have few rows."""
     global _calls
-    if count > PART:
+    if count > BLOCK:
         return False
     _calls += 1
     if not _calls % _REST_AFTER:
@@ -231,7 +231,7 @@ def taken(values: Array, order: Array) -> Array:
 
 def rise(values: Array) -> bool:
     """Is none less than the one before it?"""
-    spans = (values[at : at + PART + 1] for at in range(0, len(values), PART))
+    spans = (values[at : at + BLOCK + 1] for at in range(0, len(values), BLOCK))
     return all(bool((span[1:] >= span[:-1]).all()) for span in spans)
 
 
@@ -281,9 +281,9 @@ def ranked(values: Array) -> Array:
     import numpy as np
 
     kind = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
-    if len(values) <= _SORTED * PART:
+    if len(values) <= _SORTED * BLOCK:
         return np.argsort(values, kind="stable").astype(kind)
-    sample = np.sort(values[:: len(values) // PART])
+    sample = np.sort(values[:: len(values) // BLOCK])
     bounds = np.unique(sample[:: len(sample) // _SORTED])[1:].tolist()
     found = Column(kind)
     for low, high in zip([None, *bounds], [*bounds, None], strict=True):
@@ -304,9 +304,9 @@ def nth(values: Array, place: int) -> Any:
     """The value at this place of the rising order; the values stay as they are."""
     import numpy as np
 
-    if len(values) <= _SORTED * PART:
+    if len(values) <= _SORTED * BLOCK:
         return np.partition(values, place)[place]
-    sample = np.sort(values[:: len(values) // PART])
+    sample = np.sort(values[:: len(values) // BLOCK])
     bounds = np.unique(sample[:: len(sample) // _SORTED])
 
     def pieces(span: slice) -> Array:
@@ -349,10 +349,10 @@ def chosen(rows: Array, which: Array) -> Array:
 
 def parts(count: int) -> Iterator[slice]:
     """So many rows, a part at a time; what the last parts touched is given back on the way."""
-    for number, at in enumerate(range(0, count, PART)):
+    for number, at in enumerate(range(0, count, BLOCK)):
         if number and not number % _TOUCHED:
             rest()
-        yield slice(at, min(at + PART, count))
+        yield slice(at, min(at + BLOCK, count))
 
 
 def split(keys: Array) -> dict[int, Array]:
@@ -360,7 +360,7 @@ def split(keys: Array) -> dict[int, Array]:
     import numpy as np
 
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
-    if len(keys) <= _SORTED * PART:
+    if len(keys) <= _SORTED * BLOCK:
         order = np.argsort(keys, kind="stable").astype(kind)
         ordered = keys[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(keys)])

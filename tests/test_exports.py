@@ -31,7 +31,7 @@ def read(place: Path) -> lp.Capture:
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.parent.name)
 def test_spans_are_trees(place: Path) -> None:
-    found = spans.of(read(place))
+    found = spans.build_spans(read(place))
     known = {span.span_id: span for span in found}
     assert found and len(known) == len(found), "each has an id of its own"
     for span in found:
@@ -40,13 +40,15 @@ def test_spans_are_trees(place: Path) -> None:
         if span.parent_id is not None:
             parent = known[span.parent_id]
             assert parent.trace_id == span.trace_id and parent.start <= span.start <= span.end <= parent.end
-    assert [span.span_id for span in spans.of(lp.read(place))] == [*known], "the same capture gives the same ids"
+    assert [span.span_id for span in spans.build_spans(lp.read(place))] == [*known], (
+        "the same capture gives the same ids"
+    )
 
 
 def test_a_request_has_its_causes() -> None:
     cap = read(STALLED)
     row = cap.exchanges.sort_values("latency_ms").iloc[-1]
-    found = spans.of(cap)
+    found = spans.build_spans(cap)
     (request,) = [s for s in found if s.attributes.get("latpcap.exchange") == row.exchange]
     assert request.end - request.start == round(row.latency_ms * 1e6) and request.name == f"{row.method} {row.target}"
     causes = [span for span in found if span.parent_id == request.span_id]
@@ -84,7 +86,7 @@ def test_a_request_belongs_to_the_trace_that_it_carries() -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     talk.client(10.0, get("/", "GET", f"traceparent: 00-{trace}-00f067aa0ba902b7-01"))
     talk.server(20.0, b"".join(answer(5)))
-    found = spans.of(lp.read(pcap(talk.tape)))
+    found = spans.build_spans(lp.read(pcap(talk.tape)))
     assert {span.trace_id for span in found if span.kind in ("request", "action")} == {trace}
 
 

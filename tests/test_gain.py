@@ -19,7 +19,7 @@ from latpcap.limits import LIMITS
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
     monkeypatch.setattr(spill, "LEAST_BYTES", 64)
-    monkeypatch.setattr(spill, "PART", 16)
+    monkeypatch.setattr(spill, "BLOCK", 16)
 
 
 def capacity_of_events(asked: Any, answered: Any) -> tuple[float, float] | None:

@@ -424,7 +424,7 @@ NO_VERDICT = {
     "facts/rules.rs": {"DEFAULT_REORDER_NS", "FAST_RETRANSMIT_NS"},  # Wireshark's own
     "frame/fragment.rs": {"PATIENCE_NS"},  # how long the parts of a datagram are kept
     "engine/until.rs": {"LATE_NS"},  # how far beyond `end` is read
-    "engine/end.rs": {"PART"},  # streams that are handed over at once
+    "engine/end.rs": {"STREAMS_AT_ONCE"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},
     "exchange/tracker/listener.rs": {"FIRST_ERROR"},  # of HTTP
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP

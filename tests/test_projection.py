@@ -73,7 +73,7 @@ def test_each_tool_prints_the_same_lines(both: tuple[Path, lp.Capture]) -> None:
     path, whole = both
     for tool in get_args(Tool):
         found = part(path, reports.needed(tool))
-        assert said(lambda: reports.of(found, tool)) == said(lambda: whole.report(tool)), tool  # noqa: B023
+        assert said(lambda: reports.make_report(found, tool)) == said(lambda: whole.report(tool)), tool  # noqa: B023
 
 
 def test_the_pictures_show_the_same(both: tuple[Path, lp.Capture]) -> None:

@@ -250,7 +250,7 @@ def test_words_and_options_of_others_stay(order: str, tmp_path: Path) -> None:
     assert (b"nobody knows this" in data) == (order == "<")  # whose numbers could not be turned round
     for gone in (b"a key!", b"not to copy", b"eth7"):
         assert gone not in data, gone
-    assert pcapng_blocks.of([[data]]).frames == 4
+    assert pcapng_blocks.read_extras([[data]]).frames == 4
     cap.to_pcap(tmp_path / "all.pcapng")
     whole = (tmp_path / "all.pcapng").read_bytes()
     assert b"eth7" in whole and b"wlan9" in whole and lp.read(whole).frames == 8
@@ -263,4 +263,6 @@ def test_words_and_options_of_others_stay(order: str, tmp_path: Path) -> None:
 def test_frames_are_counted_as_the_core_does(path: Path) -> None:
     data = path.read_bytes()
     pieces = [data[at : at + 1000] for at in range(0, len(data), 1000)]
-    assert pcapng_blocks.of([pieces]).frames == lp.read(data).frames == pcapng_blocks.of([[data]]).frames
+    assert (
+        pcapng_blocks.read_extras([pieces]).frames == lp.read(data).frames == pcapng_blocks.read_extras([[data]]).frames
+    )

@@ -22,7 +22,7 @@ from latpcap.findings import evidence
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
     monkeypatch.setattr(spill, "LEAST_BYTES", 64)
-    monkeypatch.setattr(spill, "PART", 16)
+    monkeypatch.setattr(spill, "BLOCK", 16)
 
 
 def in_file(values: Any) -> bool:
@@ -246,9 +246,9 @@ def test_answers_are_the_same_in_however_many_parts(name: str, monkeypatch: pyte
         one, table = cap.why(exchange="worst"), cap.findings
         return [cap.why(top=3).to_dict(), one.to_dict(), table.to_dict("records"), str(cap.latency(by="server"))]
 
-    monkeypatch.setattr(spill, "PART", 1 << 16)
+    monkeypatch.setattr(spill, "BLOCK", 1 << 16)
     whole = told()
-    monkeypatch.setattr(spill, "PART", 16)
+    monkeypatch.setattr(spill, "BLOCK", 16)
     for parts, of_all in zip(told(), whole, strict=True):
         assert rounded(parts) == rounded(of_all)
 

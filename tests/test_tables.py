@@ -306,7 +306,7 @@ def test_two_threads_may_ask_for_a_table_at_once(name: Any) -> None:
 def test_what_a_table_was_made_of_is_let_go_before_memory_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     capture, held = lp.read(SAMPLES / "nginx-good.pcap"), []
     raw = capture._raw["exchanges"]
-    monkeypatch.setattr(spill, "PART", 1)
+    monkeypatch.setattr(spill, "BLOCK", 1)
     monkeypatch.setattr(spill, "give_back", lambda: held.append(sys.getrefcount(raw)))
     capture.arrow("exchanges")
     assert held == [sys.getrefcount(raw)]

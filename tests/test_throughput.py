@@ -12,7 +12,7 @@ from commands import complains, run
 from transfer_simulator import Transfer
 
 import latpcap as lp
-from latpcap.plot.throughput import MOST, Throughput
+from latpcap.plot.throughput import MAX_LINES, Throughput
 from latpcap.plot.timeseq import LIMITS, TimeSequence
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
@@ -36,7 +36,7 @@ def test_every_byte_is_in_its_step_and_group(sample: lp.Capture, by: str) -> Non
     if by == "direction":
         assert moved["to the server"] == pytest.approx(events["len"][events["from_client"]].sum())
     elif by == "stream":
-        assert len(moved) == MOST + 1 and list(moved)[-1] == "33 others"
+        assert len(moved) == MAX_LINES + 1 and list(moved)[-1] == "33 others"
         name, size = next(iter(moved.items()))
         assert size == pytest.approx(events["len"][events["stream"] == int(name.split()[0])].sum())
     else:

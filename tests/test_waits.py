@@ -909,7 +909,7 @@ def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("sentence", WAITS)
 def test_every_nanosecond_of_an_action_is_in_one_part(sentence: str) -> None:
     cap = read(WAITS[sentence])
-    made = waits.of({name: cap.arrow(name) for name in waits.READS})
+    made = waits.find_actions({name: cap.arrow(name) for name in waits.READS})
     assert made
     for action in made:
         assert sum(action.parts().values()) == max(w.end for w in action.waits) - min(w.start for w in action.waits)

@@ -13,7 +13,7 @@ const BLOCK_BYTES: usize = 1 << 17;
 /// As to a file: what is kept costs memory.
 fn hand_on(engine: &mut Engine) {
     for table in NAMES {
-        engine.analysis().tables.take(table);
+        engine.pipeline().tables.take(table);
     }
 }
 

@@ -35,13 +35,13 @@ const KEPT_BYTES: usize = 2 << 20;
 #[derive(Default)]
 pub struct Engine {
     reader: CaptureReader,
-    analysis: Analysis,
+    pipeline: Pipeline,
     stage: Stage,
 }
 
 /// Everything after the capture file's own format.
 #[derive(Default)]
-pub struct Analysis {
+pub struct Pipeline {
     streams: Streams,
     pub tables: Tables,
     /// The stream whose payload is wanted, in a second reading.
@@ -55,7 +55,7 @@ pub struct Analysis {
     judging: Vec<Box<Exchange>>,
     nested: nested::Nested,
     rows: Vec<Row>,
-    /// Their names, in the order in which they were pushed.
+    /// The names of the pushed files, in their order.
     files: Vec<String>,
     fragments: Fragments,
     /// The captured length of the last frame whose sound IP header claims more.
@@ -64,9 +64,9 @@ pub struct Analysis {
     pub links: Option<Box<dyn frame::LinkReader>>,
     /// The newest record.
     frame: u64,
-    /// Its time, where that is not the latest.
+    /// The time of the newest record, where an earlier record is later.
     behind: Option<i64>,
-    /// Of frame 1, from which Wireshark counts; a later frame may be earlier.
+    /// The time of frame 1, from which Wireshark counts; a later frame may have an earlier time.
     pub zero_time: Option<i64>,
     pub first_time: Option<i64>,
     pub last_time: Option<i64>,
@@ -75,13 +75,13 @@ pub struct Analysis {
     until: Option<Until>,
 }
 
-/// Takes the rows of facts: a struct, not a closure, so that the call inlines.
-struct Taker<'a> {
+/// Where rows of `events` go: a struct, not a closure, so that the call inlines.
+struct EventRows<'a> {
     tables: &'a mut Tables,
     watch: Option<&'a mut Watch>,
 }
 
-impl stream::Rows for Taker<'_> {
+impl stream::Rows for EventRows<'_> {
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>) {
         self.tables.event(event);
@@ -91,7 +91,7 @@ impl stream::Rows for Taker<'_> {
     }
 }
 
-impl Sink for Analysis {
+impl Sink for Pipeline {
     #[inline(always)]
     fn record(&mut self, record: Record<'_>) {
         let at = At {
@@ -129,7 +129,7 @@ impl Sink for Analysis {
     }
 }
 
-impl Analysis {
+impl Pipeline {
     /// Leaves out frames of this instant and later ones; before the first block.
     pub fn end_at(&mut self, end: End) {
         self.until = Some(Until::new(end));
@@ -176,13 +176,13 @@ impl Analysis {
     /// A frame that is older than the one before it.
     #[cold]
     fn back_by(&mut self, ns: i64, record: &Record<'_>) {
-        let note = if ns < SWAPPED_NS.get() {
+        let issue = if ns < SWAPPED_NS.get() {
             let reason = "frames stand in another order than their time stamps, by less than 1 ms";
             Issue::new(Kind::Distrusted, "capture", reason)
         } else {
             Issue::new(Kind::Distrusted, "capture", "time stamps go back").coded(Code::ClockBack)
         };
-        self.issue(note.at(record.offset).in_frame(record.frame));
+        self.issue(issue.at(record.offset).in_frame(record.frame));
     }
 
     #[inline(always)]
@@ -192,11 +192,11 @@ impl Analysis {
             self.lookups.connect(segment.src, segment.dst, at);
             self.streams.after_lookups();
         }
-        let mut to = Taker {
+        let mut rows = EventRows {
             tables: &mut self.tables,
             watch: self.watch.as_mut(),
         };
-        self.streams.segment(segment, at, record.original_len, &mut to);
+        self.streams.segment(segment, at, record.original_len, &mut rows);
         if !self.streams.context.issues.is_empty() {
             self.take_issues(record.offset);
         }
@@ -226,20 +226,20 @@ impl Analysis {
                     Some(_) => "frames are cut and do not say so: the total length counts",
                     None => "total length is beyond the frame, which counts instead",
                 };
-                let note = Issue::new(Kind::Distrusted, "ipv4", reason);
-                self.issue(note.at(record.offset).in_frame(record.frame));
+                let issue = Issue::new(Kind::Distrusted, "ipv4", reason);
+                self.issue(issue.at(record.offset).in_frame(record.frame));
                 let len = claim.unwrap_or(segment.len);
                 self.rare_tcp(&Segment { len, ..*segment }, at, record);
             }
             Packet::Unsummed(segment) => {
                 let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
-                let note = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
-                self.issue(note.at(record.offset).in_frame(record.frame));
+                let issue = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
+                self.issue(issue.at(record.offset).in_frame(record.frame));
                 self.rare_tcp(segment, at, record);
             }
             Packet::Neighbour(neighbour) => {
                 self.lookups.neighbour(neighbour, at);
-                self.give_lookups();
+                self.write_lookups();
             }
             Packet::Icmp(icmp) => {
                 if let Some(segment) = &icmp.quoted {
@@ -252,18 +252,18 @@ impl Analysis {
                 if let (Some(mtu), Some(head)) = (icmp.next_mtu, icmp.quoted.or(icmp.brief)) {
                     self.streams.too_big(&head, mtu);
                 }
-                if let Some(note) = self.probes.icmp(icmp, at) {
-                    self.issue(note.at(record.offset).in_frame(record.frame));
+                if let Some(issue) = self.probes.icmp(icmp, at) {
+                    self.issue(issue.at(record.offset).in_frame(record.frame));
                 }
                 for probe in self.probes.finished() {
                     self.tables.probe(probe);
                 }
             }
             Packet::Udp(udp) => {
-                if let Some(note) = self.lookups.datagram(udp, at) {
-                    self.issue(note.at(record.offset).in_frame(record.frame));
+                if let Some(issue) = self.lookups.datagram(udp, at) {
+                    self.issue(issue.at(record.offset).in_frame(record.frame));
                 }
-                self.give_lookups();
+                self.write_lookups();
             }
             Packet::Other => {}
             Packet::Fragment(fragment) => {
@@ -293,11 +293,11 @@ impl Analysis {
             Packet::Malformed(segment, why) => {
                 self.unread(why, record);
                 self.tcp_segments += 1;
-                let mut to = Taker {
+                let mut rows = EventRows {
                     tables: &mut self.tables,
                     watch: None,
                 };
-                self.streams.malformed(segment, at, &mut to);
+                self.streams.malformed(segment, at, &mut rows);
             }
             Packet::Headless(segment, why) => {
                 self.unread(why, record);
@@ -320,16 +320,16 @@ impl Analysis {
     }
 
     fn unread(&mut self, unread: &Unread, record: &Record<'_>) {
-        let mut note = Issue::new(unread.kind, unread.layer, unread.reason)
+        let mut issue = Issue::new(unread.kind, unread.layer, unread.reason)
             .at(record.offset)
             .in_frame(record.frame);
         if unread.needed != 0 {
-            note = note.lengths(unread.needed, unread.had);
+            issue = issue.lengths(unread.needed, unread.had);
         }
         if unread.detail != 0 {
-            note = note.grouped(unread.detail);
+            issue = issue.grouped(unread.detail);
         }
-        self.issue(note);
+        self.issue(issue);
     }
 
     fn fragment_issues(&mut self) {
@@ -338,7 +338,7 @@ impl Analysis {
         }
     }
 
-    fn give_lookups(&mut self) {
+    fn write_lookups(&mut self) {
         for lookup in self.lookups.finished() {
             self.tables.lookup(lookup);
         }
@@ -349,12 +349,12 @@ impl Analysis {
     fn take_dns(&mut self, offset: u64) {
         for message in std::mem::take(&mut self.streams.context.dns) {
             let ends = self.streams.ends(message.stream);
-            let note = ends.and_then(|(client, server)| self.lookups.over_tcp(client, server, &message));
-            if let Some(note) = note {
-                self.issue(note.at(offset).in_frame(message.at.frame));
+            let issue = ends.and_then(|(client, server)| self.lookups.over_tcp(client, server, &message));
+            if let Some(issue) = issue {
+                self.issue(issue.at(offset).in_frame(message.at.frame));
             }
         }
-        self.give_lookups();
+        self.write_lookups();
     }
 
     /// What the streams had to say about the packet at `offset`.
@@ -381,30 +381,30 @@ impl Engine {
         if !matches!(self.stage, Stage::Reading) {
             return;
         }
-        if !self.analysis.files.is_empty() {
+        if !self.pipeline.files.is_empty() {
             self.end_file();
             self.reader.next_file();
         }
-        self.analysis.files.push(name.to_string());
-        if let Some(until) = &mut self.analysis.until {
+        self.pipeline.files.push(name.to_string());
+        if let Some(until) = &mut self.pipeline.until {
             until.next_file();
         }
     }
 
     /// Says what the file lacks at its end; of one that was left at an instant, nothing is known of that.
     fn end_file(&mut self) {
-        if !self.analysis.until.as_ref().is_some_and(Until::over) {
-            self.reader.finish(&mut self.analysis);
+        if !self.pipeline.until.as_ref().is_some_and(Until::over) {
+            self.reader.finish(&mut self.pipeline);
         }
     }
 
     /// The next bytes of the capture file.
     pub fn push(&mut self, block: &[u8]) {
-        if self.analysis.files.is_empty() {
+        if self.pipeline.files.is_empty() {
             self.next_file("");
         }
         if matches!(self.stage, Stage::Reading) {
-            self.reader.push(block, &mut self.analysis);
+            self.reader.push(block, &mut self.pipeline);
         }
     }
 
@@ -418,28 +418,28 @@ impl Engine {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Reading => {
                 self.end_file();
-                if !self.analysis.until.as_ref().is_some_and(|until| until.left_out) {
-                    self.analysis.fragments.finish();
-                    self.analysis.fragment_issues();
+                if !self.pipeline.until.as_ref().is_some_and(|until| until.left_out) {
+                    self.pipeline.fragments.finish();
+                    self.pipeline.fragment_issues();
                 }
-                self.analysis.end_some(0)
+                self.pipeline.end_some(0)
             }
-            Stage::Ending(next) => self.analysis.end_some(next),
-            Stage::Giving(next, probes) => self.analysis.give_some(next, probes),
+            Stage::Ending(next) => self.pipeline.end_some(next),
+            Stage::Writing(next, probes) => self.pipeline.write_streams(next, probes),
             Stage::Finished => Stage::Finished,
         };
         !matches!(self.stage, Stage::Finished)
     }
 
-    pub fn analysis(&mut self) -> &mut Analysis {
-        &mut self.analysis
+    pub fn pipeline(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
     }
 
     /// All frames that were read; of a part of the time, up to the newest in it.
     pub fn frames(&self) -> u64 {
-        match self.analysis.until {
+        match self.pipeline.until {
             None => self.reader.frames(),
-            Some(_) => self.analysis.frame,
+            Some(_) => self.pipeline.frame,
         }
     }
 
@@ -452,20 +452,20 @@ impl Engine {
     }
 
     pub fn streams(&self) -> usize {
-        self.analysis.streams.len()
+        self.pipeline.streams.len()
     }
 
     /// Is the rest of this file of no use?
     pub fn halted(&self) -> bool {
-        self.reader.halted() || self.analysis.until.as_ref().is_some_and(Until::over)
+        self.reader.halted() || self.pipeline.until.as_ref().is_some_and(Until::over)
     }
 
     /// The first file's name and what kept it from being read, if no file could be read at all.
     pub fn refused(&self) -> Option<(&str, &Issue)> {
-        let mut refused = (self.analysis.issues.counted())
+        let mut refused = (self.pipeline.issues.counted())
             .map(|counted| &counted.issue)
             .filter(|issue| issue.kind == Kind::Refused);
-        let (first, files) = (refused.next()?, &self.analysis.files);
+        let (first, files) = (refused.next()?, &self.pipeline.files);
         let name = files.get(first.file as usize).map_or("", String::as_str);
         (refused.count() + 1 >= files.len().max(1)).then_some((name, first))
     }

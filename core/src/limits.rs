@@ -11,7 +11,7 @@ pub use findings::OF_FINDINGS;
 use limit::limits;
 #[cfg(feature = "scaled-limits")]
 pub use limit::scaled;
-pub use limit::{Band, Limit, Told};
+pub use limit::{Band, Limit, LimitRow};
 
 /// The ticks of kernels, the longest first: CONFIG_HZ of 100, 250, 300 and 1000.
 pub const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
@@ -387,8 +387,8 @@ mod tests {
     fn every_limit_has_a_unit_a_source_and_a_sentence() {
         let all = all();
         assert!(all.iter().all(|limit| {
-            let said = [limit.unit, limit.source, limit.says];
-            limit.value > 0.0 && said.iter().all(|text| !text.is_empty()) && limit.says.ends_with('.')
+            let said = [limit.unit, limit.source, limit.doc];
+            limit.value > 0.0 && said.iter().all(|text| !text.is_empty()) && limit.doc.ends_with('.')
         }));
         let mut names: Vec<&str> = all.iter().map(|limit| limit.name).collect();
         names.sort_unstable();

@@ -7,13 +7,13 @@ use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, parse::ParserBuilder};
 
 /// Bytes of a compiled expression: a step of the search may touch all of them.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_COMPILED_BYTES: usize = 256 << 10;
 /// How deep groups may lie in groups.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// The expression, or why it is refused.
 pub fn compiled(text: &str) -> Result<Regex, String> {
-    let mut parser = ParserBuilder::new().nest_limit(DEEPEST).build();
+    let mut parser = ParserBuilder::new().nest_limit(MAX_DEPTH).build();
     let tree = parser.parse(text).map_err(|problem| problem.kind().to_string())?;
     if ast::visit(&tree, Possessive).is_err() {
         return Err("possessive repetitions (a++) are not supported".to_string());
@@ -21,8 +21,8 @@ pub fn compiled(text: &str) -> Result<Regex, String> {
     RegexBuilder::new(text)
         .unicode(false)
         .case_insensitive(true)
-        .size_limit(MOST_BYTES)
-        .nest_limit(DEEPEST)
+        .size_limit(MAX_COMPILED_BYTES)
+        .nest_limit(MAX_DEPTH)
         .build()
         .map_err(|problem| match problem {
             regex::Error::CompiledTooBig(_) => "it repeats too much".to_string(),

@@ -131,10 +131,10 @@ impl Analysis {
     fn new(links: Option<Py<PyAny>>, keylog: Option<&[u8]>) -> Self {
         let mut engine = Engine::new();
         if let Some(text) = keylog {
-            engine.analysis().keylog(text);
+            engine.pipeline().keylog(text);
         }
         let failed = Arc::default();
-        engine.analysis().links = links.map(|read| {
+        engine.pipeline().links = links.map(|read| {
             let failed = Arc::clone(&failed);
             Box::new(Links { read, failed }) as Box<dyn frame::LinkReader>
         });
@@ -156,11 +156,11 @@ impl Analysis {
     }
 
     fn follow(&mut self, stream: u32) {
-        self.engine.analysis().watch = Some(Watch::new(stream));
+        self.engine.pipeline().watch = Some(Watch::new(stream));
     }
 
     fn followed<'py>(&mut self, py: Python<'py>) -> Vec<SeenFields<'py>> {
-        let seen = self.engine.analysis().watch.as_mut().map(Watch::take);
+        let seen = self.engine.pipeline().watch.as_mut().map(Watch::take);
         let fields = seen.into_iter().flatten().map(|s| {
             let payload = PyBytes::new(py, &s.payload);
             (s.frame, s.from_first, s.seq, s.ack, s.flags, s.len, payload)
@@ -169,32 +169,32 @@ impl Analysis {
     }
 
     fn watch_headers(&mut self) {
-        self.engine.analysis().watch = Some(Watch::headers());
+        self.engine.pipeline().watch = Some(Watch::headers());
     }
 
     fn headers<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let rows = self.engine.analysis().watch.as_mut().map(Watch::take_headers);
+        let rows = self.engine.pipeline().watch.as_mut().map(Watch::take_headers);
         let numbers = rows.into_iter().flatten().flatten();
         PyBytes::new(py, &numbers.flat_map(i64::to_le_bytes).collect::<Vec<_>>())
     }
 
     fn watch_packets(&mut self) {
-        self.engine.analysis().watch = Some(Watch::packets());
+        self.engine.pipeline().watch = Some(Watch::packets());
     }
 
     fn packets<'py>(&mut self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let rows = self.engine.analysis().watch.as_mut().map(Watch::take_packets);
+        let rows = self.engine.pipeline().watch.as_mut().map(Watch::take_packets);
         PyBytes::new(py, &rows.unwrap_or_default())
     }
 
     #[pyo3(signature = (ns, *, relative=false))]
     fn end(&mut self, ns: i64, relative: bool) {
         let end = if relative { End::After(ns) } else { End::At(ns) };
-        self.engine.analysis().end_at(end);
+        self.engine.pipeline().end_at(end);
     }
 
     fn decryption(&mut self) -> Option<Decryption> {
-        let decryption = self.engine.analysis().decryption()?;
+        let decryption = self.engine.pipeline().decryption()?;
         Some(Decryption { decryption })
     }
 
@@ -212,7 +212,7 @@ impl Analysis {
     }
 
     fn take(&mut self, name: &str) -> PyResult<Table> {
-        match self.engine.analysis().tables.take(name) {
+        match self.engine.pipeline().tables.take(name) {
             Some((schema, batches)) => Ok(Table { schema, batches }),
             None => Err(PyKeyError::new_err(name.to_string())),
         }
@@ -240,17 +240,17 @@ impl Analysis {
 
     #[getter]
     fn zero_ns(&mut self) -> Option<i64> {
-        self.engine.analysis().zero_time
+        self.engine.pipeline().zero_time
     }
 
     #[getter]
     fn first_ns(&mut self) -> Option<i64> {
-        self.engine.analysis().first_time
+        self.engine.pipeline().first_time
     }
 
     #[getter]
     fn last_ns(&mut self) -> Option<i64> {
-        self.engine.analysis().last_time
+        self.engine.pipeline().last_time
     }
 
     #[getter]
@@ -439,7 +439,7 @@ fn of_findings() -> HashMap<&'static str, f64> {
 #[pyfunction]
 fn thresholds() -> Vec<(&'static str, f64, &'static str, &'static str, &'static str)> {
     let all = limits::all().into_iter();
-    all.map(|l| (l.name, l.value, l.unit, l.source, l.says)).collect()
+    all.map(|l| (l.name, l.value, l.unit, l.source, l.doc)).collect()
 }
 
 /// Multiplies a limit, named by its place in `thresholds`.

@@ -125,7 +125,7 @@ fn a_syn_flood_costs_little_per_stream() {
         (engine.streams(), engine.frames()),
         (flood as usize, u64::from(flood))
     );
-    assert_eq!(engine.analysis().tables.take("exchanges").unwrap().1.len(), 0);
+    assert_eq!(engine.pipeline().tables.take("exchanges").unwrap().1.len(), 0);
 }
 
 /// A capture that lacks a packet of each of many streams, and all ACKs, fills no memory.
@@ -379,7 +379,7 @@ fn rotated_files_are_one_capture() {
     engine.push(b"no capture at all");
     engine.finish();
     assert_eq!(engine.refused(), None, "the first file was read");
-    let (_, issues) = engine.analysis().tables.take("issues").unwrap();
+    let (_, issues) = engine.pipeline().tables.take("issues").unwrap();
     let offsets = issues[0].column_by_name("offset").unwrap();
     let offsets = offsets.as_primitive::<arrow_array::types::UInt64Type>();
     assert_eq!(offsets.values(), &[end as u64, 0], "counted in each file");

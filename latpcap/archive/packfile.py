@@ -28,8 +28,22 @@ if TYPE_CHECKING:
 
 ROW_GROUP = 1 << 16
 """Rows that are read or passed over together: large enough to pack well, small enough to find a moment or a stream."""
-_FEW = ("stream", "sport", "dport", "client_port", "server_port", "len", "window", "bytes_in_flight", "push_bytes_sent",
-        "mss", "wscale", "status", "index", "capture")  # fmt: skip
+_DICTIONARY_COLUMNS = (
+    "stream",
+    "sport",
+    "dport",
+    "client_port",
+    "server_port",
+    "len",
+    "window",
+    "bytes_in_flight",
+    "push_bytes_sent",
+    "mss",
+    "wscale",
+    "status",
+    "index",
+    "capture",
+)
 _RISING = ("frame", "time", "acks_frame", "release_frame", "exchange", "connect", "push", "gap", "start", "end",
            "from_frame", "to_frame",
            "request_first_frame", "request_last_frame", "request_end", "response_first_frame", "response_last_frame",
@@ -83,7 +97,7 @@ class TableFile:
             version="2.6",
             compression="zstd",
             compression_level=1,
-            use_dictionary=[*words, *(n for n in schema.names if n in _FEW)],
+            use_dictionary=[*words, *(n for n in schema.names if n in _DICTIONARY_COLUMNS)],
             column_encoding=rising,
             write_page_checksum=True,
         )

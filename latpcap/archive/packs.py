@@ -21,7 +21,7 @@ _UNFOLDS = 8
 _PACKED = re.compile(rf"\.(?:{'|'.join(SUFFIXES)})$", re.IGNORECASE)
 
 
-def of(tasks: Iterable[Task]) -> list[Pack]:
+def make_packs(tasks: Iterable[Task]) -> list[Pack]:
     """The packs of these tasks, the longest first, so that no worker is left alone with it."""
     found: list[Pack] = []
     mine: list[Task] = []

@@ -130,7 +130,7 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
         todo.append(task)
     # a file that belongs to another series now, or to none
     plan.outdated += [m for m in markers.values() if named & set(m.parts)]
-    plan.todo = packs.of(todo)
+    plan.todo = packs.make_packs(todo)
     return plan
 
 

@@ -295,8 +295,8 @@ class Results:
 
         def made(tables: Mapping[str, pa.Table]) -> pa.Table:
             if name == "groups":
-                return groups.table(groups.of(tables), tables)
-            actions = waits.of(tables)
+                return groups.table(groups.find_groups(tables), tables)
+            actions = waits.find_actions(tables)
             return waits.tables(actions, waits.beside(tables, actions))[ACCOUNT.index(name)]
 
         reads = groups.READS if name == "groups" else waits.READS

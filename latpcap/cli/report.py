@@ -93,7 +93,7 @@ def _print(capture: Capture | Projection, tool: Tool, server: str | None, *, as_
     from latpcap import reports
 
     try:
-        report = reports.of(capture, tool, server)
+        report = reports.make_report(capture, tool, server)
     except ValueError as problem:
         raise typer.BadParameter(str(problem), param_hint="--as") from None
     typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else str(report))

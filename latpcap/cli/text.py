@@ -14,7 +14,7 @@ from latpcap.format import printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LONGEST = 60
+MAX_CELL = 60
 """Characters of one value; what is longer ends with "…"."""
 ROWS = 1024
 """So many rows are laid out together."""
@@ -129,4 +129,4 @@ def item(value: object) -> str:
 def _text(value: object) -> str:
     """Words of the capture's own, which must not write on the terminal themselves."""
     text = printable(str(value))
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"

@@ -23,7 +23,7 @@ def parts(scope: HasTables, form: Form, title: str) -> tuple[int, Iterator[str]]
 
     from latpcap.exports import otlp, perfetto, spans
 
-    found = spans.of(scope)
+    found = spans.build_spans(scope)
     if form == "otlp":
         return len(found), (f"{line}\n" for line in otlp.lines(found, version("latpcap")))
     return len(found), iter([perfetto.text(found, _first(found), title)])

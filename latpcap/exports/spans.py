@@ -41,7 +41,7 @@ class Span:
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
-def of(scope: HasTables) -> list[Span]:
+def build_spans(scope: HasTables) -> list[Span]:
     """All spans, each behind its parent."""
     requests = {row["exchange"]: row for row in _rows(scope, "exchanges")}
     causes = _causes(scope)

@@ -463,7 +463,7 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
         kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
         exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited for waited, _ in cases),
         median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late",
-        grade="proven" if asking.SURE >= PROVEN else "probable", confidence=asking.SURE, worst_ms=worst,
+        grade="proven", confidence=asking.SURE_CONFIDENCE, worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="arp_late", values=values,
     )  # fmt: skip
 

@@ -426,7 +426,7 @@ def _explained(
         for number, (server, port, client) in zip(standing, ends, strict=True)
     ]
     every = sorted([*cases, *more], key=lambda case: -case.waited_ms)
-    courses = stream_ends.of(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
+    courses = stream_ends.courses(events, np.array(list(dict.fromkeys(case.stream for case in every)), numbers.dtype))
     named = ("client_icmp_too_big", "client_icmp_next_mtu", "server_icmp_too_big", "server_icmp_next_mtu", "position")
     wanted = np.array(list(courses), numbers.dtype)
     facts = dict(zip(courses, arrays.looked_up(streams, "stream", wanted, named), strict=True))

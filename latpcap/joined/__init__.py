@@ -135,13 +135,13 @@ class Joined:
         """What lies between the points; empty for a proxy."""
         from latpcap.joined import rewrites
 
-        return rewrites.Way() if self._found is None else rewrites.of(self._a, self._b, self._found)
+        return rewrites.Way() if self._found is None else rewrites.find_rewrites(self._a, self._b, self._found)
 
     @cached_property
     def _fates(self) -> tuple[packet_fates.Fates, packet_fates.Fates] | None:
         from latpcap.joined import packet_fates
 
-        found = None if self._found is None else packet_fates.of(self._a, self._b, self._found)
+        found = None if self._found is None else packet_fates.classify(self._a, self._b, self._found)
         spill.give_back()
         return found
 
@@ -164,7 +164,9 @@ class Joined:
     def _parts(self) -> pa.Table:
         from latpcap.joined import shares
 
-        found = shares.table(shares.of(self._a, self._b, self._found, self._fates, self._matched), self._exchanges)
+        found = shares.table(
+            shares.cut_exchanges(self._a, self._b, self._found, self._fates, self._matched), self._exchanges
+        )
         spill.give_back()
         return found
 

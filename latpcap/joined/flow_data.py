@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-MOST = 80
+MAX_ARROWS = 80
 """Packets on one picture."""
 FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"))
 
@@ -169,7 +169,7 @@ def _graph(
         raise ValueError("no packet of those is in either capture")
     shown = []
     for number, (leg, some) in enumerate(zip(legs, mine, strict=True)):
-        found = _rows(leg.arrow("packets"), some[:MOST])
+        found = _rows(leg.arrow("packets"), some[:MAX_ARROWS])
         for behind in legs[:number][::-1]:  # each leg's times are on its own first point's clock
             for row in found:
                 for name in ("a_time", "b_time"):
@@ -184,8 +184,8 @@ def _graph(
     for number, (leg, found) in enumerate(zip(legs, shown, strict=True)):
         typical = {up: _typical(leg.arrow("packets"), up) for up in ("a_to_b", "b_to_a")}
         arrows += [replace(_arrow(*leg.points, row, zero, typical), leg=number) for row in found]
-    arrows = sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms))[:MOST]
-    note = words.say("point_first", n=len(arrows), of=every) if every > MOST else ""
+    arrows = sorted(arrows, key=lambda one: min(one.a_ms, one.b_ms))[:MAX_ARROWS]
+    note = words.say("point_first", n=len(arrows), of=every) if every > MAX_ARROWS else ""
     last = max(max(one.a_ms, one.b_ms) for one in arrows)
     spans = [span for span in spans if span.begin_ms <= last]
     return PointsGraph(names, arrows, spans, title=title, subtitle=subtitle, note=note)

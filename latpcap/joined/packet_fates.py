@@ -84,7 +84,7 @@ def _past(numbers: Array, of: int) -> Array:
     return ((numbers.astype(np.int64) - of + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
-def of(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
+def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
     """Give the fates of A's and of B's packets."""
     import numpy as np
 

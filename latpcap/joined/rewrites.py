@@ -37,7 +37,7 @@ class Way:
         return words.joined([hops, words.say("comma").join(self.changes) or words.say("way_nothing")])
 
 
-def of(a: Point, b: Point, found: Pairing) -> Way:
+def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
     """Compare the packets that both points have, but for merged and cut ones."""
     import numpy as np
 

@@ -95,7 +95,7 @@ def _chosen(parts: Parts, rows: Array) -> Parts:
     return Parts(*(getattr(parts, field.name)[rows] for field in fields(Parts)))
 
 
-def of(
+def cut_exchanges(
     a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
 ) -> Iterator[Parts]:
     """Cut the matched exchanges, some at once."""

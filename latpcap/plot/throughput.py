@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BINS = 160
 """Steps of the time, at most; a step is 1, 2 or 5 times a power of ten of seconds."""
-MOST = 7
+MAX_LINES = 7
 """Groups with a colour of their own; the rest is one."""
 COLOURS = ("#0072B2", "#E69F00", "#117733", "#CC79A7", "#56B4E9", "#882255", "#B8860B")
 """Colours of the groups, apart from each other also to those who see few (Okabe-Ito, Tol)."""
@@ -82,13 +82,15 @@ class Throughput(Display):
         edges = _edges(float(seconds.min()), float(seconds.max()))
         bins = len(edges) - 1
         place = np.minimum(((seconds - edges[0]) / (edges[1] - edges[0])).astype(np.int64), bins - 1)
-        rank = np.full(len(names), MOST)
-        rank[largest[:MOST]] = np.arange(len(largest[:MOST]))
-        sums = np.bincount(rank[group] * bins + place, length[data], (MOST + 1) * bins).reshape(MOST + 1, bins)
+        rank = np.full(len(names), MAX_LINES)
+        rank[largest[:MAX_LINES]] = np.arange(len(largest[:MAX_LINES]))
+        sums = np.bincount(rank[group] * bins + place, length[data], (MAX_LINES + 1) * bins).reshape(
+            MAX_LINES + 1, bins
+        )
         rates = sums * 8 / 1e6 / (edges[1] - edges[0])
-        found = {names[code]: rates[number] for number, code in enumerate(largest[:MOST].tolist())}
-        if len(largest) > MOST:
-            found[f"{len(largest) - MOST:,} others"] = rates[MOST]
+        found = {names[code]: rates[number] for number, code in enumerate(largest[:MAX_LINES].tolist())}
+        if len(largest) > MAX_LINES:
+            found[f"{len(largest) - MAX_LINES:,} others"] = rates[MAX_LINES]
         return cls(edges, found, title=title, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
@@ -104,7 +106,7 @@ class Throughput(Display):
         ]
 
     def _colours(self) -> list[str]:
-        return [COLOURS[number] if number < MOST else REST for number in range(len(self.rates))]
+        return [COLOURS[number] if number < MAX_LINES else REST for number in range(len(self.rates))]
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
         import numpy as np

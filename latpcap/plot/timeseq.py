@@ -41,7 +41,7 @@ LIMITS = {
 """The colour of each limit of a transfer: of the cause that it is, where there is one."""
 LIMIT_WORDS = "limits the transfer"
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-_FEW = 300  # segments that get caps at their ends
+_CAPPED_SEGMENTS = 300  # segments that get caps at their ends
 
 
 class TimeSequence(Display):
@@ -300,6 +300,6 @@ def _marks(ax: Axes, spans: Spans, colour: str, width: float, gid: str, zorder: 
         return
     look: Any = {"color": colour, "zorder": zorder, "alpha": alpha}
     ax.vlines(spans.seconds, spans.low, spans.high, linewidth=width, gid=gid, **look)
-    if len(spans) <= _FEW:
+    if len(spans) <= _CAPPED_SEGMENTS:
         for ends in (spans.low, spans.high):
             ax.plot(spans.seconds, ends, "_", markersize=4, markeredgewidth=width * 0.8, **look)

@@ -41,7 +41,7 @@ _EACH = "\0"
 """In front of a line that all parts of a message show: of one in chunks."""
 
 
-def of(capture: Recorded) -> dict[int, tuple[str, str]]:
+def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
     """Protocol and Info of the capture's frames of TCP, DNS and plain UDP, by frame."""
     whole = capture.unfiltered
     events = whole.arrow("events")

@@ -29,7 +29,7 @@ _ERRORS = 0xD
 _PADDED, _PRIORITY = 0x8, 0x20
 OPENING = 8
 _OPCODES = {0, 1, 2, 8, 9, 10}
-_LONGEST = 1 << 20
+_MAX_FRAME = 1 << 20
 _GET, _OK = (b"\x82", b"\x84", b"\x86"), (b"\x88",)
 """Of HPACK's static table (RFC 7541, A): method GET, path /, scheme http; status 200."""
 _FILLER = b"\x90"
@@ -54,7 +54,7 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
         length, kind, flags = int.from_bytes(data[at : at + 3], "big"), data[at + 3], data[at + 4]
         stream = int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFF_FFFF
         unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
-        if length > _LONGEST or unknown or length != _PLAIN.get(kind, length):
+        if length > _MAX_FRAME or unknown or length != _PLAIN.get(kind, length):
             break  # a capture that begins inside a frame: these are no heads
         payload = data[at + 9 : at + 9 + length]
         found += data[at : at + 9]
@@ -204,7 +204,7 @@ _REQUEST = re.compile(rb"([A-Z][A-Z-]{1,19}) ([^ \r\n]{1,8000}) (HTTP/1\.[01])\r
 _STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
 _LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})([^\r\n]*)(\r?\n)")
-_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
+_URL_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
 """A part of a target or a host: any bytes between marks of RFC 3986."""
 _METHODS = (
     b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
@@ -319,7 +319,7 @@ class _Head:
         self._word = word
         if from_client:
             target = start.group(2)
-            target = target if target == b"*" else _PART.sub(lambda name: word(name.group()), target)
+            target = target if target == b"*" else _URL_PART.sub(lambda name: word(name.group()), target)
             verb = start.group(1) if start.group(1) in _METHODS else b"X" * len(start.group(1))
             found = bytearray(verb + b" " + target + b" " + start.group(3))
             bare = until_close = False
@@ -359,7 +359,7 @@ class _Head:
             return name + colon + _MARKED.sub(lambda part: _plain(part.group(), plain, known == b"server"), value)
         if known == b"host" and colon:
             text = value.lstrip(b" \t")
-            return name + colon + value[: len(value) - len(text)] + _PART.sub(lambda p: self._word(p.group()), text)
+            return name + colon + value[: len(value) - len(text)] + _URL_PART.sub(lambda p: self._word(p.group()), text)
         if known == b"content-type" and (kind := _STREAMED.match(value)):
             self.mask = _lines
             return name + colon + kind.group() + opaque(value[kind.end() :])

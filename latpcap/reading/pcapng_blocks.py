@@ -22,9 +22,9 @@ _OWN = {_INTERFACE: {9, 14}, SECTION: {4}}
 """Options that who writes the file decides: resolution and offset of times, the program."""
 _CUSTOM = range(2988, 19_374)
 """Custom options begin with a number of four bytes."""
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Further blocks and options are left out."""
-_LONGEST = 16 << 20
+_MAX_BLOCK = 16 << 20
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Foreign:
         return max(sum(begin < frame for begin in self.begins) - 1, 0)
 
 
-def of(files: Iterable[Iterable[bytes]], wanted: Container[int] | None = None) -> Foreign:
+def read_extras(files: Iterable[Iterable[bytes]], wanted: Container[int] | None = None) -> Foreign:
     """What these files say; of packets, those that are wanted. What is damaged ends its file."""
-    found, room = Foreign(), MOST_BYTES
+    found, room = Foreign(), MAX_BYTES
     for file in files:
         interfaces = -1
         for kind, big, body in blocks(file):
@@ -92,7 +92,7 @@ def blocks(file: Iterable[bytes]) -> Iterator[tuple[int, bool, bytes]]:
                 order = ">II" if big else "<II"
             kind, total = struct.unpack_from(order, held, at)
             total += -total % 4
-            if not 12 <= total <= _LONGEST:
+            if not 12 <= total <= _MAX_BLOCK:
                 return
             if len(held) - at < total:
                 break

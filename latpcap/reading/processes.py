@@ -28,7 +28,7 @@ _NAME, _PATH, _COMMAND_LINE, _USER = 2, 3, 4, 7
 """Options of Wireshark's block; Apple's has the name alone."""
 _PKTAP = (258, 149)
 _MOST_PROCESSES = 1 << 16
-_LONGEST = 1024
+_MAX_TEXT = 1024
 """Letters of a name or command line."""
 _PTCPDUMP = {
     "PID": "pid", "Cmd": "path", "Command": "path", "Args": "command", "UserId": "user",
@@ -161,7 +161,7 @@ def _text(value: bytes, *, lines: bool = False) -> str:
     """Printable text; a command line's parts are parted by zeros."""
     text = value.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
     kept = "".join(letter if letter.isprintable() or (lines and letter == "\n") else "\ufffd" for letter in text)
-    return kept if lines else kept[:_LONGEST]
+    return kept if lines else kept[:_MAX_TEXT]
 
 
 SIDES = ("client", "server")

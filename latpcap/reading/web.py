@@ -35,7 +35,7 @@ _LEAST_BYTES_S = 1024
 _SCHEMES = ("http", "https")
 _PRIVATE = ("authorization", "cookie", "proxy-authorization")
 """Headers that are meant for one server."""
-_KEPT = "/:?#[]@!$&'()*+,;=%~"
+_UNQUOTED = "/:?#[]@!$&'()*+,;=%~"
 """Characters of a URL that have a meaning, or stand for others already."""
 _WHOLE = 200
 _NO_HEAD = (403, 405, 501)
@@ -144,7 +144,7 @@ def _asked(url: str, method: str, budget: _Budget) -> Any:
     if at:
         secret = urllib.parse.unquote(name).encode()
         headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
-    plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_KEPT)
+    plain = begin + mark + host + slash + urllib.parse.quote(path, safe=_UNQUOTED)
     request = urllib.request.Request(plain, headers=headers, method=method)
     try:
         answer = budget.wait(lambda: _opener().open(request, timeout=_SILENCE_S))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl", "pgbench")
 
 
-def of(capture: Subject, tool: Tool, server: str | None = None) -> Report:
+def make_report(capture: Subject, tool: Tool, server: str | None = None) -> Report:
     """The lines of this tool for a capture; `server` limits them to one address, or address and port.
 
     ValueError for another tool, or where the capture has nothing that this tool does; CaptureError where its bytes

@@ -15,7 +15,7 @@ from latpcap.tables import Kept, Needed
 from latpcap.user_waits.cause_totals import endpoint
 
 HTTP = ("http", "http2", "tls")
-MOST = 20
+MAX_CONNECTIONS = 20
 """So many connections are printed; the numbers have all."""
 
 
@@ -52,14 +52,16 @@ def report(capture: Subject, server: str | None) -> Report:
         numbers.append(_phases(asked, name, opening, secured.get(row["stream"])))
     if not numbers:
         raise ValueError("no request by HTTP in this capture: curl asks those")
-    for one in numbers[:MOST]:
+    for one in numbers[:MAX_CONNECTIONS]:
         lines += [*([""] if lines else []), *_lines(one)]
     unknown = [
         "time_namelookup: the look-up came before the connection",
         "time_pretransfer: when the request passed the capture",
     ]
-    if len(numbers) > MOST:
-        unknown.append(f"{count(len(numbers) - MOST, 'further connection')}: --server limits, --json has all")
+    if len(numbers) > MAX_CONNECTIONS:
+        unknown.append(
+            f"{count(len(numbers) - MAX_CONNECTIONS, 'further connection')}: --server limits, --json has all"
+        )
     if any(n["time_connect"] is None for n in numbers):
         unknown.append("where the handshake is not in the capture, times count from the request")
     unknown.append("times are those of the point of capture: beside the server they lack the path")

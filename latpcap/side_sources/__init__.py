@@ -14,7 +14,7 @@ from latpcap.side_sources.source import SideSource
 from latpcap.tables import HasTables
 
 
-def of(capture: HasTables, *, strace: str | Path | None, access_log: str | Path | None) -> list[SideSource]:
+def read_sources(capture: HasTables, *, strace: str | Path | None, access_log: str | Path | None) -> list[SideSource]:
     """What the given sources say of this capture; LatpcapError where one cannot be read."""
     results = []
     if strace is not None:
@@ -24,4 +24,4 @@ def of(capture: HasTables, *, strace: str | Path | None, access_log: str | Path 
     return results
 
 
-__all__ = ["SideSource", "of"]
+__all__ = ["SideSource", "read_sources"]

@@ -18,7 +18,7 @@ _NAMED = 3
 """So many are named in the sentence."""
 
 
-def of(capture: Recorded, events: Any = None) -> list[SideSource]:
+def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
     """The sentence, where the capture names processes; `events` gives those of a capture that has none at hand."""
     try:
         if not processes.names_some(capture):

@@ -28,7 +28,7 @@ def _packets(capture: Recorded, wanted: tuple[Layer, ...], frames: set[int] | No
     """Every packet of the wanted layers."""
     if set(wanted) - {"tcp"}:
         streams: dict[frozenset[End], int] = {}
-        for found in layers.of(capture.unfiltered.records()):
+        for found in layers.decode(capture.unfiltered.records()):
             for layer, source, target in found.ends:
                 number = None
                 if layer == "udp":

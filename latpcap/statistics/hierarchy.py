@@ -31,7 +31,7 @@ def hierarchy(capture: Recorded) -> pa.Table:
     sizes = np.frombuffer(b"".join(whole.heads()), "<i8").reshape(-1, 3)[:, 1].tolist()
     above, left = _above_tcp(whole), left_by_filter(capture)
     counts: dict[tuple[str, ...], list[int]] = {}
-    for found in layers.of(whole.records()):
+    for found in layers.decode(whole.records()):
         if left is not None and found.frame not in left:
             continue
         path = found.path[:_DEEPEST]

@@ -40,7 +40,7 @@ class Layers(NamedTuple):
     path: list[str]
 
 
-def of(records: Iterable[Record]) -> Iterator[Layers]:
+def decode(records: Iterable[Record]) -> Iterator[Layers]:
     """Give each frame's layers."""
     waiting = _Datagrams()
     known: dict[bytes, _Walk] = {}

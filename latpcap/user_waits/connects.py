@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 SYN, ACK, RST, ECN, DATA, CLIENT, MORE = 1, 2, 4, 8, 16, 32, 64
-MOST = 1 << 19
+MAX_PACKETS = 1 << 19
 """So many packets are kept; how the connections after them began is not known."""
 GREETING_BYTES = 512
 """A greeting is no longer: what a server sends behind it answers something."""
@@ -72,7 +72,7 @@ class Opens:
         """Takes what matters of them. `flags` are codes of `words`."""
         import numpy as np
 
-        if self.count >= MOST or not len(flags):
+        if self.count >= MAX_PACKETS or not len(flags):
             return
         known = np.array([_bits(word) for word in words] or [0], np.uint8)
         bits = known[flags]

@@ -87,7 +87,7 @@ class Group:
         return end - start - _union([(row.start, row.end) for row in self.rows])
 
 
-def of(tables: Mapping[str, pa.Table]) -> list[Group]:
+def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
     """The groups of a capture, in order of time. `tables`: those of `READS`."""
     exchanges = tables["exchanges"]
     found: list[Group] = []

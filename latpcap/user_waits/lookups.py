@@ -20,7 +20,7 @@ GAP_NS = 50_000_000
 """A resolver asks the next question of a list at once; what comes later is another resolution."""
 GIVEN_UP_NS = 30_000_000_000
 """After no answer it asks again within this: resolv.conf(5), the most that `timeout` may be."""
-RECENT = 16
+MAX_RECENT = 16
 """So many of its last questions tell where a resolution stands."""
 FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
 """Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
@@ -156,7 +156,7 @@ def _label(name: str) -> str:
 
 def _goes_on(now: Resolution, question: Question) -> bool:
     """Is this question the next step of that resolution?"""
-    before, recent = now.questions[-1], now.questions[-RECENT:]
+    before, recent = now.questions[-1], now.questions[-MAX_RECENT:]
     mine = [q for q in recent if q.name.lower() == before.name.lower()]
     answered = {q.kind for q in mine if q.end is not None and q.end <= question.start}
     same = question.name.lower() == before.name.lower()
@@ -179,7 +179,7 @@ LATE_MS = 100.0
 """A name that takes so long is worth a line: most are known at the name server within a round trip."""
 AGAIN_MS = 300.0
 """No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
-SURE, LIKELY = 0.95, 0.85
+SURE_CONFIDENCE, LIKELY_CONFIDENCE = 0.95, 0.85
 """How sure a reason is: that of a plain loss, or of a slow answer, could be another's."""
 
 
@@ -192,7 +192,7 @@ def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
 
 def sure_of(reason: str) -> float:
     """How sure is this reason?"""
-    return LIKELY if reason in ("dns_slow", "dns_lost") else SURE
+    return LIKELY_CONFIDENCE if reason in ("dns_slow", "dns_lost") else SURE_CONFIDENCE
 
 
 def owner_of(reason: str) -> str:

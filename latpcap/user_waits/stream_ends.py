@@ -229,7 +229,7 @@ class Course:
         return int(beyond.min()), int(self.seq[first]) - most, int(self.len[mine].max())
 
 
-def of(segments: Segments, streams: Array) -> dict[int, Course]:
+def courses(segments: Segments, streams: Array) -> dict[int, Course]:
     """The packets of these streams, by their numbers."""
     import numpy as np
 

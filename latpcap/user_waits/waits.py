@@ -95,7 +95,7 @@ class Action:
         return spent
 
 
-def of(tables: Mapping[str, pa.Table]) -> list[Action]:
+def find_actions(tables: Mapping[str, pa.Table]) -> list[Action]:
     """The actions of a capture, in order of time. `tables`: those of `READS`."""
     streams = tables["streams"]
     if not streams.num_rows and not tables["lookups"].num_rows:

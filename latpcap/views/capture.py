@@ -113,7 +113,7 @@ class Capture(Recording):
         if "_kept" not in self.__dict__:
             from latpcap.views import partial_columns
 
-            self.__dict__["_kept"] = partial_columns.of(self)
+            self.__dict__["_kept"] = partial_columns.compact_tables(self)
         found: Lazy = self.__dict__["_kept"]
         return found
 
@@ -162,7 +162,7 @@ class Capture(Recording):
         from latpcap import side_sources
         from latpcap.findings.why import Question, Why
 
-        external = side_sources.of(self, strace=strace, access_log=access_log)
+        external = side_sources.read_sources(self, strace=strace, access_log=access_log)
         if external and (stream is not None or exchange is not None):
             raise ValueError("strace and access_log are for whole captures, without stream and exchange")
         if exchange is not None:
@@ -174,7 +174,7 @@ class Capture(Recording):
         from latpcap.side_sources import processes
 
         answer = Why.of(self, self, question=Question(slow_ms, server, top))
-        return answer.with_beside([*processes.of(self), *external])
+        return answer.with_beside([*processes.name_processes(self), *external])
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
         """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or
@@ -186,7 +186,7 @@ class Capture(Recording):
         """
         from latpcap import reports
 
-        return reports.of(self, tool, server)
+        return reports.make_report(self, tool, server)
 
     def conversations(self, layer: Layer | None = None) -> pd.DataFrame:
         """Who exchanged how much with whom, and for how long? A row each pair of ends, as in Wireshark's Conversations.

@@ -310,7 +310,7 @@ def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[s
     """The packets with the words of tshark's columns; those that latpcap does not know keep its own."""
     from latpcap.reading import info_column
 
-    known = info_column.of(capture)
+    known = info_column.info_texts(capture)
     found = []
     for packet in packets:
         protocol, text = known.get(packet["frame"]) or (packet.get("protocol"), packet.get("info"))

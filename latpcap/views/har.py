@@ -36,7 +36,7 @@ CONNECTS = ("stream", "start", "dns_ms", "handshake_ms", "tls_ms", *TLS.values()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def of(scope: HasTables) -> dict[str, Any]:
+def har_log(scope: HasTables) -> dict[str, Any]:
     """The requests of this capture or stream as a HAR 1.2 log, in the order in which they began."""
     exchanges = [row for row in _rows(scope, "exchanges", COLUMNS) if row["method"] or row["protocol"] == "tls"]
     streams = {row["stream"]: row for row in _rows(scope, "streams", STREAMS)}

@@ -128,7 +128,7 @@ class AnswerView(recording.Recording):
         if overall["kind"] == "overall" and "typical" in overall:
             frames = overall["typical"]["frames"]
             stall_frames(overall, lambda _: self._quoted(frames))
-        return answer.with_beside(processes.of(self, lambda: pa.concat_tables(self._reread("events"))))
+        return answer.with_beside(processes.name_processes(self, lambda: pa.concat_tables(self._reread("events"))))
 
     def _quoted(self, frames: Sequence[int]) -> pa.Table:
         """The few events that an answer quotes, made of these packets alone: empty where it takes others to tell what

@@ -288,7 +288,7 @@ class Folded:
             self.exchanges.add(as_exchanges(rows, name, self._schema))
 
 
-def of(capture: Recording) -> Lazy:
+def compact_tables(capture: Recording) -> Lazy:
     """Fold a capture whose tables are there as one that is read for its answer alone; what findings read of it."""
     from latpcap.findings import Lazy
 

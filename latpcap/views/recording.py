@@ -81,13 +81,13 @@ class Recording(View):
             from latpcap.user_waits import waits
 
             read: dict[str, pa.Table] = {of: self.arrow(of) for of in waits.READS}
-            made = waits.of(read)
+            made = waits.find_actions(read)
             self._arrow["waits"], self._arrow["actions"] = waits.tables(made, waits.beside(read, made))
         if name == "groups" and name not in self._arrow:
             from latpcap.user_waits import groups
 
             rows: dict[str, pa.Table] = {of: self.arrow(of) for of in groups.READS}
-            self._arrow["groups"] = groups.table(groups.of(rows), rows)
+            self._arrow["groups"] = groups.table(groups.find_groups(rows), rows)
         if name not in self._arrow:
             raw = self._raw.get(name)
             if raw is None:
@@ -111,7 +111,7 @@ class Recording(View):
             if name not in ("streams", "issues"):
                 self._raw.pop(name, None)  # else rows that were put in order would be there twice
                 del raw
-                if table.num_rows >= spill.PART:
+                if table.num_rows >= spill.BLOCK:
                     spill.give_back()
         return self._arrow[name]
 
@@ -198,7 +198,7 @@ class Recording(View):
         """Give what a pcapng file holds besides its packets, of these frames or of all; reads the capture again."""
         from latpcap.reading import pcapng_blocks
 
-        return pcapng_blocks.of(self.blocks_again(), frames)
+        return pcapng_blocks.read_extras(self.blocks_again(), frames)
 
     def blocks_again(self) -> list[Iterator[bytes]]:
         """Give the bytes of each pcapng file again; none of other formats. What breaks as before ends its file."""

@@ -241,7 +241,7 @@ class View:
         """
         from latpcap.views import har
 
-        log = har.of(self)
+        log = har.har_log(self)
         if path is not None:
             har.write(log, path)
         return log

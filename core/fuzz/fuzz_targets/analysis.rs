@@ -27,13 +27,13 @@ fuzz_target!(|data: &[u8]| {
         "a frame opens at most one stream"
     );
     for name in NAMES {
-        let batches = whole.analysis().tables.take(name).map(|(_, batches)| batches);
+        let batches = whole.pipeline().tables.take(name).map(|(_, batches)| batches);
         let rows: usize = batches.iter().flatten().map(|batch| batch.num_rows()).sum();
         if name == "events" {
             assert!(rows as u64 <= frames, "a frame has at most one row");
         }
         if let Some(again) = &mut again {
-            let same = again.analysis().tables.take(name).map(|(_, batches)| batches);
+            let same = again.pipeline().tables.take(name).map(|(_, batches)| batches);
             assert_eq!(batches, same, "{name}");
             assert_eq!(frames, again.frames());
         }

@@ -4,7 +4,7 @@
 //!
 //! The answer is the same however the bytes are cut into blocks: a record that lies whole in a block is
 //! handed on as a slice of it, any other is put together in a carry buffer first. That buffer holds at most
-//! one record (pcap: `pcap::LONGEST`; pcapng: `pcapng::LONGEST`).
+//! one record (pcap: `pcap::MAX_RECORD_BYTES`; pcapng: `pcapng::MAX_BLOCK_BYTES`).
 
 mod interface;
 mod netmon;

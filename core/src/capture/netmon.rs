@@ -12,7 +12,7 @@ use crate::issue::{Issue, Kind};
 pub(super) const FILE_HEADER: usize = 128;
 
 /// As for pcap: a longer record is a lying length.
-const LONGEST: u32 = super::pcap::LONGEST;
+const MAX_RECORD_BYTES: u32 = super::pcap::MAX_RECORD_BYTES;
 
 /// The radio's own header before an 802.11 frame, at least.
 const RADIO: usize = 32;
@@ -109,11 +109,11 @@ impl Netmon {
             };
             let total = self.head() as u64 + u64::from(captured) + self.trailer() as u64;
             let room = self.table.0.saturating_sub(place.offset);
-            if captured > LONGEST || total > room {
+            if captured > MAX_RECORD_BYTES || total > room {
                 let reason = "record length does not fit its place";
                 let issue = Issue::new(Kind::Damaged, "netmon", reason).at(place.offset);
                 let issue = issue.in_frame(place.frames.saturating_add(1));
-                sink.issue(issue.lengths(total, room.min(u64::from(LONGEST))));
+                sink.issue(issue.lengths(total, room.min(u64::from(MAX_RECORD_BYTES))));
                 return Ask::Halt;
             }
             let Some((record, next)) = left.split_at_checked(total as usize) else {

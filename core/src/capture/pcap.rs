@@ -9,7 +9,7 @@ pub(super) const FILE_HEADER: usize = 24;
 
 /// No record is longer: Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD and libpcap's MAXIMUM_SNAPLEN. A longer
 /// one is a lying length, and there is no way to find the next record after it.
-pub(super) const LONGEST: u32 = 262_144;
+pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Variant {
@@ -148,7 +148,7 @@ impl Pcap {
                 break Ask::Need(HEAD);
             };
             let (captured, original_len) = self.lengths::<HEAD, BIG>(head);
-            if captured > LONGEST {
+            if captured > MAX_RECORD_BYTES {
                 let issue = Issue::new(
                     Kind::Damaged,
                     "pcap",
@@ -158,7 +158,7 @@ impl Pcap {
                     issue
                         .at(offset)
                         .in_frame(frames + 1)
-                        .lengths(captured.into(), LONGEST.into()),
+                        .lengths(captured.into(), MAX_RECORD_BYTES.into()),
                 );
                 break Ask::Halt;
             }

@@ -19,12 +19,12 @@ pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 pub(super) const START: usize = 16;
 
 /// No block that has to be kept in one piece is longer: Wireshark's MAX_BLOCK_SIZE.
-pub(super) const LONGEST: u32 = 16 * 1024 * 1024;
+pub(super) const MAX_BLOCK_BYTES: u32 = 16 * 1024 * 1024;
 
 /// So many interfaces are kept for a section.
-const MOST_INTERFACES: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 /// Statistics have a few options of 8 bytes, and maybe comments: longer ones are passed over.
-const LONGEST_STATISTICS: u32 = 4096;
+const MAX_STATISTICS_BYTES: u32 = 4096;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -130,9 +130,9 @@ impl Pcapng {
             // A length that is no multiple of four is rounded up, as Wireshark does.
             let whole = u64::from(total).next_multiple_of(4);
             let handled = match kind {
-                STATISTICS => (24..=LONGEST_STATISTICS).contains(&total),
-                SECRETS if total > LONGEST => {
-                    secrets::too_long(total, LONGEST, place, sink);
+                STATISTICS => (24..=MAX_STATISTICS_BYTES).contains(&total),
+                SECRETS if total > MAX_BLOCK_BYTES => {
+                    secrets::too_long(total, MAX_BLOCK_BYTES, place, sink);
                     false
                 }
                 _ => kind == SECRETS,
@@ -146,13 +146,13 @@ impl Pcapng {
                 place.offset += 8;
                 return Ok(Ask::Pass(whole - 12));
             }
-            if total > LONGEST {
+            if total > MAX_BLOCK_BYTES {
                 return Err(damaged(
                     place,
                     kind,
                     "block is beyond the longest block",
                     total,
-                    LONGEST,
+                    MAX_BLOCK_BYTES,
                 ));
             }
             let Some((block, next)) = left.split_at_checked(whole as usize) else {
@@ -185,7 +185,7 @@ impl Pcapng {
     ) -> Option<(Record<'a>, &'a [u8])> {
         let head = Header::<28>::of(bytes)?;
         let total = head.u32::<BIG, 4>();
-        if head.u32::<BIG, 0>() != PACKET || total % 4 != 0 || total > LONGEST {
+        if head.u32::<BIG, 0>() != PACKET || total % 4 != 0 || total > MAX_BLOCK_BYTES {
             return None;
         }
         let (block, next) = bytes.split_at_checked(total as usize)?;
@@ -293,8 +293,8 @@ impl Pcapng {
         place: &Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
-        if self.interfaces.len() >= MOST_INTERFACES {
-            let most = MOST_INTERFACES as u32;
+        if self.interfaces.len() >= MAX_INTERFACES {
+            let most = MAX_INTERFACES as u32;
             return Err(damaged(
                 place,
                 INTERFACE,

@@ -9,7 +9,7 @@ pub(super) const FILE_HEADER: usize = 16;
 const HEAD: usize = 24;
 
 /// As for pcap: a longer record is a lying length.
-const LONGEST: u32 = super::pcap::LONGEST;
+const MAX_RECORD_BYTES: u32 = super::pcap::MAX_RECORD_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Snoop {
@@ -46,7 +46,7 @@ impl Snoop {
                 return Ask::Need(HEAD);
             };
             let (original_len, captured, total) = (head.be32::<0>(), head.be32::<4>(), head.be32::<8>());
-            if total > LONGEST || total.checked_sub(HEAD as u32).is_none_or(|room| room < captured) {
+            if total > MAX_RECORD_BYTES || total.checked_sub(HEAD as u32).is_none_or(|room| room < captured) {
                 let reason = "record length does not fit its packet";
                 let issue = Issue::new(Kind::Damaged, "snoop", reason).at(place.offset);
                 let needed = u64::from(captured) + HEAD as u64;

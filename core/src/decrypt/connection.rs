@@ -10,7 +10,7 @@ use crate::base::{At, Side};
 use crate::cursor;
 
 /// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
-const LONGEST: usize = (1 << 14) + 2048;
+const MAX_RECORD_BYTES: usize = (1 << 14) + 2048;
 /// Early data that wait for the server's word. Servers allow 16 KiB as a rule.
 const MAX_EARLY: usize = 64 << 10;
 /// The tag and the content's type (RFC 8446 5.2).
@@ -78,7 +78,7 @@ fn header(bytes: &[u8]) -> Option<(Head, usize)> {
     let head: Head = *bytes.first_chunk()?;
     let [kind, major, minor, high, low] = head;
     let len = usize::from(u16::from_be_bytes([high, low]));
-    ((20..=24).contains(&kind) && major == 3 && minor <= 4 && len <= LONGEST).then_some((head, len))
+    ((20..=24).contains(&kind) && major == 3 && minor <= 4 && len <= MAX_RECORD_BYTES).then_some((head, len))
 }
 
 fn next(bytes: &[u8]) -> Next<'_> {

@@ -156,7 +156,7 @@ impl KeyLog {
 
 /// Hexadecimal digits to bytes; none for anything else, and for more than the longest secret.
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
-    if !digits.len().is_multiple_of(2) || digits.len() > 2 * super::schedule::LONGEST {
+    if !digits.len().is_multiple_of(2) || digits.len() > 2 * super::schedule::MAX_SECRET_BYTES {
         return None;
     }
     let value = |at| cursor::u8_at(digits, at).and_then(|digit| char::from(digit).to_digit(16));

@@ -10,14 +10,14 @@ use super::suite::Hash;
 use crate::cursor;
 
 /// SHA-384's output, and TLS 1.2's master secret.
-pub(super) const LONGEST: usize = 48;
+pub(super) const MAX_SECRET_BYTES: usize = 48;
 /// A label of RFC 8446 with its length, the length requested and an empty context.
 const MAX_INFO: usize = 4 + 6 + 16;
 
 /// A secret of a key log, or one that came of it. It is not printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Secret {
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_SECRET_BYTES],
     len: u8,
 }
 
@@ -33,7 +33,7 @@ impl Secret {
         if secret.len() != Hash::Sha256.len() && secret.len() != Hash::Sha384.len() {
             return None;
         }
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; MAX_SECRET_BYTES];
         copy(&mut bytes, secret);
         Some(Secret {
             bytes,
@@ -47,7 +47,7 @@ impl Secret {
 
     /// The secret after a KeyUpdate (RFC 8446 7.2).
     pub fn next(&self, hash: Hash) -> Option<Self> {
-        let mut bytes = [0; LONGEST];
+        let mut bytes = [0; MAX_SECRET_BYTES];
         let len = hash.len();
         expand_label(hash, self.bytes(), "traffic upd", bytes.get_mut(..len)?)?;
         Some(Secret {

@@ -1,6 +1,6 @@
 //! When finished exchanges are judged: what they wait for, and the rows that they give.
 
-use super::Analysis;
+use super::Pipeline;
 use crate::base::Side;
 use crate::capture::Sink;
 use crate::evidence::rtt::{Pairs, Rtt};
@@ -21,51 +21,51 @@ const MAX_PLAIN: usize = 128;
 /// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
 /// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
 const MAX_RETIRED: usize = BATCH_ROWS;
-impl Analysis {
+impl Pipeline {
     /// Judges exchanges that need not wait, or cannot wait longer.
     #[inline(always)]
     pub(super) fn judge_some(&mut self) {
-        if self.streams.context.plain.len() >= MAX_PLAIN {
-            self.settle_plain();
+        if self.streams.context.pending_plain.len() >= MAX_PLAIN {
+            self.judge_plain();
         }
-        if self.streams.context.settled.len() >= MAX_PENDING {
-            self.settle(false);
+        if self.streams.context.pending.len() >= MAX_PENDING {
+            self.judge_pending(false);
         }
         if self.streams.retired.len() >= MAX_RETIRED {
-            self.give_retired();
+            self.write_retired();
         }
     }
 
     /// The rows of streams whose ports others use now.
     #[cold]
-    fn give_retired(&mut self) {
-        self.settle(false);
+    fn write_retired(&mut self) {
+        self.judge_pending(false);
         let mut retired = std::mem::take(&mut self.streams.retired);
         retired.sort_unstable_by_key(|(id, _)| *id);
         for (id, stream) in retired {
             for probe in probe::of_stream(id, &stream) {
                 self.tables.probe(probe);
             }
-            self.give(id, &stream);
+            self.write_stream(id, &stream);
             self.streams.done(stream);
         }
     }
 
     /// Judges what is pending with the evidence there is, in the order of the requests.
-    pub(super) fn settle(&mut self, last: bool) {
-        let mut pending = std::mem::take(&mut self.streams.context.settled);
-        pending.append(&mut self.streams.context.plain);
+    pub(super) fn judge_pending(&mut self, last: bool) {
+        let mut pending = std::mem::take(&mut self.streams.context.pending);
+        pending.append(&mut self.streams.context.pending_plain);
         pending.sort_by_key(|e| e.id);
         self.senders
             .judge(&self.streams.context.pools, &self.streams.pairs, last);
         if self.streams.context.pools.hosts.have_relay() {
             for exchange in &mut pending {
-                self.settled_anew(exchange);
+                self.apply_late_evidence(exchange);
             }
-            self.settle_nested(pending, last);
+            self.judge_nested(pending, last);
         } else {
             for mut exchange in pending {
-                self.settled_anew(&mut exchange);
+                self.apply_late_evidence(&mut exchange);
                 let paths = self.paths(&exchange);
                 self.partition(&exchange, &paths);
                 self.streams.context.done(exchange);
@@ -78,7 +78,7 @@ impl Analysis {
 
     /// What became known of this exchange since it ended: which repeats were not needed, and when it was requested.
     #[inline]
-    fn settled_anew(&self, exchange: &mut Exchange) {
+    fn apply_late_evidence(&self, exchange: &mut Exchange) {
         let needless = &self.streams.context.needless;
         // near the client's host a first copy that passed has come; farther away it may have been late
         let near = || {
@@ -116,9 +116,9 @@ impl Analysis {
     }
 
     /// The exchanges that wait for nothing but the path, where its round trips have been measured often enough.
-    fn settle_plain(&mut self) {
+    fn judge_plain(&mut self) {
         let next = std::mem::take(&mut self.judging);
-        let mut plain = std::mem::replace(&mut self.streams.context.plain, next);
+        let mut plain = std::mem::replace(&mut self.streams.context.pending_plain, next);
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
             if !joined && self.streams.pairs.is_firm(exchange.pair) && !self.may_nest(&exchange) {
@@ -131,7 +131,7 @@ impl Analysis {
                     calls_others: false,
                     many: false,
                 };
-                give_exchange(
+                write_exchange(
                     &exchange,
                     &known,
                     &self.streams.pairs,
@@ -140,12 +140,12 @@ impl Analysis {
                 );
                 self.streams.context.done(exchange);
             } else {
-                self.streams.context.settled.push(exchange);
+                self.streams.context.pending.push(exchange);
             }
         }
         self.judging = plain;
         if self.streams.context.pools.are_crowded() {
-            self.settle(false);
+            self.judge_pending(false);
         }
     }
 
@@ -174,7 +174,7 @@ impl Analysis {
         let known = self.known(exchange, paths, false);
         rows.clear();
         rows_of(exchange, &known, &mut rows);
-        self.tables.settled(exchange, &rows, paths, &self.streams.pairs);
+        self.tables.judged(exchange, &rows, paths, &self.streams.pairs);
         self.rows = rows;
     }
 
@@ -200,7 +200,7 @@ impl Analysis {
 }
 
 /// Gives an exchange's row and those of its causes; `rows` is a buffer.
-fn give_exchange(
+fn write_exchange(
     exchange: &Exchange,
     known: &CaptureFacts<'_>,
     pairs: &Pairs,
@@ -209,7 +209,7 @@ fn give_exchange(
 ) {
     rows.clear();
     rows_of(exchange, known, rows);
-    tables.settled(exchange, rows, known.paths, pairs);
+    tables.judged(exchange, rows, known.paths, pairs);
 }
 
 /// Its time by causes, as sure as what is read of it lets them be.

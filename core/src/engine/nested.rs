@@ -1,7 +1,7 @@
 //! Nested exchanges: where a host that got a request makes requests of its own, the inner ones are judged first, and
 //! show what the exchange around them waited for.
 
-use super::Analysis;
+use super::Pipeline;
 use super::judging::rows_of;
 use crate::base::Side;
 use crate::exchange::{Exchange, RowKind};
@@ -26,7 +26,7 @@ struct Entry {
     inside: Vec<(usize, Option<Because>)>,
 }
 
-impl Analysis {
+impl Pipeline {
     /// Whether something that it lies inside of, or that lies inside of it, may tell more than its own connection.
     pub(super) fn may_nest(&self, exchange: &Exchange) -> bool {
         let pools = &self.streams.context.pools;
@@ -38,7 +38,7 @@ impl Analysis {
     /// Judges these exchanges, inner ones first, and gives their rows in the order of the requests.
     #[cold]
     #[allow(clippy::vec_box)] // as in the context
-    pub(super) fn settle_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
+    pub(super) fn judge_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
         let before = std::mem::take(&mut self.nested.waiting);
         let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pending.len()];
         let mut entries: Vec<Entry> = Vec::new();
@@ -79,7 +79,7 @@ impl Analysis {
         for (place, exchange) in pending.into_iter().enumerate() {
             let paths = self.paths(&exchange);
             let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
-            self.tables.settled(&exchange, rows, &paths, &self.streams.pairs);
+            self.tables.judged(&exchange, rows, &paths, &self.streams.pairs);
             self.streams.context.done(exchange);
         }
         let alone = entries.iter().zip(&found).rev();

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use ahash::AHashSet;
 use smol_str::SmolStr;
 
+use super::data_connections::{Carried, DataConnections};
 use super::multipath::MultipathStreams;
-use super::transfers::{Carried, Transfers};
 use super::{Exchange, Interner, Symbol, Tracker, few_steps};
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
@@ -35,9 +35,9 @@ pub struct Context {
     /// How TLS was set up.
     pub secured: Interner<Secured>,
     /// Finished, and judged by evidence that other exchanges may still bring.
-    pub settled: Vec<Box<Exchange>>,
+    pub pending: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's round trips alone.
-    pub plain: Vec<Box<Exchange>>,
+    pub pending_plain: Vec<Box<Exchange>>,
     /// Cleared exchanges, to be used again: a capture has many, and each holds buffers.
     #[allow(clippy::vec_box)] // they change hands several times
     spare: Vec<Box<Exchange>>,
@@ -54,7 +54,7 @@ pub struct Context {
     pub(super) steps: usize,
     pub multipath: MultipathStreams,
     /// What passed on connections of one direction.
-    pub transfers: Transfers,
+    pub data_connections: DataConnections,
     /// What the readers of messages remember of all streams.
     pub memory: Memory,
     /// What was read of DNS over TCP; taken away after each packet.
@@ -83,22 +83,22 @@ impl Context {
         self.spare.push(exchange);
     }
 
-    /// This exchange is finished.
+    /// Queues a finished exchange, to be judged.
     #[inline(always)]
-    pub(super) fn settle(&mut self, mut exchange: Box<Exchange>) {
-        if !self.transfers.is_empty() {
-            self.transfers.excuse(&mut exchange);
+    pub(super) fn queue(&mut self, mut exchange: Box<Exchange>) {
+        if !self.data_connections.is_empty() {
+            self.data_connections.excuse(&mut exchange);
         }
         if exchange.is_plain() {
-            self.plain.push(exchange);
+            self.pending_plain.push(exchange);
         } else {
-            self.settled.push(exchange);
+            self.pending.push(exchange);
         }
     }
 
     /// The message of this stream that was finished last ends in this packet.
     pub(super) fn ends_in(&self, stream: u32, frame: u64) -> bool {
-        [&self.settled, &self.plain].into_iter().any(|list| {
+        [&self.pending, &self.pending_plain].into_iter().any(|list| {
             list.last()
                 .filter(|e| e.stream == stream)
                 .and_then(|e| e.response.as_ref())
@@ -163,7 +163,7 @@ impl Context {
 
     /// A stream between these hosts to this port begins: what it carries for another one.
     pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Symbol> {
-        let carried = self.transfers.carried(pairs, port, at)?;
+        let carried = self.data_connections.carried(pairs, port, at)?;
         let known = self.carried.keep(&carried);
         if known.is_none() {
             self.distrust(

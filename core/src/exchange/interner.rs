@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use ahash::AHashMap;
 
 /// Different ones that are kept.
-const MOST: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// One's place in `Interner`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         if let Some(known) = self.places.get(one) {
             return Some(*known);
         }
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_NAMES {
             return None;
         }
         self.all.push(one.clone());
@@ -60,10 +60,10 @@ mod tests {
         assert_eq!(names.keep(&"nginx".into()), first);
         let name = first.and_then(|place| names.get(place));
         assert_eq!(name.map(SmolStr::as_str), Some("nginx"));
-        let kept = (0..MOST)
+        let kept = (0..MAX_NAMES)
             .filter(|i| names.keep(&i.to_string().into()).is_some())
             .count();
-        assert_eq!((kept, names.all.len()), (MOST - 1, MOST));
+        assert_eq!((kept, names.all.len()), (MAX_NAMES - 1, MAX_NAMES));
         assert_eq!(names.keep(&"nginx".into()), first);
     }
 }

@@ -2,13 +2,13 @@
 //! that need them are settled. Segments in, exchanges with their time cut into steps out.
 
 mod context;
+mod data_connections;
 mod interner;
 mod multipath;
 mod pauses;
 pub mod setup;
 mod steps;
 mod tracker;
-mod transfers;
 
 use std::collections::VecDeque;
 
@@ -24,11 +24,11 @@ use crate::observe::{Data, Step, Wait};
 use crate::segment::Segment;
 
 pub use context::Context;
+pub use data_connections::Carried;
 pub use interner::{Interner, Symbol};
 pub use steps::Piece;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
-pub use transfers::Carried;
 
 /// Repeats of one message that are remembered; the newest replace the oldest.
 const MAX_COPIES: usize = 8;

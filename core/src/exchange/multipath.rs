@@ -4,7 +4,7 @@
 use ahash::AHashSet;
 
 /// Streams that are remembered.
-const MOST: usize = 1 << 16;
+const MAX_STREAMS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct MultipathStreams {
@@ -18,7 +18,7 @@ impl MultipathStreams {
     /// A server has agreed to this stream; `joins`: as a further path.
     #[cold]
     pub fn agreed(&mut self, stream: u32, joins: bool) {
-        if self.streams.len() < MOST {
+        if self.streams.len() < MAX_STREAMS {
             self.streams.insert(stream);
         }
         self.joined |= joins;

@@ -110,5 +110,5 @@ fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, context: &mut C
     let [client, server] = &mut exchange.steps;
     let steps = if sender == Side::Client { client } else { server };
     steps.push(step);
-    context.settle(exchange);
+    context.queue(exchange);
 }

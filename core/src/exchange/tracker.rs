@@ -313,7 +313,7 @@ impl Tracker {
                 .and_then(|what| context.carried.get(what));
             let control = carried.map(|carried| carried.control);
             context
-                .transfers
+                .data_connections
                 .ended(pair, stream, control, self.begun, at.time_ns);
         }
         for side in [Side::Client, Side::Server] {
@@ -341,17 +341,17 @@ impl Tracker {
         let (assembler, other) = both(&mut self.assemblers, side);
         let (messages, before) = (&mut self.messages, assembler.weight());
         let next = assembler.next().unwrap_or(holes);
-        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
-        work(assembler, &mut |piece| hearing.read(messages, at, holes, piece));
+        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        work(assembler, &mut |piece| listener.read(messages, at, holes, piece));
         let after = assembler.weight();
         if before == after {
             return;
         }
-        let held = &mut hearing.context.held;
+        let held = &mut listener.context.held;
         *held = (*held + after).saturating_sub(before);
         if *held > MAX_HELD_IN_ALL && after > before {
             *held = held.saturating_sub(after);
-            assembler.finish(&mut |piece| hearing.read(messages, at, holes, piece));
+            assembler.finish(&mut |piece| listener.read(messages, at, holes, piece));
             context.distrust(
                 "tcp",
                 "too many bytes out of order in all streams; a hole was passed over",
@@ -367,8 +367,8 @@ impl Tracker {
         }
         let (assembler, other) = both(&mut self.assemblers, side);
         let next = assembler.next().unwrap_or(BIAS as u64);
-        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
-        self.messages.close(side, at, how, &mut hearing);
+        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        self.messages.close(side, at, how, &mut listener);
         if let (Side::Server, Some(bytes)) = (side, self.messages.asking()) {
             self.pairing.asked_so_far(bytes);
         }

@@ -1,6 +1,6 @@
 //! What all streams together remember of segments that nobody has acknowledged: a capture of one direction has many.
 
-use super::unacked::FEW;
+use super::unacked::ALWAYS_REMEMBERED;
 use super::{Flow, MAX_UNACKED};
 
 /// All that those with more may remember.
@@ -25,14 +25,15 @@ impl UnackedRoom {
     pub fn count(&mut self, flow: &mut Flow) -> bool {
         let len = flow.unacked.len();
         self.forget(flow);
-        if len > FEW {
+        if len > ALWAYS_REMEMBERED {
             flow.unacked.counted = len as u32;
             self.taken += len;
         } else {
             flow.unacked.long = false;
-            flow.unacked.shrink(FEW);
+            flow.unacked.shrink(ALWAYS_REMEMBERED);
         }
-        flow.unacked.barred = len > FEW && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
+        flow.unacked.barred =
+            len > ALWAYS_REMEMBERED && len < MAX_UNACKED && self.taken >= MAX_UNACKED_IN_ALL;
         !flow.unacked.barred
     }
 

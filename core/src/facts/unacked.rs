@@ -11,13 +11,13 @@ use super::{Covered, Facts, MAX_UNACKED};
 use crate::seq::{le, lt};
 
 /// Segments that a direction may always remember; longer lists are sorted where they do not rise.
-pub(super) const FEW: usize = 64;
+pub(super) const ALWAYS_REMEMBERED: usize = 64;
 /// Segments of a list that has no order: each question looks through all of them.
 const MOST_UNSORTED: usize = 512;
 /// Segments that begin with one byte: the oldest of them, and the newest.
-const MOST_ALIKE: usize = 8;
+const MAX_ALIKE: usize = 8;
 /// So many are looked through for the first that held a byte.
-const MOST_NEAR: usize = 512;
+const MAX_NEAR: usize = 512;
 /// Numbers that lie nearer to one another than this have the same order on the circle and from the base on.
 const NEAR: u32 = 1 << 31;
 
@@ -39,7 +39,7 @@ pub struct Unacked {
     sorted: Option<Box<Sorted>>,
     /// The list rises without overlap, and nothing is sorted.
     rising: bool,
-    /// There were more than `FEW` when the budget of all streams was last charged.
+    /// There were more than `ALWAYS_REMEMBERED` when the budget of all streams was last charged.
     pub(super) long: bool,
     /// There is no room for more.
     pub(super) barred: bool,
@@ -91,7 +91,7 @@ impl Unacked {
     pub(super) fn restart(&mut self) {
         let mut list = std::mem::take(&mut self.list);
         list.clear();
-        list.shrink_to(FEW); // nothing where it was short
+        list.shrink_to(ALWAYS_REMEMBERED); // nothing where it was short
         *self = Unacked {
             list,
             ..Unacked::default()
@@ -123,7 +123,7 @@ impl Unacked {
                 self.rising && last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next)
             });
         self.list.push_back(new);
-        if self.list.len() > FEW {
+        if self.list.len() > ALWAYS_REMEMBERED {
             self.grown(base);
         }
     }
@@ -348,7 +348,7 @@ impl Sorted {
         self.by_start.insert((start, added), new);
         let mut alike = self.by_start.range((start, 0)..=(start, u32::MAX)).rev();
         let second = alike.nth(1).map(|(key, _)| *key);
-        if let (Some(second), Some(_)) = (second, alike.nth(MOST_ALIKE - 2)) {
+        if let (Some(second), Some(_)) = (second, alike.nth(MAX_ALIKE - 2)) {
             self.by_start.remove(&second);
         }
     }
@@ -370,7 +370,7 @@ impl Sorted {
         let number = seq.wrapping_sub(base);
         let from = number.saturating_sub(self.longest);
         let near = self.by_start.range((from, 0)..=(number, u32::MAX)).rev();
-        near.take(MOST_NEAR)
+        near.take(MAX_NEAR)
             .filter(|(_, sent)| sent.holds(seq))
             .min_by_key(|((_, added), _)| *added)
             .map(|(_, sent)| *sent)

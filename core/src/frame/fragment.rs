@@ -1,5 +1,5 @@
 //! IP fragments put together (RFC 791 3.2, RFC 8200 4.5). Takes fragments, gives the packet when it is whole;
-//! bounded by `MOST_BYTES`. Bytes that came twice count as they came first, as in Wireshark.
+//! bounded by `MAX_BYTES`. Bytes that came twice count as they came first, as in Wireshark.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ use crate::issue::{Issue, Kind};
 
 /// So much is held for packets that are not whole, bookkeeping included; as much as Linux allows
 /// (net.ipv4.ipfrag_high_thresh).
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 /// What one fragment, and one packet that waits, cost beside the bytes.
 const PIECE_BYTES: usize = 48;
 const PACKET_BYTES: usize = 256;
 /// No packet has more fragments: those of 64 bytes in 64 KiB.
-const MOST_PIECES: usize = 1024;
+const MAX_PIECES: usize = 1024;
 /// An IP packet's payload ends here.
-const LONGEST: u32 = 65_535;
+const MAX_PACKET_BYTES: u32 = 65_535;
 /// What has waited longer is another packet with the same number (RFC 8200 4.5).
 const PATIENCE_NS: i64 = 60_000_000_000;
 
@@ -143,7 +143,7 @@ impl Fragments {
             self.issues.push(issue);
             return None;
         }
-        if end > LONGEST || fragment.len == 0 || (fragment.more && !fragment.len.is_multiple_of(8)) {
+        if end > MAX_PACKET_BYTES || fragment.len == 0 || (fragment.more && !fragment.len.is_multiple_of(8)) {
             self.issues
                 .push(place.issue(Kind::Distrusted, "fragment does not fit any packet"));
             return None;
@@ -170,7 +170,7 @@ impl Fragments {
         partial.add(fragment, end);
         partial.held += cost;
         self.held += cost;
-        if partial.pieces.len() > MOST_PIECES {
+        if partial.pieces.len() > MAX_PIECES {
             self.drop_one(fragment.key, "packet has too many fragments");
             return None;
         }
@@ -184,7 +184,7 @@ impl Fragments {
                 depth: fragment.depth,
             });
         }
-        while self.held > MOST_BYTES
+        while self.held > MAX_BYTES
             && let Some((key, serial)) = self.order.pop_front()
         {
             if self

@@ -7,7 +7,7 @@ use super::{Echo, Icmp, Packet, View};
 use crate::cursor::Header;
 
 /// No quoted packet is longer: what the error does not quote is known from the quoted IP header alone.
-const LONGEST_QUOTED: u32 = 65_575;
+const MAX_QUOTED_BYTES: u32 = 65_575;
 
 #[inline(never)]
 pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> {
@@ -38,7 +38,7 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
     };
     let quote = View {
         held: view.skip(8).held,
-        wire: LONGEST_QUOTED,
+        wire: MAX_QUOTED_BYTES,
         quoted: true,
         depth: view.depth,
     };

@@ -26,7 +26,7 @@ use crate::segment::Segment;
 pub use fragment::{Datagram, Fragment, Fragments, SeenFrame};
 
 /// Tunnels in tunnels are entered so deep. Each level takes stack, and no network needs more than a few.
-const DEEPEST: u8 = 16;
+const MAX_DEPTH: u8 = 16;
 
 /// What a frame is to latpcap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
     /// A layer that may hold itself again: everything that calls back up the list of layers comes through here.
     fn enter(mut self, read: impl FnOnce(View<'a>) -> Packet<'a>) -> Packet<'a> {
         self.depth = self.depth.saturating_add(1);
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return distrusted("ip", "tunnels are nested too deep", 0, 0);
         }
         read(self)

@@ -9,7 +9,7 @@ pub struct Limit<T> {
     value: T,
     pub unit: &'static str,
     pub source: &'static str,
-    pub says: &'static str,
+    pub doc: &'static str,
 }
 
 /// Both ends of a range, inclusive.
@@ -21,12 +21,12 @@ pub struct Band<T> {
 
 /// One limit as a row of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct LimitRow {
     pub name: &'static str,
     pub value: f64,
     pub unit: &'static str,
     pub source: &'static str,
-    pub says: &'static str,
+    pub doc: &'static str,
 }
 
 /// Numbers that limits have.
@@ -69,7 +69,7 @@ impl<T: Copy> Limit<T> {
         value: T,
         unit: &'static str,
         source: &'static str,
-        says: &'static str,
+        doc: &'static str,
     ) -> Self {
         Limit {
             #[cfg(feature = "scaled-limits")]
@@ -78,7 +78,7 @@ impl<T: Copy> Limit<T> {
             value,
             unit,
             source,
-            says,
+            doc,
         }
     }
 
@@ -102,13 +102,13 @@ impl<T: Number> Limit<T> {
         scaled::times(self.place, self.value)
     }
 
-    pub fn told(&self) -> Told {
-        Told {
+    pub fn row(&self) -> LimitRow {
+        LimitRow {
             name: self.name,
             value: self.get().as_f64(),
             unit: self.unit,
             source: self.source,
-            says: self.says.trim(),
+            doc: self.doc.trim(),
         }
     }
 }
@@ -127,10 +127,10 @@ pub mod scaled {
 
     use super::Number;
 
-    const MOST: usize = 256;
+    const MAX_LIMITS: usize = 256;
     /// Bits of the factors; 0 stands for one.
-    static FACTORS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
-    static READ: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+    static FACTORS: [AtomicU64; MAX_LIMITS] = [const { AtomicU64::new(0) }; MAX_LIMITS];
+    static READ: [AtomicBool; MAX_LIMITS] = [const { AtomicBool::new(false) }; MAX_LIMITS];
 
     pub(super) fn times<T: Number>(place: usize, value: T) -> T {
         READ[place].store(true, Relaxed);
@@ -146,26 +146,26 @@ pub mod scaled {
 
     /// The places of the limits that were read since this was last called.
     pub fn read() -> Vec<usize> {
-        (0..MOST)
+        (0..MAX_LIMITS)
             .filter(|&place| READ[place].swap(false, Relaxed))
             .collect()
     }
 }
 
 macro_rules! limits {
-    ($($(#[doc = $says:literal])+ $name:ident: $type:ty = $value:literal, $unit:literal, $source:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $value:literal, $unit:literal, $source:literal;)+) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
         enum Place { $($name),+ }
         $(
-            $(#[doc = $says])+
+            $(#[doc = $doc])+
             #[doc = concat!("\n\nIn ", $unit, ". Source: ", $source, ".")]
             pub const $name: Limit<$type> =
-                Limit::new(Place::$name as usize, stringify!($name), $value, $unit, $source, concat!($($says),+));
+                Limit::new(Place::$name as usize, stringify!($name), $value, $unit, $source, concat!($($doc),+));
         )+
 
         /// All limits, in the order of this file.
-        pub fn all() -> Vec<$crate::limits::Told> {
-            vec![$($name.told()),+]
+        pub fn all() -> Vec<$crate::limits::LimitRow> {
+            vec![$($name.row()),+]
         }
     };
 }

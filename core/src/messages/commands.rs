@@ -36,7 +36,7 @@ pub(super) struct Commands {
     client: Client,
     server: Server,
     /// The commands that were not answered, oldest first.
-    waiting: VecDeque<PendingQueue>,
+    waiting: VecDeque<PendingCommand>,
     /// The key of the next command.
     next: u64,
     /// Each recipient's mail is answered for itself (LMTP), and so many were accepted.
@@ -55,7 +55,7 @@ enum Blind {
 }
 
 #[derive(Debug)]
-struct PendingQueue {
+struct PendingCommand {
     key: u64,
     tag: SmolStr,
     does: Does,
@@ -102,7 +102,7 @@ enum Leave {
     Tls,
 }
 
-impl PendingQueue {
+impl PendingCommand {
     /// So many bytes of its answer are here.
     fn answer_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let begins = !std::mem::replace(&mut self.begun, true);
@@ -328,7 +328,7 @@ impl Commands {
             target: &command.target,
             host: "",
         });
-        self.waiting.push_back(PendingQueue {
+        self.waiting.push_back(PendingCommand {
             key,
             tag: command.tag,
             does: command.does,

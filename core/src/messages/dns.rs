@@ -9,7 +9,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
 pub use message::Message;
-use message::{HEADER, LONGEST};
+use message::{HEADER, MAX_QUESTION_BYTES};
 pub use records::addresses;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -117,7 +117,7 @@ impl MessageReader for Dns {
             Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
             Stretch::Missing(missing) => {
                 // inside the records a hole does no harm
-                if half.head.len() >= LONGEST && missing <= half.left as u64 {
+                if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.left as u64 {
                     half.left -= missing as usize;
                     half.holed = true;
                     half.end(&mut sink);
@@ -155,7 +155,7 @@ impl Half {
                 let (body, behind) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
                 let most = match sink.side() {
                     _ if self.holed => 0,
-                    Side::Client => LONGEST,
+                    Side::Client => MAX_QUESTION_BYTES,
                     Side::Server => MAX_ANSWER,
                 };
                 let room = most.saturating_sub(self.head.len());

@@ -41,19 +41,19 @@ pub(super) struct Smb {
 fn sniff(first: &First<'_>) -> Guess {
     match framed::fit::<Smb>(first.side, first.input) {
         Fit::No => Guess::No,
-        Fit::Cut if first.input.len() < packet::LEAST => Guess::More,
+        Fit::Cut if first.input.len() < packet::MIN_PACKET_BYTES => Guess::More,
         _ => Guess::Yes,
     }
 }
 
 /// Bytes with the mark of a message, and its sender.
 fn fits(side: Side, first: &[u8]) -> bool {
-    first.len() >= packet::LEAST && framed::fit::<Smb>(side, first) != Fit::No
+    first.len() >= packet::MIN_PACKET_BYTES && framed::fit::<Smb>(side, first) != Fit::No
 }
 
 impl WireFormat for Smb {
     const HEAD: usize = 2048;
-    const MIN_PROOF: usize = packet::LEAST;
+    const MIN_PROOF: usize = packet::MIN_PACKET_BYTES;
     const WRONG: &'static str = "not a message of SMB, or one that is sealed";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {

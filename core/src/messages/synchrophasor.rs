@@ -30,7 +30,7 @@ const CONFIGURATION_2: u8 = 3;
 const COMMAND: u8 = 4;
 const CONFIGURATION_3: u8 = 5;
 /// Sync, size, station, two words of time, and the checksum.
-const LEAST: u16 = 16;
+const MIN_FRAME_BYTES: u16 = 16;
 /// Where a command's word stands, and how long a command without more is.
 const WORD: usize = 14;
 const COMMAND_LEN: u64 = 18;
@@ -63,7 +63,7 @@ fn begins(input: &[u8]) -> Option<bool> {
 fn sniff(first: &First<'_>) -> Guess {
     match framed::fit::<Synchrophasor>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if first.input.len() < usize::from(LEAST) => Guess::More,
+        _ if first.input.len() < usize::from(MIN_FRAME_BYTES) => Guess::More,
         _ => match begins(first.input) {
             Some(true) => Guess::Yes,
             Some(false) => Guess::No,
@@ -102,7 +102,7 @@ impl WireFormat for Synchrophasor {
             (Some(sync), _) if sync != SYNC => Length::Wrong,
             (_, Some(byte)) if wrong(byte) => Length::Wrong,
             _ => match cursor::be16_at(first, 2) {
-                Some(len) if len >= LEAST => Length::Is(u64::from(len)),
+                Some(len) if len >= MIN_FRAME_BYTES => Length::Is(u64::from(len)),
                 Some(_) => Length::Wrong,
                 None => Length::More,
             },

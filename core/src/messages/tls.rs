@@ -31,7 +31,7 @@ const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const HEARTBEAT: u8 = 24;
 /// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
-const LONGEST: u32 = (1 << 14) + 2048;
+const MAX_RECORD_BYTES: u32 = (1 << 14) + 2048;
 /// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
 const SHORTEST_ALERT: u32 = 2 + 1 + 16;
 
@@ -175,7 +175,7 @@ impl Tls {
             }
             let [kind, major, _, high, low] = half.header;
             let len = u32::from(high) << 8 | u32::from(low);
-            if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > LONGEST {
+            if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > MAX_RECORD_BYTES {
                 self.tell_handshake(sink, false);
                 sink.lost("not a TLS record");
                 return Read::Lost(Stretch::Bytes(bytes));

@@ -142,7 +142,7 @@ const BEFORE: [&[u8]; 8] = [
 ];
 const OF_TOKENS: &[u8] = b"-_.";
 /// Longer names of parameters are none of these.
-const LONGEST: usize = 64;
+const MAX_PARAMETER_NAME: usize = 64;
 /// URLs inside values of URLs are looked at so deep.
 const NESTED: u8 = 3;
 
@@ -385,7 +385,7 @@ fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn is_secret(name: &[u8], value: &[u8]) -> bool {
-    if name.len() > LONGEST {
+    if name.len() > MAX_PARAMETER_NAME {
         return false;
     }
     let mut name = decoded(name).into_owned();
@@ -578,7 +578,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_no_secrets() {
-        let longest = format!("/?{}token=s3", "x".repeat(LONGEST - 5));
+        let longest = format!("/?{}token=s3", "x".repeat(MAX_PARAMETER_NAME - 5));
         assert!(shown(longest.as_bytes()).ends_with(b"token=?"));
         let longer = format!("/?x{}", &longest[2..]);
         assert!(shown(longer.as_bytes()).ends_with(b"token=s3"));

@@ -46,7 +46,7 @@ pub(super) struct WebSocket {
     client: Half,
     server: Half,
     /// The client's messages that were not answered, oldest first.
-    waiting: VecDeque<PendingQueue>,
+    waiting: VecDeque<PendingCall>,
     /// The key of the client's next message.
     next: u64,
     /// The server has repeated an id.
@@ -60,14 +60,14 @@ pub(super) struct WebSocket {
     /// They are calls of JSON-RPC.
     is_rpc: bool,
     /// What the server requested, oldest first.
-    requested: VecDeque<PendingQueue>,
+    requested: VecDeque<PendingCall>,
 }
 
 /// Requests of the server have keys of their own.
 const BY_SERVER: u64 = 1 << 40;
 
 #[derive(Debug)]
-struct PendingQueue {
+struct PendingCall {
     key: u64,
     id: Option<SmolStr>,
 }
@@ -249,7 +249,7 @@ impl WebSocket {
         }
         let key = self.next_key();
         begin(sink, key, message, &members);
-        self.waiting.push_back(PendingQueue { key, id: members.id });
+        self.waiting.push_back(PendingCall { key, id: members.id });
         if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -261,7 +261,7 @@ impl WebSocket {
         if members.asks() {
             let key = BY_SERVER | self.next_key();
             begin(sink, key, message, &members);
-            self.requested.push_back(PendingQueue { key, id: members.id });
+            self.requested.push_back(PendingCall { key, id: members.id });
             if self.requested.len() > MAX_WAITING {
                 self.requested.pop_front();
             }
@@ -308,7 +308,7 @@ impl WebSocket {
 
     /// Which of the client's messages this one answers.
     fn answered(&mut self, message: &Message, members: &Members) -> Option<usize> {
-        let same = |waiting: &PendingQueue| waiting.id.is_some() && waiting.id == members.id;
+        let same = |waiting: &PendingCall| waiting.id.is_some() && waiting.id == members.id;
         if let Some(place) = self.waiting.iter().position(same) {
             self.by_id = true;
             return Some(place);
@@ -386,7 +386,7 @@ fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message,
 /// An answer of JSON-RPC is whole: of what waits with its id, if anything does.
 fn answered(
     sink: &mut MessageSink<'_, impl Listener>,
-    waiting: &mut VecDeque<PendingQueue>,
+    waiting: &mut VecDeque<PendingCall>,
     message: &Message,
     members: &Members,
 ) {

@@ -2,12 +2,12 @@
 //! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
 
 mod closing;
+mod compact;
 mod counts;
 mod event;
 mod full_size;
 mod index;
 mod ip_id;
-mod rest;
 mod roles;
 mod setups;
 mod store;
@@ -28,12 +28,12 @@ use crate::observe::transfer::{self, Transfers};
 use crate::segment::{Multipath, RST, SYN, Segment};
 
 pub use closing::{Closing, Ending};
+use compact::SynPacket;
 pub use counts::Counts;
 use counts::{count, sample_rtt};
 use event::relative_sack;
 pub use event::{Event, Rows};
 use index::Index;
-use rest::SynPacket;
 pub use roles::RolesBy;
 use roles::roles;
 use store::Store;
@@ -42,7 +42,7 @@ pub use tracking::Tracking;
 use tracking::{Counted, track};
 use tuple::FourTuple;
 
-const RECENT: usize = 1024;
+const RECENT_SLOTS: usize = 1024;
 
 pub type Endpoint = (IpAddr, u16);
 
@@ -73,7 +73,7 @@ pub struct Stream {
     only_syns: bool,
     syn_packets: Vec<SynPacket>,
     /// It waits to become compact.
-    tired: bool,
+    compactable: bool,
     pub tracking: Tracking,
     pub transfers: Transfers,
 }
@@ -129,7 +129,7 @@ impl Stream {
     }
 
     /// A place for a stream.
-    fn blank() -> Self {
+    fn unused() -> Self {
         let nobody = (IpAddr::from([0; 4]), 0);
         Stream {
             low: nobody,
@@ -150,7 +150,7 @@ impl Stream {
             syns: Vec::new(),
             only_syns: true,
             syn_packets: Vec::new(),
-            tired: false,
+            compactable: false,
             tracking: Tracking::default(),
             transfers: Transfers::default(),
         }
@@ -178,7 +178,7 @@ impl Stream {
             syns,
             only_syns,
             syn_packets,
-            tired,
+            compactable,
             tracking,
             transfers,
         } = self;
@@ -190,7 +190,7 @@ impl Stream {
         flows.iter_mut().for_each(Flow::restart);
         counts.iter_mut().for_each(|side| *side = Counts::default());
         syns.clear();
-        (*only_syns, *tired) = (true, false);
+        (*only_syns, *compactable) = (true, false);
         syn_packets.clear();
         *tracking = Tracking::default();
         *transfers = Transfers::default();
@@ -257,7 +257,7 @@ impl Streams {
     #[inline(always)]
     fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {
         let (key, from_low) = FourTuple::of(segment);
-        match self.recent.get(key.slot() % RECENT) {
+        match self.recent.get(key.slot() % RECENT_SLOTS) {
             Some(Some((recent, id))) if *recent == key && !segment.has(SYN) => (*id, from_low, false),
             _ => self.find_or_open(segment, at, key, from_low),
         }
@@ -272,7 +272,7 @@ impl Streams {
         key: FourTuple,
         from_low: bool,
     ) -> (u32, bool, bool) {
-        let slot = key.slot() % RECENT;
+        let slot = key.slot() % RECENT_SLOTS;
         let half = self.index.half(&key);
         let recent = match self.recent.get(slot) {
             Some(Some((recent, id))) if *recent == key => Some(*id),
@@ -319,7 +319,7 @@ impl Streams {
 
     fn remember(&mut self, slot: usize, key: FourTuple, id: u32) {
         if self.recent.is_empty() {
-            self.recent.resize(RECENT, None);
+            self.recent.resize(RECENT_SLOTS, None);
         }
         if let Some(recent) = self.recent.get_mut(slot) {
             *recent = Some((key, id));
@@ -406,10 +406,10 @@ impl Streams {
         let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
         let hold = sample_rtt(stream, Some(&mut self.pairs), segment, side, &facts, at);
         if stream.setting_up {
-            stream.note_setup(segment, side, at);
+            stream.track_handshake(segment, side, at);
         }
         if !facts.ordinary {
-            stream.ask(segment, from_low, at);
+            stream.track_syn(segment, from_low, at);
         }
 
         let [client, server] = &stream.counts;
@@ -453,9 +453,9 @@ impl Streams {
         });
         if stream.only_syns || stream.tracking.is_over() {
             if stream.only_syns {
-                stream.hear(segment, at, frame_bytes, from_low);
+                stream.record_syn_packet(segment, at, frame_bytes, from_low);
             }
-            self.store.tire(id);
+            self.store.mark_compactable(id);
         } else if segment.has(RST) {
             self.store.cut(id, at, &mut self.context);
         }

@@ -12,7 +12,7 @@ impl Stream {
     /// A segment of a set-up that is not over. The first one has been counted only: most streams of a flood have
     /// no other.
     #[inline(never)]
-    pub(super) fn note_setup(&mut self, segment: &Segment<'_>, side: Side, at: At) {
+    pub(super) fn track_handshake(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
         if packets == 2 && self.completeness() & 1 != 0 {
             self.setup = Some(Setup::new(self.first));

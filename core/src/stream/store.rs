@@ -1,9 +1,9 @@
 //! All streams by number. Those that carry data are kept whole; a stream with SYNs only, or one that is over, in a compact
-//! form (`rest.rs`) from which it can be made whole again.
+//! form (`compact.rs`) from which it can be made whole again.
 
 use std::collections::VecDeque;
 
-use super::rest::{Closed, SynsOnly};
+use super::compact::{Closed, SynsOnly};
 use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Context;
@@ -21,21 +21,21 @@ enum State {
 }
 
 /// Streams that are kept whole though they could be compact: most get their next packet soon (a handshake's, a FIN).
-const MOST_AWAKE: usize = 16;
+const MAX_COMPACTABLE: usize = 16;
 
 /// Streams that a RST ended and that are still followed: what was on its way then comes soon.
-const MOST_CUT: usize = 1024;
+const MAX_CUT: usize = 1024;
 
 pub(super) struct Store {
     states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
     spare: Vec<Box<Stream>>,
     /// Whole streams that could be compact, the oldest first.
-    tired: VecDeque<u32>,
-    pub(super) most_awake: usize,
+    compactable: VecDeque<u32>,
+    pub(super) max_compactable: usize,
     /// Streams that a RST ended, the oldest first.
     cut: VecDeque<u32>,
-    pub(super) most_cut: usize,
+    pub(super) max_cut: usize,
     /// Names are looked up in this capture: any set-up may be worth a row for the lookup before it.
     pub(super) lookups: bool,
 }
@@ -45,10 +45,10 @@ impl Default for Store {
         Store {
             states: Vec::new(),
             spare: Vec::new(),
-            tired: VecDeque::new(),
-            most_awake: MOST_AWAKE,
+            compactable: VecDeque::new(),
+            max_compactable: MAX_COMPACTABLE,
             cut: VecDeque::new(),
-            most_cut: MOST_CUT,
+            max_cut: MAX_CUT,
             lookups: false,
         }
     }
@@ -75,20 +75,20 @@ impl Store {
     /// A new stream.
     pub(super) fn open(&mut self, begin: impl FnOnce(&mut Stream)) -> u32 {
         let id = self.states.len() as u32;
-        let mut stream = self.blank();
+        let mut stream = self.spare_stream();
         begin(&mut stream);
         self.states.push(State::Live(stream));
         id
     }
 
-    fn blank(&mut self) -> Box<Stream> {
-        self.spare.pop().unwrap_or_else(|| Box::new(Stream::blank()))
+    fn spare_stream(&mut self) -> Box<Stream> {
+        self.spare.pop().unwrap_or_else(|| Box::new(Stream::unused()))
     }
 
     /// Returns a box to the free list.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
-            (stream.tracking, stream.tired) = (Tracking::Before, false);
+            (stream.tracking, stream.compactable) = (Tracking::Before, false);
             self.spare.push(stream);
         }
     }
@@ -97,7 +97,7 @@ impl Store {
     #[inline(always)]
     pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
         if !matches!(self.states.get(id as usize)?, State::Live(_)) {
-            self.wake(id)?;
+            self.expand(id)?;
         }
         match self.states.get_mut(id as usize)? {
             State::Live(stream) => Some(stream),
@@ -106,16 +106,16 @@ impl Store {
     }
 
     #[inline(never)]
-    fn wake(&mut self, id: u32) -> Option<()> {
+    fn expand(&mut self, id: u32) -> Option<()> {
         let whole = self.take(id)?;
         *self.states.get_mut(id as usize)? = State::Live(whole);
         Some(())
     }
 
-    /// The whole stream, to learn what its kept packets do not say.
+    /// The whole stream; its kept SYN packets are dropped, as they no longer describe all of it.
     pub(super) fn whole(&mut self, id: u32) -> Option<&mut Stream> {
         let stream = self.get(id)?;
-        stream.stay();
+        stream.drop_syn_packets();
         Some(stream)
     }
 
@@ -125,12 +125,12 @@ impl Store {
         match state {
             State::Live(stream) => Some(stream),
             State::SynsOnly(syns_only) => {
-                let mut stream = self.blank();
+                let mut stream = self.spare_stream();
                 stream.restore_syns(*syns_only);
                 Some(stream)
             }
             State::Closed(closed) => {
-                let mut stream = self.blank();
+                let mut stream = self.spare_stream();
                 stream.reopen(*closed);
                 Some(stream)
             }
@@ -140,16 +140,16 @@ impl Store {
 
     /// After a packet of a stream that could be compact: it becomes so when enough others could.
     #[cold]
-    pub(super) fn tire(&mut self, id: u32) {
+    pub(super) fn mark_compactable(&mut self, id: u32) {
         if let Some(State::Live(stream)) = self.states.get_mut(id as usize)
-            && !std::mem::replace(&mut stream.tired, true)
+            && !std::mem::replace(&mut stream.compactable, true)
         {
-            self.tired.push_back(id);
+            self.compactable.push_back(id);
         }
-        if self.tired.len() > self.most_awake
-            && let Some(oldest) = self.tired.pop_front()
+        if self.compactable.len() > self.max_compactable
+            && let Some(oldest) = self.compactable.pop_front()
         {
-            self.rest(oldest);
+            self.compact(oldest);
         }
     }
 
@@ -159,24 +159,24 @@ impl Store {
         if self.cut.back() != Some(&id) {
             self.cut.push_back(id);
         }
-        if self.cut.len() > self.most_cut
+        if self.cut.len() > self.max_cut
             && let Some(oldest) = self.cut.pop_front()
             && let Some(State::Live(stream)) = self.states.get_mut(oldest as usize)
             && stream.tracking.cut(at, context)
         {
-            self.tire(oldest);
+            self.mark_compactable(oldest);
         }
     }
 
     /// Makes the stream compact where it can be.
-    fn rest(&mut self, id: u32) {
+    fn compact(&mut self, id: u32) {
         let Some(state) = self.states.get_mut(id as usize) else {
             return;
         };
         let State::Live(stream) = state else { return };
-        stream.tired = false;
+        stream.compactable = false;
         let less = if stream.tracking.is_over() {
-            State::Closed(Box::new(stream.closed(self.lookups)))
+            State::Closed(Box::new(stream.take_closed(self.lookups)))
         } else if stream.only_syns {
             State::SynsOnly(Box::new(stream.take_syns()))
         } else {

@@ -51,8 +51,8 @@ impl AnswerKind {
 }
 
 impl Stream {
-    /// A segment of this stream; those with neither SYN nor RST ask and answer nothing.
-    pub(super) fn ask(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
+    /// A segment of this stream; those with neither SYN nor RST change nothing here.
+    pub(super) fn track_syn(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
         if segment.len > 0 || segment.flags & (SYN | RST) == 0 {
             return;
         }

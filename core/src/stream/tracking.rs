@@ -202,7 +202,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);
     }
-    if context.transfers.expects() {
+    if context.data_connections.expects() {
         // where the client named the port, the server has connected to it
         let pairs = [Some(pair), pairs.find(server.0, client.0)];
         if let Some(what) = context.carries(pairs, server.1, at) {

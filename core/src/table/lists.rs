@@ -11,12 +11,12 @@ use super::columns::{BLOCK, Moved};
 use crate::judge::Evidence;
 
 /// Frames of one list.
-const MOST: usize = std::mem::size_of::<Evidence>() / std::mem::size_of::<u64>();
+const MAX_FRAMES: usize = std::mem::size_of::<Evidence>() / std::mem::size_of::<u64>();
 
 /// The evidence of each row.
 pub struct Lists {
     /// Of the block's rows, one list behind the other.
-    block: [u64; MOST * BLOCK],
+    block: [u64; MAX_FRAMES * BLOCK],
     len: usize,
     /// Where the lists of the block's rows end.
     ends: [i32; BLOCK],
@@ -27,7 +27,7 @@ pub struct Lists {
 impl Default for Lists {
     fn default() -> Self {
         Lists {
-            block: [0; MOST * BLOCK],
+            block: [0; MAX_FRAMES * BLOCK],
             len: 0,
             ends: [0; BLOCK],
             frames: Vec::new(),
@@ -44,7 +44,7 @@ impl Lists {
         let place = self
             .block
             .get_mut(self.len..)
-            .and_then(<[u64]>::first_chunk_mut::<MOST>);
+            .and_then(<[u64]>::first_chunk_mut::<MAX_FRAMES>);
         if let Some(place) = place {
             let mut behind = 0;
             for frame in evidence {
@@ -64,7 +64,7 @@ impl Lists {
         if self.offsets.capacity() == 0 {
             self.offsets.reserve_exact(BATCH_ROWS + 1);
             self.offsets.push(0);
-            self.frames.reserve(MOST * BATCH_ROWS);
+            self.frames.reserve(MAX_FRAMES * BATCH_ROWS);
         }
         self.frames
             .extend(self.block.iter().take(std::mem::take(&mut self.len)));

@@ -214,9 +214,9 @@ impl Tables {
     }
 
     /// A finished exchange and its partition.
-    pub fn settled(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths, pairs: &Pairs) {
+    pub fn judged(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths, pairs: &Pairs) {
         if exchange.row != RowKind::Exchange {
-            return self.beside(exchange, causes);
+            return self.other_wait(exchange, causes);
         }
         let turned: Vec<Row>;
         let causes = if exchange.by_server {
@@ -236,9 +236,9 @@ impl Tables {
         }
     }
 
-    /// What took time and is no request, and its partition.
+    /// A wait that is no request (a connect, a push, a transfer), and its partition.
     #[cold]
-    fn beside(&mut self, row: &Exchange, causes: &[Row]) {
+    fn other_wait(&mut self, row: &Exchange, causes: &[Row]) {
         for cause in causes {
             if self.causes.push(row.row, row.id, cause) {
                 self.flush_causes();

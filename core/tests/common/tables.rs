@@ -48,7 +48,7 @@ impl Tables {
             blocks.into_iter().for_each(|block| engine.push(block));
         }
         engine.finish();
-        let mut take = |name| (name, engine.analysis().tables.take(name).unwrap().1);
+        let mut take = |name| (name, engine.pipeline().tables.take(name).unwrap().1);
         Tables(table::NAMES.into_iter().map(&mut take).collect())
     }
 

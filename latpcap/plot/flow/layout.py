@@ -18,7 +18,7 @@ from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.flow.packet_rows import FlowRow
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
 
-ORDINARY, LONGEST = 10.0, 24.0  # em: the height of a long, but not unusual gap; one that would be higher is broken
+ORDINARY, MAX_GAP = 10.0, 24.0  # em: the height of a long, but not unusual gap; one that would be higher is broken
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
 
     Rows of a side never stand closer than they need. Without a scale that is where they stand. With one (then the
     instants of all sides count from the same zero) they stand at least `em_per_ns` apart for each ns, and what has the
-    same instant on two sides has the same height; a gap of more than `LONGEST` em is broken there.
+    same instant on two sides has the same height; a gap of more than `MAX_GAP` em is broken there.
     """
     places: list[list[float]] = [[] for _ in sides]
     if em_per_ns is None:
@@ -76,8 +76,8 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
         step = side[len(place)]
         wanted = em_per_ns * (at - now)
         own = (place[-1] if place else 0.0) + step.least
-        y = max(own, reached + min(wanted, LONGEST))
-        if wanted > LONGEST and y - reached < wanted:
+        y = max(own, reached + min(wanted, MAX_GAP))
+        if wanted > MAX_GAP and y - reached < wanted:
             breaks.append(Break(reached, y, at - now))
         place.append(y)
         reached, now = max(reached, y), at
@@ -100,7 +100,7 @@ UNDER = 0.47  # from an arrow to the end of its row
 SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
 BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
 BRACE = 0.75  # a bracket's lane
-FEW, NARROW = 4, 8.5  # so many hosts have columns as wide as their words; of more they are at least so wide
+FEW_HOSTS, NARROW = 4, 8.5  # so many hosts have columns as wide as their words; of more they are at least so wide
 
 
 def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
@@ -252,7 +252,7 @@ def columns(
     comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
     left = page.time_x + time + 1.0 + ports + 0.5
     right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
-    many = len(nodes) > FEW
+    many = len(nodes) > FEW_HOSTS
     column = max(NARROW if many else 15.0, (least - left - right) / gaps)
     for row in rows:
         span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
@@ -283,7 +283,7 @@ def middle(page: Layout, x0: float, x1: float, width: float) -> float:
     """Where is the middle of a row's words? Over its arrow, but never beyond the outermost lifelines."""
     half = width / 2 + 0.5
     at = (x0 + x1) / 2
-    return at if len(page.x) <= FEW else max(page.x[0] + half, min(at, page.x[-1] - half))
+    return at if len(page.x) <= FEW_HOSTS else max(page.x[0] + half, min(at, page.x[-1] - half))
 
 
 def beside(page: Layout, band: Band) -> tuple[float, int]:
@@ -291,7 +291,7 @@ def beside(page: Layout, band: Band) -> tuple[float, int]:
     before the outermost lifeline.
     """
     room = page.x[-1] - band.x if band.inward > 0 else band.x - page.x[0]
-    side = band.inward if len(page.x) <= FEW or width_of(band.words) + INSET <= room else -band.inward
+    side = band.inward if len(page.x) <= FEW_HOSTS or width_of(band.words) + INSET <= room else -band.inward
     return band.x + side * (INSET + (LANE * band.words_lane if side == band.inward else 0.0)), side
 
 

@@ -13,7 +13,7 @@ use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
 
 /// Steps are let go of less often where so many exchanges wait.
-const MANY: usize = 64;
+const MANY_EXCHANGES: usize = 64;
 
 /// The client's packet that acknowledges a response's end.
 #[derive(Debug, Clone, Copy)]
@@ -138,7 +138,7 @@ impl Pairing {
         match exchange.kind {
             Kind::Turn => self.turn_over(exchange, context),
             Kind::Subscription => self.subscription_over(exchange, context),
-            _ => context.settle(exchange),
+            _ => context.queue(exchange),
         }
     }
 
@@ -160,7 +160,9 @@ impl Pairing {
         for ((own, all), (start, end)) in exchange.steps.iter_mut().zip(&self.steps).zip(parts) {
             own.extend(between(all, start, end).cloned());
         }
-        if self.open.len() + self.settling.len() > MANY && !exchange.index.is_multiple_of(MANY as u32) {
+        if self.open.len() + self.settling.len() > MANY_EXCHANGES
+            && !exchange.index.is_multiple_of(MANY_EXCHANGES as u32)
+        {
             return; // looking through all others is left to one in so many
         }
         let needed = self

@@ -121,7 +121,7 @@ impl Pairing {
             exchange.request.first = exchange.request.last;
         }
         if self.over && self.beats.is_none() {
-            return context.settle(exchange);
+            return context.queue(exchange);
         }
         let over = self.over;
         let beats = self.beats.get_or_insert_default();
@@ -145,7 +145,7 @@ impl Pairing {
             self.release_turns(context);
         }
         if over || size.is_none() {
-            return context.settle(exchange);
+            return context.queue(exchange);
         }
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
@@ -174,7 +174,7 @@ impl Pairing {
             self.busy = self.busy.saturating_add(beats.held.iter().map(|e| took(e)).sum());
         }
         for turn in std::mem::take(&mut beats.held) {
-            context.settle(turn);
+            context.queue(turn);
         }
     }
 }

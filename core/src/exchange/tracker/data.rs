@@ -14,11 +14,11 @@ use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
 /// So many exchanges are looked through for the one whose bytes are repeated.
-const MOST_REPAIRED: usize = 64;
+const MAX_REPAIRED: usize = 64;
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
 /// Where so many exchanges wait, each takes its part of the steps along: there is the lower cap, too.
-const CROWD: usize = 1024;
+const CROWDED_EXCHANGES: usize = 1024;
 /// The cap once all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
@@ -126,8 +126,8 @@ impl Tracker {
         }
         let (assembler, other) = both(&mut self.assemblers, side);
         let next = assembler.next().unwrap_or(offset(start));
-        let mut hearing = PairingListener::at(&mut self.pairing, context, side, next, other.next());
-        self.messages.silence(side, at, &mut hearing);
+        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        self.messages.silence(side, at, &mut listener);
         if side == Side::Client {
             self.pairing.drop_unanswered(context);
         }
@@ -140,7 +140,7 @@ impl Tracker {
         let (assembler, other) = both(&mut self.assemblers, side);
         let here = segment.payload.len() as u64;
         if here <= len && assembler.goes_on(from, len) {
-            let mut hearing = PairingListener {
+            let mut listener = PairingListener {
                 pairing: &mut self.pairing,
                 context,
                 side,
@@ -149,11 +149,11 @@ impl Tracker {
                 other: other.next(),
             };
             let piece = Stretch::Bytes(segment.payload);
-            self.messages.feed(side, at, piece, &mut hearing);
+            self.messages.feed(side, at, piece, &mut listener);
             if here < len {
-                (hearing.from, hearing.to) = (from + here, from + len);
+                (listener.from, listener.to) = (from + here, from + len);
                 let piece = Stretch::Missing(len - here);
-                self.messages.feed(side, at, piece, &mut hearing);
+                self.messages.feed(side, at, piece, &mut listener);
             }
             return;
         }
@@ -252,7 +252,7 @@ impl Pairing {
         } else if steps.len() >= FEW_STEPS
             && (steps.len() >= MAX_STEPS
                 || context.steps >= MAX_STEPS_IN_ALL
-                || self.open.len() + self.settling.len() >= CROWD)
+                || self.open.len() + self.settling.len() >= CROWDED_EXCHANGES)
         {
             context.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
             merge_pairs(steps);
@@ -277,14 +277,14 @@ impl Pairing {
     /// A needed repeat may move the end of the message that holds its bytes.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
         // (of many that wait, those whose requests or answers end before the repeat are passed over)
-        let few = self.settling.len() + self.open.len() <= MOST_REPAIRED;
+        let few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
         let answered = |e: &Exchange| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
         let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start;
         let settling = self
             .settling
             .iter_behind(|e| !few && (side == Side::Client || answered(e)));
         let open = self.open.iter_behind(|e| !few && side == Side::Client && sent(e));
-        for e in settling.take(MOST_REPAIRED).chain(open.take(MOST_REPAIRED)) {
+        for e in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
             if e.asker() != side {
                 // an open response has no end yet: the repeat is of its bytes
                 let hit = e.response.as_mut();

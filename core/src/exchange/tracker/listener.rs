@@ -109,10 +109,12 @@ impl Listener for PairingListener<'_> {
             }
             Note::DataPort { at, port } => {
                 context
-                    .transfers
+                    .data_connections
                     .announced(pairing.stream, pairing.pair, port, at)
             }
-            Note::Transfer { method, target } => context.transfers.requested(pairing.stream, method, target),
+            Note::Transfer { method, target } => {
+                context.data_connections.requested(pairing.stream, method, target)
+            }
             Note::Dns { side, at, message } => context.dns.push(lookup::DnsMessage {
                 stream: pairing.stream,
                 side,

@@ -15,7 +15,7 @@ use crate::observe::Step;
 use crate::queue::Queue;
 
 /// Buffers for more are not kept for the next stream.
-const SMALL: usize = 64;
+const SMALL_CAPACITY: usize = 64;
 
 /// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
@@ -163,7 +163,7 @@ impl Pairing {
     pub(super) fn is_small(&self) -> bool {
         let steps = self.steps.iter().map(Vec::capacity).max();
         let most = [steps.unwrap_or(0), self.open.capacity(), self.settling.capacity()];
-        most.iter().all(|capacity| *capacity <= SMALL)
+        most.iter().all(|capacity| *capacity <= SMALL_CAPACITY)
     }
 
     pub(super) fn place(&self) -> RowPlace {

@@ -52,6 +52,6 @@ impl Pairing {
             own.insert(0, step);
         }
         self.pushes = true;
-        context.settle(exchange);
+        context.queue(exchange);
     }
 }

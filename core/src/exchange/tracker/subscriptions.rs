@@ -55,7 +55,7 @@ impl Pairing {
             Some(own) => own.row = Some(exchange),
             None => {
                 exchange.kind = Kind::Request;
-                context.settle(exchange);
+                context.queue(exchange);
             }
         }
     }
@@ -84,7 +84,7 @@ impl Pairing {
             Kind::Request
         };
         if own.pieces.count > 0 || row.response.is_some() || !row.complete {
-            return context.settle(row);
+            return context.queue(row);
         }
         // nobody answers it, and nothing came (an inbox of NATS)
         self.beats.get_or_insert_default().dropped += 1;

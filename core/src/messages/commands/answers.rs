@@ -2,7 +2,7 @@
 
 use super::super::lines::{Dots, Line};
 use super::verbs::{Dialect, Does};
-use super::{Blind, Commands, Leave, MAX_LINE, PendingQueue, Reads, transfers};
+use super::{Blind, Commands, Leave, MAX_LINE, PendingCommand, Reads, transfers};
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side, Status, server_software};
 
@@ -281,7 +281,7 @@ impl Commands {
     pub(super) fn over(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        over: &PendingQueue,
+        over: &PendingCommand,
     ) -> Result<(), Leave> {
         let mut exchange = sink.of(over.key);
         exchange.end_answer();

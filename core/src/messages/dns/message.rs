@@ -4,7 +4,7 @@ use crate::messages::{Named, Status};
 
 pub(in crate::messages) const HEADER: usize = 12;
 /// Header, the longest name, type and class.
-pub(in crate::messages) const LONGEST: usize = HEADER + MAX_WIRE_NAME + 4;
+pub(in crate::messages) const MAX_QUESTION_BYTES: usize = HEADER + MAX_WIRE_NAME + 4;
 /// RFC 1035 2.3.4.
 const MAX_WIRE_NAME: usize = 255;
 const MAX_LABEL: u8 = 63;

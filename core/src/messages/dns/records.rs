@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::message::HEADER;
 
 /// Addresses of one answer that are kept: a client tries a few.
-const MOST: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 /// Records of one answer that are read.
 const MOST_RECORDS: u16 = 64;
 /// The high bits of a pointer.
@@ -34,7 +34,7 @@ pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
         }
         rest = after;
     }
-    found.truncate(MOST);
+    found.truncate(MAX_ADDRESSES);
     found
 }
 
@@ -86,6 +86,6 @@ mod tests {
         for _ in 0..100 {
             bytes.extend(b"\0\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x05");
         }
-        assert_eq!(addresses(&bytes).len(), MOST);
+        assert_eq!(addresses(&bytes).len(), MAX_ADDRESSES);
     }
 }

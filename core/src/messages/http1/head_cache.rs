@@ -8,7 +8,7 @@ use crate::messages::Side;
 /// Heads kept, each in a place by its first bytes and its piece's length.
 const PLACES: usize = 16;
 /// Longer heads (cookies, mostly) are seldom the same, and are read each time.
-const LONGEST: usize = 1024;
+const MAX_HEAD_BYTES: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(in crate::messages) struct HeadCache {
@@ -103,7 +103,7 @@ impl Kept {
     #[cold]
     fn keep(&mut self, side: Side, bytes: &[u8], head: Head) -> Option<Head> {
         let input = bytes.get(..head.len).unwrap_or(bytes);
-        if input.len() > LONGEST {
+        if input.len() > MAX_HEAD_BYTES {
             return Some(head);
         }
         self.bytes.clear();

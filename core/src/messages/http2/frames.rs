@@ -10,7 +10,7 @@ const MAX_PAYLOAD: u32 = 1 << 20;
 const USUAL_PAYLOAD: u32 = 1 << 14;
 
 /// Connections that were joined in the middle have had fewer streams: 2^20 leaves other protocols' fields out.
-const MANY: u32 = 1 << 20;
+const MAX_STREAM_ID: u32 = 1 << 20;
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
@@ -109,7 +109,7 @@ impl Frame {
         self.is_legal()
             && self.len <= USUAL_PAYLOAD
             && self.flags & !flags == 0
-            && (self.stream == 0 || !self.stream.is_multiple_of(2) && self.stream < MANY)
+            && (self.stream == 0 || !self.stream.is_multiple_of(2) && self.stream < MAX_STREAM_ID)
     }
 }
 

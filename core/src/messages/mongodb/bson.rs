@@ -11,7 +11,7 @@ pub(super) const QUERY: u32 = 2004;
 pub(super) const COMPRESSED: u32 = 2012;
 pub(super) const MSG: u32 = 2013;
 /// `maxMessageSizeBytes`.
-const LONGEST: u32 = 48_000_000;
+const MAX_MESSAGE_BYTES: u32 = 48_000_000;
 pub(super) const MORE_TO_COME: u32 = 2;
 /// Checksum, more to come, exhaust allowed.
 const FLAGS: u32 = 0x0001_0003;
@@ -38,7 +38,12 @@ impl Header {
             Side::Client => to == 0 && matches!(code, MSG | QUERY | COMPRESSED | 2001 | 2002 | 2005..=2007),
             Side::Server => to != 0 && matches!(code, MSG | REPLY | COMPRESSED),
         };
-        (fits && (HEADER as u32 + 4..=LONGEST).contains(&len)).then_some(Header { len, id, to, code })
+        (fits && (HEADER as u32 + 4..=MAX_MESSAGE_BYTES).contains(&len)).then_some(Header {
+            len,
+            id,
+            to,
+            code,
+        })
     }
 
     pub(super) fn body(self) -> u64 {

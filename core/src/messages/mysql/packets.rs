@@ -5,7 +5,7 @@ use super::super::Guess;
 
 /// Three bytes of length, least first, and a number that counts from 0 with each command.
 pub(super) const HEADER: usize = 4;
-const LONGEST: u32 = (1 << 24) - 1;
+const MAX_PACKET_BYTES: u32 = (1 << 24) - 1;
 /// An answer's last packet is shorter; an EOF packet is as long.
 const LONGEST_OK: u64 = 1 << 24;
 const EOF: u64 = 5;
@@ -50,7 +50,7 @@ pub(super) fn length(header: &[u8; HEADER]) -> u32 {
 }
 
 pub(super) fn is_long(header: &[u8; HEADER]) -> bool {
-    length(header) == LONGEST
+    length(header) == MAX_PACKET_BYTES
 }
 
 /// Whether a server greets so: version 10 and a version that is a number, or an error ("too many connections").

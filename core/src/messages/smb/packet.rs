@@ -8,7 +8,7 @@ use crate::messages::framed::Length;
 use crate::messages::{Side, text};
 
 /// The fewest bytes that tell a message: its length, the mark, the size of its head.
-pub(super) const LEAST: usize = 10;
+pub(super) const MIN_PACKET_BYTES: usize = 10;
 /// Before each message: a zero and its length in three bytes (2.1). A server takes 8 MiB at once and a head.
 const BEFORE: usize = 4;
 const MAX_MESSAGE: u32 = 16 << 20;

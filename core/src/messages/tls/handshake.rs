@@ -11,7 +11,7 @@ use crate::messages::{text, url};
 /// So much of a hello is kept. Those with the key shares of their time have 2 KB.
 const MAX_HELLO: usize = 4096;
 /// Longest name of a host (RFC 1035 2.3.4).
-const LONGEST: usize = 253;
+const MAX_HOST_NAME_BYTES: usize = 253;
 /// So much is shown of the protocols that a client offers.
 const MAX_OFFERED: usize = 255;
 /// Type and length of a handshake message.
@@ -167,7 +167,7 @@ fn server_name(body: &[u8]) -> Option<SmolStr> {
         return None;
     };
     let name = name.get(..u16::from_be_bytes([*high, *low]).into())?;
-    let printable = name.len() <= LONGEST && name.iter().all(u8::is_ascii_graphic);
+    let printable = name.len() <= MAX_HOST_NAME_BYTES && name.iter().all(u8::is_ascii_graphic);
     let shown = std::str::from_utf8(name).ok().filter(|_| printable)?;
     Some(text::name(url::host(shown).as_bytes()))
 }

@@ -1,7 +1,7 @@
 //! How TLS is known by its first bytes: a record's header, and a hello where it is a handshake's.
 
 use super::super::{Guess, Side};
-use super::{APPLICATION_DATA, HANDSHAKE, LONGEST};
+use super::{APPLICATION_DATA, HANDSHAKE, MAX_RECORD_BYTES};
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
@@ -17,7 +17,7 @@ pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
             [3, 0..=4, high, low, body @ ..] => {
                 let len = u32::from(*high) << 8 | u32::from(*low);
                 match (*kind, body.first()) {
-                    _ if len == 0 || len > LONGEST => Guess::No,
+                    _ if len == 0 || len > MAX_RECORD_BYTES => Guess::No,
                     (APPLICATION_DATA, _) => Guess::Yes,
                     (_, None) => Guess::More,
                     (_, Some(kind)) if *kind == hello_of(side) => Guess::Yes,
@@ -57,7 +57,7 @@ pub(super) fn joins(side: Side, first: &[u8]) -> bool {
     };
     let record = u32::from_be_bytes([0, 0, high, low]);
     let message = u32::from_be_bytes([0, top, middle, bottom]);
-    side == Side::Client && record <= LONGEST && message + 4 >= record && message < MAX_HELLO_MESSAGE
+    side == Side::Client && record <= MAX_RECORD_BYTES && message + 4 >= record && message < MAX_HELLO_MESSAGE
 }
 
 fn hello_of(side: Side) -> u8 {

@@ -23,7 +23,7 @@ pub(super) struct SynsOnly {
     syn_packets: Vec<SynPacket>,
 }
 
-/// One of them: its header, all but its ends.
+/// A SYN, its answer or a refusal: its header without addresses and ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SynPacket {
     at: At,
@@ -128,25 +128,31 @@ impl Closed {
 }
 
 impl Stream {
-    /// Remembers a packet of a stream of which no other kind has passed.
-    pub(super) fn hear(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) {
+    /// Keeps a SYN, an answer to it or a refusal, while nothing else has passed on the stream.
+    pub(super) fn record_syn_packet(
+        &mut self,
+        segment: &Segment<'_>,
+        at: At,
+        frame_bytes: u32,
+        from_low: bool,
+    ) {
         match SynPacket::new(segment, at, frame_bytes, from_low) {
             Some(packet) if self.syn_packets.len() < MAX_SYN_PACKETS => {
                 self.syn_packets.reserve_exact(1);
                 self.syn_packets.push(packet);
             }
-            _ => self.stay(),
+            _ => self.drop_syn_packets(),
         }
     }
 
-    /// More is known of it than such packets tell.
-    pub(super) fn stay(&mut self) {
+    /// Drops the kept packets: they no longer describe the whole stream.
+    pub(super) fn drop_syn_packets(&mut self) {
         self.only_syns = false;
         self.syn_packets.clear(); // the room is for the stream that has this box next
     }
 
-    /// The segment's way through `Streams::segment`, for one that gives no row again.
-    fn take_in(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool, reused: bool) {
+    /// Updates the stream by a kept packet as `Streams::segment` does, without a row: it has one already.
+    fn replay(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool, reused: bool) {
         let side = self.sender(segment, from_low);
         let [low, high] = &mut self.flows;
         let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
@@ -156,12 +162,12 @@ impl Stream {
         count(self, segment, at.frame, frame_bytes, side, &facts);
         sample_rtt(self, None, segment, side, &facts, at);
         if self.setting_up {
-            self.note_setup(segment, side, at);
+            self.track_handshake(segment, side, at);
         }
-        self.ask(segment, from_low, at);
+        self.track_syn(segment, from_low, at);
     }
 
-    /// Becomes the stream that those packets make.
+    /// Restores a stream from its kept SYN packets.
     pub(super) fn restore_syns(&mut self, syns_only: SynsOnly) {
         let (low, high) = syns_only.ends.both();
         if let Some(first) = syns_only.syn_packets.first() {
@@ -176,13 +182,13 @@ impl Stream {
         let mut reused = syns_only.reused;
         for packet in &syns_only.syn_packets {
             let segment = packet.segment(low, high);
-            self.take_in(&segment, packet.at, packet.frame_bytes, packet.from_low, reused);
+            self.replay(&segment, packet.at, packet.frame_bytes, packet.from_low, reused);
             reused = false; // only the first packet found the ports in use
         }
         self.syn_packets = syns_only.syn_packets;
     }
 
-    /// What is kept of it. Its box is free for another stream then.
+    /// Takes the compact form of a stream with SYNs only; its box is free for another stream then.
     pub(super) fn take_syns(&mut self) -> SynsOnly {
         SynsOnly {
             ends: Pair::of(self.low, self.high),
@@ -192,8 +198,8 @@ impl Stream {
         }
     }
 
-    /// What is kept of a stream that is over: a compact form, from which its last rows are made.
-    pub(super) fn closed(&mut self, lookups: bool) -> Closed {
+    /// Takes the compact form of a stream that is over, from which its last rows are made.
+    pub(super) fn take_closed(&mut self, lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);
         let waiting = Outstanding::of(&mut self.flows);
@@ -223,7 +229,7 @@ impl Stream {
         }
     }
 
-    /// Becomes the stream that was closed.
+    /// Restores a stream that is over.
     pub(super) fn reopen(&mut self, closed: Closed) {
         (self.low, self.high) = closed.ends.both();
         for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {
@@ -247,7 +253,7 @@ impl Stream {
             .map_or_else(Transfers::default, |transfers| *transfers);
         self.setup = closed.setup.map(|kept| kept.setup(closed.first));
         self.syns.clear();
-        self.stay();
+        self.drop_syn_packets();
         self.tracking = Tracking::Over(closed.read);
     }
 }

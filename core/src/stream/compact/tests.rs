@@ -52,8 +52,8 @@ impl Rows for Told {
 fn read(packets: &[Drawn], rests: bool, cut: bool) -> Vec<String> {
     let host = |last: u8| IpAddr::from([10, 0, 0, last]);
     let (mut streams, mut read) = (Streams::default(), Told::default());
-    streams.store.most_awake = if rests { 0 } else { usize::MAX };
-    streams.store.most_cut = if cut { 0 } else { usize::MAX };
+    streams.store.max_compactable = if rests { 0 } else { usize::MAX };
+    streams.store.max_cut = if cut { 0 } else { usize::MAX };
     let mut next = [1000u32, 5000];
     let mut sent: Vec<Segment<'static>> = Vec::new();
     for (number, (from_client, kind, wait, stamped)) in packets.iter().enumerate() {

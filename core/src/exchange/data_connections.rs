@@ -11,11 +11,11 @@ use crate::base::At;
 use crate::limits::ANNOUNCED_NS;
 use crate::observe::{Step, Wait};
 
-/// Transfers that are remembered, of all hosts.
-const MOST: usize = 32;
+/// Data connections that are remembered, of all hosts.
+const MAX_DATA_CONNECTIONS: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
-struct Transfer {
+struct DataConnection {
     pair: u32,
     stream: u32,
     /// The stream on which it was requested, where that is known.
@@ -44,24 +44,24 @@ pub struct Carried {
     pub command: SmolStr,
 }
 
-/// The newest ones.
+/// The newest data connections, and ports that are announced for further ones.
 #[derive(Debug, Default)]
-pub struct Transfers {
-    known: VecDeque<Transfer>,
+pub struct DataConnections {
+    known: VecDeque<DataConnection>,
     announced: VecDeque<Announced>,
 }
 
-impl Transfers {
+impl DataConnections {
     /// A side of this stream, on which one alone had sent since `start`, has ended.
     pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
         if let Some(known) = self.known.iter_mut().find(|known| known.stream == stream) {
             known.end = end;
             return;
         }
-        if self.known.len() >= MOST {
+        if self.known.len() >= MAX_DATA_CONNECTIONS {
             self.known.pop_front();
         }
-        self.known.push_back(Transfer {
+        self.known.push_back(DataConnection {
             pair,
             stream,
             control,
@@ -80,7 +80,7 @@ impl Transfers {
         // of one port for each connection, the newest counts
         self.announced
             .retain(|known| known.control != control || known.command.is_some() && known.port != port);
-        if self.announced.len() >= MOST {
+        if self.announced.len() >= MAX_DATA_CONNECTIONS {
             self.announced.pop_front();
         }
         self.announced.push_back(Announced {
@@ -147,7 +147,7 @@ impl Transfers {
             .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
             .filter(|t| (from..=to).contains(&t.end));
         // whoever requested it is answered when the server knows that all has passed
-        let end = |t: &Transfer| if t.control == Some(stream) { to } else { t.end };
+        let end = |t: &DataConnection| if t.control == Some(stream) { to } else { t.end };
         let longest = passed.map(|t| end(t) - t.start.max(from)).max().unwrap_or(0);
         if longest <= (to - from) / 2 {
             return;
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_transfer_that_took_the_larger_part_excuses_the_program() {
-        let mut all = Transfers::default();
+        let mut all = DataConnections::default();
         let ms = |ms: i64| ms * 1_000_000;
         all.ended(7, 2, None, ms(10), ms(60));
         all.ended(7, 2, None, ms(10), ms(80));
@@ -228,20 +228,20 @@ mod tests {
             acked: 0,
         };
         assert_eq!(doubted(7, 1, short.clone()), short); // it was over before
-        for stream in 0..2 * MOST as u32 {
+        for stream in 0..2 * MAX_DATA_CONNECTIONS as u32 {
             all.ended(6, stream + 9, None, 0, 1);
         }
-        assert_eq!(all.known.len(), MOST);
+        assert_eq!(all.known.len(), MAX_DATA_CONNECTIONS);
     }
 
     #[test]
     fn a_port_is_the_newest_commands_for_a_minute() {
         let (control, pair, pairs) = (4, 7, [Some(7), None]);
-        let carried_by = |all: &mut Transfers, pairs, port, ms| {
+        let carried_by = |all: &mut DataConnections, pairs, port, ms| {
             let found = all.carried(pairs, port, at(ms));
             found.map(|carried| (carried.control, carried.command.to_string()))
         };
-        let mut all = Transfers::default();
+        let mut all = DataConnections::default();
         all.announced(control, pair, 9, at(0));
         assert_eq!(carried_by(&mut all, pairs, 9, 1), None, "nothing was requested");
         all.announced(control, pair, 10, at(1));
@@ -264,6 +264,6 @@ mod tests {
         for port in 0..100 {
             all.announced(u32::from(port), pair, port, at(0));
         }
-        assert_eq!(all.announced.len(), MOST);
+        assert_eq!(all.announced.len(), MAX_DATA_CONNECTIONS);
     }
 }
