@@ -435,7 +435,8 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
         kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
         clients=len({q.name for _, q, _ in cases}),
         exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm="late", grade="probable", confidence=asking.LIKELY_CONFIDENCE, worst_stream=stream, worst_ms=worst,
+        max_ms=worst, harm="late", grade="probable", confidence=asking.LIKELY_CONFIDENCE,
+        worst_stream=stream, worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,
     )  # fmt: skip
 
