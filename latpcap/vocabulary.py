@@ -74,6 +74,37 @@ PROTOCOLS: dict[str, frozenset[str]] = {name: frozenset(traits) for name, traits
 """Every value of a column `protocol`, with its traits: those of `ProtocolTrait` in the core's list of readers."""
 
 
+SEEN, SHOWN, LIKELY, PROBABLE, GUESSED = 0.95, 0.9, 0.8, 0.7, 0.5
+"""What a finding is worth by its evidence: a packet says it; several packets together do, and nothing else fits; it is
+the usual reason; one of several; and a guess that names another. Held against the labelled captures (docs/verdicts.md).
+"""
+WORTH: dict[str, float] = {
+    **dict.fromkeys((
+        "arp_late", "datagram_late", "dhcp_checked", "dhcp_never", "dns_dead", "dns_failed", "dns_lost_pair",
+        "dns_never", "dns_search", "ecn", "later_until", "refused", "refused_until", "tls_alert", "traceroute",
+        "unreachable", "zero_window",
+    ), SEEN),
+    **dict.fromkeys((
+        "buffered_events", "certificates", "client_think", "closed_on_request", "connects_in_turn", "expect_continue",
+        "in_turn", "redirects", "reset", "syn_rto", "tls_certificates", "tls_each",
+    ), SHOWN),
+    **dict.fromkeys(("dns_lost", "dns_slow", "silent_peer", "syn_flood", "unanswered", "unanswered_request"), LIKELY),
+    "half_open": 0.6, "cork": 0.6,
+}  # fmt: skip
+"""By the sentence of a finding, or its cause. What is not here is one explanation of several."""
+
+
+def worth(name: str) -> float:
+    """How sure is a finding with this sentence, or this cause, where its own case says no more?"""
+    return WORTH.get(name, PROBABLE)
+
+
+def graded(confidence: float) -> str:
+    """Which word stands for this confidence? "proven", "probable" or "suspected"."""
+    sure = round(confidence, 6)  # without what 32 bits add to it or take from it
+    return "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"
+
+
 def cause_names(*families: str, trait: str | None = None) -> tuple[str, ...]:
     """List the causes of these families, or of all; with `trait` only those that have it. In the order of `CAUSES`."""
     return tuple(

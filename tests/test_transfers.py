@@ -103,16 +103,19 @@ def test_messages_are_no_transfer() -> None:
     assert lp.read(captures["sender"]).arrow("transfers").num_rows == 0
 
 
-@pytest.mark.parametrize(("answers", "between"), [((100, 200, 100), True), ((100, 900, 100), False), ((400,), False)])
-def test_pauses_between_answers_are_no_transfers(answers: tuple[int, ...], between: bool) -> None:
-    """Of 2,000 ms the answers are less than half, or more; one answer alone has its pauses inside. Ms."""
-    numbers = range(len(answers))
+@pytest.mark.parametrize("way", ["to_client", "to_server"])
+@pytest.mark.parametrize(("took", "between"), [((100, 200, 100), True), ((100, 900, 100), False), ((400,), False)])
+def test_pauses_between_messages_are_no_transfers(took: tuple[int, ...], between: bool, way: str) -> None:
+    """Of 2,000 ms the messages are less than half, or more; one alone has its pauses inside. Ms."""
+    numbers = range(len(took))
+    begun = [(1 + 1_000 * n) * 1_000_000 for n in numbers] + [1]
+    ended = [(1 + 1_000 * n + ms) * 1_000_000 for n, ms in zip(numbers, took, strict=True)] + [2_000_000_000]
+    asks, answers = ([begun, begun], [begun, ended]) if way == "to_client" else ([begun, ended], [ended, ended])
     exchanges = pa.table(
         {
-            "stream": [7] * len(answers) + [8],
-            "response_start": [(1 + 1_000 * n) * 1_000_000 for n in numbers] + [1],
-            "end": [(1 + 1_000 * n + ms) * 1_000_000 for n, ms in zip(numbers, answers, strict=True)] + [2_000_000_000],
+            "stream": [7] * len(took) + [8], "start": asks[0], "request_end": asks[1], "response_start": answers[0],
+            "end": answers[1],
         }
-    )
-    row = {"stream": 7, "direction": "to_client", "duration_ms": 2_000.0}
-    assert pushes._between_answers([row], exchanges) == ({(7, "to_client")} if between else set())
+    )  # fmt: skip
+    row = {"stream": 7, "direction": way, "duration_ms": 2_000.0}
+    assert pushes._between_messages([row], exchanges) == ({(7, way)} if between else set())

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings.schema import Finding, Harmful, grade
+from latpcap.findings.schema import Finding, Harmful
 from latpcap.format import printable
 from latpcap.limits import LIMITS
 from latpcap.user_waits import lookups as asking
@@ -35,10 +35,9 @@ from latpcap.user_waits.lookups import (
     owner_of,
     questions,
     resolutions,
-    sure_of,
 )
 from latpcap.user_waits.segments import segments
-from latpcap.vocabulary import PROVEN
+from latpcap.vocabulary import LIKELY, SEEN, worth
 from latpcap.words import joined, say
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ FIRST_TIMER_NS = 1_000_000_000
 """A SYN's first timer: RFC 6298 2.1."""
 OUTAGE = 3
 """So many connections without an answer are no accident."""
-SURE = {"traceroute": "refused", "unreachable": "refused"}
-"""What a packet says that came back is as sure as a refusal."""
 
 
 def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
@@ -159,7 +156,7 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
             owner="network" if there == server else "server",
             clients=len({of["client"] for _, of in cases}), client=data["client"], streams=len(cases),
             total_ms=sum(case[0] for case in cases),
-            max_ms=worst, harm="never", grade="probable", confidence=LIMITS["hung_probable_confidence"],
+            max_ms=worst, harm="never",
             worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
             filter=f"tcp.stream eq {data['stream']}", sentence=sentence, values=values,
         ))  # fmt: skip
@@ -186,8 +183,8 @@ def _noted(
         found.append(
             Finding(
                 kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
-                owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]), grade="proven",
-                confidence=LIMITS["refused_confidence"], worst_stream=row["stream"],
+                owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]),
+                confidence=SEEN, worst_stream=row["stream"],
                 worst_frames=(int(frame[rows][worst]),), filter=f"tcp.stream eq {row['stream']}", sentence=cause,
                 values={"server": end, "n": count, "frame": int(frame[rows][worst]), **values},
             )
@@ -315,7 +312,7 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
     sources = seen.clients(half_open)
     many = sources >= LIMITS["flood_sources"]
     certain = many and rate >= LIMITS["flood_sure_per_s"]
-    sure = LIMITS["flood_sure_confidence" if certain else "flood_confidence"]
+    sure = SEEN if certain else LIKELY
     values = {"sources": sources, "rate": rate, "answered": int(seen.answered[half_open].sum())}
     found = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
     return replace(found, rate_per_s=rate)
@@ -347,7 +344,7 @@ def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
 
 def _events(seen: _Seen, cause: str, owner: str, which: Array, sentence: str) -> list[Finding]:
     """One finding a server that these streams are of."""
-    sure = LIMITS[f"{SURE.get(cause, cause)}_confidence"]
+    sure = worth(cause)
     return [_event(seen, cause, owner, server, rows, sure, sentence) for server, rows in seen.by_server(which)]
 
 
@@ -363,7 +360,7 @@ def _event(
     }  # fmt: skip
     return Finding(
         kind="connection", server=address, server_port=port, cause=cause, owner=owner, clients=clients,
-        client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of, grade=grade(cause, sure),
+        client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of,
         confidence=sure, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
         filter=f"tcp.stream eq {first['stream']}", sentence=sentence, values=values,
     )  # fmt: skip
@@ -435,8 +432,7 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
         kind="wait", server=host, server_port=port, cause="dns_reverse", owner="dns",
         clients=len({q.name for _, q, _ in cases}),
         exchanges=len(cases), total_ms=sum(waited for waited, *_ in cases), median_ms=cases[len(cases) // 2][0],
-        max_ms=worst, harm="late", grade="probable", confidence=asking.LIKELY_CONFIDENCE,
-        worst_stream=stream, worst_ms=worst,
+        max_ms=worst, harm="late", worst_stream=stream, worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="dns_reverse", values=values,
     )  # fmt: skip
 
@@ -464,7 +460,7 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
         kind="wait", server=q.server, server_port=0, cause="arp_late", owner="network", clients=1, client=q.client,
         exchanges=len(cases), of_exchanges=len(cases), total_ms=sum(waited for waited, _ in cases),
         median_ms=cases[len(cases) // 2][0], max_ms=worst, harm="late",
-        grade="proven", confidence=asking.SURE_CONFIDENCE, worst_ms=worst,
+        worst_ms=worst,
         worst_frames=tuple(f for f in (q.frame, q.answer) if f is not None), sentence="arp_late", values=values,
     )  # fmt: skip
 
@@ -492,7 +488,7 @@ def _service_finding(cases: list[services.Case]) -> Finding:
         clients=len({case.question.client for case in cases}), client=q.client,
         total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
         max_ms=worst.waited_ms, harm="never" if reason == "dhcp_never" else "late",
-        grade=grade(reason, services.sure_of(reason)), confidence=services.sure_of(reason), worst_ms=worst.waited_ms,
+        worst_ms=worst.waited_ms,
         worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence=reason,
         values=values,
     )  # fmt: skip
@@ -505,7 +501,6 @@ def _lookup_finding(sentence: str, cases: list[tuple[float, Resolution, Question
     needless = {q.name.lower() for q in row.questions if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()}
     answers = [q for q in row.questions if q.end is not None and q.server != question.server]
     others = [((q.end or 0) - q.start) / 1e6 for q in answers]
-    sure = sure_of(sentence)
     values = {
         "n": len(cases),
         "span_ms": (cases[0][0], worst),
@@ -523,7 +518,7 @@ def _lookup_finding(sentence: str, cases: list[tuple[float, Resolution, Question
         kind="wait", server=question.server, server_port=question.server_port, cause=sentence, owner=owner_of(sentence),
         clients=len({r.client for _, r, _ in cases}), client=row.client, exchanges=len(cases), of_exchanges=of,
         total_ms=sum(w for w, *_ in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst, harm=never,
-        grade="proven" if sure >= PROVEN else "probable", confidence=sure, worst_ms=worst,
+        worst_ms=worst,
         worst_frames=tuple(f for f in (question.frame, question.answer) if f is not None),
         sentence=sentence, values=values,
     )  # fmt: skip

@@ -21,11 +21,11 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.findings.schema import Finding, Grade, State
+from latpcap.findings.schema import Finding, State
 from latpcap.limits import LIMITS
 from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
 from latpcap.user_waits.segments import HasSegments, segments
-from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
+from latpcap.vocabulary import BACKEND, BECAUSES, GUESSED, PROBABLE, PROGRAMS, PROVEN, RIVALS, SHOWN, SIDES, STALL
 from latpcap.words import joined, say
 
 if TYPE_CHECKING:
@@ -315,11 +315,10 @@ def mixed(pool: Pool) -> bool:
     return bool(slope > LIMITS["slope_follows"] if slope is not None else pool.tight >= times * pool.refuted)
 
 
-TIMERS = (10, 40, 50, 100, 200, 250)
+TIMERS = (40, 50, 100, 200, 250)
 """Delayed-ACK timers in ms whose users are known, as the catalogue names them (Linux TCP_DELACK_MIN, FreeBSD r360010,
 cc938206)."""
 LINUX_HZ = (250, 300)
-SHORTER = "Linux (tcp_delack_max: a route with rto_min)"
 HELD_UP = ("nagle", "mixed")
 """Verdicts of the table of evidence that say: Nagle's algorithm acts, on all of its connections or on some."""
 
@@ -452,8 +451,6 @@ def timer(pool: Pool) -> Timer:
     tick, luck = pool.tick_ms, pool.tick_p
     if luck is None or luck > LIMITS["tick_luck"]:
         tick = None
-    if median < LIMITS["shortest_delack_ms"] and tick is not None and round(1000 / tick) in LINUX_HZ:
-        return Timer(shortest, median, longest, None, tick, luck, SHORTER)
     slack = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
     fits = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + slack]
     value = float(max(fits)) if fits else None
@@ -480,12 +477,12 @@ def of_options(evidence: pa.Table) -> list[Finding]:
         off = row["changed_to"] == "nagle"
         before, after = row["changed_before"], row["changed_after"]
         waited, left = (after, before) if off else (before, after)
-        grade: Grade = "proven" if row["changed_grade"] == "proven" else "probable"
+        sure = SHOWN if row["changed_grade"] == "proven" else PROBABLE
         end = endpoint(row["server"], row["server_port"])
         found.append(
             Finding(
                 kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
-                client=row["client"], grade=grade, confidence=LIMITS[f"change_{grade}_confidence"], sender=side,
+                client=row["client"], confidence=sure, sender=side,
                 nodelay="off" if off else "on", nodelay_seen_off=waited, nodelay_seen_on=left, worst_frames=(frame,),
                 filter=f"frame.number == {frame}", sentence="option_off" if off else "option_on",
                 values={"frame": frame, "side": side, "server": end, "before": before, "after": after},
@@ -516,7 +513,7 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
         found.append(
             Finding(
                 kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
-                grade="harmless", confidence=LIMITS["held_confidence"], sender=SIDES[side], delayed_ack="on",
+                grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
                 delayed_ack_seen_on=len(seen), exchanges=0, streams=len({s[2] for s in seen}),
                 median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
                 p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
@@ -572,8 +569,9 @@ def _row(
         kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
         held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
         median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
-        p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), grade="suspected",
-        confidence=LIMITS[f"one_way_{how}_confidence"], limited_by=("one_direction",), sender=sender, nodelay="unknown",
+        p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]),
+        confidence=GUESSED, limited_by=("one_direction",), sender=sender,
+        nodelay="unknown",
         delayed_ack="unknown", rival=words.say("rival_pauses", sender=sender),
         rival_lost=words.say("rival_one_way_lost"), typical_stream=typical[1],
         typical_ms=typical[0], typical_frames=(typical[2], typical[3]),

@@ -30,7 +30,7 @@ from latpcap.user_waits.connection_attempts import Ends, Streams, instead, names
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, begun, late
 from latpcap.user_waits.lookups import Question, address_in, questions
 from latpcap.user_waits.segments import segments
-from latpcap.vocabulary import PROTOCOLS, PROVEN
+from latpcap.vocabulary import LIKELY, PROTOCOLS, SEEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,6 @@ STAMPS = 1 << 32
 """TCP's time stamps wrap here: RFC 7323 5.5."""
 FEW, ENOUGH = 2, 3
 """So many alike are no accident; so many, with no exception, prove the rule."""
-SURE, LIKELY = 0.95, 0.8
 
 
 @dataclass(frozen=True)
@@ -463,7 +462,7 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
     certain = len(cases) >= ENOUGH or worst.sentence in ("syn_other_address", "data_other_address")
     certain |= worst.sentence in ("greeting_late", "greeting_partial", "ftp_active")
     certain |= worst.sentence in ("family_dead", "family_refused") and len(cases) >= FEW
-    sure = SURE if certain else LIKELY
+    sure = SEEN if certain else LIKELY
     other: Ends | None = worst.extra[0] if worst.extra else None
     harm: Harmful = "never" if worst.sentence in NEVER and one.answered is None else "late"
     harm = "never" if worst.sentence == "data_other_address" else harm
@@ -484,7 +483,7 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
         owner=OWNERS[worst.sentence], clients=len({case.ends.client for case in cases}), client=ends.client,
         streams=len(cases), of_streams=max(all_of.count(ends.to), len(cases)),
         total_ms=sum(case.waited_ms for case in cases), median_ms=cases[len(cases) // 2].waited_ms,
-        max_ms=worst.waited_ms, harm=harm, grade="proven" if sure >= PROVEN else "probable", confidence=sure,
+        max_ms=worst.waited_ms, harm=harm, confidence=sure,
         worst_stream=one.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
         sentence=worst.sentence, values=values,
     )  # fmt: skip
@@ -492,7 +491,6 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
 
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 """Of which rows beside the requests each of them is."""
-SURE_OF = {"syn_rto": "setup_confidence", "client_think": "setup_confidence", "cork": "corked_request_confidence"}
 
 
 def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
@@ -574,7 +572,6 @@ def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int
         owner="network" if cause == "syn_rto" else "client",
         clients=len({s[4] for s in seen}), client=worst[4], streams=streams, exchanges=0,
         total_ms=sum(times), median_ms=typical[0], max_ms=worst[0],
-        grade="proven" if LIMITS[SURE_OF[cause]] >= PROVEN else "probable", confidence=LIMITS[SURE_OF[cause]],
         worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
         typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
         typical_frames=(typical[3],), fix=words.fix_of(cause),
@@ -631,8 +628,8 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
             Finding(
                 kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
                 clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
-                total_ms=float(took.sum()), max_ms=float(took.max()), grade="proven",
-                confidence=LIMITS["alert_confidence"], worst_exchange=first["exchange"], worst_stream=first["stream"],
+                total_ms=float(took.sum()), max_ms=float(took.max()),  worst_exchange=first["exchange"],
+                worst_stream=first["stream"],
                 worst_frames=(first["request_first_frame"],), filter=f"tcp.stream eq {first['stream']}", harm="never",
                 sentence="tls_alert", values=values,
             )

@@ -23,7 +23,7 @@ from latpcap.findings.schema import Finding, Grade, grade
 from latpcap.format import printable
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import endpoint
-from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
+from latpcap.vocabulary import GUESSED, HALVES, LIKELY, PROVEN, SEEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -305,8 +305,8 @@ def _pushed_sentence(server: str, held: Held, rows: Array, pushed: int, spoken: 
 
 LONG_MS, SHORT_MS, ROUND_TRIPS = 150.0, 50.0, 2.0
 """Transfers that took less in all are worth no line, nor a short one, nor one of few round trips."""
-LIKELY: dict[str, float] = {"proven": 0.95, "probable": 0.8, "suspected": 0.5}
-"""What each grade was right in, in the recordings whose limit is known, and less where they are few."""
+WORTH = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
+"""What each grade of a transfer was right in, in the recordings whose limit is known, and less where they are few."""
 FASTER = 1.5
 """A line that carries so many times as much is worth naming."""
 UNLIMITED_MBIT = 2_000.0
@@ -316,8 +316,8 @@ UNLIMITED_MBIT = 2_000.0
 def of_transfers(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The transfers that took their time, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
-    pauses = [row for row in rows if row["limited_by"] == "sender_program" and row["direction"] == "to_client"]
-    between = _between_answers(pauses, tables["exchanges"]) if pauses else set()
+    pauses = [row for row in rows if row["limited_by"] == "sender_program"]
+    between = _between_messages(pauses, tables["exchanges"]) if pauses else set()
     rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -326,21 +326,27 @@ def of_transfers(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
 
 
-def _between_answers(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
-    """Which of these had their pauses between answers more than in them? Those are waits of requests, or of nobody."""
+def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
+    """Which of these had their pauses between requests or answers more than in them? Those are waits of requests, or of
+    nobody.
+    """
     import numpy as np
 
     stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
     mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
     streams, at = np.unique(stream[mine], return_inverse=True)
-    took_ms = (arrays.filled(exchanges, "end", 0)[mine] - begun[mine]) / 1e6
-    answers = zip(np.bincount(at), np.bincount(at, weights=took_ms), strict=True)
-    of = dict(zip(streams.tolist(), answers, strict=True))
-    return {
-        (row["stream"], row["direction"])
-        for row, (count, in_ms) in ((row, of.get(row["stream"], (0, 0.0))) for row in rows)
-        if count > 1 and 2 * in_ms < row["duration_ms"]
-    }
+    instants = {name: arrays.filled(exchanges, name, 0)[mine] for name in ("start", "request_end", "end")}
+    counts = dict(zip(streams.tolist(), np.bincount(at).tolist(), strict=True))
+    found = set()
+    for way, spent in (
+        ("to_client", instants["end"] - begun[mine]), ("to_server", instants["request_end"] - instants["start"]),
+    ):  # fmt: skip
+        in_ms = dict(zip(streams.tolist(), np.bincount(at, weights=spent / 1e6).tolist(), strict=True))
+        for row in rows:
+            several = row["direction"] == way and counts.get(row["stream"], 0) > 1
+            if several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
+                found.add((row["stream"], way))
+    return found
 
 
 def _matters(row: dict[str, Any]) -> bool:
@@ -378,7 +384,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
         owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
         streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], grade=grade, confidence=LIKELY[grade], harm="late",
+        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late",
         rival=row["rival"], worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
     )  # fmt: skip

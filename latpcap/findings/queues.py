@@ -33,7 +33,6 @@ from latpcap.limits import LIMITS
 from latpcap.tables import MS, SETUP
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
-from latpcap.vocabulary import PROVEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +155,7 @@ def finding(queue: Queue, server: Server) -> Finding:
     return Finding(
         kind="queue", server=server.address, server_port=server.port, cause="server_think", owner="server",
         clients=len(server.clients), exchanges=queue["requests"], of_exchanges=len(server.rows),
-        median_ms=queue["wait_ms"], grade="probable", confidence=LIMITS["queue_confidence"],
+        median_ms=queue["wait_ms"],
         worst_exchange=queue["exchange"], worst_stream=queue["stream"], worst_frames=(queue["frame"],),
         filter=f"tcp.stream eq {queue['stream']} and frame.number in {{{queue['frame']}}}",
         rival=words.say("rival_sharing"), rival_lost=words.say("rival_sharing_lost"), text=sentence(queue),
@@ -239,8 +238,8 @@ def together(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, p
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="frozen" if frozen else "behind_one",
         owner="server", clients=len(server.clients), exchanges=sum(len(one.rows) for one in found),
-        of_exchanges=len(server.rows), total_ms=total, max_ms=float(took[first]), grade="probable",
-        confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
+        of_exchanges=len(server.rows), total_ms=total, max_ms=float(took[first]),  worst_exchange=row["exchange"],
+        worst_stream=row["stream"],
         worst_ms=float(took[first]), worst_frames=(row["request_first_frame"],), filter=on_stream(row["stream"]),
         harm="late", sentence="frozen" if frozen else "behind_one", values=values,
     )  # fmt: skip
@@ -326,7 +325,7 @@ def _behind(
         kind="wait", server=server.address, server_port=server.port, cause=word,
         owner="client" if transaction else "server", client=ends[0], exchanges=len(hits),
         of_exchanges=len(server.rows), total_ms=sum(waits) + sum(float(took[at]) for at in held), max_ms=waits[-1],
-        grade="probable", confidence=LIMITS["hung_probable_confidence"], worst_exchange=one["exchange"],
+         worst_exchange=one["exchange"],
         worst_stream=one["stream"], worst_ms=waits[-1],
         worst_frames=tuple(dict.fromkeys((frame, one["request_first_frame"]))),
         filter=on_stream(one["stream"]), harm="late", sentence=word, values=values,
@@ -400,9 +399,10 @@ def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     }  # fmt: skip
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="stampede", owner="client",
-        clients=1, client=server.clients[0], exchanges=len(rows), of_exchanges=len(server.rows),
-        total_ms=float(took[rows].sum()), max_ms=float(took[worst]), grade="probable",
-        confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
+        clients=1, client=server.clients[0], exchanges=len(rows),
+        of_exchanges=len(server.rows),
+        total_ms=float(took[rows].sum()), max_ms=float(took[worst]), worst_exchange=row["exchange"],
+        worst_stream=row["stream"],
         worst_ms=float(took[worst]), worst_frames=(frame,), filter=on_stream(row["stream"]), harm="late",
         sentence="stampede", values=values,
     )  # fmt: skip
@@ -451,10 +451,11 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     word = "pool_of_one" if workers == 1 else "pool_of_some"
     values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each, "most_ms": float(took.max())}
     return Finding(
-        kind="wait", server=server.address, server_port=server.port, cause="pool", owner="server",
+        kind="wait", server=server.address, server_port=server.port, cause="pool",
+        owner="server",
         clients=len(server.clients), exchanges=len(rows), of_exchanges=len(server.rows),
-        total_ms=float((took - each).sum()), max_ms=float(took.max()), grade="probable",
-        confidence=LIMITS["hung_probable_confidence"], worst_exchange=row["exchange"], worst_stream=row["stream"],
+        total_ms=float((took - each).sum()), max_ms=float(took.max()), worst_exchange=row["exchange"],
+        worst_stream=row["stream"],
         worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
         filter=on_stream(row["stream"]), harm="late", sentence=word, values=values,
     )  # fmt: skip
@@ -517,8 +518,7 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="buffered", owner="server",
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
-        total_ms=float(server.latency.sum()), max_ms=held, grade="proven" if events else "probable",
-        confidence=LIMITS["hung_proven_confidence" if events else "hung_probable_confidence"],
+        total_ms=float(server.latency.sum()), max_ms=held, 
         worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=held,
         worst_frames=(one["request_first_frame"],), filter=on_stream(one["stream"]), harm="late",
         sentence="buffered_events" if events else "buffered", values=values,
@@ -543,7 +543,6 @@ REDIRECTED, FOLLOWED_MS = 2, 50.0
 """So many redirects in a row are more than one to HTTPS; programs follow them at once."""
 WINDOW = 0.5
 """A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
-SURE = 0.9
 ALIKE = 0.75
 """So many of a run are one request with other values: a loop over rows."""
 IN_TURN = 5
@@ -817,7 +816,7 @@ def _row(
     return Finding(
         kind="wait", server=server[0], server_port=server[1], cause=sentence, owner=owner, exchanges=len(here),
         of_exchanges=many, total_ms=spare, median_ms=ordered[len(ordered) // 2], max_ms=ordered[-1],
-        harm=harm, grade="proven" if SURE >= PROVEN else "probable", confidence=SURE,
+        harm=harm,
         worst_stream=int(of.number[of.place[row]]), worst_exchange=int(arrays.numbers(rows, "exchange")[row]),
         worst_ms=ordered[-1], worst_frames=(frame,), sentence=sentence, values=values,
     )  # fmt: skip
@@ -977,10 +976,11 @@ def _retry(
     tries = sum(len(run.failed) for run in these)
     values = {"server": endpoint(*server), "n": tries, "span_ms": (waited[0], waited[-1]), "frame": frames[0], **extra}
     return Finding(
-        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server", clients=clients,
+        kind="wait", server=server[0], server_port=server[1], cause=sentence, owner="server",
+        clients=clients,
         exchanges=tries if exchanges else None, of_exchanges=exchanges or None,
         streams=tries if streams else None, of_streams=streams or None,
-        total_ms=sum(waited), median_ms=waited[len(waited) // 2], max_ms=waited[-1], harm="late", grade="proven",
-        confidence=LIMITS["alert_confidence"], worst_stream=stream, worst_ms=waited[-1], worst_frames=tuple(frames),
+        total_ms=sum(waited), median_ms=waited[len(waited) // 2], max_ms=waited[-1], harm="late",
+        worst_stream=stream, worst_ms=waited[-1], worst_frames=tuple(frames),
         sentence=sentence, values=values,
     )  # fmt: skip

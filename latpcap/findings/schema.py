@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import floor
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from latpcap.vocabulary import PROVEN, SUSPECTED
+from latpcap.vocabulary import WORTH, worth
+from latpcap.vocabulary import graded as grade_word
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,6 +136,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
 """Each column's type and meaning."""
 
 
+UNGRADED = cast(Grade, "")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One row of the table of findings; `COLUMNS` has the meanings. None where a column says nothing of this kind."""
@@ -165,8 +169,9 @@ class Finding:
     p10_ms: float | None = None
     p90_ms: float | None = None
     max_ms: float | None = None
-    grade: Grade
-    confidence: float
+    grade: Grade = UNGRADED
+    confidence: float = -1.0
+    """Where its own case says no more, what its sentence is worth (`vocabulary.WORTH`); and so its grade."""
     proven: int | None = None
     limited_by: tuple[str, ...] = ()
     rival: str | None = None
@@ -218,6 +223,14 @@ class Finding:
     sentence: str | None = None
     values: Mapping[str, Any] | None = None
     """What the sentence names; no column."""
+
+    def __post_init__(self) -> None:
+        """Fills in how sure it is, and the word for that."""
+        if self.confidence < 0:
+            named = self.sentence if self.sentence in WORTH else self.cause
+            object.__setattr__(self, "confidence", worth(named))
+        if not self.grade:
+            object.__setattr__(self, "grade", grade(self.cause, self.confidence))
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain values, in the order of the columns (for JSON and Arrow)."""
@@ -301,21 +314,12 @@ def schema() -> pa.Schema:
     )
 
 
-def _rounded(confidence: float) -> float:
-    """Without what 32 bits add to it or take from it."""
-    return round(confidence, 6)
-
-
 def graded(confidence: float) -> str:
     """A grade with what it was measured to be worth: "proven (0.99)". Never rounded up to the next grade's."""
-    sure = _rounded(confidence)
-    word = "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"
-    return f"{word} ({floor(round(100 * sure, 4)) / 100:.2f})"
+    sure = round(confidence, 6)
+    return f"{grade_word(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
 
 
 def grade(cause: str, confidence: float) -> Grade:
     """Which word stands for this confidence? "proven", "probable", "suspected", or "unknown"."""
-    sure = _rounded(confidence)
-    if cause in ("unknown", "capture_gap"):
-        return "unknown"
-    return "proven" if sure >= PROVEN else "probable" if sure > SUSPECTED else "suspected"
+    return "unknown" if cause in ("unknown", "capture_gap") else cast(Grade, grade_word(confidence))

@@ -28,13 +28,15 @@ from latpcap.user_waits.segments import segments
 from latpcap.user_waits.slow_requests import polls
 from latpcap.user_waits.slow_requests import streams as streaming
 from latpcap.user_waits.stream_ends import Course, Held
-from latpcap.vocabulary import protocol_names
+from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, protocol_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
 
+SURE: dict[Grade, float] = {"proven": SHOWN, "probable": PROBABLE, "suspected": GUESSED}
+"""What a rule over the packets of a connection that hangs is worth, by its grade."""
 OPTIONS = 40
 """TCP's options take so many bytes of a segment at most."""
 TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 7200, 28800, 432000)
@@ -325,8 +327,8 @@ def _finding(
         kind="silence", server=worst.server, server_port=worst.port, cause=cause, owner=owner,
         clients=len({c.client for c in cases}), client=worst.client, exchanges=len(asked) or None,
         of_exchanges=of if asked else None, streams=len({c.stream for c in cases}),
-        total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms, grade=grade,
-        confidence=LIMITS[f"hung_{grade}_confidence"], worst_exchange=worst.exchange, worst_stream=worst.stream,
+        total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms,
+        confidence=SURE[grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
         worst_ms=waited_ms, worst_frames=(values.get("frame", worst.frame),),
         filter=on_stream(worst.stream),
         harm="never", sentence=word, values=values,
@@ -650,12 +652,11 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: i
     values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if late else ""
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"
-    clients, sure = {c.client for c in cases}, cause == "closed_on_request"
+    clients = {c.client for c in cases}
     return Finding(
         kind="silence", server=key[0], server_port=key[1], cause=cause, owner=owner, clients=len(clients),
         client=worst.client, exchanges=len(cases) if of else None, of_exchanges=of or None,
         streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
-        grade="proven" if sure else "probable", confidence=LIMITS[f"{'reset' if sure else 'unanswered'}_confidence"],
         worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
         filter=f"tcp.stream eq {worst.stream}", sentence=sentence, values=values,

@@ -12,7 +12,7 @@ from latpcap import presentation as show
 from latpcap import words
 from latpcap.findings import answer, connections, traffic
 from latpcap.findings.answer import OneExchange, Overall, Row, Typical
-from latpcap.findings.evidence import SHORTER, Pool
+from latpcap.findings.evidence import Pool
 from latpcap.findings.schema import Finding, graded
 from latpcap.format import escaped, ms, printable, requested
 from latpcap.user_waits.cause_totals import endpoint
@@ -244,7 +244,7 @@ def _timer(found: Finding) -> str:
     if found.timer_ms is None:
         if not found.tick_ms:
             return ""
-        return say("timer_shorter" if found.os_hint == SHORTER else "timer_tick", tick=found.tick_ms)
+        return say("timer_tick", tick=found.tick_ms)
     tick = say("on_tick", tick=found.tick_ms) if found.tick_ms else ""
     whose = say("timer_of", system=found.os_hint.partition(" (")[0]) if found.os_hint else ""
     return say("timer_fitted", timer=found.timer_ms, tick=tick, whose=whose)

@@ -26,7 +26,6 @@ from latpcap.findings.connections import DATA, SYN, SYN_ACK
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.format import printable
-from latpcap.limits import LIMITS
 from latpcap.reading.reread import packet
 from latpcap.tables import MS
 from latpcap.user_waits.cause_totals import Server, endpoint
@@ -678,7 +677,7 @@ def _client_took(
         kind="wait", server=server.address, server_port=server.port, cause="client_in_transaction", owner="client",
         client=client[0], clients=len(server.clients), streams=len({one.stream for one in slept}),
         exchanges=len(slept), of_exchanges=of, total_ms=sum(one.idle for one in slept) / MS, max_ms=worst.idle / MS,
-        grade="probable", confidence=LIMITS["hung_probable_confidence"], worst_exchange=columns["exchange"][worst.last],
+        worst_exchange=columns["exchange"][worst.last],
         worst_stream=worst.stream, worst_ms=worst.idle / MS, worst_frames=frames,
         filter=f"tcp.stream eq {worst.stream}", harm="late", sentence="client_in_transaction", values=values,
     )  # fmt: skip

@@ -179,8 +179,6 @@ LATE_MS = 100.0
 """A name that takes so long is worth a line: most are known at the name server within a round trip."""
 AGAIN_MS = 300.0
 """No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
-SURE_CONFIDENCE, LIKELY_CONFIDENCE = 0.95, 0.85
-"""How sure a reason is: that of a plain loss, or of a slow answer, could be another's."""
 
 
 def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
@@ -188,11 +186,6 @@ def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
     alive = {q.server for row in rows for q in row.questions if q.end is not None}
     found = ((place, _late(row, alive)) for place, row in enumerate(rows))
     return {place: case for place, case in found if case is not None}
-
-
-def sure_of(reason: str) -> float:
-    """How sure is this reason?"""
-    return LIKELY_CONFIDENCE if reason in ("dns_slow", "dns_lost") else SURE_CONFIDENCE
 
 
 def owner_of(reason: str) -> str:

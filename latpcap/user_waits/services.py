@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
-from latpcap.limits import LIMITS
 from latpcap.user_waits.lookups import NEIGHBOUR, SERVICES, Question
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ NEXT_NS = 1_000_000_000
 """What a client does because no answer came, it does within this behind its last time-out."""
 DHCP, OFFERS = "DHCP", 3
 """So many requests for an address that nobody answers are no accident of a capture's end."""
-SURE, PROBABLE = LIMITS["alert_confidence"], LIMITS["hung_probable_confidence"]
 
 
 class Case(NamedTuple):
@@ -96,11 +94,6 @@ def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int,
         return None  # it did something else meanwhile
     begun = [at for at, _ in did if last < at <= until] + ([then.start] if then is not None else [])
     return Case("datagram_dead", question, min(begun), then=then) if begun else None
-
-
-def sure_of(reason: str) -> float:
-    """How sure is this reason? What came late is seen; that nobody works where a server is silent is not."""
-    return PROBABLE if reason == "datagram_dead" else SURE
 
 
 def owner_of(reason: str) -> str:

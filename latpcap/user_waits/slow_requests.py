@@ -55,6 +55,8 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
     traits = PROTOCOLS.get(protocol or "", frozenset())
     if "cache" in traits:
         return LIMITS["slow_cache_ms"]
+    if "person" in traits:
+        return LIMITS["slow_login_ms"]
     return LIMITS["slow_database_ms"] if "database" in traits else LIMITS["slow_ms"]
 
 

@@ -22,8 +22,8 @@ from latpcap import arrays
 from latpcap.user_waits import services
 from latpcap.user_waits.connection_attempts import Pair, Streams, instead, names_of
 from latpcap.user_waits.connects import Opened, Opens, begun
-from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, owner_of, questions, resolutions, sure_of
-from latpcap.vocabulary import CAUSES, OWNERS, PROVEN
+from latpcap.user_waits.lookups import SERVICES, Question, Resolution, late, owner_of, questions, resolutions
+from latpcap.vocabulary import CAUSES, OWNERS, graded, worth
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,7 +245,7 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
         resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
         asked[0].number, None if reason is None else reason[0],
         owner=None if reason is None else owner_of(reason[0]),
-        grade=None if reason is None else "proven" if sure_of(reason[0]) >= PROVEN else "probable",
+        grade=None if reason is None else graded(worth(reason[0])),
         family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
         )  # fmt: skip
         if case is not None:
             wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
-            wait.grade = "proven" if services.sure_of(case.reason) >= PROVEN else "probable"
+            wait.grade = graded(worth(case.reason))
         action = actions.setdefault(q.number, Action())
         action.waits.append(wait)
         if case is not None and case.then is not None:

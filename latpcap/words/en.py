@@ -834,9 +834,6 @@ SENTENCES = {
     ),
     "held": "delayed_ack: held {low} ms",
     "held_range": "delayed_ack: held {low}-{high} ms, median {median:.1f}",
-    "timer_shorter": (
-        "they end on a {tick:.4g} ms tick: a kernel timer, shorter than Linux's own: a route with rto_min"
-    ),
     "timer_tick": "they end on a {tick:.4g} ms tick: a kernel timer",
     "timer_fitted": "a {timer:.0f} ms timer{tick}{whose}",
     "on_tick": " on a {tick:.4g} ms tick",
@@ -1550,7 +1547,6 @@ SENTENCES = {
     "point_at_unknown": "?",
     "flow_frames": "frames {first} \N{RIGHTWARDS ARROW} {last}",
     # whose timer for delayed ACKs that is
-    "timer_user_10": "Windows Server (its template for short paths)",
     "timer_user_40": "Linux, or FreeBSD since 2020",
     "timer_user_50": "Solaris, or Windows (its template for long paths)",
     "timer_user_100": "macOS, or FreeBSD before 2020",

@@ -601,7 +601,6 @@ SENTENCES = {
     "nagle_waits": "nagle：小报文段（{second} 字节）要等它前面的（{first} 字节）得到确认",
     "held": "delayed_ack：压住 {low} ms",
     "held_range": "delayed_ack：压住 {low}-{high} ms，中位数 {median:.1f}",
-    "timer_shorter": "它们结束于 {tick:.4g} ms 的节拍：内核定时器，比 Linux 默认的短：带 rto_min 的路由",
     "timer_tick": "它们结束于 {tick:.4g} ms 的节拍：内核定时器",
     "timer_fitted": "{timer:.0f} ms 定时器{tick}{whose}",
     "on_tick": "，节拍 {tick:.4g} ms",
@@ -1277,7 +1276,6 @@ SENTENCES = {
     "point_at_unknown": "?",
     "flow_frames": "帧 {first} \N{RIGHTWARDS ARROW} {last}",
     # whose timer for delayed ACKs that is
-    "timer_user_10": "Windows Server (其短路径模板)",
     "timer_user_40": "Linux，或 2020 年起的 FreeBSD",
     "timer_user_50": "Solaris，或 Windows (其长路径模板)",
     "timer_user_100": "macOS，或 2020 年前的 FreeBSD",

@@ -3,7 +3,7 @@
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 95] = [
+pub const OF_FINDINGS: [(&str, f64); 77] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -27,6 +27,8 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     ("slow_ms", 20.0),
     ("slow_database_ms", 10.0),
     ("slow_cache_ms", 5.0),
+    // A step of a log-in: keys are exchanged, passwords hashed to be slow, and guesses delayed. Chosen.
+    ("slow_login_ms", 500.0),
     // A clock that goes back in more than this share of the frames makes short times doubtful. Chosen.
     ("clock_back_share", 0.001),
     ("clock_back_confidence", 0.88),
@@ -49,16 +51,8 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     ("flood_share", 0.9),
     ("flood_sources", 10.0),
     ("flood_sure_per_s", 100.0),
-    ("flood_sure_confidence", 0.95),
-    ("flood_confidence", 0.85),
-    ("unanswered_confidence", 0.8),
-    ("half_open_confidence", 0.6),
-    ("refused_confidence", 0.95),
-    ("reset_confidence", 0.9),
     // --- before a request: shorter pauses are a program's start. Chosen.
     ("setup_ms", 200.0),
-    ("setup_confidence", 0.9),
-    ("corked_request_confidence", 0.6),
     // --- a queue at the server: so many requests, in so many steps of twice as many ahead, so many in each. Chosen.
     ("queue_requests", 100.0),
     ("queue_steps", 4.0),
@@ -72,19 +66,12 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     ("queue_most_slope", 1.5),
     // The wait for others is at least this share of the median latency. Chosen.
     ("queue_least_share", 0.3),
-    ("queue_confidence", 0.7),
     // --- one direction: so many gaps, and what they are worth where data or only ACKs were seen. Chosen.
     ("one_way_gaps", 3.0),
-    ("one_way_data_confidence", 0.5),
-    ("one_way_acks_confidence", 0.4),
     // --- ACKs that nobody waited for
     ("held_ms", HELD_LEAST_NS.as_written() as f64 / 1e6),
     ("held_most_ms", HELD_MOST_NS.as_written() as f64 / 1e6),
     ("held_few", 3.0),
-    ("held_confidence", 0.9),
-    // An option that changed on the way: eight and more segments on either side, none or one in ten astray. Chosen.
-    ("change_proven_confidence", 0.9),
-    ("change_probable_confidence", 0.7),
     // --- socket options: so many moments show one, so many more make it certain. Chosen.
     ("option_few", 3.0),
     ("option_enough", 5.0),
@@ -92,8 +79,6 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     // A hold seems this much shorter where the path was measured too long; holds further from a timer without a tick
     // say nothing of whose it is; a tick is luck with less than this chance. Chosen.
     ("timer_early_ms", 1.5),
-    // Linux holds no ACK for less, if no route says so: 40 ms less a tick of 10 ms (TCP_DELACK_MIN).
-    ("shortest_delack_ms", 30.0),
     ("timer_clear_ms", 4.5),
     ("timer_slack_ms", 10.0),
     ("tick_luck", TICK_LUCK.as_written()),
@@ -106,8 +91,6 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     ("stuck_ms", 1_000.0),
     // A connection was idle when nothing was said on it for this long. Chosen: pauses inside a page are shorter.
     ("idle_least_ms", 1_000.0),
-    // What a rule over the packets of a connection that hangs is worth, by its grade. Chosen.
-    ("hung_proven_confidence", 0.9),
     // Payload of the least packet that a path may be too narrow for: 576 bytes pass everywhere (RFC 791), less headers and
     // options.
     ("mtu_least_bytes", 500.0),
@@ -124,12 +107,8 @@ pub const OF_FINDINGS: [(&str, f64); 95] = [
     ("pool_grows", 3.0),
     ("pool_near_share", 0.2),
     ("pool_fits_share", 0.8),
-    // A TLS alert in the clear is a fact.
-    ("alert_confidence", 0.95),
     // A connection that was idle for longer than a known timer, by less than this share, ran into it. Chosen.
     ("timer_near_share", 0.1),
-    ("hung_probable_confidence", 0.7),
-    ("hung_suspected_confidence", 0.5),
     // Who closes later than this after its last message had waited for an answer. Chosen.
     ("goodbye_ns", 1_000_000_000.0),
     // --- predictions: exchanges from which one is made, and what shows a closed loop and a busy server. Chosen.
