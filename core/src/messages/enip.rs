@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status};
+use super::{Kind, Listener, Named, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -221,7 +221,10 @@ impl Enip {
         let text: SmolStr = if code == 0 {
             "ok".into()
         } else {
-            format_smolstr!("error {code:#04x}")
+            let known = u16::try_from(code).ok().filter(|_| message.status == 0);
+            known
+                .and_then(|code| errors::word(errors::CIP, code))
+                .map_or_else(|| format_smolstr!("error {code:#04x}"), SmolStr::new_static)
         };
         let mut exchange = sink.of(key);
         exchange.begin_answer();

@@ -84,6 +84,28 @@ pub(super) const MONGODB: Words = &[
     (13435, "NotPrimaryNoSecondaryOk"), (13436, "NotPrimaryOrSecondary"),
 ];
 
+/// RabbitMQ's PROTOCOL.adoc of its stream plugin.
+#[rustfmt::skip]
+pub(super) const RABBIT_STREAMS: Words = &[
+    (2, "stream does not exist"), (3, "subscription id already exists"), (4, "subscription id does not exist"),
+    (5, "stream already exists"), (6, "stream not available"), (7, "SASL mechanism not supported"),
+    (8, "authentication failure"), (9, "SASL error"), (10, "SASL challenge"), (11, "authentication failure loopback"),
+    (12, "virtual host access failure"), (13, "unknown frame"), (14, "frame too large"), (15, "internal error"),
+    (16, "access refused"), (17, "precondition failed"), (18, "publisher does not exist"), (19, "no offset"),
+];
+
+/// General status codes of CIP (volume 1, appendix B).
+#[rustfmt::skip]
+pub(super) const CIP: Words = &[
+    (1, "connection failure"), (2, "resource unavailable"), (3, "invalid parameter value"), (4, "path segment error"),
+    (5, "path destination unknown"), (6, "partial transfer"), (7, "connection lost"), (8, "service not supported"),
+    (9, "invalid attribute value"), (11, "already in requested mode"), (12, "object state conflict"),
+    (13, "object already exists"), (14, "attribute not settable"), (15, "privilege violation"),
+    (16, "device state conflict"), (17, "reply data too large"), (19, "not enough data"),
+    (20, "attribute not supported"), (21, "too much data"), (22, "object does not exist"), (30, "embedded service error"),
+    (31, "vendor specific error"), (32, "invalid parameter"), (38, "invalid path size"),
+];
+
 /// The word for a number.
 pub(super) fn word(words: Words, code: u16) -> Option<&'static str> {
     words

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, text};
+use super::{Kind, Listener, Named, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -175,7 +175,8 @@ impl RabbitStreams {
             let text: SmolStr = if code == OK {
                 "ok".into()
             } else {
-                format_smolstr!("error {code}")
+                errors::word(errors::RABBIT_STREAMS, code)
+                    .map_or_else(|| format_smolstr!("error {code}"), SmolStr::new_static)
             };
             exchange.status(Status {
                 code: Some(code),

@@ -105,9 +105,12 @@ impl Exchanges {
     pub fn push(&mut self, e: &Exchange, paths: &Paths, pairs: &Pairs) -> bool {
         let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
-        self.target.push(e.target.as_deref());
-        self.status_text.push(e.status_text.as_deref());
-        self.tag(e.tags.as_deref());
+        let number = self.columns.rows;
+        self.target.set(number, e.target.as_deref());
+        self.status_text.set(number, e.status_text.as_deref());
+        if let Some(tags) = &e.tags {
+            self.tag(number, tags);
+        }
         let mut ends = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
         let mut ports = e.ports;
         if e.by_server {
@@ -185,15 +188,12 @@ impl Exchanges {
         columns.done(row)
     }
 
-    #[inline(always)]
-    fn tag(&mut self, tags: Option<&Tags>) {
+    #[cold]
+    fn tag(&mut self, number: usize, tags: &Tags) {
         let columns = [&mut self.trace_id, &mut self.request_id, &mut self.forwarded_for];
-        let Some(tags) = tags else {
-            return columns.into_iter().for_each(|column| column.push(None));
-        };
         let texts = [&tags.trace_id, &tags.request_id, &tags.forwarded_for];
         for (column, text) in columns.into_iter().zip(texts) {
-            column.push((!text.is_empty()).then_some(text));
+            column.set(number, (!text.is_empty()).then_some(text));
         }
     }
 
@@ -213,15 +213,15 @@ impl Exchanges {
             c.server_port.column(rows, "server_port"),
             column("protocol", c.protocol.take(&has)),
             nullable("method", c.method.take(&has)),
-            nullable("target", self.target.take()),
+            nullable("target", self.target.take(rows)),
             nullable("host", c.host.take(&has)),
-            nullable("trace_id", self.trace_id.take()),
-            nullable("request_id", self.request_id.take()),
-            nullable("forwarded_for", self.forwarded_for.take()),
+            nullable("trace_id", self.trace_id.take(rows)),
+            nullable("request_id", self.request_id.take(rows)),
+            nullable("forwarded_for", self.forwarded_for.take(rows)),
             nullable("kind", c.kind.take(&has)),
             column("server_asks", has.booleans(has::SERVER_ASKS)),
             c.status.column(&has, "status"),
-            nullable("status_text", self.status_text.take()),
+            nullable("status_text", self.status_text.take(rows)),
             nullable("error", has.some_booleans(has::ERROR, has::ERROR_KNOWN)),
             instants(&mut c.start, rows, "start"),
             instants(&mut c.end, rows, "end"),

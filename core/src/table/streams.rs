@@ -109,7 +109,7 @@ impl StreamColumns {
     /// True when the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, context: &Context) -> bool {
         let columns = &mut self.columns;
-        let row = columns.place();
+        let (number, row) = (columns.rows, columns.place());
         let read = stream.tracking.read_so_far();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         self.clients.push(client);
@@ -117,16 +117,16 @@ impl StreamColumns {
         let name = |place| context.names.get(place).map(SmolStr::as_str);
         let secured = read.begun.secured.and_then(|how| context.secured.get(how));
         let sni = secured.and_then(|how| how.server_name.as_deref());
-        self.names.push(sni.or_else(|| name(read.begun.named?)));
-        self.software.push(read.software.and_then(name));
+        self.names.set(number, sni.or_else(|| name(read.begun.named?)));
+        self.software.set(number, read.software.and_then(name));
         let carried = read.begun.carries.and_then(|what| context.carried.get(what));
         self.commands
-            .push(carried.map(|carried| carried.command.as_str()));
+            .set(number, carried.map(|carried| carried.command.as_str()));
         let ends = (
             SocketAddr::new(client, client_port),
             SocketAddr::new(server, server_port),
         );
-        self.communities.push(Some(&community::id(ends.0, ends.1)));
+        self.communities.set(number, Some(&community::id(ends.0, ends.1)));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);
@@ -177,10 +177,10 @@ impl StreamColumns {
             c.server_port.column(rows, "server_port"),
             column("roles_by", c.roles_by.take(&has)),
             nullable("protocol", c.protocol.take(&has)),
-            nullable("server_name", self.names.take()),
-            nullable("server_software", self.software.take()),
+            nullable("server_name", self.names.take(rows)),
+            nullable("server_software", self.software.take(rows)),
             c.control.column(&has, "control_stream"),
-            nullable("command", self.commands.take()),
+            nullable("command", self.commands.take(rows)),
             instants(&mut c.start, rows, "start"),
             instants(&mut c.end, rows, "end"),
             c.first_frame.column(rows, "first_frame"),
@@ -197,7 +197,7 @@ impl StreamColumns {
             c.exchanges.column(rows, "exchanges"),
             nullable("closed_by", c.closed_by.take(&has)),
             nullable("closed_how", c.closed_how.take(&has)),
-            column("community_id", self.communities.take()),
+            column("community_id", self.communities.take(rows)),
         ]);
         columns
     }

@@ -133,28 +133,35 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
 #[derive(Default)]
 pub struct Texts {
     texts: StringBuilder,
-    /// Rows without a text behind the last one that has one.
-    without: usize,
+    /// Rows up to the last one that has a text.
+    rows: usize,
 }
 
 impl Texts {
+    /// The text of the batch's row with this number. Rows without one cost nothing.
     #[inline(always)]
-    pub fn push(&mut self, text: Option<&str>) {
-        match text {
-            None => self.without += 1,
-            Some(text) => self.append(text),
+    pub fn set(&mut self, row: usize, text: Option<&str>) {
+        if let Some(text) = text {
+            self.append(row, text);
         }
     }
 
-    fn append(&mut self, text: &str) {
-        if self.without > 0 {
-            self.texts.append_nulls(std::mem::take(&mut self.without));
-        }
+    fn append(&mut self, row: usize, text: &str) {
+        self.fill(row);
         self.texts.append_value(text);
+        self.rows = row + 1;
     }
 
-    pub fn take(&mut self) -> ArrayRef {
-        self.texts.append_nulls(std::mem::take(&mut self.without));
+    fn fill(&mut self, rows: usize) {
+        if rows > self.rows {
+            self.texts.append_nulls(rows - self.rows);
+        }
+    }
+
+    /// Those of so many rows; the next batch begins empty.
+    pub fn take(&mut self, rows: usize) -> ArrayRef {
+        self.fill(rows);
+        self.rows = 0;
         Arc::new(self.texts.finish())
     }
 }

@@ -266,7 +266,9 @@ impl Pairing {
         exchange.ack_at_request = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
-        exchange.tags.clone_from(&self.tags);
+        if self.tags.is_some() {
+            exchange.tags.clone_from(&self.tags);
+        }
         if self.freed {
             exchange.before = self.waited_behind(at);
         }

@@ -44,9 +44,13 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
         Side::Client => {
             let first = skip_line_ends(first);
             let word = first.split(|byte| *byte == b' ').next().unwrap_or_default();
-            let known = word.len() < first.len() && METHODS.contains(&word);
+            let target = first.get(word.len() + 1..).unwrap_or_default();
+            let method = word.len() < first.len() && METHODS.contains(&word);
+            if method && target.is_empty() {
+                return Guess::More;
+            }
+            let known = method && may_begin_target(target);
             if known && SHARED.contains(&word) {
-                let target = first.get(word.len() + 1..).unwrap_or_default();
                 if CALLS.iter().any(|calls| target.starts_with(calls)) {
                     return Guess::No;
                 }
@@ -66,6 +70,11 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
         (false, true) => Guess::More,
         (false, false) => Guess::No,
     }
+}
+
+/// No target begins with what may not stand in a URI (RFC 3986 2); other protocols' words do (`CONNECT {` of NATS).
+fn may_begin_target(target: &[u8]) -> bool {
+    target.first().is_none_or(|first| !b"{}\"<>\\^`|".contains(first))
 }
 
 /// Whether these bytes begin with a whole start line, or with a known method and a path.

@@ -59,27 +59,21 @@ const ENDS: [&str; 6] = [
     "SYSTEM_ERR",
 ];
 /// Statuses of NFS that are met (RFC 1813 2.6, RFC 8881 15.1).
-const ERRORS: [(u32, &str); 20] = [
-    (1, "PERM"),
-    (2, "NOENT"),
-    (5, "IO"),
-    (13, "ACCES"),
-    (17, "EXIST"),
-    (20, "NOTDIR"),
-    (21, "ISDIR"),
-    (22, "INVAL"),
-    (27, "FBIG"),
-    (28, "NOSPC"),
-    (30, "ROFS"),
-    (63, "NAMETOOLONG"),
-    (66, "NOTEMPTY"),
-    (69, "DQUOT"),
-    (70, "STALE"),
-    (10004, "NOTSUPP"),
-    (10008, "DELAY"),
-    (10010, "DENIED"),
-    (10013, "GRACE"),
-    (10052, "BADSESSION"),
+#[rustfmt::skip]
+const ERRORS: [(u32, &str); 63] = [
+    (1, "PERM"), (2, "NOENT"), (5, "IO"), (6, "NXIO"), (13, "ACCES"), (17, "EXIST"), (18, "XDEV"),
+    (19, "NODEV"), (20, "NOTDIR"), (21, "ISDIR"), (22, "INVAL"), (27, "FBIG"), (28, "NOSPC"), (30, "ROFS"),
+    (31, "MLINK"), (63, "NAMETOOLONG"), (66, "NOTEMPTY"), (69, "DQUOT"), (70, "STALE"), (71, "REMOTE"),
+    (10001, "BADHANDLE"), (10002, "NOT_SYNC"), (10003, "BAD_COOKIE"), (10004, "NOTSUPP"),
+    (10005, "TOOSMALL"), (10006, "SERVERFAULT"), (10007, "BADTYPE"), (10008, "DELAY"), (10009, "SAME"),
+    (10010, "DENIED"), (10011, "EXPIRED"), (10012, "LOCKED"), (10013, "GRACE"), (10014, "FHEXPIRED"),
+    (10015, "SHARE_DENIED"), (10016, "WRONGSEC"), (10017, "CLID_INUSE"), (10018, "RESOURCE"),
+    (10019, "MOVED"), (10020, "NOFILEHANDLE"), (10021, "MINOR_VERS_MISMATCH"), (10022, "STALE_CLIENTID"),
+    (10023, "STALE_STATEID"), (10024, "OLD_STATEID"), (10025, "BAD_STATEID"), (10026, "BAD_SEQID"),
+    (10027, "NOT_SAME"), (10029, "SYMLINK"), (10030, "RESTOREFH"), (10032, "ATTRNOTSUPP"),
+    (10033, "NO_GRACE"), (10036, "BADXDR"), (10037, "LOCKS_HELD"), (10038, "OPENMODE"), (10039, "BADOWNER"),
+    (10040, "BADCHAR"), (10041, "BADNAME"), (10044, "OP_ILLEGAL"), (10045, "DEADLOCK"),
+    (10046, "FILE_OPEN"), (10047, "ADMIN_REVOKED"), (10048, "CB_PATH_DOWN"), (10052, "BADSESSION"),
 ];
 
 /// A procedure's name; its number where it is not known.

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::super::readers::{KNOWN, Recognition};
 use super::cases::FIN;
 use super::random::check;
-use super::{C, First, Guess, Note, Protocol, S, Side, Stretch, heard, short};
+use super::{C, First, Guess, Memory, Messages, Note, Protocol, S, Side, Stretch, heard, heard_by, short};
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::frame::{self, Packet};
 use crate::issue::Issue;
@@ -287,4 +287,156 @@ fn no_reader_takes_what_another_protocol_said() {
         taken.extend(others.map(|other| format!("{name}: {protocols:?} as {}", other.word())));
     }
     assert_eq!(taken, [""; 0]);
+}
+
+/// What the two sides of a recorded stream said first, and what it is.
+type Opening = (String, Vec<Protocol>, Side, [Vec<u8>; 2]);
+
+/// One of each set of protocols.
+fn openings() -> Vec<Opening> {
+    let mut all: Vec<Opening> = Vec::new();
+    for (name, event) in recorded() {
+        let protocols = heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols;
+        let first = [C, S].map(|side| {
+            let bytes = event
+                .iter()
+                .find(|(whose, _)| *whose == side)
+                .map(|(_, bytes)| bytes);
+            bytes
+                .map(|bytes| bytes[..bytes.len().min(LOOKED)].to_vec())
+                .unwrap_or_default()
+        });
+        let is_new = !all
+            .iter()
+            .any(|(_, known, began, _)| (known, *began) == (&protocols, event[0].0));
+        // (a file on a data connection may look like anything)
+        let tells = ![Protocol::Turns, Protocol::FtpData]
+            .iter()
+            .any(|other| protocols.contains(other));
+        if tells && is_new && first.iter().all(|bytes| !bytes.is_empty()) {
+            all.push((name, protocols, event[0].0, first));
+        }
+    }
+    all
+}
+
+/// Who is sure of these bytes, `side` speaking last.
+fn sure(side: Side, input: &[u8], other: &[u8], began: Side) -> Vec<Protocol> {
+    let first = First {
+        side,
+        input,
+        other,
+        began,
+    };
+    KNOWN
+        .iter()
+        .filter(|known| (known.sniff)(&first) == Guess::Yes)
+        .map(|known| known.protocol)
+        .collect()
+}
+
+#[test]
+fn no_reader_is_sure_of_the_beginning_of_another_protocol_s_bytes() {
+    let mut taken = Vec::new();
+    for (name, protocols, began, first) in openings() {
+        let (one, two) = (&first[began.index()], &first[began.other().index()]);
+        for end in 1..=one.len() {
+            taken.extend(
+                sure(began, &one[..end], b"", began)
+                    .into_iter()
+                    .map(|taker| (taker, end)),
+            );
+        }
+        if taken.is_empty() {
+            for end in 1..=two.len() {
+                taken.extend(
+                    sure(began.other(), &two[..end], one, began)
+                        .into_iter()
+                        .map(|taker| (taker, end)),
+                );
+            }
+        }
+        taken.retain(|(taker, _)| !protocols.contains(taker));
+        assert_eq!(taken, [], "{name}: {protocols:?}");
+    }
+}
+
+#[test]
+fn of_two_protocols_that_meet_no_third_is_recognised() {
+    let all = openings();
+    for (name, own, began, first) in &all {
+        let one = &first[began.index()];
+        if !sure(*began, one, b"", *began).is_empty() {
+            continue; // it is one of theirs
+        }
+        for (other, theirs, speaks, second) in &all {
+            let two = &second[began.other().index()];
+            let taken: Vec<_> = sure(began.other(), two, one, *began)
+                .into_iter()
+                .filter(|taker| !own.contains(taker) && !theirs.contains(taker))
+                .collect();
+            assert_eq!(taken, [], "{name} answered as {other} ({speaks:?} began)");
+        }
+    }
+}
+
+/// Of a stream of another protocol a reader has so many names at most before it gives up.
+const FEW: usize = 3;
+/// Any bytes may follow in the first six; the others take any line for a command, and are known by both sides' first ones.
+const TAKES_ALL: [&str; 12] = [
+    "ssh",
+    "vnc",
+    "rdp",
+    "telnet",
+    "openvpn",
+    "ftp-data",
+    "memcached",
+    "pop3",
+    "ftp",
+    "smtp",
+    "imap",
+    "redis",
+];
+
+#[test]
+fn every_reader_gives_back_what_is_none_of_its_protocol() {
+    let mut kept = Vec::new();
+    let all: Vec<_> = recorded()
+        .into_iter()
+        .map(|(name, event)| {
+            (
+                name,
+                heard(pieces(&event, |bytes| vec![bytes]), FIN).protocols,
+                event,
+            )
+        })
+        .filter(|(_, protocols, _)| !protocols.contains(&Protocol::Turns))
+        .collect();
+    for (place, known) in KNOWN.iter().enumerate() {
+        let word = known.protocol.word();
+        for (name, protocols, event) in &all {
+            // (one reader has both of ISO's)
+            let is_iso = [Protocol::S7, Protocol::Mms].contains(&known.protocol);
+            let own = protocols.contains(&known.protocol)
+                || is_iso
+                    && protocols
+                        .iter()
+                        .any(|of| [Protocol::S7, Protocol::Mms].contains(of));
+            if own || TAKES_ALL.contains(&word) {
+                continue;
+            }
+            let messages = Messages::speaking(place, &mut Memory::default());
+            let notes = heard_by(messages, pieces(event, |bytes| vec![bytes]), FIN);
+            if notes.protocols.iter().any(|read| protocols.contains(read)) {
+                continue; // what does not begin as a tunnel is read as what it is
+            }
+            let notes = notes.list;
+            let given_back = notes.iter().position(|note| matches!(note, Note::Lost { .. }));
+            let named = names(&notes[..given_back.unwrap_or(notes.len())]);
+            if named > FEW {
+                kept.push(format!("{name} {protocols:?} as {word}: {named}, {given_back:?}"));
+            }
+        }
+    }
+    assert_eq!(kept, [""; 0]);
 }
