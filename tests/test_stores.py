@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -140,6 +141,19 @@ def test_an_outage_of_one_file_is_no_smaller_answer(store: Any, monkeypatch: pyt
     with pytest.raises(lp.CaptureError, match="connection reset by peer"):
         results.why()
     assert results.failed == [] or all("reset" not in failure.reason for failure in results.failed)
+
+
+def test_a_silent_store_of_s3s_kind_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "_ANSWER_S", 0.2)
+    monkeypatch.setattr(places, "_ATTEMPTS", 1)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "none")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options = f"scheme=http&region=us-east-1&endpoint_override=127.0.0.1%3A{silent.getsockname()[1]}"
+        begin = time.monotonic()
+        with pytest.raises(lp.CaptureError, match=r"s3://bucket/a.pcap: cannot be opened \(.*NETWORK_CONNECTION"):
+            lp.read(f"s3://bucket/a.pcap?{options}")
+        assert time.monotonic() - begin < 20  # the store's own patience is minutes
 
 
 def test_a_store_that_needs_what_is_not_installed() -> None:

@@ -25,6 +25,8 @@ _ROOTED = ("hdfs", "viewfs", "file")
 """Schemes whose host is no part of the path."""
 _READ_AHEAD_BYTES = 8 << 20
 """One request of an object store: its latency is paid once per so many bytes."""
+_ANSWER_S, _ATTEMPTS = 10.0, 3
+"""So long may a store of S3's kind take to connect, and to send the next byte; then it is asked again."""
 
 
 def is_url(place: str) -> bool:
@@ -41,7 +43,12 @@ def is_web(place: str) -> bool:
 def _filesystem(scheme: str, authority: str, query: str) -> Any:
     import pyarrow.fs as fs
 
-    return fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
+    found = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
+    if scheme != "s3":
+        return found
+    _, (options,) = found.__reduce__()  # no URL has these: a silent store would be asked for minutes
+    options |= {"connect_timeout": _ANSWER_S, "request_timeout": _ANSWER_S}
+    return fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(_ATTEMPTS))
 
 
 def resolve(url: str) -> tuple[Any, str]:
