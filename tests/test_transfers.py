@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from spoken.transfers import clicks_beside_it
 from transfer_simulator import Transfer
 
 import latpcap as lp
@@ -119,3 +120,11 @@ def test_pauses_between_messages_are_no_transfers(took: tuple[int, ...], between
     )  # fmt: skip
     row = {"stream": 7, "direction": way, "duration_ms": 2_000.0}
     assert pushes._between_messages([row], exchanges) == ({(7, way)} if between else set())
+
+
+def test_requests_that_wait_in_a_transfers_queue_are_called_so() -> None:
+    """Quick ones meanwhile, and slow ones without it, are not."""
+    slow, quick = (lp.read(clicks_beside_it(slow=slow)).why() for slow in (True, False))
+    assert (slow.data["slow"]["in_queue"], quick.data["slow"]["in_queue"]) == (8, 0)
+    assert "8 of them while that transfer filled the queue" in str(slow)
+    assert "filled the queue, where" not in str(quick)

@@ -120,6 +120,7 @@ class Slow(TypedDict):
     unread: int
     polls: int
     streams: int
+    in_queue: int
     worst: Request | None
 
 

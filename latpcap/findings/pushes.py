@@ -21,8 +21,9 @@ from latpcap import arrays, words
 from latpcap.findings import evidence, fixes, quality
 from latpcap.findings.schema import Finding, Grade, grade
 from latpcap.format import printable
+from latpcap.limits import LIMITS
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.cause_totals import endpoint
+from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.vocabulary import GUESSED, HALVES, LIKELY, PROVEN, SEEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
@@ -324,6 +325,36 @@ def of_transfers(tables: Mapping[str, pa.Table]) -> list[Finding]:
         groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
     made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+
+
+IN_QUEUE, OUTSIDE = 3, 0.1
+"""So many slow requests during a transfer to another server, of which no more than this share lies outside it."""
+
+
+def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
+    """How many of this server's slow requests came while a transfer to another server filled the line's queue? 0 where
+    as many are slow without it.
+    """
+    import numpy as np
+
+    here = server.address, server.port
+    moved = tables["transfers"]
+    times = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
+    full = [
+        span for row, span in zip(moved.to_pylist(), times, strict=True)
+        if row["limited_by"] == "line" and (row["queue_ms"] or 0.0) >= LIMITS["slow_ms"]
+        and (row["server"], row["server_port"]) != here
+    ]  # fmt: skip
+    if not full or len(server.slow) < IN_QUEUE:
+        return 0
+    start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
+    meanwhile = np.zeros(len(start), bool)
+    for begun, ended in full:
+        meanwhile |= (start < ended) & (end > begun)
+    inside, quick = int(meanwhile[server.slow].sum()), int((~meanwhile[server.rows]).sum())
+    outside = len(server.slow) - inside
+    shown = inside >= IN_QUEUE and quick >= IN_QUEUE and outside <= OUTSIDE * quick
+    return inside if shown and 2 * inside >= int(meanwhile[server.rows].sum()) else 0
 
 
 def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:

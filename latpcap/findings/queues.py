@@ -828,9 +828,6 @@ LATER = (429, 503)
 """Too many requests, service unavailable: "come back later" (RFC 6585 4, RFC 9110 15.6.4)."""
 TRANSIENT = range(400, 500)
 """Of mail and FTP: not now (RFC 5321 4.2.1, RFC 959 4.2.1); a server that delays unknown senders answers so, too."""
-LONGEST_NS = 1_800_000_000_000
-"""A program that tries again does so within this, a mail server's queue too (RFC 5321 4.5.4.1); what comes later is
-another piece of work."""
 RHYTHM = 0.25
 """What goes on at the same pace, within this share of it, after it was accepted is a check that repeats anyway."""
 
@@ -862,8 +859,6 @@ def runs(tries: list[Try]) -> list[Run]:
     found: list[Run] = []
     failed: list[Try] = []
     for at, one in enumerate(tries):
-        if failed and one.start - failed[-1].end > LONGEST_NS:
-            failed = []
         if one.refused:
             failed.append(one)
         elif failed:

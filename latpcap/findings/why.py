@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.findings import answer, connections, evidence, fixes, quality, text, traffic
+from latpcap.findings import answer, connections, evidence, fixes, pushes, quality, text, traffic
 from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
 from latpcap.findings.connections import DATA, SYN
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
@@ -450,6 +450,7 @@ def _slow(
         "unread": server.unread,
         "polls": polls,
         "streams": streams,
+        "in_queue": pushes.in_queue(server, tables) if "transfers" in tables else 0,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
 

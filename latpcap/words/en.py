@@ -387,6 +387,10 @@ SENTENCES = {
         "{end}: {what} of {size} at {rate}, {took_ms:s}, fills the line and the queue before it: round trips take "
         "{loaded_ms} meanwhile, {rtt_ms} when idle, for whatever else uses the line"
     ),
+    "slow_in_queue": (
+        "{server}: {n} of {of} requests are slow, {during} of them while that transfer filled the queue, where they "
+        "waited, too; what seems a program's time then is not proven to be one"
+    ),
     "transfer_bloat.fix": (
         "Manage the queue where the line begins (fq_codel, CAKE), or pace the {sender} below the line's rate: other "
         "traffic is quick again; the transfer itself is as fast as the line."

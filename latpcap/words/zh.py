@@ -276,6 +276,9 @@ SENTENCES = {
         "{end}：{what} {size}，{rate}，{took_ms:s}，填满了线路及其前面的队列：其间往返时间 {loaded_ms}，空闲时 {rtt_ms}，"
         "使用该线路的其他流量也一样"
     ),
+    "slow_in_queue": (
+        "{server}：{of} 个请求中有 {n} 个慢，其中 {during} 个发生在该传输占满队列期间，它们也在那里等待；此时看似程序的时间未被证实"
+    ),
     "transfer_bloat.fix": (
         "在线路起点管理队列（fq_codel、CAKE），或让{sender}以低于线路的速率发送：其他流量重新变快；传输本身已与线路一样快。"
     ),

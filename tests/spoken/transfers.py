@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
+import dpkt
+from makepcap import EPOCH_NS
+from test_waits import Tape
 from transfer_simulator import Transfer
 
 from spoken.registry import says
@@ -79,6 +83,24 @@ def a_short_transfer_far_away() -> bytes:
 @says("fills the line and the queue before it: round trips take ", "Manage the queue where the line begins (fq_codel")
 def a_full_line_with_a_deep_queue() -> bytes:
     return Transfer(line=10, ceiling=200, download=False).captures()["receiver"]
+
+
+def clicks_beside_it(slow: bool) -> bytes:
+    """Requests to another server: quick before and after, and while the queue is full only if they are to be."""
+    tape = Tape()
+    packets = dpkt.pcap.Reader(io.BytesIO(a_full_line_with_a_deep_queue()))
+    tape.frames = [((float(at) * 1e9 - EPOCH_NS) / 1e6, frame) for at, frame in packets]
+    first, last = tape.frames[0][0], tape.frames[-1][0]
+    for number in range(8):
+        tape.talk(last + 100 + 50 * number, client="10.9.0.1", server=("10.9.0.2", 80))
+        busy = first + (0.3 + 0.06 * number) * (last - first)
+        tape.talk(busy, client="10.9.0.1", server=("10.9.0.2", 80), think=180.0 if slow else 0.1)
+    return tape.bytes()
+
+
+@says("while that transfer filled the queue, where they waited, too; what seems a program's time then is not proven")
+def clicks_beside_a_full_line() -> bytes:
+    return clicks_beside_it(slow=True)
 
 
 @says("the line carries no more; round trips take ", "The line is full: send less (compression, caching)")
