@@ -1,4 +1,5 @@
-"""What is worth a line of an answer, and how it is said: no verdict rests on these, only how much is printed.
+"""What is worth a line of an answer, and how it is worded; NESTED, SCAN_* and HOLDS_UP also decide
+what a proxy or a scan is and which finding leads, the others only how much is printed.
 
 Shares are of 1. Each was chosen by reading the answers of the samples and cases; no standard knows them.
 """
@@ -11,7 +12,7 @@ LEAST_SHARE = 0.005
 LEAST_P99_SHARE = 0.05
 """Causes below both shares, of a server's time and of its 99th percentile, are no finding: nobody waits for them."""
 NOTHING = 0.005
-"""A share of time without a named cause is said from here on; below it is rounding."""
+"""A share of time without a named cause is printed from here on; below it is rounding."""
 HOLDS_UP = 0.1
 """A cause beside the path's round trip is named in the first sentence from this share of the time on."""
 MOST_TIME = 0.5
@@ -21,25 +22,25 @@ TYPICAL, OUTLIERS = 0.5, 0.01
 UNREAD_COUNTS = 0.5
 """What a slow turn of an unknown protocol counts beside a slow request where servers are put in order."""
 RARE_OF_P50 = 0.1
-"""A cause below this share of the median is one of some exchanges: mending it is told at the 99th percentile."""
+"""A cause below this share of the median is one of some exchanges: its fix is shown at the 99th percentile."""
 SLOPE_NEAR = 0.5
-"""A slope of gaps against their ACKs as near as this to 1 is said to follow them; beyond, the gaps vary too little."""
+"""A slope of gaps against their ACKs as near as this to 1 follows them; beyond, the gaps vary too little."""
 SLOWEST_OF_P99, SLOWEST_TIMES = 0.3, 1.5
 """The slowest exchanges get a line where a cause takes this share of the 99th percentile, so many times the first's."""
 NEXT_SHARE = 0.05
 """Further findings are listed from this share of the time on."""
 NOT_SHARE = 0.2
-"""A suspect that took less than this share is said not to be the reason."""
+"""A suspect that took less than this share is named as not the reason."""
 SAME = 0.9
 """What is left of a latency, or shown of a wait, above this share is the same in words."""
 PATH_OF_WAIT, PATH_OF_RELEASE = 0.05, 0.1
-"""The path's share of a wait, and of a release, is said from here on."""
+"""The path's share of a wait, and of a release, is printed from here on."""
 MOST_PUSHES = 2
-"""So many findings about messages that waited unasked have a line."""
+"""So many findings about unrequested messages that waited have a line."""
 MOST_WORDS = 4
 """So many methods, and statuses, are named."""
 LEAST_KIND, MOST_ANSWERS = 3, 0.8
-"""From so many answers on, and this share of them, one status is what a server says."""
+"""From so many answers on, and this share of them, one status is the server's answer."""
 ON_TIME = 1.5
 """The first piece of a stream of events is late where it takes more than so many times the time between two others."""
 MOSTLY_PUSHED = 10
@@ -52,7 +53,7 @@ HALVES_SHARE = 0.33
 MANY_FRAMES = 100
 """Of so many frames and more what most are is named first, where that is no TCP."""
 MANY_ERRORS = 0.5
-"""From this share of errors on they are what a server says; of HTTP, where pages may be missing, from LEAST_KIND on."""
+"""From this share of errors on they are its answer; of HTTP, where pages may be missing, from LEAST_KIND on."""
 LOOPED, LOOP_S = 5, 1.0
 """Asked for so often, and mostly again so soon after the redirect, a page is in a loop: programs follow 20 times and
 more, and at once."""

@@ -14,10 +14,11 @@ WORDS = re.compile(r"\b(?:un)?(?:said|told|tells|heard|asked|says)\b|(?:\"\"\"|/
 CEILINGS = {
     "core/src/capture core/src/frame core/src/decrypt core/src/table core/src/engine core/src/stream core/src/facts": 0,
     "core/src/exchange core/src/messages": 0,
-    "core/src/judge core/src/observe core/src/evidence": 256,
-    "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 8,
-    "latpcap/findings latpcap/user_waits latpcap/reports latpcap/words": 321,
-    "latpcap/joined latpcap/plot latpcap/page": 24,
+    "core/src/judge core/src/observe core/src/evidence": 241,
+    "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 3,
+    "latpcap/findings latpcap/user_waits latpcap/reports latpcap/words": 315,
+    "latpcap/joined latpcap/plot latpcap/page": 4,
+    "core/src/limits core/src/lookup core/src/probe latpcap/exports latpcap/statistics": 6,
 }
 """Uses in the sources below these folders, their tests aside. Lower a count with the uses; never raise one."""
 
@@ -30,3 +31,13 @@ def test_private_words_only_become_fewer(folders: str) -> None:
     uses = {path: len(WORDS.findall(path.read_text(encoding="utf-8"))) for path in sources}
     most = sorted(uses, key=uses.__getitem__)[-5:]
     assert sum(uses.values()) <= CEILINGS[folders], [str(path.relative_to(ROOT)) for path in most]
+
+
+LONG_FILES = {"latpcap/words/en.py", "latpcap/words/zh.py", "latpcap/findings/queues.py"}
+"""Longer than 800 lines: the two catalogues, and one file that has still two subjects."""
+
+
+def test_a_file_has_at_most_800_lines() -> None:
+    sources = [*(ROOT / "latpcap").rglob("*.py"), *(ROOT / "core/src").rglob("*.rs")]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines()) for path in sources}
+    assert {path for path, lines in lengths.items() if lines > 800} <= LONG_FILES

@@ -45,7 +45,7 @@ limits! {
     /// A connect within this of the answer that gave its address waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
-    /// A connection to a port that FTP's control connection named within this carries the file that was asked for.
+    /// A connection to a port that FTP's control connection named within this carries the file that was requested.
     ANNOUNCED_NS: i64 = 60_000_000_000, "ns", "accept_timeout and connect_timeout of vsftpd";
 
     // what is read
@@ -55,7 +55,7 @@ limits! {
 
     // where a turn ends, and what is worth a row beside the requests
 
-    /// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a
+    /// A side that was acknowledged and sends nothing for so long has ended its turn, where no protocol is known: longer than a
     /// kernel holds a segment or its ACK back.
     SILENCE_NS: i64 = 300_000_000, "ns", "TCP_DELACK_MAX and TCP_RTO_MIN (200 ms), and half as much again";
     /// A server inside TLS may go on with its answer until then: no program computes for longer between a head and its body.
@@ -97,7 +97,7 @@ limits! {
     WHOLE_SEGMENTS: u32 = 8, "segments", "own recordings: 45 with a slow reader, 2 to 4 behind a line";
     /// A limit that holds this share of the time is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
-    /// And from here on nothing else is left to explain.
+    /// A limit that holds this share of the time explains all of it.
     SURE_SHARE: f64 = 0.8, "share", "chosen";
     /// The largest share decides from here on, and is less sure.
     LESSER_LIMIT_SHARE: f64 = 0.3, "share", "chosen";
@@ -105,7 +105,7 @@ limits! {
     EVEN_SHARE: f64 = 0.75, "share", "the labelled transfers: 0.99 behind a line, 0.08 and less elsewhere";
     /// The best round trip of each turn is longer than the idle one by this share: a queue stands.
     STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
-    /// And at least by this.
+    /// A queue stands where the best round trip of each turn is longer than the idle one by at least this.
     STANDING_NS: i64 = 700_000, "ns", "chosen: what a busy host takes";
     /// Bytes that the receiver acknowledged without moving the window's edge, as a share: its program does not read.
     SHUT_SHARE: f64 = 0.1, "share", "the labelled transfers: 0.3 and more with a slow reader, 0.01 without";
@@ -181,6 +181,7 @@ limits! {
     /// So many times as much is far more: a SYN/ACK behind the soonest ACK is another host's (and HOST_NS later), a host is
     /// farther than the other, requests inside others vary more than the rest.
     FAR_MORE: i64 = 4, "times", "chosen: public captures behind a NAT have 100 ms and 0.1 ms";
+
     // held ACKs
 
     /// No delayed-ACK timer is shorter: Linux holds an ACK for 40 ms less a tick, others longer.
@@ -195,11 +196,10 @@ limits! {
     QUICK_ACKS: u32 = 17, "count", "TCP_MAX_QUICKACKS, and one";
     /// No receiver holds an ACK for longer.
     HELD_MOST_NS: i64 = 520_000_000, "ns", "RFC 1122 4.2.3.2: less than 500 ms, and a tick";
-    /// As long as an answer takes at least that waits for a held ACK on another connection, behind a proxy say.
+    /// An answer that waits for a held ACK on another connection, behind a proxy say, takes at least this.
     HELD_ELSEWHERE_LEAST_NS: i64 = 38_000_000, "ns", "TCP_DELACK_MIN less a part of a tick";
-    /// And at most.
+    /// An answer that waits for a held ACK on another connection takes at most this.
     HELD_ELSEWHERE_MOST_NS: i64 = 52_000_000, "ns", "TCP_DELACK_MIN and three ticks of CONFIG_HZ=250";
-
 
     // Nagle's algorithm
 
@@ -387,8 +387,8 @@ mod tests {
     fn every_limit_has_a_unit_a_source_and_a_sentence() {
         let all = all();
         assert!(all.iter().all(|limit| {
-            let said = [limit.unit, limit.source, limit.doc];
-            limit.value > 0.0 && said.iter().all(|text| !text.is_empty()) && limit.doc.ends_with('.')
+            let texts = [limit.unit, limit.source, limit.doc];
+            limit.value > 0.0 && texts.iter().all(|text| !text.is_empty()) && limit.doc.ends_with('.')
         }));
         let mut names: Vec<&str> = all.iter().map(|limit| limit.name).collect();
         names.sort_unstable();

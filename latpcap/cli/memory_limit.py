@@ -1,6 +1,6 @@
 """What happens where memory is limited (`ulimit -v`)? Libraries in C end the program then, each in its own way.
 
-The work is done in a child, and the parent says in one line how it ended. Knows no command.
+The work is done in a child, and the parent prints in one line how it ended. Knows no command.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same rows in the form of other tools: spans for trace viewers, column names of published schemas."""
+"""Rows of the tables in the form of other tools: spans for trace viewers, column names of published schemas."""
 
 from __future__ import annotations
 

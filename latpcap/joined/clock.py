@@ -1,7 +1,7 @@
-"""What does B's clock say when A's says this? Offset, rate and steps from the least delays of both directions.
+"""What does B's clock show when A's shows this? Offset, rate and steps from the least delays of both directions.
 
-Reads pairs of instants: when a packet left, and when it arrived. A packet that went from A to B says that B's clock is
-at most so far behind; one that came back says that it is at least so far. Between two steps a clock is a line. Of all
+Reads pairs of instants: when a packet left, and when it arrived. A packet that went from A to B shows that B's clock is
+at most so far behind; one that came back shows that it is at least so far. Between two steps a clock is a line. Of all
 lines that no packet forbids, the estimate is the one in the middle where both directions have the widest gap: the
 right one if the least delay is the same in both. How far it can be off is what the other lines allow, and no more can
 be known from packets: an asymmetric path looks like an offset.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Streams:
-    """Pairs of connections: `a` and `b` are stream numbers, a row a pair; `by` says what recognised each."""
+    """Pairs of connections: `a` and `b` are stream numbers, a row a pair; `by` is what recognised each."""
 
     a: Array
     b: Array

@@ -112,7 +112,7 @@ def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: in
     """Of each pair of connections: does B lie on the client's side of A?
 
     Between two packets of opposite directions A's clock less B's grows by the round trip where the first came from A's
-    side. Where a connection says nothing the others decide.
+    side. Where a connection shows nothing the others decide.
     """
     import numpy as np
 

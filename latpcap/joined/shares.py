@@ -1,9 +1,9 @@
 """Whose was each part of an exchange: the client's side, what lies between, or the server's side?
 
 Reads matched exchanges, pairs of packets, and the causes that B's capture names. Each exchange is cut into parts that
-follow each other and add up to its latency, to the nanosecond. Where B waited for a packet of A's, A's capture says how
-long A held it: by A's clock alone, so without the clocks' error. Where a packet was sent again, its fate says whether
-it was lost between the points. What neither point shows is unknown.
+follow each other and add up to its latency, to the nanosecond. Where B waited for a packet of A's, A's capture shows
+how long A held it: by A's clock alone, so without the clocks' error. Where a packet was sent again, its fate shows
+whether it was lost between the points. What neither point shows is unknown.
 
 Works on columns: a row of `_Rows` is a row of B's table of causes, a row of `Parts` a part.
 """
@@ -312,7 +312,7 @@ def _far(
     far: Array,
     matched: Matched,
 ) -> Parts:
-    """What B's capture says of the time between the request's arrival and the answer's leaving."""
+    """What B's capture shows of the time between the request's arrival and the answer's leaving."""
     import numpy as np
 
     parts = _joined([*waits.parts, _named(b, found, fates, losses, rows, ~waits.measured, matched)])
@@ -327,7 +327,7 @@ def _far(
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
     moved = largest[near[parts.exchange[largest]]]
     parts.length[moved] += rest[parts.exchange[moved]]
-    # B's clock was set, or the answer went on after its last row: nothing can be said of parts
+    # B's clock was set, or the answer went on after its last row: parts are not known
     wrong = ~near & (rest < 0)
     parts = _chosen(parts, np.flatnonzero(~wrong[parts.exchange]))
     open_ = np.flatnonzero(~near)

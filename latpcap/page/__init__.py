@@ -122,7 +122,7 @@ def of_capture(capture: Whole) -> str:
 
 
 def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str:
-    """The same of one that is read in parts; `around` gives what draws the exchanges of these streams."""
+    """A page's source that is read in parts; `around` gives what draws the exchanges of these streams."""
     requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
     evidence = capture.why().picture.get("exchange")
     worst = requests.rows([*requests.of(evidence), *requests.firsts()][:GRAPHS])
@@ -233,7 +233,7 @@ class _Requests:
         self.timed = np.flatnonzero(~np.isnan(self._latency))
         """Those that have a latency."""
         self.by_length = self.timed[np.argsort(-self._latency[self.timed], kind="stable")]
-        """The same, the longest first."""
+        """These rows, the longest first."""
 
     def dots(self) -> pictures.Dots:
         """What the timeline draws."""

@@ -1,4 +1,4 @@
-"""How are families of causes told apart without colours: on paper in black and white, by those who see few colours?
+"""How do families of causes differ without colours: on paper in black and white, by those who see few colours?
 
 Words in, hatches and marks out; knows nothing of what is drawn.
 """

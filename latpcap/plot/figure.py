@@ -26,7 +26,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 """What a picture can be saved as."""
 
 DPI = 200
-"""Pixels per inch where nobody says: twice what a screen of 96 has, as screens do today."""
+"""Pixels per inch where none is given: twice what a screen of 96 has, as screens do today."""
 
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": None},

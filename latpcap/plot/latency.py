@@ -97,7 +97,7 @@ class LatencyPlot(Display):
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
-        """The ECDF above the histogram, or the one that was asked for."""
+        """The ECDF above the histogram, or the chosen one."""
         heights = {"ecdf": 19.0, "histogram": 13.0}
         names = PANELS if self.panel is None else (self.panel,)
         return [Panel(name, heights[name]) for name in names]

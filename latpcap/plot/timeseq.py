@@ -108,7 +108,7 @@ class TimeSequence(Display):
         return cls(data, title=title, panels=panels, mark_ms=mark_ms)
 
     def panels(self) -> Sequence[Panel]:
-        """The panels that were asked for; the sequence is the highest."""
+        """The chosen panels; the sequence is the highest."""
         heights = {"sequence": 30.0, "flight": 9.0, "rtt": 9.0, "throughput": 9.0}
         return [Panel(name, heights[name], left=_LEFT, right=_RIGHT, shares_x=True) for name in self.names]
 

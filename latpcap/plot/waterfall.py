@@ -37,7 +37,7 @@ class Waterfall(Display):
     Each bar is an exchange, from its first request byte to its last response byte, cut into its `causes` in the order
     in which they came; each family of causes has its hatch, and white dashes are probable only (confidence
     below 0.9). Where there are more exchanges than
-    `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the picture says of how many. The
+    `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the picture shows of how many. The
     area of a colour is the time of that cause: its sum is in the legend, and equals that of the tables.
 
     Attributes: `plan`, with bars, groups and pieces; after `plot`: `ax_` and `figure_`.

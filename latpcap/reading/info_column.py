@@ -1,6 +1,6 @@
 """The text of Wireshark's columns Protocol and Info, as far as its facts are at hand: TCP, HTTP/1, DNS and plain UDP.
 
-Reads the frames again, and the tables for what only a whole stream tells (relative numbers, marks, which frame
+Reads the frames again, and the tables for what only a whole stream shows (relative numbers, marks, which frame
 completes a message). A frame of another protocol has no text here.
 """
 

@@ -21,6 +21,7 @@ const MAX_PLAIN: usize = 128;
 /// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
 /// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
 const MAX_RETIRED: usize = BATCH_ROWS;
+
 impl Pipeline {
     /// Judges exchanges that need not wait, or cannot wait longer.
     #[inline(always)]
@@ -76,7 +77,8 @@ impl Pipeline {
         }
     }
 
-    /// What became known of this exchange since it ended: which repeats were not needed, and when it was requested.
+    /// What became known of this exchange since it ended: which retransmissions were needless, and when its
+    /// first byte was written.
     #[inline]
     fn apply_late_evidence(&self, exchange: &mut Exchange) {
         let needless = &self.streams.context.needless;

@@ -27,7 +27,7 @@ impl Row {
         self.grounds.confidence(self.rule)
     }
 
-    /// In an exchange that the accepting side requests: client is who requests, server who answers.
+    /// Turns the sides of an exchange whose request the accepting side sends: client is who requests, server who answers.
     #[cold]
     pub fn turned(&self) -> Row {
         Row {

@@ -89,7 +89,7 @@ pub const OF_FINDINGS: [(&str, f64); 77] = [
     // --- whose exchanges are judged
     // An exchange that never ended and waited for TCP this long is judged. Chosen.
     ("stuck_ms", 1_000.0),
-    // A connection was idle when nothing was said on it for this long. Chosen: pauses inside a page are shorter.
+    // A connection was idle when nothing was sent on it for this long. Chosen: pauses inside a page are shorter.
     ("idle_least_ms", 1_000.0),
     // Payload of the least packet that a path may be too narrow for: 576 bytes pass everywhere (RFC 791), less headers and
     // options.

@@ -13,8 +13,9 @@
 //! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
 //! that of the FIN for a body which only the FIN ends).
 //!
-//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [Named]
-//! RequestEnd AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them; `Reset` may end it anywhere. A
+//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [Named] [Tags]
+//! RequestEnd AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them; `notes.rs` has all events.
+//! `Reset`, `Unanswered` and `GivenUp` may end it anywhere, and either side may send the request. A
 //! `Push` is a whole message of the server that answers nothing. What is neither request nor answer (keepalives,
 //! acknowledgements of the application, what a client sends and nobody answers) is in no note.
 //!

@@ -130,26 +130,26 @@ pub enum ExchangeEvent<'a> {
     Tags(&'a Tags),
     /// So many bytes more, of the request or the answer.
     Bytes(u64),
-    /// The request is whole.
+    /// The request's last byte.
     RequestEnd,
-    /// It is whole, and nobody answers it.
+    /// The request is whole, and has no answer.
     Unanswered,
-    /// It subscribes: pushes with this number belong to it. Given while the request is open.
+    /// The request subscribes: pushes with this number belong to it. Given while the request is open.
     Subscribes(u64),
     /// The answer's first byte.
     AnswerBegin,
     Status(Status<'a>),
-    /// The answer's pieces come when there is something to say.
+    /// The answer is a stream of events: its pieces come as they happen.
     Streams,
     /// A piece of the answer's body.
     Piece,
-    /// What came so far is no answer: that is still to come.
+    /// The response so far was interim (as a 100 Continue): the answer is still to come.
     Interim,
-    /// The answer is whole.
+    /// The answer's last byte.
     AnswerEnd,
-    /// Both sides say more before the answer ends.
+    /// Both sides send more before the answer ends.
     Dialogue,
-    /// Either side gave it up.
+    /// Either side reset the exchange.
     Reset,
     /// Its answer is in bytes that are not in the capture, or cannot be distinguished from others.
     GivenUp,

@@ -76,22 +76,22 @@ pub struct Repaired {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    /// The first segment after the peer spoke; `since` is the peer's last byte, and so many nanoseconds later this side's kernel
-    /// had acknowledged it by itself (0: it had not).
+    /// The first segment after the peer's data. `since` is the peer's last byte; `acked` ns after it this side's kernel
+    /// acknowledged it by a segment of its own (0: it did not).
     Turn {
         since: At,
         acked: u32,
     },
-    /// The same, and by its sender's clock it passed so much later than at best: so long the path may have held it (or its
-    /// sender's pacing, whose pace it keeps), and so long it did (`queued`, where that is sure).
+    /// A `Turn` that by its sender's clock passed `late` ns later than at best: the path may have held it so long, or its
+    /// sender's pacing. `queued` is the part of it that the path held for sure.
     QueuedTurn {
         since: At,
         acked: u32,
         late: u32,
         queued: u32,
     },
-    /// The same, and small, after about the kernel's probe timer: a cork, or a program. It passed so much `late`, or not.
-    /// Or it may be a repeat (`again`, as `AgainTurn`).
+    /// A small `Turn` after about the kernel's probe timer: a cork released it, or its program wrote late. `late` is as in
+    /// `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.
     LateTurn {
         since: At,
         acked: u32,
@@ -99,29 +99,30 @@ pub enum Wait {
         pool: u32,
         again: bool,
     },
-    /// The same as `Turn`, after so long that a first copy may have been lost before the capture and this one be its repeat.
-    /// No number of its sender's shows that none was.
+    /// A `Turn` after so long that it may be a retransmission whose first copy was lost before the capture. The sender's
+    /// time stamps and IP identifications do not rule that out.
     AgainTurn {
         since: At,
         acked: u32,
     },
-    /// The same as `Turn`, after about as long as an answer takes that waits for a held ACK on another connection.
+    /// A `Turn` after about as long as an answer takes that waits for a held ACK on another connection.
     TimedTurn {
         since: At,
         acked: u32,
         pool: u32,
     },
-    /// The same message goes on and nothing held it back.
+    /// The next segment of a message, which nothing held back: its program wrote it then. Example: the second write of an
+    /// answer, 20 ms after the first one was acknowledged.
     App,
-    /// The same behind a full unacknowledged segment, where few writes end: the line may have been busy. Or by its sender's
-    /// clock the path may have held it back, or its sender's pacing by its bytes.
+    /// As `App`, but behind a full unacknowledged segment, where few writes end: the line may have been busy. Or the
+    /// sender's clock allows that the path held it back, or its bytes that pacing did.
     Unsure,
-    /// The same with a full segment, while a small one was not acknowledged: what its program wrote first may have waited
-    /// until there was enough for it (tcp_nagle_test lets full ones go).
+    /// A full segment that left while a small one was not acknowledged: what its program wrote first may have waited until
+    /// a full segment was there (tcp_nagle_test lets full ones go).
     Filled {
         pool: u32,
     },
-    /// The same with a small segment of so many bytes, while another small one was not acknowledged.
+    /// A small segment of `bytes` that left while another small one was not acknowledged: Nagle's algorithm is off.
     Early {
         pool: u32,
         bytes: u32,
@@ -131,7 +132,8 @@ pub enum Wait {
     /// Right behind the previous one, which filled its segment.
     FullBurst,
     Small(Box<Candidate>),
-    /// The same in a turn, with an ACK that came after the peer's last byte, and about as soon as the path allows.
+    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left about as soon after
+    /// it as the path allows.
     FreedTurn {
         since: At,
         candidate: Box<Candidate>,
@@ -145,8 +147,8 @@ pub enum Wait {
         ack: At,
         acked: At,
     },
-    /// The same, where that ACK was pure and of one full segment, the only one in flight: its receiver may hold that
-    /// back (RFC 1122 4.2.3.2). `alone`: its sender has room for one segment in flight, after a timeout or always.
+    /// As `Clocked`, by a pure ACK of one full segment, the only one in flight: its receiver may hold such an ACK (RFC 1122
+    /// 4.2.3.2). `alone`: its sender has room for one segment in flight, after a timeout or always.
     LoneClocked {
         ack: At,
         acked: At,
@@ -161,7 +163,7 @@ pub enum Wait {
     FillsWindow {
         since: At,
     },
-    /// The same as `Window`, and the window was 0 meanwhile.
+    /// As `Window`, and the window was 0 meanwhile.
     ZeroWindow {
         opened: At,
     },

@@ -130,7 +130,7 @@ class FlowPages:
 
     @property
     def printed(self) -> FlowPages:
-        """The same book with pages for paper, unless their length was given."""
+        """This book with pages for paper, unless their length was given."""
         if self._printed is None:
             self._printed = copy(self)
             self._printed.max_rows = PRINT_ROWS
@@ -218,7 +218,7 @@ class FlowPages:
         marks: tuple[FlowMark, ...],
         spans: tuple[FlowBracket, ...],
     ) -> tuple[tuple[FlowRow, ...], tuple[FlowMark, ...], tuple[FlowBracket, ...]]:
-        """The same with runs of packets as rows."""
+        """This book with runs of packets as rows."""
         assert self._begins is not None
         low, high = self.first_and_last(number)
         begins = [int(place - self._begins[low]) for place in self._begins[low : high + 1]]
@@ -286,7 +286,7 @@ def packets_of(events: pa.Table) -> list[dict[str, Any]]:
 
 
 def _conversation(packet: Record) -> int:
-    """tshark tells streams apart in TCP flows only."""
+    """tshark separates streams in TCP flows only."""
     return 0 if "label" in packet else packet["stream"]
 
 

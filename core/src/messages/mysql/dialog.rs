@@ -1,4 +1,4 @@
-//! Which command is requested. Commands are answered in their order; `answers.rs` finds where an answer ends.
+//! Which command is open. Commands are answered in their order; `answers.rs` finds where an answer ends.
 
 mod answers;
 

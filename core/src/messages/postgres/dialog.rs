@@ -1,4 +1,4 @@
-//! Which statement is requested. Answers come in the order of the requests (`answers.rs`); what the client sends up to
+//! Which statement is open. Answers come in the order of the requests (`answers.rs`); what the client sends up to
 //! a Sync (or a Flush) is a group, and an error skips the rest of its group.
 
 mod answers;
