@@ -6,7 +6,9 @@ Beside each what only looks like it.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
+import dpkt
 import pytest
 from makepcap import Ends, Segment, Talk, answer, get, pcap, pcap_of
 from rawip import icmp
@@ -152,6 +154,21 @@ def test_icmp_that_is_not_heeded_names_the_mtu() -> None:
     why = lp.read(capture).why()
     assert "ICMP said so 7 times (next hop MTU 1,400)" in why.headline and why.grade == "proven"
     assert "clamp the MSS to 1,360" in (why.fix or "")
+
+
+def test_the_mss_that_fits_a_path_of_ipv6_has_room_for_its_longer_header() -> None:
+    ends = Ends(("2001:db8::1", 40_000), ("2001:db8::2", 80))
+    packets = []
+    for segment in black_hole().tape:
+        frame = replace(segment, ends=ends).frame()
+        packets.append((segment.time_ns, frame))
+        if len(segment.payload) >= 1460:
+            big = dpkt.icmp6.ICMP6.TooBig(mtu=1400, data=frame[14 : 14 + 60])
+            body = dpkt.icmp6.ICMP6(type=2, code=0, data=big)
+            router = dpkt.ip6.IP6(src=frame[22:37] + b"\x09", dst=frame[22:38], nxt=58, hlim=64, data=body)
+            router.plen = len(body)
+            packets.append((segment.time_ns + 300_000, frame[:14] + bytes(router)))
+    assert "clamp the MSS to 1,340" in (lp.read(pcap_of(sorted(packets))).why().fix or "")
 
 
 def test_icmp_that_is_heeded_late_is_said_so() -> None:

@@ -1,9 +1,16 @@
 //! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
 //!
-//! One layer per file or folder; a layer reads the ones before it in this list and none behind it:
-//! `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` -> `capture`, `frame`, `decrypt` -> `records` ->
-//! `messages`, `assemble` -> `lookup` -> `facts` -> `observe` -> `evidence` -> `exchange` -> `judge` -> `stream` -> `watch` ->
-//! `probe` -> `table` -> `engine` -> `python`.
+//! One layer per file or folder. A layer reads those in the lines above its own, and of its own line those to its left:
+//!
+//! | layers | what they know |
+//! | --- | --- |
+//! | `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` | values, and the numbers of verdicts |
+//! | `capture`, `frame`, `decrypt`, `records` | bytes of files, frames and TLS |
+//! | `messages`, `assemble`, `lookup` | bytes in order, and where messages begin and end |
+//! | `facts`, `observe`, `evidence` | TCP's facts, why each segment left when it did, and what was seen of senders |
+//! | `exchange`, `judge` | requests with their time in steps, and the causes of it |
+//! | `stream`, `watch`, `probe` | connections, second readings, pings and lone SYNs |
+//! | `table`, `engine`, `python` | Arrow tables, the pipeline, the boundary to Python |
 
 #![forbid(unsafe_code)]
 

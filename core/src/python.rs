@@ -1,4 +1,4 @@
-//! The seam: bytes and names in, Arrow streams out. The only file that names pyo3.
+//! The boundary to Python: bytes and names in, Arrow streams out. The only file that names pyo3.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -22,7 +22,7 @@ OLD = "holds results of another version of latpcap, which laid them out otherwis
 
 
 @dataclass
-class Held:
+class StoredFiles:
     """What lies in the results? `whole` packs by name, `broken` ones with the reason, files of `damaged` manifests."""
 
     sizes: dict[str, int]
@@ -44,9 +44,9 @@ class Held:
         return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in known]
 
 
-def held(output: Output) -> Held:
+def held(output: Output) -> StoredFiles:
     """Reads the manifests, and compares the sizes of the files that they name."""
-    found = Held(output.sizes())
+    found = StoredFiles(output.sizes())
     names = [n for n in found.sizes if n.startswith(f"{layout.TASKS}/") and n.endswith(".json")]
 
     def one(name: str) -> tuple[str, Manifest | ValueError]:
@@ -93,7 +93,7 @@ def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
 class Plan:
     """What is left to do, and what is done? `outdated` are the tasks of results that do not hold any more."""
 
-    held: Held
+    held: StoredFiles
     todo: list[Pack] = field(default_factory=list)
     done: list[Outcome] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
@@ -134,7 +134,7 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
     return plan
 
 
-def _holds(marker: Marker, fingerprint: str, found: Held) -> bool:
+def _holds(marker: Marker, fingerprint: str, found: StoredFiles) -> bool:
     outcome = marker.outcome
     whole = marker.pack in found.whole
     return (

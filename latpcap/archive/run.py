@@ -29,7 +29,7 @@ from latpcap.reading import keylog as keys
 from latpcap.reading import places
 
 if TYPE_CHECKING:
-    from latpcap.archive.plan import Held, Plan
+    from latpcap.archive.plan import Plan, StoredFiles
 
 MOST_SMALL = 24
 """So many packs of few captures may lie there; then they are joined. (A run every hour leaves one each.)"""
@@ -80,13 +80,13 @@ def _groups(small: list[Manifest]) -> list[list[Manifest]]:
     return [group for group in found if len(group) > 1]
 
 
-def _remove(name: str, held: Held, output: Output) -> None:
+def _remove(name: str, held: StoredFiles, output: Output) -> None:
     output.remove(layout.manifest_of(name))
     for file in held.files_of(name):
         output.remove(file)
 
 
-def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: Held, output: Output) -> None:
+def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: StoredFiles, output: Output) -> None:
     """These packs as one, without the tasks that go. Packs that are damaged stay as they are."""
     import pyarrow as pa
 

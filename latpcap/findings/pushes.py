@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass
-class Held:
+class HeldPushes:
     """The messages that their senders' kernels held, by number: `ms` in all, of which `proven_ms` are proven and
     `acks_ms` are the peer's held ACKs. `name` is a place in `names`, protocol and method; those of clients have none.
     """
@@ -107,7 +107,7 @@ class Pushed:
         found: Array = many[np.minimum(streams, len(many) - 1)]
         return found
 
-    def held(self) -> Held | None:
+    def held(self) -> HeldPushes | None:
         """The messages that were held; None where none was."""
         import numpy as np
         import pyarrow as pa
@@ -129,7 +129,7 @@ class Pushed:
         there, stream, by_client, name, names = rows
         total, proven, acks = (of[there] for of in sums)
         mine = longest[there]
-        return Held(
+        return HeldPushes(
             number[mine], stream, by_client, name, names, total, proven, acks, confidence[mine], mine, causes
         )  # fmt: skip
 
@@ -225,7 +225,7 @@ def found(
 
 
 def _of(
-    key: tuple[str, int, bool, str | None], rows: Array, held: Held, pushed: Pushed, streams: pa.Table,
+    key: tuple[str, int, bool, str | None], rows: Array, held: HeldPushes, pushed: Pushed, streams: pa.Table,
     pooled: Mapping[tuple[str, int], list[dict[str, Any]]], checks: Sequence[quality.Check],
 ) -> Finding | None:  # fmt: skip
     import numpy as np
@@ -272,7 +272,7 @@ def _of(
     )  # fmt: skip
 
 
-def _how_sure(held: Held, rows: Array, checks: Sequence[quality.Check], acts: bool) -> float:
+def _how_sure(held: HeldPushes, rows: Array, checks: Sequence[quality.Check], acts: bool) -> float:
     """That of the message in the middle, no surer than the capture's quality allows."""
     import numpy as np
 
@@ -288,7 +288,7 @@ def _software(streams: pa.Table, here: Array) -> str | None:
     return known[0] if known else None
 
 
-def _pushed_sentence(server: str, held: Held, rows: Array, pushed: int, spoken: str | None, sure: str) -> str:
+def _pushed_sentence(server: str, held: HeldPushes, rows: Array, pushed: int, spoken: str | None, sure: str) -> str:
     took, by_client = held.ms[rows], bool(held.by_client[rows[0]])
     late = bool(2 * held.acks_ms[rows].sum() > took.sum())
     side = "client" if by_client else "server"

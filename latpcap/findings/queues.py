@@ -422,7 +422,7 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
 
     exchanges = tables["exchanges"]
     rows = server.rows
-    if not LIMITS["pool_least"] <= len(rows) <= LIMITS["queue_requests"]:
+    if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
         return None  # `queue` answers for more requests
     came, left = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
     known = left > 0

@@ -27,7 +27,7 @@ from latpcap.user_waits.cause_totals import endpoint, server_keys
 from latpcap.user_waits.segments import segments
 from latpcap.user_waits.slow_requests import polls
 from latpcap.user_waits.slow_requests import streams as streaming
-from latpcap.user_waits.stream_ends import Course, Held
+from latpcap.user_waits.stream_ends import Course, Resent
 from latpcap.vocabulary import GUESSED, PROBABLE, SHOWN, protocol_names
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _too_large(
     values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to,
               "frame": held.frame}  # fmt: skip
     if icmp and notices is not None:
-        values |= {"notices": notices[0], "mtu": notices[1], "mss": notices[1] - 40}
+        values |= {"notices": notices[0], "mtu": notices[1], "mss": notices[1] - _heads(case.server)}
         return ("path_mtu_icmp_heeded" if held.cut_to else "path_mtu_icmp"), values, "proven"
     if held.cut_to and held.cut_to < held.length:
         return "path_mtu_cut", values, "proven" if held.copies >= LIMITS["mtu_copies"] else "probable"
@@ -122,13 +122,18 @@ def _too_large(
     return None
 
 
-def _given_up(course: Course, held: Held) -> int:
+def _heads(address: str) -> int:
+    """Bytes of the IP and TCP headers without options (RFC 9293 3.7.1, RFC 8200 8.3)."""
+    return 60 if ":" in address else 40
+
+
+def _given_up(course: Course, held: Resent) -> int:
     """When somebody stopped waiting: the other side closed, or the last packet."""
     place = course.closes(not held.by_client, course.at(held.frame))
     return int(course.time[place]) if place is not None else max(held.last, course.end)
 
 
-def _heard_late(course: Course, held: Held) -> bool:
+def _heard_late(course: Course, held: Resent) -> bool:
     """Did the other side say anything after the second repeat? Then it is there, and so is the way back."""
     other = course.client != held.by_client
     copies = course.time[(course.client == held.by_client) & (course.seq == held.seq) & (course.len > 0)]

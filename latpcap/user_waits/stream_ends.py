@@ -20,7 +20,7 @@ MOST_STREAMS = 256
 
 
 @dataclass(frozen=True)
-class Held:
+class Resent:
     """Bytes that one side sent again and again, and what came back meanwhile. Times in ns, of the packets seen."""
 
     by_client: bool
@@ -158,7 +158,7 @@ class Course:
         mine = self.len[self.client == client]
         return int(mine.max()) if len(mine) else 0
 
-    def held(self, client: bool) -> Held | None:
+    def held(self, client: bool) -> Resent | None:
         """The bytes of this side that were repeated the longest; None where none were."""
         import numpy as np
 
@@ -182,7 +182,7 @@ class Course:
                 best = span, copies
         return None if best is None else self._held(client, int(self.seq[best[1][0]]), best[1], mine, acks)
 
-    def _held(self, client: bool, seq: int, copies: Array, mine: Array, acks: Array) -> Held:
+    def _held(self, client: bool, seq: int, copies: Array, mine: Array, acks: Array) -> Resent:
         first = int(copies[0])
         length = int(self.len[first])
         later = acks[acks > first]
@@ -200,7 +200,7 @@ class Course:
             if any(left <= self.seq[p] and self.seq[p] + self.len[p] <= right for left, right in blocks)
         }
         before = mine[(mine < first) & (self.seq[mine] + self.len[mine] <= seq)]
-        return Held(
+        return Resent(
             by_client=client, seq=seq, length=length, first=int(self.time[first]), last=int(self.time[whole[-1]]),
             frame=int(self.frame[first]), copies=len(whole),
             until=None if until is None else int(self.time[until]), sizes_passed=tuple(sorted(sizes)),

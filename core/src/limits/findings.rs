@@ -1,4 +1,4 @@
-//! Limits that findings use: the seam hands them to Python, which keeps none of its own.
+//! Limits that findings use: Python reads them by name.
 
 use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
 

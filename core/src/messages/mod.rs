@@ -24,6 +24,8 @@
 //! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
 //! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` shows it. A
 //! ClientHello inside a turn names the turn's message.
+//!
+//! A reader keeps what it knows of one direction in a `Half` of its own, two of them in an array by `Side`.
 
 mod amqp;
 mod beanstalk;
