@@ -26,7 +26,7 @@ _ROOTED = ("hdfs", "viewfs", "file")
 _READ_AHEAD_BYTES = 8 << 20
 """One request of an object store: its latency is paid once per so many bytes."""
 _ANSWER_S, _ATTEMPTS = 10.0, 3
-"""So long may a store of S3's kind take to connect, and to send the next byte; then it is asked again."""
+"""So long may a store of S3's kind take to connect, and to send the next byte; then it is tried again."""
 
 
 def is_url(place: str) -> bool:
@@ -46,7 +46,7 @@ def _filesystem(scheme: str, authority: str, query: str) -> Any:
     found = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
     if scheme != "s3":
         return found
-    _, (options,) = found.__reduce__()  # no URL has these: a silent store would be asked for minutes
+    _, (options,) = found.__reduce__()  # no URL has these: a silent store would be tried for minutes
     options |= {"connect_timeout": _ANSWER_S, "request_timeout": _ANSWER_S}
     return fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(_ATTEMPTS))
 
