@@ -78,6 +78,12 @@ def test_what_is_no_second_site(tmp_path: Path) -> None:
     assert servers(place, sites="capture") == [(f"{PRIVATE}%a.pcap:80", 4), (f"{PRIVATE}%b.pcap:80", 4)]
 
 
+def test_a_slice_is_called_what_it_is_limited_to(tmp_path: Path) -> None:
+    place = written(tmp_path, {"paris/a.pcap": slow(), "paris/b.pcap": slow()})
+    first = str(lp.open_results(place).slice(file="*/paris/*").why()).splitlines()[0]
+    assert first.startswith("out (2 captures (*/paris/*)): ")
+
+
 def test_machines_of_one_folder_that_cannot_be_the_same(tmp_path: Path) -> None:
     place = written(tmp_path, SEVERAL["machines"])
     assert servers(place) == [(f"{PRIVATE}%a.pcap:80", 4), (f"{PRIVATE}%b.pcap:80", 4)]

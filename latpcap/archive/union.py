@@ -62,6 +62,11 @@ class Union(View):
         self.damage = [f"{row['files'][0]}: only a part of it could be read" for row in rows if row["damaged"]]
 
     @property
+    def captures(self) -> Sequence[dict[str, Any]]:
+        """The rows of `captures`."""
+        return self._rows
+
+    @property
     def unfiltered(self) -> Union:
         """The whole of it; there is no display filter here."""
         return self
@@ -286,6 +291,8 @@ class Summed:
         self._union = union
         self.name, self.title, self.frames, self.seconds = union.name, union.title, union.frames, union.seconds
         self.damage = union.damage
+        self.called = union.name if len(union.captures) != 1 else None
+        """What an answer calls it: no path, though a slice's pattern may look like one."""
         exchanges, causes, pushed = _rows(union)
         made = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
         self._requests = requests(made["exchanges"]) if exchanges.count else None

@@ -222,7 +222,7 @@ class Why:
 
 def _head(capture: Subject) -> Head:
     return {
-        "file": Path(capture.name).name,
+        "file": getattr(capture, "called", None) or Path(capture.name).name,
         "filter": capture.display_filter,
         "frames": capture.frames,
         "streams": capture.rows("streams"),
