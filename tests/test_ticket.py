@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -97,3 +98,15 @@ def test_a_report_begins_its_graphs_with_the_evidence(two_servers: Path, tmp_pat
     assert not any("evidence" in caption for caption in captions[1:])
     exchanges = page[page.index("exchanges-table") :]
     assert "<td>10.0.0.3:80</td>" in exchanges and "<td>10.0.0.2:80</td>" in exchanges
+
+
+def test_tables_of_one_exchange(two_servers: Path) -> None:
+    for words, numbers in ((["--exchange", "3"], {3}), (["--stream", "1", "--exchange", "0"], {1})):
+        ran = CliRunner().invoke(app, ["causes", str(two_servers), *words, "--json"])
+        assert ran.exit_code == 0, ran.output
+        assert {row["exchange"] for row in json.loads(ran.output)} == numbers
+    ran = CliRunner().invoke(app, ["exchanges", str(two_servers), "--exchange", "worst", "--json"])
+    assert [row["target"] for row in json.loads(ran.output)] == ["/4"]
+    ran = CliRunner().invoke(app, ["causes", str(two_servers), "--exchange", "99"])
+    assert ran.exit_code != 0 and "no exchange 99" in ran.output + str(ran.exception)
+    assert CliRunner().invoke(app, ["streams", str(two_servers), "--exchange", "3"]).exit_code != 0

@@ -5,6 +5,7 @@ Rows that need no look at the whole (no filter, no order) are printed while the 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from latpcap.views.partial_answer import AnswerView
     from latpcap.views.partial_report import Projection
 
+ExchangeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--exchange", help="Only this one: worst, typical, first, or a number; with --stream: its number there."
+    ),
+]
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
 ]
@@ -59,6 +66,8 @@ _TABLES: dict[TableName, str] = {
 }
 _ACCOUNT = ("actions", "waits", "groups")
 """Tables that are made of several others."""
+_OF_EXCHANGE = ("exchanges", "causes")
+"""Tables whose rows belong to one exchange."""
 _STREAMED = ("events", "exchanges")
 """Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
@@ -101,6 +110,7 @@ def _command(
         scope: Scope,
         rows: Rows,
         *,
+        exchange: ExchangeOption = None,
         names: NamesOption = None,
         form: Form,
     ) -> None:
@@ -110,17 +120,25 @@ def _command(
         from_headers = _of_headers(name, columns)
 
         def arranged_rows() -> Any:
-            if not scope.whole or from_headers or name in _ACCOUNT:
+            if not scope.whole or from_headers or name in _ACCOUNT or exchange is not None:
                 capture: Any = read(file, scope.display_filter, keylog=scope.keylog)
             else:
                 capture = few(file, name, scope.keylog)
-            return arranged(_rows(capture, scope.stream, name, columns), name, rows)
+            table = _rows(capture, scope.stream, name, columns)
+            return arranged(table if exchange is None else _of_one(table, capture, scope.stream, exchange), name, rows)
 
         if form.output is not None and str(form.output) != "-":
             export.write(chosen(_renamed(arranged_rows(), name, names), name, columns), form.output)
             return
         all_at_once = how == "text" and _on_terminal()
-        if scope.whole and rows.sort is None and name in _STREAMED and not all_at_once and not from_headers:
+        if (
+            scope.whole
+            and exchange is None
+            and rows.sort is None
+            and name in _STREAMED
+            and not all_at_once
+            and not from_headers
+        ):
             tables = _first(_streamed(source(file), name, scope.keylog), rows.top)
         else:
             tables = iter([arranged_rows()])
@@ -129,7 +147,26 @@ def _command(
         shown = (export.brief(t, name) if brief else chosen(t, name, columns) for t in tables)
         export.show(shown, how, fit=columns is None)
 
+    if name not in _OF_EXCHANGE:
+        signature = inspect.signature(command, eval_str=True)
+        kept = [of for of in signature.parameters.values() if of.name != "exchange"]
+        command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     app.command(name=name, help=question)(over_time(command))
+
+
+def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
+    """The rows of this exchange."""
+    import pyarrow.compute as pc
+
+    from latpcap.cli.options import usage_errors
+    from latpcap.tables import stretches
+    from latpcap.views.flows import chosen as picked
+    from latpcap.views.flows import pick
+
+    which: Any = int(exchange) if exchange.isdecimal() else exchange
+    with usage_errors():
+        row = picked(capture, which) if stream is None else pick(stretches(capture.stream(stream)), which, "index")
+    return table.filter(pc.equal(table["exchange"], row["exchange"]))
 
 
 def _renamed(table: pa.Table, name: str, names: str | None) -> pa.Table:
