@@ -61,6 +61,15 @@ def test_a_request_among_heartbeats_stays() -> None:
     assert list(cap.exchanges["request_bytes"]) == [200] and list(cap.exchanges["latency_ms"]) == [40.0]
 
 
+@pytest.mark.parametrize(("behind", "size"), [(40, 200), (90, 20), (300, 200)])
+def test_a_request_soon_behind_a_heartbeat_is_not_one_with_it(behind: float, size: int) -> None:
+    beats = [*every(2000, 10, "c", BEAT, 12), *every(2000, 930, "s", BEAT, 12)]
+    at = 10010 + behind
+    cap = talk([*beats, (at, "c", b"q" * size), (at + 40, "s", b"r" * 900)])
+    (row,) = cap.exchanges.to_dict("records")
+    assert (row["request_bytes"], row["latency_ms"], row["client_think_ms"]) == (size, 40.0, 0.0)
+
+
 def test_turns_of_answers_that_vary_are_no_beats() -> None:
     said = [pair for turn, late in enumerate((120, 700, 300, 610, 90, 450)) for pair in (
         (10.0 + 1000 * turn, "c", BEAT), (10.0 + 1000 * turn + late, "s", BEAT),

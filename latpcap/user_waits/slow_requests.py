@@ -106,12 +106,11 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     """
     import numpy as np
 
-    begun, start, end = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start", "end"))
+    begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
     first: Array = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
-    pieces, piece, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "first_chunk_ms", "longest_gap_ms"))
-    inside = piece <= (end - start) / 1e6  # (those of a subscription come behind its answer)
+    pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
     long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
-    ticks = (pieces > 2) & (begun > 0) & inside & long & (first <= show.ON_TIME * gap)
+    ticks = (pieces > 2) & (begun > 0) & long & (first <= show.ON_TIME * gap)
     held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
     return np.where(ticks, 0.0, first), held / np.maximum(pieces, 1)
 

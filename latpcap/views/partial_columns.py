@@ -103,7 +103,7 @@ class Exchanges:
     TIMES = ("start", "end", "request_end")
     INCOMPLETE = ("request_last_frame", "pieces", "request_bytes")
     """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
-    STREAMED = ("first_chunk_ms", "longest_gap_ms")
+    STREAMED = ("longest_gap_ms",)
     """Asked where the answer is a stream; 0 for null."""
     NULLABLE = ("status", "error", "response_last_frame")
     """Kept one higher: 0 is null."""

@@ -231,10 +231,7 @@ pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
             answer.first.time_ns - exchange.request.last.time_ns,
             exchange.pieces.longest_gap_ns,
         );
-        // (what comes behind the answer is a subscription's, and the answer no part of it)
-        let ticks = exchange.pieces.count > 2
-            && exchange.pieces.first_ns <= answer.last.time_ns
-            && began as f64 <= gap as f64 * (1.0 + BEAT_DRIFT.get());
+        let ticks = exchange.pieces.count > 2 && began as f64 <= gap as f64 * (1.0 + BEAT_DRIFT.get());
         let since = if ticks {
             exchange.request.last
         } else {

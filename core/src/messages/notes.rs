@@ -49,8 +49,8 @@ pub enum Kind {
     EventStream,
     /// What comes before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
     Setup,
-    /// A request that subscribes: what the server sends for it comes behind its answer. With the first of that it is an
-    /// `EventStream`.
+    /// A request that subscribes: what the server sends for it comes behind its answer. Where nobody answers it, it
+    /// is an `EventStream` in the end.
     Subscription,
     /// A turn: all bytes of one side until the other speaks; no protocol is known.
     // (the last two take another way when they are over)

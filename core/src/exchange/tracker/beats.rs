@@ -7,8 +7,10 @@ use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
 use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, SILENCE_NS, TWO_TICKS_NS, TYPED_KEYS};
 
-/// From so many turns on that may be heartbeats their time is no longer that of answers.
-const FEW_BEATS: usize = 3;
+/// From so many turns on that may be heartbeats their time is no longer that of answers: the next one decides.
+fn nearly_decided() -> usize {
+    BEATS.get() as usize - 1
+}
 
 /// What is known of one stream's heartbeats.
 #[derive(Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct Beats {
     held: Vec<Box<Exchange>>,
     /// Sizes of the client's and the server's, once they are known to be some.
     known: Option<[u64; 2]>,
+    /// When the client's newest one left, and its timer's period.
+    client: (i64, i64),
     /// Messages of either side that met no other.
     pub(super) alone: u32,
     /// Turns that were some.
@@ -86,17 +90,15 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
 }
 
 impl Beats {
-    /// Whether the turns that are held are heartbeats: both sides' times are a timer's, and the server's do not depend on
-    /// the client's.
-    fn are_beats(&self) -> bool {
+    /// The client's period, where the turns that are held are heartbeats: both sides' times are a timer's, and the server's
+    /// do not depend on the client's.
+    fn are_beats(&self) -> Option<i64> {
         let at = |side: usize| {
             self.held
                 .iter()
                 .map(move |e| times(e).get(side).copied().unwrap_or_default())
         };
-        let (Some(client), Some(server)) = (period(at(0)), period(at(1))) else {
-            return false;
-        };
+        let (client, server) = (period(at(0))?, period(at(1))?);
         let phases = || at(0).zip(at(1)).map(|(request, answer)| answer - request);
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
         let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
@@ -107,7 +109,28 @@ impl Beats {
             .first()
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
-        part(most, BEAT_PROMPT.get()) && (drifts || self.alone > 0 || alike && part(least, BEAT_PROMPT.get()))
+        let beats = part(most, BEAT_PROMPT.get())
+            && (drifts || self.alone > 0 || alike && part(least, BEAT_PROMPT.get()));
+        beats.then_some(client)
+    }
+
+    /// A request that left soon behind a heartbeat begins with its own first packet.
+    fn leave_out_beat(&self, e: &mut Exchange) {
+        let (Some([size, _]), (newest, period)) = (self.known, self.client) else {
+            return;
+        };
+        let (first, last) = (e.request.first, e.request.last);
+        let off = (first.time_ns - newest + period / 2).rem_euclid(period) - period / 2;
+        let [client, _] = &e.steps;
+        let second = client
+            .iter()
+            .find(|step| (first.frame + 1..=last.frame).contains(&step.to.frame));
+        if let Some(second) = second.filter(|_| e.request.bytes > size && !e.by_server)
+            && off.abs() as f64 <= period as f64 * BEAT_DRIFT.get()
+        {
+            e.request.first = second.to;
+            e.request.bytes -= size;
+        }
     }
 }
 
@@ -132,9 +155,11 @@ impl Pairing {
         if lone || size.is_some() && size == beats.known {
             beats.dropped += 1;
             let [start, end] = times(&exchange);
+            beats.client.0 = start;
             self.busy = self.busy.saturating_sub(end - start);
             return context.done(exchange);
         }
+        beats.leave_out_beat(&mut exchange);
         let goes_on = beats.held.last().is_none_or(|last| {
             let [request, answer] = times(last);
             let late =
@@ -150,16 +175,17 @@ impl Pairing {
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
         // no time of its program's, if they are some: what two of them took may be
-        if beats.held.len() == FEW_BEATS {
+        if beats.held.len() == nearly_decided() {
             self.busy = self.busy.saturating_sub(beats.held.iter().map(|e| took(e)).sum());
-        } else if beats.held.len() > FEW_BEATS {
+        } else if beats.held.len() > nearly_decided() {
             self.busy = self.busy.saturating_sub(beats.held.last().map_or(0, |e| took(e)));
         }
         if beats.held.len() < BEATS.get() as usize {
             return;
         }
-        if beats.are_beats() {
+        if let Some(period) = beats.are_beats() {
             beats.known = size;
+            beats.client = (beats.held.last().map_or(0, |beat| beat.start()), period);
             beats.dropped += beats.held.len() as u32;
             beats.held.drain(..).for_each(|beat| context.done(beat));
         } else {
@@ -170,7 +196,7 @@ impl Pairing {
     /// The turns that were held are no heartbeats, as far as the capture shows.
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
-        if beats.held.len() >= FEW_BEATS {
+        if beats.held.len() >= nearly_decided() {
             self.busy = self.busy.saturating_add(beats.held.iter().map(|e| took(e)).sum());
         }
         for turn in std::mem::take(&mut beats.held) {

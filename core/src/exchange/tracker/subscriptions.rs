@@ -78,7 +78,8 @@ impl Pairing {
     fn leave_subscription(&mut self, own: Subscription, context: &mut Context) {
         let Some(mut row) = own.row else { return };
         row.pieces = own.pieces;
-        row.kind = if own.pieces.count > 0 {
+        // what is answered is a request like others; of the rest the messages are all that comes
+        row.kind = if row.response.is_none() && own.pieces.count > 0 {
             Kind::EventStream
         } else {
             Kind::Request
