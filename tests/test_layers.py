@@ -119,6 +119,7 @@ ORDER = [
     "findings.pushes",
     "findings.silence",
     "findings.queues",
+    "findings.beside",
     "findings",
     "findings.why",
     "schemas",
@@ -426,6 +427,7 @@ NO_VERDICT = {
     "engine/until.rs": {"LATE_NS"},  # how far beyond `end` is read
     "engine/end.rs": {"STREAMS_AT_ONCE"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},
+    "exchange/flow_control.rs": {"INITIAL"},  # of HTTP/2
     "exchange/tracker/listener.rs": {"FIRST_ERROR"},  # of HTTP
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }

@@ -33,7 +33,7 @@ KEPT = Path(__file__).parent / "recorded"
     ("name", "end", "limit", "grades"),
     [
         ("slow_reader", "client", "receiver_program", {"probable", "proven"}),
-        ("slow_reader", "server", "receiver_program", {"suspected"}),
+        ("slow_reader", "server", "receiver_program", {"probable", "proven"}),
         ("reordered", "client", "receiver_window", {"probable", "suspected"}),
         ("reordered", "server", "receiver_window", {"probable", "suspected"}),
     ],
@@ -45,6 +45,38 @@ def test_the_edge_of_the_window(name: str, end: str, limit: str, grades: set[str
     assert row["limited_by"] == limit
     assert row["grade"] in grades
     assert row["rate_mbit"] == pytest.approx(7.92 if name == "slow_reader" else 21.2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "keys", "window", "of"),
+    [
+        ("stream", "client", None, 65_535, "stream"),
+        ("stream", "server", None, 65_535, "stream"),
+        ("connection", "client", None, 65_535, "connection"),
+        ("connection", "server", None, 65_535, "connection"),
+        ("sealed", "server", "http2_sealed.keys", 32_768, "stream"),
+    ],
+)
+def test_windows_of_http2(name: str, end: str, keys: str | None, window: int, of: str) -> None:
+    """nginx, and nghttp with one window of 64 kB and one of 4 MB (`recorders/http2.py`)."""
+    capture = lp.read(KEPT / f"http2_{name}-{end}.pcap.gz", keylog=keys and str(KEPT / keys))
+    (row,) = capture.arrow("transfers").to_pylist()
+    assert (row["limited_by"], row["owner"]) == ("http2_window", "client")
+    assert (row["http2_window_bytes"], row["http2_window_of"]) == (window, of)
+
+
+def test_without_keys_http2_is_no_more_than_a_rival() -> None:
+    (row,) = lp.read(KEPT / "http2_sealed-server.pcap.gz").arrow("transfers").to_pylist()
+    assert (row["grade"], row["rival"], row["http2_window_bytes"]) == ("suspected", "http2_window", None)
+
+
+def test_a_program_that_is_slow_beside_a_download_stays_the_reason() -> None:
+    """The download is held back by its window (`beside_no_queue`), or a queue is the lesser part of the wait."""
+    for name, kept in (("beside_no_queue", 0), ("beside_program", 1)):
+        capture = lp.read(KEPT / f"{name}-client.pcap.gz")
+        queues = [one for one in capture.arrow("findings").to_pylist() if one["cause"] == "queueing"]
+        assert len([one for one in queues if one["kind"] == "wait" and one["grade"] == "suspected"]) == kept
+        assert "the server's program" in str(capture.why(server="10.78.0.2:8081"))
 
 
 @pytest.fixture(scope="module")

@@ -107,10 +107,9 @@ limits! {
     STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
     /// A queue stands where the best round trip of each turn is longer than the idle one by at least this.
     STANDING_NS: i64 = 700_000, "ns", "chosen: what a busy host takes";
-    /// Bytes that the receiver acknowledged without moving the window's edge, as a share: its program does not read.
-    SHUT_SHARE: f64 = 0.1, "share", "the labelled transfers: 0.3 and more with a slow reader, 0.01 without";
-    /// A round trip moves less than this share of the window that the sender filled: its edge waits for the program.
-    OPENS_LATE_SHARE: f64 = 0.5, "share", "own recordings: 0.3 and less with a slow reader, 0.9 and more without";
+    /// Bytes that the receiver acknowledged with less than 3/4 of its largest window left, as a share: its program
+    /// leaves them there.
+    LOW_SHARE: f64 = 0.4, "share", "own recordings: 0.59 and more with a slow reader, 0.0 without";
     /// Pauses that vary by less than this share of their mean are a timer's.
     STEADY_SHARE: f64 = 0.5, "share", "chosen";
     /// ACKs that come one by one fill this share of the time, and no queue stands: the sender itself meters what it sends.

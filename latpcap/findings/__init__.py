@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from latpcap import arrays
 from latpcap import presentation as show
-from latpcap.findings import answer, connections, evidence, fixes, openings, pushes, quality, queues, silence, traffic
+from latpcap.findings import (
+    answer,
+    beside,
+    connections,
+    evidence,
+    fixes,
+    openings,
+    pushes,
+    quality,
+    queues,
+    silence,
+    traffic,
+)
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.limits import LIMITS
@@ -162,6 +174,8 @@ def rows(
     if "transfers" in tables:
         paused = {(e.server, e.server_port) for e in found if e.sentence == "expect_continue"}  # it was no slow start
         found += [e for e in pushes.of_transfers(tables) if (e.server, e.server_port) not in paused]
+        queued = beside.costs(tables)
+        found = [*beside.excused(found, queued), *queued]
     found += connections.passive(tables) + connections.noted(tables)
     found += evidence.suspects(tables)
     found += evidence.of_options(tables["evidence"])

@@ -456,8 +456,18 @@ def of_requests(d: Overall) -> str:
     return words.joined([answers, words.inside(rest)])
 
 
+def queued(d: Overall) -> Finding | None:
+    """The queue beside which this server's requests waited, where nothing else is proven of them."""
+    known = not d["findings"] or d["findings"][0].grade == "proven"
+    costs = (e for e in d["events"] if e.sentence == "queue_cost" and not known)
+    return next((e for e in costs if endpoint(e.server, e.server_port or 0) == d["server"]), None)
+
+
 def _slow(d: Overall) -> str:
     slow, name, first = d["slow"], d["server"], d["findings"][0]
+    beside = queued(d)
+    if beside is not None:
+        return words.sentence(beside.text or "")
     if first.grade == "unknown":
         return words.say("cannot_say", server=name, why=_forbids(d))
     if slow["how"] == "none":

@@ -397,26 +397,29 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
     values = {
         "n": len(rows),
         "what": words.say("a_download" if to_client else "an_upload"),
-        "size": _bytes(row["bytes"]),
+        "size": size(row["bytes"]),
         "rate": _rate(row["rate_mbit"]),
         "took_ms": row["duration_ms"],
         "end": f"{printable(row['server'])}:{row['server_port']}",
         "sender": sender,
         "receiver": receiver,
-        "window": _bytes(row["window_bytes"] or 0),
-        "needed": _bytes(_needed(row)),
+        "window": size(_window(row)),
+        "needed": size(_needed(row)),
+        "scope": words.say(f"transfer_of_{row['http2_window_of'] or 'stream'}"),
         "would": _would(row),
         "rtt_ms": row["rtt_idle_ms"] or 0.0,
         "loaded_ms": row["rtt_load_ms"] or 0.0,
         "lost": row["retransmissions"],
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
+    rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
+    lost = row["rival"] and words.say("transfer_rival_left")
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
         owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
         streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late",
-        rival=row["rival"], worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
+        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late", rival=rival, rival_lost=lost,
+        worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
     )  # fmt: skip
 
@@ -433,8 +436,6 @@ def _sentence(row: dict[str, Any]) -> str:
         return "transfer_far"
     if limit == "congestion":
         return {"reordering": "transfer_reordered", "ecn": "transfer_marked"}.get(row["cut_by"], "transfer_lost")
-    if limit == "receiver_program" and row["rival"]:
-        return "transfer_reader_or"
     if limit == "line" and row["grade"] == "suspected":
         return "transfer_line_or"
     if limit == "line" and (row["queue_ms"] or 0.0) > (row["rtt_idle_ms"] or 0.0):
@@ -444,9 +445,15 @@ def _sentence(row: dict[str, Any]) -> str:
     return f"transfer_{limit.replace('receiver_program', 'reader').replace('sender_', '').replace('_window', '')}"
 
 
+def _window(row: dict[str, Any]) -> int:
+    """The one that was full: HTTP/2's or TCP's."""
+    http2: int | None = row["http2_window_bytes"] if row["limited_by"] == "http2_window" else None
+    return http2 or row["window_bytes"] or 0
+
+
 def _needed(row: dict[str, Any]) -> int:
     """A window that would not be the limit: twice this one where the line's rate does not show."""
-    burst, window = row["burst_mbit"] or 0.0, row["window_bytes"] or 0
+    burst, window = row["burst_mbit"] or 0.0, _window(row)
     needed = row["window_needed_bytes"] or 0
     return max(2 * window, needed) if burst < UNLIMITED_MBIT else 4 * window
 
@@ -456,10 +463,11 @@ def _would(row: dict[str, Any]) -> str:
     burst = row["burst_mbit"] or 0.0
     if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
         return ""
-    return words.say("transfer_would", needed=_bytes(_needed(row)), burst=_rate(burst))
+    return words.say("transfer_would", needed=size(_needed(row)), burst=_rate(burst))
 
 
-def _bytes(value: float) -> str:
+def size(value: float) -> str:
+    """Bytes as a person reads them: 65.5 kB."""
     unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
     return f"{value / by:,.3g} {unit}"
 

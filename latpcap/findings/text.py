@@ -354,7 +354,8 @@ def _also(d: Overall) -> Lines:
     late = answer.asked_late(d)
     idle = [e for e in events if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
     mute = [e for e in events if e.kind == "silence" and not answer.has_sentence(d, e)]
-    waits = sorted((e for e in events if e.kind == "wait" and e is not d["lead"]), key=answer.harm_of, reverse=True)
+    waits = [e for e in events if e.kind == "wait" and e is not d["lead"] and e is not answer.queued(d)]
+    waits.sort(key=answer.harm_of, reverse=True)
     moved = [e for e in events if e.kind == "transfer" and e is not d["lead"]]
     also = joined(_remarks(d))
     return [

@@ -330,10 +330,6 @@ SENTENCES = {
     "transfer_reader.fix": (
         "Read faster, or in larger pieces, in the {receiver}'s program: a larger window or line changes nothing."
     ),
-    "transfer_reader_or": (
-        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s receive window is full, and opens later than "
-        "in a round trip: its program reads too slowly, or a queue stands (a capture at the {receiver} tells which)"
-    ),
     "transfer_program": (
         "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender}'s program pauses between its writes"
     ),
@@ -400,15 +396,44 @@ SENTENCES = {
         "perhaps {rival}"
     ),
     "transfer_http2": (
-        "{end}: {what} of {size} at {rate}, {took_ms:s}: HTTP/2 flow control: the {receiver}'s window lets through "
-        "only so much before its next WINDOW_UPDATE, {rtt_ms} of round trip away"
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: the {receiver}'s HTTP/2 window {scope} ({window}) allows no "
+        "more at {rtt_ms} of round trip{would}"
     ),
     "transfer_http2.fix": (
-        "Raise the {receiver}'s HTTP/2 windows, of streams (SETTINGS_INITIAL_WINDOW_SIZE) and of the connection."
+        "Raise the {receiver}'s HTTP/2 windows to {needed} and more, of streams (SETTINGS_INITIAL_WINDOW_SIZE) and of "
+        "the connection (WINDOW_UPDATE on stream 0)."
     ),
+    "transfer_of_stream": "of each stream",
+    "transfer_of_connection": "of the connection",
+    "queue_cost": (
+        "{n} requests to {server} took {loaded_ms} while {what} of {end} filled the line, {idle_ms} before and after "
+        "it: its queue cost them {cost_ms} each, {all_ms} in all"
+    ),
+    "queue_cost.fix": (
+        "Manage the queue where the line begins (fq_codel, CAKE), pace the {sender} below the line's rate, or leave "
+        "the transfer a window of {window}: it is as fast then, and requests are quick beside it."
+    ),
+    "queue_cost_server": (
+        "{n} answers of {server} were acknowledged after {loaded_ms} while {what} of {end} filled the line, {idle_ms} "
+        "before and after it: its queue cost them {cost_ms} each, {all_ms} in all"
+    ),
+    "queue_cost_server.fix": (
+        "Manage the queue where the line begins (fq_codel, CAKE), pace the {sender} below the line's rate, or leave "
+        "the transfer a window of {window}: it is as fast then, and answers are quick beside it."
+    ),
+    "queue_cost_or": (
+        "{n} requests to {server} took {loaded_ms} while {what} of {end} filled the line, {idle_ms} before and after "
+        "it: up to {cost_ms} of each may be its queue, the rest is not"
+    ),
+    "rival_queue_beside": "the queue of a transfer of the same hosts",
     "transfer_would": "; with {needed} up to the {burst} at which its segments follow each other",
     "transfer_or_pacing": "a rate limit",
     "transfer_or_receiver_window": "the receive window",
+    "transfer_or_sender_program": "the sender's program",
+    "transfer_or_sender_buffer": "the sender's buffer",
+    "transfer_or_line": "the line",
+    "transfer_or_http2_window": "HTTP/2's flow control, which TLS hides without keys",
+    "transfer_rival_left": "this capture does not exclude it",
     "ended_client_fin": "{n} closed by the client's FIN",
     "ended_client_rst": "{n} closed by the client's RST",
     "ended_server_fin": "{n} closed by the server's FIN",

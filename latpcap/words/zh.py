@@ -239,10 +239,6 @@ SENTENCES = {
         "两端都打开窗口缩放（net.ipv4.tcp_window_scaling=1），或找到从 SYN 中去掉该选项的中间设备；只加大缓冲无用。"
     ),
     "transfer_reader": "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的程序读得太慢，接收窗口已满",
-    "transfer_reader_or": (
-        "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的接收窗口已满，且要超过一个往返时间才打开："
-        "它的程序读得太慢，或路上有排队（在{receiver}一端抓包可以分辨）"
-    ),
     "transfer_reader.fix": "让{receiver}的程序读得更快或每次读更多：更大的窗口或更快的线路都没有用。",
     "transfer_program": "{end}：{what} {size}，{rate}，{took_ms:s}：{sender}的程序在两次写之间停顿",
     "transfer_program.fix": "查清{sender}的程序在两次写之间等什么：路径和窗口都有余地。",
@@ -284,13 +280,44 @@ SENTENCES = {
     ),
     "transfer_line_or": "{end}：{what} {size}，{rate}，{took_ms:s}：报文段以均匀速率逐个到达：也许是线路，也许是{rival}",
     "transfer_http2": (
-        "{end}：{what} {size}，{rate}，{took_ms:s}：HTTP/2 流量控制：在下一个 WINDOW_UPDATE（{rtt_ms} 的往返之外）之前，"
-        "{receiver}的窗口只放过这么多"
+        "{end}：{what} {size}，{rate}，{took_ms:s}：{receiver}的 HTTP/2 窗口（{scope}，{window}）在 {rtt_ms} 的往返时间下"
+        "不允许更快{would}"
     ),
-    "transfer_http2.fix": "提高{receiver}的 HTTP/2 窗口，流的（SETTINGS_INITIAL_WINDOW_SIZE）和连接的。",
+    "transfer_http2.fix": (
+        "把{receiver}的 HTTP/2 窗口提高到 {needed} 以上，流的（SETTINGS_INITIAL_WINDOW_SIZE）和连接的（流 0 的 "
+        "WINDOW_UPDATE）。"
+    ),
+    "transfer_of_stream": "每个流",
+    "transfer_of_connection": "连接",
+    "queue_cost": (
+        "对 {server} 的 {n} 个请求在 {end} 的{what}占满线路时用了 {loaded_ms}，在此前后为 {idle_ms}：它的队列使每个请求多等 "
+        "{cost_ms}，共 {all_ms}"
+    ),
+    "queue_cost.fix": (
+        "在线路起点管理队列（fq_codel、CAKE），让{sender}发送得比线路略慢，或只给这次传输 {window} 的窗口：它同样快，而其他请求"
+        "不再等待。"
+    ),
+    "queue_cost_server": (
+        "{server} 的 {n} 个应答在 {end} 的{what}占满线路时 {loaded_ms} 后才得到确认，在此前后为 {idle_ms}：它的队列使每个应答"
+        "多等 {cost_ms}，共 {all_ms}"
+    ),
+    "queue_cost_server.fix": (
+        "在线路起点管理队列（fq_codel、CAKE），让{sender}发送得比线路略慢，或只给这次传输 {window} 的窗口：它同样快，而其他应答"
+        "不再等待。"
+    ),
+    "queue_cost_or": (
+        "对 {server} 的 {n} 个请求在 {end} 的{what}占满线路时用了 {loaded_ms}，在此前后为 {idle_ms}：每个请求最多有 {cost_ms} "
+        "是它的队列，其余不是"
+    ),
+    "rival_queue_beside": "相同主机之间另一次传输的队列",
     "transfer_would": "；有 {needed} 就可达到报文段相继到达的 {burst}",
     "transfer_or_pacing": "限速",
     "transfer_or_receiver_window": "接收窗口",
+    "transfer_or_sender_program": "发送方的程序",
+    "transfer_or_sender_buffer": "发送方的缓冲区",
+    "transfer_or_line": "线路",
+    "transfer_or_http2_window": "HTTP/2 的流量控制（没有密钥时 TLS 将其隐藏）",
+    "transfer_rival_left": "这份抓包不能排除它",
     "one_error": "{server} 以错误应答：{status}",
     "clients": "其客户端",
     "until_end": "抓包结束",

@@ -1,12 +1,13 @@
 """Records transfers whose limit is known by construction, at both ends, with the sending kernel's `tcp_info` beside.
 
-    python tests/recorders/transfers.py FOLDER [--only NAME ...] [--score]
+    python tests/recorders/transfers.py FOLDER [--only NAME ...] [--drawn COUNT --seed SEED] [--score]
 
 Needs root, /dev/net/tun, a C compiler and Linux: two network namespaces that live as long as their two processes, and
 `line.c` between them. Each situation of PLANS becomes FOLDER/NAME/client.pcap, server.pcap and truth.json:
 `limited_by`, the line, rate and bytes at the receiving program, and of the kernel `rtt_idle_ms` (its least), and over
 the last two thirds `rtt_load_ms` (the median of its smoothed round trip) and `queue_ms` (their mean over the least).
-`--score` holds the table `transfers` against what FOLDER has.
+`--drawn` records so many situations with random parameters in place of PLANS'. `--score` holds the table `transfers`
+against what FOLDER has.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import ctypes
 import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -62,6 +64,9 @@ class Plan:
     writer: tuple[int, float] | None = None
     pace: float = 0.0
     http2_window: int = 0
+    beside: tuple[float, float, float] | None = None
+    """On a second connection, small requests each so many ms; the server's program takes so long, and so long while
+    the transfer lasts."""
     also: tuple[str, ...] = ()
     """Other answers that are right."""
 
@@ -94,6 +99,10 @@ def plans() -> dict[str, Plan]:
         found[f"reader_{size}"] = Plan(
             "receiver_program", rtt, 100, reader=(size, 50), receive_bytes=buffer, bytes=size * 90, upload=rtt == 60
         )
+    found["reader_wide"] = Plan("receiver_program", 30, 200, reader=(100_000, 40), receive_bytes=3_000_000,
+                                bytes=12_000_000)  # fmt: skip
+    found["reader_all_held"] = Plan("line", 30, 50, 2, reader=(100_000, 40), receive_bytes=3_000_000,
+                                    bytes=4_500_000, also=("receiver_program",))  # fmt: skip
     found["reader_bbr"] = Plan("receiver_program", 30, 100, reader=(40_000, 40), receive_bytes=200_000, cc="bbr",
                                bytes=3_000_000)  # fmt: skip
     for size, each, rtt in ((64_000, 60.0, 30), (20_000, 25.0, 8), (200_000, 300.0, 70)):
@@ -106,8 +115,81 @@ def plans() -> dict[str, Plan]:
         found[f"http2_{window}"] = Plan("http2_window", rtt, 100, http2_window=window, bytes=3_000_000)
     found["marked"] = Plan("congestion", 30, 20, 2, 6_000_000, mark_bytes=8_000, also=("line",))
     found["reordered"] = Plan("congestion", 30, 0, 1, 4_000_000, late=4, receive_bytes=12_000_000, also=("none",))
+    found["beside_queue"] = Plan("line", 30, 10, 4, 3_000_000, beside=(60, 3, 3))
+    found["beside_queue_up"] = Plan("line", 20, 8, 6, 2_500_000, upload=True, beside=(50, 2, 2))
+    found["beside_slow"] = Plan("receiver_window", 30, 50, receive_bytes=40_000, bytes=3_000_000, beside=(250, 3, 120))
+    found["beside_both"] = Plan("line", 30, 10, 4, 3_000_000, beside=(400, 3, 150))
     found["start"] = Plan("start", 120, 0, bytes=400_000)
     return found
+
+
+def drawn(count: int, seed: int) -> dict[str, Plan]:
+    """Situations of every kind with random parameters: 2 to 150 ms, 2 to 200 Mbit/s, queues of 0.2 to 8 BDP."""
+    by = random.Random(seed)
+    kinds = [_window, _line, _loss, _reader, _writer, _window, _line, _paced, _buffer, _http2, _line, _reader]
+    found = {}
+    for number in range(count):
+        made = kinds[number % len(kinds)]
+        found[f"{number:02}{made.__name__}"] = made(by)
+    return found
+
+
+def _log(by: random.Random, low: float, high: float) -> float:
+    return float(f"{low * (high / low) ** by.random():.3g}")
+
+
+def _window(by: random.Random) -> Plan:
+    line, rtt = _log(by, 5, 200), _log(by, 2, 150)
+    while bdp(line, rtt) < 30_000:
+        line, rtt = _log(by, 5, 200), _log(by, 2, 150)
+    size = min(max(int(bdp(line, rtt) * by.uniform(0.1, 0.5)), 8_000), 1_500_000)
+    moved = min(8_000_000, max(400_000, int(size / rtt * 4_000)))
+    cc = by.choice(["cubic", "reno", "bbr"])
+    unscaled = bdp(line, rtt) > 150_000 and by.random() < 0.4
+    if unscaled:
+        return Plan("receiver_window", rtt, line, bytes=min(3_000_000, moved), scaling=False, cc=cc)
+    return Plan("receiver_window", rtt, line, bytes=moved, receive_bytes=size, cc=cc, upload=by.random() < 0.3)
+
+
+def _line(by: random.Random) -> Plan:
+    line, rtt, queue = _log(by, 2, 200), _log(by, 2, 150), _log(by, 0.2, 8)
+    moved = min(14_000_000, max(700_000, int(line * 125_000 * 4), bdp(line, rtt) * 20))
+    also = ("congestion",) if queue < 1 else ()
+    cc = by.choice(["cubic", "reno", "bbr"])
+    return Plan("line", rtt, line, queue, moved, cc=cc, also=also, upload=by.random() < 0.3)
+
+
+def _loss(by: random.Random) -> Plan:
+    loss, cc = _log(by, 0.1, 3), by.choice(["cubic", "reno"])
+    return Plan("congestion", _log(by, 4, 100), 0, bytes=int(min(9e6, max(2e6, 3e7 / loss / 10))), cc=cc, loss=loss)
+
+
+def _reader(by: random.Random) -> Plan:
+    size, each = int(_log(by, 16_000, 120_000)), _log(by, 20, 90)
+    buffer = by.choice([0, int(size * by.uniform(2, 6))])
+    moved, cc = int(size * _log(by, 50, 90)), by.choice(["cubic", "bbr"])
+    return Plan("receiver_program", _log(by, 4, 90), 200, reader=(size, each), receive_bytes=buffer, bytes=moved, cc=cc,
+                upload=by.random() < 0.3)  # fmt: skip
+
+
+def _writer(by: random.Random) -> Plan:
+    size = int(_log(by, 10_000, 200_000))
+    return Plan("sender_program", _log(by, 4, 60), 200, writer=(size, _log(by, 20, 300)), bytes=size * 30)
+
+
+def _paced(by: random.Random) -> Plan:
+    rate = _log(by, 2, 40)
+    return Plan("pacing", _log(by, 4, 80), 200, pace=rate, bytes=int(rate * 350_000))
+
+
+def _buffer(by: random.Random) -> Plan:
+    size = int(_log(by, 15_000, 90_000))
+    return Plan("sender_buffer", _log(by, 5, 90), 200, send_bytes=size, bytes=size * 60)
+
+
+def _http2(by: random.Random) -> Plan:
+    window = by.choice([65_535, 131_072, 262_144])
+    return Plan("http2_window", _log(by, 20, 120), 200, http2_window=window, bytes=window * 30)
 
 
 def tun(name: str, address: str, *settings: str) -> int:
@@ -239,7 +321,45 @@ def received(sock: socket.socket, plan: Plan, first: bytes) -> dict[str, float]:
 H2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
+def small(sock: socket.socket, plan: Plan, over: threading.Event, begun: threading.Event) -> list[tuple[float, bool]]:
+    """The client of the second connection: how long each request took in ms, and whether the transfer lasted."""
+    assert plan.beside
+    took = []
+    for number in range(1 << 20):
+        if over.is_set() and number > 8:
+            break
+        loaded, start = begun.is_set() and not over.is_set(), time.monotonic()
+        sock.sendall(b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n")
+        sock.recv(4096)
+        took.append(((time.monotonic() - start) * 1e3, loaded and not over.is_set()))
+        time.sleep(plan.beside[0] / 1e3)
+    return took
+
+
+def served(sock: socket.socket, plan: Plan, busy: threading.Event) -> None:
+    """The server of the second connection."""
+    assert plan.beside
+    _, idle, loaded = plan.beside
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while sock.recv(4096):
+        time.sleep((loaded if busy.is_set() else idle) / 1e3)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+
 def server(plan: Plan) -> dict[str, Any]:
+    busy = threading.Event()
+    if not plan.beside:
+        return _server(plan, busy)
+    with socket.create_server((SERVER, PORT + 1)) as second:
+        beside = threading.Thread(target=lambda: served(second.accept()[0], plan, busy))
+        beside.start()
+        found = _server(plan, busy)
+        busy.clear()
+        beside.join()
+    return found
+
+
+def _server(plan: Plan, busy: threading.Event) -> dict[str, Any]:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         prepared(listener, plan, not plan.upload)
@@ -248,6 +368,7 @@ def server(plan: Plan) -> dict[str, Any]:
         os.write(1, b"up\n")
         sock, _ = listener.accept()
     with sock:
+        busy.set()
         if plan.upload:
             first = sock.recv(4096)
             found = received(sock, plan, first)
@@ -262,6 +383,25 @@ def server(plan: Plan) -> dict[str, Any]:
 
 
 def client(plan: Plan) -> dict[str, Any]:
+    if not plan.beside:
+        return _client(plan)
+    over, begun, took = threading.Event(), threading.Event(), []
+    with socket.create_connection((SERVER, PORT + 1)) as second:
+        second.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        beside = threading.Thread(target=lambda: took.extend(small(second, plan, over, begun)))
+        beside.start()
+        time.sleep(0.8)
+        begun.set()
+        found = _client(plan)
+        over.set()
+        beside.join()
+    found["beside_idle_ms"] = statistics.median(ms for ms, loaded in took if not loaded)
+    found["beside_load_ms"] = statistics.median(ms for ms, loaded in took if loaded)
+    found["beside"] = sum(loaded for _, loaded in took)
+    return found
+
+
+def _client(plan: Plan) -> dict[str, Any]:
     with socket.socket() as sock:
         prepared(sock, plan, plan.upload)
         sock.connect((SERVER, PORT))
@@ -295,8 +435,8 @@ def built() -> Path:
     return path
 
 
-def record(line: Path, plan: Plan, folder: Path) -> dict[str, Any]:
-    """Run one transfer; its truth. Captures go to client.pcap and server.pcap of the folder."""
+def record(line: Path, plan: Plan, folder: Path, snap: int = SNAP) -> dict[str, Any]:
+    """Run one transfer; its truth. Captures go to client.pcap and server.pcap of the folder, `snap` bytes a packet."""
     folder.mkdir(parents=True, exist_ok=True)
     ends, devices = {}, {}
     with contextlib.ExitStack() as stack:
@@ -312,7 +452,7 @@ def record(line: Path, plan: Plan, folder: Path) -> dict[str, Any]:
         roles = ("client", "server") if plan.upload else ("server", "client")
         queue = max(plan.queue_bdp * bdp(plan.line, plan.rtt), 4_500) if plan.line else 1e9
         numbers = [str(devices[role]) for role in roles] + [str(folder / f"{role}.pcap") for role in roles]
-        snap = 65_535 if plan.http2_window else SNAP
+        snap = 65_535 if plan.http2_window else snap
         numbers += map(str, (snap, plan.line, int(queue), int(plan.rtt * 500), int(plan.loss * 1e4),
                              int(plan.late * 1e4), int(plan.rtt * 200), plan.mark_bytes, 7))  # fmt: skip
         between = subprocess.Popen([line, *numbers], pass_fds=list(devices.values()))
@@ -334,7 +474,7 @@ def record(line: Path, plan: Plan, folder: Path) -> dict[str, Any]:
     truth = {
         "case": folder.name, "limited_by": plan.limited_by, "also": plan.also, "sender": sender, "receiver": receiver,
         "bytes": got["bytes"], "seconds": got["seconds"], "rate_mbit": got["bytes"] * 8e-6 / max(got["seconds"], 1e-9),
-        "line": asdict(plan),
+        "line": asdict(plan), **{name: value for name, value in found["client"].items() if name.startswith("beside")},
         "kernel": {**last, "rtt_idle_ms": last["min_rtt_ms"], "rtt_load_ms": statistics.median(trips),
                    "queue_ms": statistics.mean(trips) - last["min_rtt_ms"]},
     }  # fmt: skip
@@ -403,12 +543,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("folder", type=Path)
     options.add_argument("--only", nargs="*")
+    options.add_argument("--drawn", type=int, default=0)
+    options.add_argument("--seed", type=int, default=1)
     options.add_argument("--score", action="store_true")
     chosen = options.parse_args()
     if chosen.score:
         return score(chosen.folder)
     line = built()
-    for name, plan in plans().items():
+    made = drawn(chosen.drawn, chosen.seed) if chosen.drawn else plans()
+    for name, plan in made.items():
         if chosen.only is None or name in chosen.only:
             truth = record(line, plan, chosen.folder / name)
             sys.stdout.write(f"{name} {truth['rate_mbit']:.2f} {truth['kernel']}\n")

@@ -14,6 +14,46 @@ from transfer_simulator import Transfer
 from spoken.registry import says
 
 RECORDED = Path(__file__).parents[1] / "recorded"
+DOWNLOADS = Path(__file__).parents[2] / "sample_pcaps" / "downloads"
+
+
+def kept(name: str, folder: Path = RECORDED) -> bytes:
+    return gzip.decompress((folder / f"{name}.pcap.gz").read_bytes())
+
+
+@says(
+    "requests to 10.78.0.2:8081 took ", "while a download of 10.78.0.2:8080 filled the line, ", "its queue cost them ",
+    "or leave the transfer a window of ", "it is as fast then, and requests are quick beside it",
+)  # fmt: skip
+def requests_beside_a_download() -> bytes:
+    return kept("beside", DOWNLOADS)
+
+
+@says("answers of 10.78.0.2:8081 were acknowledged after ", "it is as fast then, and answers are quick beside it")
+def answers_beside_a_download() -> bytes:
+    return kept("beside_program-server")
+
+
+@says("requests to 10.78.0.2:8081 took ", "of each may be its queue, the rest is not")
+def a_slow_program_beside_a_download() -> bytes:
+    return kept("beside_program-client")
+
+
+@says(
+    "the client's HTTP/2 window of each stream (65.5 kB) allows no more at 50", "Raise the client's HTTP/2 windows to "
+)
+def a_small_window_of_http2_streams() -> bytes:
+    return kept("http2_stream-client")
+
+
+@says("the client's HTTP/2 window of the connection (65.5 kB) allows no more at 50")
+def a_small_window_of_an_http2_connection() -> bytes:
+    return kept("http2_connection-server")
+
+
+@says("HTTP/2's flow control, which TLS hides without keys")
+def http2_inside_tls() -> bytes:
+    return kept("http2_sealed-server")
 
 
 @says(
@@ -45,11 +85,6 @@ def a_slow_reader() -> bytes:
     return Transfer(window=131_072, reader=9).captures()["sender"]
 
 
-@says("the client's receive window is full, and opens later than in a round trip: its program reads too slowly, or")
-def a_slow_reader_whose_window_stays_open() -> bytes:
-    return gzip.decompress((RECORDED / "slow_reader-server.pcap.gz").read_bytes())
-
-
 @says("the server's program pauses between its writes", "Find what the server's program waits for between its writes")
 def a_slow_writer() -> bytes:
     return Transfer(writes=(64_000, 50.0)).captures()["sender"]
@@ -58,6 +93,16 @@ def a_slow_writer() -> bytes:
 @says("the server pauses while window and path have room: its program, a rate limit or its send buffer")
 def a_slow_writer_from_afar() -> bytes:
     return Transfer(writes=(64_000, 50.0)).captures()["receiver"]
+
+
+@says("rival: the sender's program (this capture does not exclude it)")
+def a_small_send_buffer_from_afar() -> bytes:
+    return Transfer(buffer=40_000, bytes=1_500_000).captures()["receiver"]
+
+
+@says("rival: the line (this capture does not exclude it)")
+def a_small_send_buffer_before_a_line_that_is_as_slow() -> bytes:
+    return Transfer(buffer=30_000, line=8, rtt=30, bytes=1_500_000).captures()["receiver"]
 
 
 @says("the server never has more in flight than before, with room in window and path: probably its send buffer")

@@ -3,6 +3,7 @@
 
 mod context;
 mod data_connections;
+mod flow_control;
 mod interner;
 mod multipath;
 mod pauses;
@@ -25,6 +26,7 @@ use crate::segment::Segment;
 
 pub use context::Context;
 pub use data_connections::Carried;
+use flow_control::FlowControl;
 pub use interner::{Interner, Symbol};
 pub use steps::Piece;
 use steps::{CutSteps, take_turns};

@@ -16,6 +16,7 @@ use crate::assemble::Assembler;
 use crate::base::{At, Side};
 use crate::facts::flag;
 use crate::messages::{Close, Messages, Protocol, Stretch};
+use crate::observe::transfer::Shut;
 use crate::observe::{OneWay, Passed, PeerPacket, Release, Sender, Wait};
 use crate::segment::{FIN, RST, SYN};
 use listener::PairingListener;
@@ -188,6 +189,11 @@ impl Tracker {
     /// Its segments are in the capture twice.
     pub fn is_doubled(&self) -> bool {
         self.pairing.doubled
+    }
+
+    /// HTTP/2's window that was empty behind the last data of this side, where what it acknowledges opens it.
+    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+        self.pairing.flow_control.as_ref()?.opened(side, acked)
     }
 
     /// Only this side has been captured so far.

@@ -6,9 +6,8 @@
 
 use super::vocabulary::{Grade, Limiter};
 use crate::limits::{
-    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, OPENS_LATE_SHARE, PACED_BURST, PACED_SHARE,
-    REORDERED_SHARE, SHUT_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
-    WHOLE_SEGMENTS,
+    ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, LOW_SHARE, PACED_BURST, PACED_SHARE,
+    REORDERED_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
 };
 use crate::observe::transfer::{Round, Transfer, Waited};
 
@@ -41,8 +40,8 @@ pub fn matters(transfer: &Transfer) -> bool {
     transfer.longest >= i64::from(TRANSFER_BYTES.get())
 }
 
-/// `idle`: the best round trip between the two ends.
-pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
+/// `idle`: the best round trip between the two ends. `sealed`: in TLS without keys HTTP/2 may have windows of its own.
+pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
     let loaded = rest(&t.rounds).filter(|round| round.best > 0);
     let stands = mean(loaded.clone().map(|round| (round.best, round.ns)));
     // a queue that grows is least where a round begins: half way to the next one's least is its mean
@@ -52,40 +51,67 @@ pub fn judge(t: &Transfer, idle: Option<i64>, http2: bool) -> Judged {
             .zip(next)
             .map(|(round, next)| (round.best.midpoint(round.best.max(next)), round.ns)),
     );
-    let tail = t.rounds.last().map_or(0, |round| round.best);
+    let tail = t.rounds.last().map_or(0, |round| round.smooth);
     let over = |best: i64| idle.map(|idle| (best - idle).max(0));
     let queue = stands.and_then(over);
-    let rtt_load = median(rest(&t.rounds).map(|round| round.smooth).filter(|ns| *ns > 0));
+    let smooth = rest(&t.rounds).filter(|round| round.smooth > 0);
+    let smooth = smooth.map(|round| (round.smooth, round.ns));
+    let rtt_load = median(smooth.clone());
     let each = if t.near {
         t.acks.median()
     } else {
         t.arrivals.median()
     };
-    let mut waited = t.waited;
-    if !http2 {
-        // short requests
-        waited.turns += std::mem::take(&mut waited.upon_data);
+    let waited = t.waited;
+    let mut verdict = verdict(t, &waited, idle, queue, each);
+    if sealed && verdict.limit == Limiter::SenderBuffer && t.near {
+        verdict.rival = Some(Limiter::Http2Window);
     }
-    let verdict = verdict(t, &waited, idle, queue, each);
     let mut duration = end(t, over(tail).unwrap_or(0), idle) - t.first - waited.turns;
     if verdict.limit == Limiter::ReceiverProgram {
-        // what the receiver's kernel still holds is not there yet: its program goes on at its rate
-        let (all, held) = (t.bytes() as f64, (t.window_most - t.window_last).max(0) as f64);
-        if held + held < all {
-            duration = (duration as f64 * all / (all - held)) as i64;
-        }
+        duration = duration.max(read_within(t, idle));
     }
+    let near = t.near || verdict.limit != Limiter::SenderProgram;
+    // who waits for a program is acknowledged late without a queue
+    let program = matches!(
+        verdict.limit,
+        Limiter::ReceiverProgram | Limiter::ReceiverWindow | Limiter::SenderProgram
+    );
+    let standing = mean(smooth).filter(|_| !program);
+    // from afar few samples are seen while it grows
+    let standing = if t.near { standing } else { standing.max(grows) };
     Judged {
         verdict,
         duration,
         waited,
         rtt_idle: idle,
-        rtt_load: rtt_load.filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
-        queue: grows
-            .and_then(over)
-            .filter(|_| t.near || verdict.limit != Limiter::SenderProgram),
+        rtt_load: rtt_load.filter(|_| near),
+        queue: standing.or(grows).and_then(over).filter(|_| near),
         each,
     }
+}
+
+/// How long the receiver's program read: what its kernel still holds when the window's edge moves last is read in as
+/// many reads, each as long, as before. Where it then sends or closes within two of them, its last read is one before.
+fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
+    let way = if t.near { idle.unwrap_or(0) } else { 0 };
+    let since = t.first + t.waited.turns + way;
+    let (left, opens) = (t.unread() as f64, t.opens.max(1) as f64);
+    let read = t.bytes() as f64 - left;
+    let until = (t.opened_at - since) as f64;
+    if left > read {
+        return 0; // most was never read before: its rate is not known
+    }
+    let each = until / opens;
+    let goes_on = (left * opens / read).ceil() * each;
+    let ends = (t.answered_at - t.opened_at) as f64;
+    let seen = t.answered_at != 0 && ends < goes_on + each + each;
+    (until
+        + if seen {
+            goes_on.max(ends - each).min(ends)
+        } else {
+            goes_on
+        }) as i64
 }
 
 /// When the last byte reached the receiver, less the way there. Sent again last, it had come before or came no later
@@ -108,21 +134,6 @@ fn swapped(t: &Transfer) -> bool {
         || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3
 }
 
-/// Does a round trip move much less than the window that the sender filled? A window that is the limit itself moves once
-/// each round trip, but where an ACK of its few segments is delayed, or much was sent again.
-fn opens_late(t: &Transfer, w: &Waited, idle: Option<i64>) -> bool {
-    let at_edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
-    let flights = t
-        .rounds
-        .iter()
-        .map(|round| i128::from(round.flight) * i128::from(round.edge_ns));
-    let flight = (flights.sum::<i128>() / i128::from(at_edge.max(1))) as i64;
-    let few = flight < i64::from(WHOLE_SEGMENTS.get()) * i64::from(t.mss);
-    let again = (w.repair + w.cut) as f64 >= LESSER_LIMIT_SHARE.get() * w.all() as f64;
-    let each = idle.map(|idle| t.bytes() as f64 * idle as f64 / w.all().max(1) as f64);
-    !few && !again && each.is_some_and(|each| each < OPENS_LATE_SHARE.get() * flight as f64)
-}
-
 /// The last two thirds of the time: the beginning is not under load yet.
 fn rest(rounds: &[Round]) -> impl Iterator<Item = &Round> + Clone {
     let first = rounds.first().map_or(0, |round| round.start);
@@ -141,10 +152,16 @@ fn mean(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     (weight > 0).then(|| (sum / weight) as i64)
 }
 
-fn median(values: impl Iterator<Item = i64>) -> Option<i64> {
-    let mut values: Vec<i64> = values.collect();
+/// The value that lasts up to the middle of the time.
+fn median(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
+    let mut values: Vec<(i64, i64)> = weighed.collect();
     values.sort_unstable();
-    values.get(values.len() / 2).copied()
+    let mut half = values.iter().map(|(_, weight)| weight).sum::<i64>() / 2;
+    let middle = values.iter().find(|(_, weight)| {
+        half -= weight;
+        half < 0
+    });
+    middle.map(|(value, _)| *value)
 }
 
 fn is(limit: Limiter, grade: Grade) -> Verdict {
@@ -176,16 +193,19 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let unexplained = (t.last - t.first - w.turns - all) as f64 >= LIMIT_SHARE.get() * all as f64;
     let even = !unexplained
         && each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * all as f64);
+    // from afar a pacer that waits for its next two segments looks like a queue of them
+    let paced = if t.near { 0 } else { 4 * each.unwrap_or(0) };
     let stands = idle.zip(queue).is_some_and(|(idle, queue)| {
-        queue >= STANDING_NS.get() && queue as f64 >= STANDING_SHARE.get() * idle as f64
+        let least = STANDING_NS.get().max(paced);
+        queue >= least && queue as f64 >= STANDING_SHARE.get() * idle as f64
     });
     let ends = w.program > 0 && t.short_gaps as f64 >= ENDED_SHARE.get() * t.gaps.0 as f64;
     let unasked = part(w.program + w.timer);
     let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
     let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
-    // where segments change places, ACKs jump and the edge stays
-    let stays = t.acked_shut as f64 >= SHUT_SHARE.get() * t.acked as f64 && !swapped(t);
-    let shut = t.zero_windows > 1 || stays;
+    // where segments change places, those behind a hole take the room
+    let low = t.acked_low as f64 >= LOW_SHARE.get() * t.acked as f64 && !swapped(t);
+    let shut = t.zero_windows > 1 || low;
     if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
             return Verdict {
@@ -204,7 +224,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let program = if ends { unasked } else { part(w.program) };
     let timer = if ends { 0.0 } else { part(w.timer) };
     let cut = part(w.repair + w.cut);
-    let http2_share = part(w.upon_data);
+    let http2_share = part(w.http2);
     let shares = [
         (window, Limiter::ReceiverWindow),
         (program, Limiter::SenderProgram),
@@ -226,7 +246,6 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
         even,
         metered,
         shut,
-        opens_late: opens_late(t, w, idle),
         reordered: swapped(t),
     };
     largest(t, most, share, &signs)
@@ -246,23 +265,14 @@ struct Signs {
     even: bool,
     /// Its ACKs pace it, and no queue stands.
     metered: bool,
-    /// The receiver closed its window.
+    /// The receiver's program leaves its data in the window.
     shut: bool,
-    /// The window's edge moves later than once a round trip.
-    opens_late: bool,
     reordered: bool,
 }
 
 /// The verdict on the limiter that took most of the time, a `share` of it.
 fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
-        Limiter::ReceiverWindow if signs.opens_late && !signs.shut && t.near => {
-            // a queue looks the same at this end
-            or(Limiter::ReceiverProgram, Grade::Suspected, Limiter::Line)
-        }
-        Limiter::ReceiverWindow if signs.opens_late && !signs.shut => {
-            is(Limiter::ReceiverProgram, Grade::Probable)
-        }
         Limiter::ReceiverWindow => {
             let limit = if signs.shut {
                 Limiter::ReceiverProgram
@@ -291,7 +301,7 @@ fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
         }
         Limiter::SenderProgram if t.near => is(most, sure(share)),
         Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
-        Limiter::Http2Window => is(most, sure(share)),
+        Limiter::Http2Window if share >= SURE_SHARE.get() => is(most, Grade::Proven),
         Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
             cut_by: Some("reordering"),
             ..is(Limiter::Congestion, Grade::Suspected)

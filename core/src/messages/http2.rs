@@ -13,7 +13,7 @@ mod statics;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{First, FlowEvent, Guess, Listener, MessageReader, Read, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
 use fields::Fields;
@@ -36,8 +36,10 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The longest header block, over all its frames. Nobody accepts more.
 const MAX_BLOCK: usize = 64 << 10;
-/// Of other payloads so much is kept: a GOAWAY's last stream, an error code.
+/// Of other payloads so much is kept: a GOAWAY's last stream, an error code, an increment.
 const MAX_SMALL: usize = 8;
+/// And of SETTINGS: there are six of them (6.5.2), of 6 bytes each, and few extensions.
+const MAX_SETTINGS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Http2 {
@@ -185,6 +187,9 @@ impl Http2 {
                         Phase::Frames
                     };
                     self.whole = true;
+                    if have == PREFACE.len() {
+                        sink.flow(FlowEvent::Begins);
+                    }
                 }
                 Phase::Searching => {
                     // a header that is cut in its beginning is held: TLS hands on a record's first byte alone
@@ -253,6 +258,8 @@ impl Http2 {
             frames::DATA => {
                 half.data = (!frame.has(frames::PADDED)).then_some(frame.len);
                 sink.unmark();
+                let (stream, bytes) = (frame.stream, frame.len);
+                sink.flow(FlowEvent::Sends { stream, bytes });
                 self.calls.count(sink, frame.stream, frames::HEADER as u64);
             }
             _ => sink.unmark(),
@@ -273,7 +280,8 @@ impl Http2 {
                 return !last || self.frame_ends(sink, &[]);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => MAX_BLOCK,
-            frames::RST_STREAM | frames::GOAWAY => MAX_SMALL,
+            frames::RST_STREAM | frames::GOAWAY | frames::WINDOW_UPDATE => MAX_SMALL,
+            frames::SETTINGS => MAX_SETTINGS,
             _ => 0,
         };
         if last && half.held.is_empty() {
@@ -298,7 +306,24 @@ impl Http2 {
         let half = self.half(sink.side());
         let frame = half.frame;
         match frame.kind {
-            frames::DATA if frame.has(frames::END_STREAM) => self.calls.ends(sink, frame.stream),
+            frames::DATA => {
+                let last = frame.has(frames::END_STREAM);
+                sink.flow(FlowEvent::Sent { last });
+                if last {
+                    self.calls.ends(sink, frame.stream);
+                }
+            }
+            frames::WINDOW_UPDATE => {
+                if let Some(bytes) = cursor::be32_at(payload, 0) {
+                    let (stream, bytes) = (frame.stream, bytes & (u32::MAX >> 1));
+                    sink.flow(FlowEvent::Grants { stream, bytes });
+                }
+            }
+            frames::SETTINGS => {
+                if let Some(bytes) = frames::initial_window(payload) {
+                    sink.flow(FlowEvent::Initial(bytes));
+                }
+            }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {
                 return self.fragment(sink, frame, payload);
             }
@@ -366,6 +391,7 @@ impl Http2 {
         let within = half.place == Phase::Frames && half.frames.skip(missing).is_some();
         if !within || half.data.is_none() && frame.kind == frames::DATA {
             // what was begun is of no use: its end, and what came behind it, may be in the hole
+            sink.flow(FlowEvent::Lost);
             *half = Half {
                 place: Phase::Searching,
                 ..Half::default()

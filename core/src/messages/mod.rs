@@ -83,7 +83,7 @@ mod websocket;
 
 use crate::base::{At, Side};
 pub use memory::Memory;
-pub use notes::{Close, ExchangeEvent, Kind, Named, Note, Push, Secured, Status, Stretch};
+pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Named, Note, Push, Secured, Status, Stretch};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};

@@ -157,6 +157,23 @@ pub enum ExchangeEvent<'a> {
     Adopt,
 }
 
+/// Frames that HTTP/2's flow control counts (RFC 9113 5.2), of the side that sends them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowEvent {
+    /// The connection is read from its first byte on.
+    Begins,
+    /// A DATA frame begins; padding counts.
+    Sends { stream: u32, bytes: u32 },
+    /// And ends; with `last` its stream does, too.
+    Sent { last: bool },
+    /// The other side may send so much more, on a stream or on the connection (0).
+    Grants { stream: u32, bytes: u32 },
+    /// What the other side may send on each stream before any grant.
+    Initial(u32),
+    /// Where frames begin is not known any more.
+    Lost,
+}
+
 /// Notes of a reader, in the order of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note<'a> {
@@ -247,6 +264,8 @@ pub enum Note<'a> {
         at: At,
         message: &'a [u8],
     },
+    /// What HTTP/2's flow control counts, of the side whose bytes are read.
+    Flow(FlowEvent),
     /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
     Lost {
         side: Side,

@@ -11,7 +11,7 @@ pub(super) use keyed::Keyed;
 
 use super::http1::HeadCache;
 use super::tags::Tags;
-use super::{At, Close, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
+use super::{At, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
@@ -175,6 +175,11 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         if let Some(mark) = self.open.marks.get_mut(side.index()) {
             *mark = holds.then(|| mark.unwrap_or(at));
         }
+    }
+
+    /// What flow control counts of this side.
+    pub(super) fn flow(&mut self, event: FlowEvent) {
+        self.listener.note(Note::Flow(event));
     }
 
     /// For who reads what lies inside this stream's messages, with messages of its own.

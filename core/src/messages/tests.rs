@@ -121,7 +121,7 @@ impl Listener for Notes {
             }),
             Note::Lost { side, at, reason } => Note::Lost { side, at, reason },
             Note::Sealed { at, why } => Note::Sealed { at, why },
-            Note::DataPort { .. } | Note::Transfer { .. } => return,
+            Note::DataPort { .. } | Note::Transfer { .. } | Note::Flow(_) => return,
             Note::Dns { message, .. } => return self.dns.push(message.to_vec()),
             Note::Secured { how, .. } => return self.secured = Some(how.clone()),
             Note::Protocol(protocol) => return self.protocols.push(protocol),

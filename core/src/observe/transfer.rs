@@ -66,8 +66,17 @@ impl Transfers {
             .then(|| Box::new(transfers))
     }
 
+    /// `opened`: of HTTP/2, the window that was empty, where this segment acknowledges what opens it.
     #[inline(always)]
-    pub fn segment(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, known: &Known<'_>) {
+    pub fn segment(
+        &mut self,
+        segment: &Segment<'_>,
+        facts: &Facts,
+        side: Side,
+        at: At,
+        known: &Known<'_>,
+        opened: impl FnOnce() -> Option<Shut>,
+    ) {
         if segment.len > 0 {
             let [client, server] = &mut self.runs;
             let (own, other) = if side == Side::Client {
@@ -85,7 +94,7 @@ impl Transfers {
             }
         }
         if self.watched.iter().any(Option::is_some) {
-            self.watch(segment, facts, side, at, known);
+            self.watch(segment, facts, side, at, known, opened);
         }
     }
 
@@ -100,7 +109,15 @@ impl Transfers {
     }
 
     #[inline(never)]
-    fn watch(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, known: &Known<'_>) {
+    fn watch(
+        &mut self,
+        segment: &Segment<'_>,
+        facts: &Facts,
+        side: Side,
+        at: At,
+        known: &Known<'_>,
+        opened: impl FnOnce() -> Option<Shut>,
+    ) {
         let [client, server] = &mut self.watched;
         let (own, other) = if side == Side::Client {
             (client, server)
@@ -111,6 +128,7 @@ impl Transfers {
             && let Some(own) = own
         {
             let run = self.runs.get(side.index()).map_or(0, |run| run.bytes);
+            own.shut = opened();
             own.data(segment, facts, at, known, side, run);
         }
         if let Some(other) = other
@@ -120,6 +138,14 @@ impl Transfers {
             other.ack(segment, facts, at, known);
         }
     }
+}
+
+/// A window of HTTP/2 that was empty, and the most that it ever held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shut {
+    /// A stream's; else the connection's.
+    pub of_stream: bool,
+    pub window: i64,
 }
 
 /// An ACK as the sender of the data knows it.
@@ -166,8 +192,8 @@ pub struct Waited {
     pub cut: i64,
     /// The other side's data were awaited, with nothing in flight: no part of the transfer.
     pub turns: i64,
-    /// What has the length of WINDOW_UPDATE frames came, and the next segment left upon it: in HTTP/2 a limit.
-    pub upon_data: i64,
+    /// A window of HTTP/2 was empty, and the next segment left upon what opened it.
+    pub http2: i64,
 }
 
 impl Waited {
@@ -179,7 +205,7 @@ impl Waited {
             + self.growing
             + self.level
             + self.cut
-            + self.upon_data
+            + self.http2
     }
 }
 
@@ -190,8 +216,15 @@ pub struct Transfer {
     pub last: i64,
     /// When all of it was acknowledged, as the sender knows; 0 while something is not.
     pub done: i64,
-    /// What the receiver had room for when it last acknowledged data.
-    pub window_last: i64,
+    /// Times that the window's edge moved by two segments and more: reads of the receiver's program. When it last did,
+    /// and where it was then.
+    pub opens: u64,
+    pub opened_at: i64,
+    pub opened_to: i64,
+    /// When the receiver sent data or a FIN of its own behind the last data; 0 while it has not.
+    pub answered_at: i64,
+    /// Time that the connection's window of HTTP/2 was empty and what it held, and a stream's.
+    pub http2: [(i64, i64); 2],
     /// The first byte's number.
     base: i64,
     pub segments: u64,
@@ -207,9 +240,9 @@ pub struct Transfer {
     pub congestion_marks: u64,
     /// Times that the sender made its window smaller upon such marks (CWR, RFC 3168 6.1.2).
     pub slowed: u64,
-    /// Bytes that were acknowledged, and those of them for which the window's edge did not move.
+    /// Bytes that were acknowledged, and those of them with less than three quarters of the largest window left.
     pub acked: u64,
-    pub acked_shut: u64,
+    pub acked_low: u64,
     pub zero_windows: u64,
     pub window_most: i64,
     pub window_known: bool,
@@ -241,9 +274,10 @@ pub struct Transfer {
     lost: bool,
     hole_at: Option<i64>,
     poisoned: u64,
-    /// Since the last segment the other side sent data; or what has the length of WINDOW_UPDATE frames.
+    /// Since the last segment the other side sent data.
     answered: bool,
-    updated: bool,
+    /// Of HTTP/2, what was empty before this segment, which knows what opened it.
+    shut: Option<Shut>,
     /// Where the newest answer began.
     begun: i64,
     still: u8,
@@ -253,6 +287,11 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Bytes up to the end that the receiver's program had not read when it last moved the window's edge.
+    pub fn unread(&self) -> i64 {
+        (self.high - (self.opened_to - self.window_most)).clamp(0, self.high - self.base)
+    }
+
     /// Bytes that moved, each once.
     pub fn bytes(&self) -> u64 {
         (self.high - self.base).max(0) as u64
@@ -338,8 +377,8 @@ impl Transfer {
         let short = !segment.len.is_multiple_of(u32::from(self.mss));
         self.ended = segment.has(PSH) && short || segment.has(FIN);
         self.writes += u64::from(self.ended);
-        (self.high, self.high_time, self.last) = (end, now, now);
-        (self.answered, self.updated) = (false, false);
+        (self.high, self.high_time, self.last, self.answered_at) = (end, now, now, 0);
+        self.answered = false;
         self.longest = self.longest.max(end - self.begun);
     }
 
@@ -350,13 +389,18 @@ impl Transfer {
         let unasked = (now - since - trip).clamp(0, gap);
         let idle = self.heard.ack >= self.high;
         let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
-        let turn = self.answered && idle && unasked <= slack.max(gap / 4);
+        let upon = unasked <= slack.max(gap / 4);
+        let shut = self.shut.filter(|_| upon && gap > slack);
+        let turn = shut.is_none() && self.answered && idle && upon;
         let place = if turn {
             &mut w.turns
         } else if self.room < 2 * i64::from(self.mss) {
             &mut w.window
-        } else if self.updated && unasked <= slack && gap > slack {
-            &mut w.upon_data
+        } else if let Some(shut) = shut {
+            let [connection, stream] = &mut self.http2;
+            let (ns, window) = if shut.of_stream { stream } else { connection };
+            (*ns, *window) = (*ns + gap, shut.window.max(*window));
+            &mut w.http2
         } else if self.repairing.is_some() {
             &mut w.repair
         } else if unasked > slack && !self.ended && self.room < self.window_most / 3 {
@@ -463,22 +507,30 @@ impl Transfer {
     /// An ACK of the receiver, perhaps with data of its own.
     fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, known: &Known<'_>) {
         let now = at.time_ns;
-        if segment.len > 0 {
-            let update = is_window_update(segment.len);
-            self.answered |= !update;
-            self.updated |= update;
+        self.answered |= segment.len > 0;
+        if self.answered_at == 0
+            && self.high > 0
+            && facts.ack >= self.high
+            && (segment.len > 0 || segment.has(FIN))
+        {
+            self.answered_at = now;
         }
         let window = i64::from(facts.window);
         self.window_known |= known.scaled;
         self.zero_windows += u64::from(window == 0);
         let edge = facts.ack + window;
         let before = self.newest;
+        if edge - before.edge >= 2 * i64::from(self.mss) && !segment.has(FIN) && self.answered_at == 0 {
+            self.opens += 1;
+            (self.opened_at, self.opened_to) = (now, edge);
+        }
         let acked = (facts.ack - before.ack).max(0);
-        // behind a hole the number jumps and the edge stays: what lies behind the hole takes room
+        self.window_most = self.window_most.max(window);
+        // behind a hole it is other data that take the room
         if before.last != 0 && acked > 0 && self.repairing.is_none() {
             self.acked += acked as u64;
-            if edge - before.edge < acked / 2 {
-                self.acked_shut += acked as u64;
+            if window < self.window_most / 4 * 3 {
+                self.acked_low += acked as u64;
             }
         }
         // one ACK of a large part of the flight says nothing of the line: the receiver waited for its program
@@ -492,10 +544,6 @@ impl Transfer {
             self.done = 0;
         } else if before.ack < self.high {
             self.done = now;
-        }
-        self.window_most = self.window_most.max(window);
-        if acked > 0 && !segment.has(FIN) {
-            self.window_last = window;
         }
         self.ack_time = now;
         self.newest = Heard {
@@ -556,13 +604,6 @@ impl Transfer {
             self.mended = false;
         }
     }
-}
-
-/// As long as one to five WINDOW_UPDATE frames of HTTP/2 (13 bytes, RFC 9113 6.9), plain or in records of TLS 1.3, which
-/// add 22 bytes to each.
-fn is_window_update(len: u32) -> bool {
-    let frames = |bytes: u32| bytes > 0 && bytes.is_multiple_of(13) && bytes / 13 <= 5;
-    frames(len) || frames(len.saturating_sub(22)) || len.is_multiple_of(13 + 22) && len / (13 + 22) <= 5
 }
 
 fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {

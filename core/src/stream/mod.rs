@@ -419,7 +419,11 @@ impl Streams {
             mss: own.full.mss() as u16,
             scaled: scale_known,
         };
-        stream.transfers.segment(segment, &facts, side, at, &known);
+        let tracking = &stream.tracking;
+        let opened = || tracking.opened(side, facts.ack);
+        stream
+            .transfers
+            .segment(segment, &facts, side, at, &known, opened);
 
         let mut release = Release::default();
         track(

@@ -10,6 +10,7 @@ use crate::exchange::{Context, Seen, Symbol, Tracker};
 use crate::facts::{Facts, flag};
 use crate::messages::{Close, Protocol};
 use crate::observe::Release;
+use crate::observe::transfer::Shut;
 use crate::segment::Segment;
 
 /// How far a stream's data has come.
@@ -56,6 +57,14 @@ impl Tracking {
             Tracking::Before => None,
             Tracking::Live(tracker) => Some(tracker.pair()),
             Tracking::Over(read) => Some(read.pair),
+        }
+    }
+
+    /// HTTP/2's window that was empty behind the last data of this side, where what it acknowledges opens it.
+    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+        match self {
+            Tracking::Live(tracker) => tracker.opened(side, acked),
+            _ => None,
         }
     }
 

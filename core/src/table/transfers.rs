@@ -12,7 +12,7 @@ use crate::base::Side;
 use crate::judge::Limiter;
 use crate::judge::transfer::{self, Judged};
 use crate::messages::Protocol;
-use crate::observe::transfer::Waited;
+use crate::observe::transfer::{Transfer, Waited};
 use crate::stream::Stream;
 
 pub struct Row {
@@ -32,6 +32,8 @@ pub struct Row {
     /// Both SYNs have the option; none where one was not seen.
     scaling: Option<bool>,
     scale: Option<u8>,
+    /// HTTP/2's window that held it back most, and whether it is a stream's.
+    http2: Option<(bool, i64)>,
     judged: Judged,
 }
 
@@ -47,7 +49,7 @@ pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
         let idle = client.zip(server).map(|(client, server)| client + server);
         let idle = idle.or(stream.initial_rtt());
         let read = stream.tracking.read_so_far();
-        let http2 = read.protocol == Some(Protocol::Http2);
+        let sealed = read.protocol == Some(Protocol::Tls);
         let [client, server] = [Side::Client, Side::Server].map(|side| stream.side(side));
         let syns = [client, server].iter().all(|side| side.sack.is_some());
         rows.push(Row {
@@ -67,9 +69,17 @@ pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
                 .filter(|_| one.window_known && one.window_most > 0),
             scaling: syns.then_some(client.scale.is_some() && server.scale.is_some()),
             scale: stream.side(sender.other()).scale,
-            judged: transfer::judge(one, idle, http2),
+            http2: http2_window(one),
+            judged: transfer::judge(one, idle, sealed),
         });
     }
+}
+
+fn http2_window(one: &Transfer) -> Option<(bool, i64)> {
+    let [connection, stream] = one.http2;
+    let of_stream = stream.0 > connection.0;
+    let (ns, window) = if of_stream { stream } else { connection };
+    (ns > 0).then_some((of_stream, window))
 }
 
 impl Row {
@@ -181,6 +191,14 @@ pub fn columns(rows: &[Row]) -> Vec<Column> {
         column("congestion_share", share(|w| w.repair + w.cut)),
         column("start_share", share(|w| w.growing)),
         column("level_share", share(|w| w.level)),
-        column("http2_share", share(|w| w.upon_data)),
+        column("http2_share", share(|w| w.http2)),
+        nullable(
+            "http2_window_bytes",
+            option::<UInt64Type, Row>(rows, |r| Some(r.http2?.1.max(0) as u64)),
+        ),
+        nullable(
+            "http2_window_of",
+            fixed_words(rows, |r| Some(if r.http2?.0 { "stream" } else { "connection" })),
+        ),
     ]
 }

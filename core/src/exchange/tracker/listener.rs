@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::BIAS;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
-use crate::exchange::Context;
+use crate::exchange::{Context, FlowControl};
 use crate::lookup;
 use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 
@@ -121,6 +121,14 @@ impl Listener for PairingListener<'_> {
                 at,
                 message: message.into(),
             }),
+            Note::Flow(event) => {
+                let acked = match self.side {
+                    Side::Client => pairing.client_ack,
+                    Side::Server => pairing.server_ack,
+                };
+                let position = self.to as i64 - BIAS;
+                FlowControl::frame(&mut pairing.flow_control, self.side, event, position, acked);
+            }
             Note::Dialogue => {
                 if let Some(e) = pairing.open.back_mut() {
                     e.dialogue = true;

@@ -9,7 +9,7 @@ use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::setup::Begun;
-use crate::exchange::{Context, CutBy, Exchange, Message, few_steps};
+use crate::exchange::{Context, CutBy, Exchange, FlowControl, Message, few_steps};
 use crate::messages::{Close, Kind, Protocol, Tags};
 use crate::observe::Step;
 use crate::queue::Queue;
@@ -59,6 +59,8 @@ pub(super) struct Pairing {
     answered: bool,
     /// The packet that showed that the bytes of the present one had been sent before.
     pub(super) shown: Option<At>,
+    /// Of HTTP/2, where the connection was read from its beginning.
+    pub(super) flow_control: Option<Box<FlowControl>>,
     /// The client's step that the present packet ends, where it is a pause.
     pub(super) paused: Option<Step>,
     /// A client's segment has left with the ACK of a small one before it: the newest step has its frame.
@@ -128,6 +130,7 @@ impl Pairing {
             was_unsolicited,
             answered,
             shown,
+            flow_control,
             paused,
             freed,
             freed_since,
@@ -153,6 +156,7 @@ impl Pairing {
         (*pushes, *freed, *sorted, *over) = (false, false, false, false);
         (*beats, *subscriptions) = (None, None);
         *rounds = Default::default();
+        *flow_control = None;
         (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();

@@ -113,6 +113,15 @@ impl Frame {
     }
 }
 
+/// SETTINGS_INITIAL_WINDOW_SIZE (6.5.2) in the payload of a SETTINGS frame; the last one counts.
+pub(super) fn initial_window(payload: &[u8]) -> Option<u32> {
+    let settings = payload.as_chunks::<6>().0.iter();
+    let values = settings.filter_map(|[high, low, value @ ..]| {
+        (u16::from_be_bytes([*high, *low]) == 4).then_some(u32::from_be_bytes(*value))
+    });
+    values.last()
+}
+
 /// Whether bytes from the middle of a connection are frames: the first is as the RFC wants, and what follows it, if
 /// anything is there, begins like another. `None` where they may be the beginning of a header.
 pub(super) fn chain(bytes: &[u8]) -> Option<bool> {

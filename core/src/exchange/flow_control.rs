@@ -1,0 +1,316 @@
+//! HTTP/2's flow control (RFC 9113 5.2, 6.9): what each side may send, of a stream and of the connection, as far as it
+//! knows. Reads the frames of both sides; gives whether a window was empty when the sender's last frame had left.
+//!
+//! A sender knows the WINDOW_UPDATE and SETTINGS frames whose bytes its TCP has acknowledged, so that captures at either
+//! end give one account. A connection whose beginning was not read has none, nor one whose sender exceeds its windows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::base::Side;
+use crate::messages::FlowEvent;
+use crate::observe::transfer::Shut;
+
+/// What a window holds before SETTINGS and WINDOW_UPDATE (6.9.2).
+const INITIAL: i64 = 65_535;
+/// Streams of a direction that are kept; the lowest number goes first.
+const MOST_STREAMS: usize = 256;
+/// Grants that the sender has not acknowledged; the oldest counts as known beyond it.
+const MOST_PENDING: usize = 1024;
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    room: i64,
+    most: i64,
+}
+
+impl Window {
+    fn of(room: i64) -> Self {
+        Window { room, most: room }
+    }
+
+    fn add(&mut self, bytes: i64) {
+        self.room += bytes;
+        self.most = self.most.max(self.room);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Grant {
+    /// Of a stream, or of the connection (0).
+    Update(u32, i64),
+    Initial(i64),
+}
+
+/// One direction of data.
+#[derive(Debug)]
+struct Way {
+    connection: Window,
+    initial: i64,
+    streams: BTreeMap<u32, Window>,
+    /// With the position behind it in the stream of the side that gives it.
+    pending: VecDeque<(i64, Grant)>,
+    /// The frame that is being sent.
+    frame: (u32, i64),
+    /// What was empty behind the last frame: the stream, or 0 for the connection, and its window.
+    shut: Option<(u32, i64)>,
+}
+
+/// Both directions of a connection.
+#[derive(Debug)]
+pub struct FlowControl {
+    client: Way,
+    server: Way,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Way {
+            connection: Window::of(INITIAL),
+            initial: INITIAL,
+            streams: BTreeMap::new(),
+            pending: VecDeque::new(),
+            frame: (0, 0),
+            shut: None,
+        }
+    }
+}
+
+impl FlowControl {
+    /// Keeps account of a frame of `side`, which ends at `position` of its bytes; the side has acknowledged the other
+    /// one's bytes up to `acked`.
+    pub fn frame(
+        control: &mut Option<Box<FlowControl>>,
+        side: Side,
+        event: FlowEvent,
+        position: i64,
+        acked: i64,
+    ) {
+        if event == FlowEvent::Begins {
+            *control = Some(Box::new(FlowControl {
+                client: Way::default(),
+                server: Way::default(),
+            }));
+        }
+        let Some(known) = control else {
+            return;
+        };
+        let FlowControl { client, server } = &mut **known;
+        let (own, other) = if side == Side::Client {
+            (client, server)
+        } else {
+            (server, client)
+        };
+        let follows = match event {
+            FlowEvent::Begins => true,
+            FlowEvent::Sends { stream, bytes } => own.sends(stream, i64::from(bytes), acked),
+            FlowEvent::Sent { last } => {
+                own.sent(last, acked);
+                true
+            }
+            FlowEvent::Grants { stream, bytes } => {
+                other.pend(position, Grant::Update(stream, i64::from(bytes)));
+                true
+            }
+            FlowEvent::Initial(bytes) => {
+                other.pend(position, Grant::Initial(i64::from(bytes)));
+                true
+            }
+            FlowEvent::Lost => false,
+        };
+        if !follows {
+            *control = None;
+        }
+    }
+
+    /// The window that was empty behind the last frame of this side, where the bytes up to `acked` open it.
+    pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
+        let way = if side == Side::Client {
+            &self.client
+        } else {
+            &self.server
+        };
+        let (shut, window) = way.shut?;
+        let of_stream = shut != 0;
+        let opens = |grant: &Grant| match grant {
+            Grant::Update(stream, _) => *stream == shut,
+            Grant::Initial(_) => of_stream,
+        };
+        let mut known = way.pending.iter().take_while(|(position, _)| *position <= acked);
+        known
+            .any(|(_, grant)| opens(grant))
+            .then_some(Shut { of_stream, window })
+    }
+}
+
+impl Way {
+    fn pend(&mut self, position: i64, grant: Grant) {
+        self.pending.push_back((position, grant));
+        if self.pending.len() > MOST_PENDING
+            && let Some((_, oldest)) = self.pending.pop_front()
+        {
+            self.grant(oldest);
+        }
+    }
+
+    fn learn(&mut self, acked: i64) {
+        while let Some((position, grant)) = self.pending.front().copied()
+            && position <= acked
+        {
+            self.pending.pop_front();
+            self.grant(grant);
+        }
+    }
+
+    fn grant(&mut self, grant: Grant) {
+        match grant {
+            Grant::Update(0, bytes) => self.connection.add(bytes),
+            Grant::Update(stream, bytes) => self.stream(stream).add(bytes),
+            Grant::Initial(bytes) => {
+                let more = bytes - self.initial;
+                self.initial = bytes;
+                self.streams.values_mut().for_each(|window| window.add(more));
+            }
+        }
+    }
+
+    fn stream(&mut self, stream: u32) -> &mut Window {
+        if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&stream) {
+            self.streams.pop_first();
+        }
+        self.streams.entry(stream).or_insert(Window::of(self.initial))
+    }
+
+    /// Whether the sender may.
+    fn sends(&mut self, stream: u32, bytes: i64, acked: i64) -> bool {
+        self.shut = None;
+        self.learn(acked);
+        self.frame = (stream, bytes);
+        if self.connection.room < bytes || self.stream(stream).room < bytes {
+            // an ACK of the sender is missing in the capture
+            self.learn(i64::MAX);
+        }
+        self.connection.room -= bytes;
+        self.stream(stream).room -= bytes;
+        self.connection.room >= 0 && self.stream(stream).room >= 0
+    }
+
+    fn sent(&mut self, last: bool, acked: i64) {
+        self.learn(acked);
+        let (stream, bytes) = self.frame;
+        let window = *self.stream(stream);
+        let empty = |window: Window| window.room <= 0 || window.room < bytes;
+        self.shut = if empty(self.connection) {
+            Some((0, self.connection.most))
+        } else if !last && empty(window) {
+            Some((stream, window.most))
+        } else {
+            None
+        };
+        if last {
+            self.streams.remove(&stream);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames of the server, and of the client, whose frames are 13 bytes each.
+    struct Run {
+        control: Option<Box<FlowControl>>,
+        given: i64,
+    }
+
+    impl Run {
+        fn new() -> Self {
+            let mut run = Run {
+                control: None,
+                given: 0,
+            };
+            run.client(FlowEvent::Begins);
+            run
+        }
+
+        fn client(&mut self, event: FlowEvent) -> i64 {
+            self.given += 13;
+            FlowControl::frame(&mut self.control, Side::Client, event, self.given, 0);
+            self.given
+        }
+
+        fn server(&mut self, stream: u32, bytes: u32, acked: i64) {
+            let sends = FlowEvent::Sends { stream, bytes };
+            FlowControl::frame(&mut self.control, Side::Server, sends, 0, acked);
+            let sent = FlowEvent::Sent { last: false };
+            FlowControl::frame(&mut self.control, Side::Server, sent, 0, acked);
+        }
+
+        fn opened(&self, acked: i64) -> Option<(bool, i64)> {
+            let shut = self.control.as_ref()?.opened(Side::Server, acked)?;
+            Some((shut.of_stream, shut.window))
+        }
+    }
+
+    fn update(stream: u32, bytes: u32) -> FlowEvent {
+        FlowEvent::Grants { stream, bytes }
+    }
+
+    #[test]
+    fn the_connection_and_the_stream_run_out_each_on_its_own() {
+        let mut run = Run::new();
+        run.server(1, 65_535, 0);
+        assert_eq!(run.opened(i64::MAX), None, "nothing opens it");
+        let of_stream = run.client(update(1, 40_000));
+        assert_eq!(run.opened(of_stream), None, "the connection is what is empty");
+        let of_both = run.client(update(0, 40_000));
+        assert_eq!(run.opened(of_stream), None, "not known yet");
+        assert_eq!(run.opened(of_both), Some((false, 65_535)));
+        let wide = run.client(update(0, 1_000_000));
+        run.server(1, 40_000, wide);
+        let more = run.client(update(1, 10));
+        assert_eq!(run.opened(more), Some((true, 65_535)));
+        run.server(3, 100, more);
+        assert_eq!(run.opened(more), None, "the newest frame's stream has room");
+    }
+
+    #[test]
+    fn settings_change_every_stream() {
+        let mut run = Run::new();
+        let settings = run.client(FlowEvent::Initial(30_000));
+        run.server(1, 30_000, settings);
+        let wider = run.client(FlowEvent::Initial(50_000));
+        assert_eq!(run.opened(wider), Some((true, 30_000)));
+        run.server(1, 20_000, wider);
+        assert_eq!(run.opened(i64::MAX), None);
+        assert!(run.control.is_some());
+    }
+
+    #[test]
+    fn a_sender_beyond_its_windows_has_no_account() {
+        let mut run = Run::new();
+        run.client(update(0, 100_000));
+        run.server(1, 60_000, 0);
+        run.client(update(1, 100_000));
+        run.server(1, 60_000, 0);
+        assert!(run.control.is_some(), "an ACK is missing in the capture");
+        run.server(1, 60_000, 0);
+        assert!(run.control.is_none());
+        assert_eq!(run.opened(i64::MAX), None);
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        let mut run = Run::new();
+        for stream in 0..600 {
+            run.client(update(0, 10));
+            run.client(update(2 * stream + 1, 10));
+            run.server(2 * stream + 1, 1, 0);
+        }
+        for _ in 0..2 * MOST_PENDING {
+            run.client(update(0, 1));
+        }
+        let control = run.control.expect("it follows");
+        assert!(control.server.streams.len() <= MOST_STREAMS);
+        assert!(control.server.pending.len() <= MOST_PENDING);
+    }
+}
