@@ -432,6 +432,7 @@ SENTENCES = {
     "transfer_or_sender_program": "the sender's program",
     "transfer_or_sender_buffer": "the sender's buffer",
     "transfer_or_line": "the line",
+    "transfer_or_congestion": "losses on the path",
     "transfer_or_http2_window": "HTTP/2's flow control, which TLS hides without keys",
     "transfer_rival_left": "this capture does not exclude it",
     "ended_client_fin": "{n} closed by the client's FIN",

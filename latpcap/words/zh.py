@@ -316,6 +316,7 @@ SENTENCES = {
     "transfer_or_sender_program": "发送方的程序",
     "transfer_or_sender_buffer": "发送方的缓冲区",
     "transfer_or_line": "线路",
+    "transfer_or_congestion": "路径上的丢失",
     "transfer_or_http2_window": "HTTP/2 的流量控制（没有密钥时 TLS 将其隐藏）",
     "transfer_rival_left": "这份抓包不能排除它",
     "one_error": "{server} 以错误应答：{status}",

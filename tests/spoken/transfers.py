@@ -153,6 +153,11 @@ def a_full_line_with_a_short_queue() -> bytes:
     return Transfer(line=10, ceiling=45, rtt=40).captures()["sender"]
 
 
+@says("segments come one by one at an even rate: perhaps the line, perhaps losses on the path")
+def a_short_queue_beside_a_loss() -> bytes:
+    return Transfer(line=10, ceiling=65, rtt=60, lost=(900,)).captures()["sender"]
+
+
 @says("segments come one by one at an even rate: perhaps the line, perhaps a rate limit")
 def an_even_rate_without_time_stamps() -> bytes:
     return Transfer(line=10, ceiling=200, stamped=False).captures()["receiver"]

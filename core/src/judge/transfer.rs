@@ -208,9 +208,16 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let shut = t.zero_windows > 1 || low;
     if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
+            // losses keep a window at an even rate, too, and a busy host looks like a short queue
+            let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
+            let line = if short {
+                or(Limiter::Line, Grade::Suspected, Limiter::Congestion)
+            } else {
+                is(Limiter::Line, Grade::Proven)
+            };
             return Verdict {
                 cut_by: lost.then_some("losses"),
-                ..is(Limiter::Line, Grade::Proven)
+                ..line
             };
         }
         if !shut {
