@@ -213,6 +213,7 @@ ORDER = [
     "cli.export",
     "cli.live",
     "cli.manual",
+    "cli.opening",
     "cli.tables",
     "cli.statistics",
     "cli.packets",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 import typer
 
 from latpcap import words
-from latpcap.cli import archive, colour, export, joining
+from latpcap.cli import archive, colour, export, joining, opening
 from latpcap.cli.options import (
     EXIT_UNREADABLE,
     FilterOption,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
     from latpcap.findings.why import Why
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_answer import AnswerView
 
 
 _Answer = TypeVar("_Answer")
@@ -48,127 +47,124 @@ Files = Annotated[
 ]
 
 
-def register(app: typer.Typer, read: Callable[..., Capture], answer_view: Callable[..., Capture | AnswerView]) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `answer_view` for its answer."""
+@over_time
+@in_language
+def why(
+    files: Files,
+    stream: StreamOption = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
+    ] = None,
+    display_filter: FilterOption = None,
+    keylog: KeylogOption = None,
+    join: Annotated[
+        bool,
+        typer.Option("--join", help="Captures of the same traffic, from the client's side on; one beside a proxy."),
+    ] = False,
+    together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
+    sites: Annotated[
+        str, typer.Option("--sites", help="Private addresses of several captures: auto, one, folder or capture.")
+    ] = "auto",
+    slow_ms: Annotated[
+        float | None,
+        typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="The answer is about this server: address, address:port or name."),
+    ] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
+    strace: Annotated[
+        str | None,
+        typer.Option("--strace", help="A trace of the program's system calls (strace -f -tt) beside it."),
+    ] = None,
+    access_log: Annotated[
+        str | None,
+        typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
+    ] = None,
+    for_owner: Annotated[
+        bool, typer.Option("--for-owner", help="A paragraph for each team: what, proof, how to check it, fix.")
+    ] = False,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
+    actions: Annotated[
+        bool, typer.Option("--actions", help="With --json: what clients did to get one thing, and its parts.")
+    ] = False,
+) -> None:
+    """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
+    whole = stream is None and exchange is None and display_filter is None and not span()
+    apart = _apart(sites)
+    wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
+    if picture is not None and (join or strace or access_log or len(files) > 1):
+        raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
+    if for_owner and (join or as_json or exchange is not None or len(files) > 1):
+        raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
+    if actions and (not as_json or join or len(files) > 1 or stream is not None or exchange is not None):
+        raise typer.BadParameter("is for --json of one capture, or of the results of a batch", param_hint="--actions")
+    if join:
+        limited = strace or access_log or slow_ms or server or top or together
+        if not whole or limited:
+            raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
+        pair = joining.every(files, keylog).why()
+        typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
+        return
+    if strace is not None or access_log is not None:
+        if len(files) > 1 or stream is not None or exchange is not None:
+            raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
+        capture = opening.read(files[0], display_filter, keylog=keylog)
+        report = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
+        typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report, for_owner))
+        return
+    if len(files) == 1 or together:
+        if len(files) > 1 and not whole:
+            raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
 
-    @app.command()
-    @over_time
-    @in_language
-    def why(
-        files: Files,
-        stream: StreamOption = None,
-        exchange: Annotated[
-            str | None,
-            typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
-        ] = None,
-        display_filter: FilterOption = None,
-        keylog: KeylogOption = None,
-        join: Annotated[
-            bool,
-            typer.Option("--join", help="Captures of the same traffic, from the client's side on; one beside a proxy."),
-        ] = False,
-        together: Annotated[bool, typer.Option("--together", help="One answer over all of several captures.")] = False,
-        sites: Annotated[
-            str, typer.Option("--sites", help="Private addresses of several captures: auto, one, folder or capture.")
-        ] = "auto",
-        slow_ms: Annotated[
-            float | None,
-            typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
-        ] = None,
-        server: Annotated[
-            str | None,
-            typer.Option("--server", help="The answer is about this server: address, address:port or name."),
-        ] = None,
-        top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
-        strace: Annotated[
-            str | None,
-            typer.Option("--strace", help="A trace of the program's system calls (strace -f -tt) beside it."),
-        ] = None,
-        access_log: Annotated[
-            str | None,
-            typer.Option("--access-log", help="The server's log (combined, with the request's time) beside it."),
-        ] = None,
-        for_owner: Annotated[
-            bool, typer.Option("--for-owner", help="A paragraph for each team: what, proof, how to check it, fix.")
-        ] = False,
-        picture: Annotated[
-            Path | None,
-            typer.Option("--picture", help="The answer and the flow graph of its evidence: .png, .svg or .pdf."),
-        ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Every number of the answer as JSON.")] = False,
-        actions: Annotated[
-            bool, typer.Option("--actions", help="With --json: what clients did to get one thing, and its parts.")
-        ] = False,
-    ) -> None:
-        """Why were the requests slow, who waited for whom, and which frames show it? Also of the results of a batch."""
-        whole = stream is None and exchange is None and display_filter is None and not span()
-        apart = _apart(sites)
-        wanted: Wanted = {"slow_ms": slow_ms, "server": server, "top": top}
-        if picture is not None and (join or strace or access_log or len(files) > 1):
-            raise typer.BadParameter("is for the answer of one capture", param_hint="--picture")
-        if for_owner and (join or as_json or exchange is not None or len(files) > 1):
-            raise typer.BadParameter("is for the text of one capture's answer", param_hint="--for-owner")
-        if actions and (not as_json or join or len(files) > 1 or stream is not None or exchange is not None):
-            raise typer.BadParameter(
-                "is for --json of one capture, or of the results of a batch", param_hint="--actions"
-            )
-        if join:
-            limited = strace or access_log or slow_ms or server or top or together
-            if not whole or limited:
-                raise typer.BadParameter("takes captures, the client's side first, and no limit", param_hint="--join")
-            pair = joining.every(files, keylog).why()
-            typer.echo(json.dumps(pair.to_dict(), indent=2) if as_json else colour.answer(str(pair)))
-            return
-        if strace is not None or access_log is not None:
-            if len(files) > 1 or stream is not None or exchange is not None:
-                raise typer.BadParameter("is for one capture, as a whole", param_hint="--strace, --access-log")
-            capture = read(files[0], display_filter, keylog=keylog)
-            report = _about(wanted, partial(capture.why, strace=strace, access_log=access_log))
-            typer.echo(json.dumps(report.to_dict(), indent=2) if as_json else _text(report, for_owner))
-            return
-        if len(files) == 1 or together:
-            if len(files) > 1 and not whole:
-                raise typer.BadParameter("is about whole captures, without a limit", param_hint="--together")
+        def ask() -> Why:
+            several = len(files) > 1
+            answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], whole, wanted, apart)
+            if answer is None and whole:
+                answer = _about(wanted, opening.answer_view(files[0], keylog=keylog).why)
+            return answer or _of(opening.read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
 
-            def ask() -> Why:
-                several = len(files) > 1
-                answer = _over_all(files, keylog, wanted, apart) if several else _stored(files[0], whole, wanted, apart)
-                if answer is None and whole:
-                    answer = _about(wanted, answer_view(files[0], keylog=keylog).why)
-                return answer or _of(read(files[0], display_filter, keylog=keylog), stream, exchange, wanted)
+        answer = ask()
+        data = {**answer.to_dict(), "actions": _actions(files[0], display_filter, keylog)} if actions else None
+        typer.echo(json.dumps(data or answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
+        if len(files) == 1 and not (as_json or for_owner or display_filter):
+            _picture(files[0], answer)
+        if picture is not None:
+            with drawable_language() as lang:
+                drawn = answer if answer.lang == lang else ask()
+                _draw(drawn, opening.read(files[0], display_filter, keylog=keylog), stream, picture)
+        return
+    if not (stream is None and exchange is None):
+        raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
 
-            answer = ask()
-            data = (
-                {**answer.to_dict(), "actions": _actions(files[0], read, display_filter, keylog)} if actions else None
-            )
-            typer.echo(json.dumps(data or answer.to_dict(), indent=2) if as_json else _text(answer, for_owner))
-            if len(files) == 1 and not (as_json or for_owner or display_filter):
-                _picture(files[0], answer)
-            if picture is not None:
-                with drawable_language() as lang:
-                    drawn = answer if answer.lang == lang else ask()
-                    _draw(drawn, read(files[0], display_filter, keylog=keylog), stream, picture)
-            return
-        if not (stream is None and exchange is None):
-            raise typer.BadParameter("streams and exchanges are numbered within a capture: give one file")
+    def one(file: str) -> Why:
+        capture = (
+            opening.answer_view(file, keylog=keylog) if whole else opening.read(file, display_filter, keylog=keylog)
+        )
+        return capture.why(slow_ms=slow_ms, top=top)
 
-        def one(file: str) -> Why:
-            capture = answer_view(file, keylog=keylog) if whole else read(file, display_filter, keylog=keylog)
-            return capture.why(slow_ms=slow_ms, top=top)
-
-        _each(files, lambda file: _stored(file, whole, wanted, apart) or one(file), as_json=as_json)
+    _each(files, lambda file: _stored(file, whole, wanted, apart) or one(file), as_json=as_json)
 
 
-def _actions(
-    file: str, read: Callable[..., Capture], display_filter: str | None, keylog: str | None
-) -> list[dict[str, Any]]:
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command()(why)
+
+
+def _actions(file: str, display_filter: str | None, keylog: str | None) -> list[dict[str, Any]]:
     """The rows of the table of actions; read for itself, as the answer does without them."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
     if file != "-" and is_results(file):
         return export.rows(open_results(file).to_arrow("actions"))
-    return export.rows(read(file, display_filter, keylog=keylog).arrow("actions"))
+    return export.rows(opening.read(file, display_filter, keylog=keylog).arrow("actions"))
 
 
 class Wanted(TypedDict):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from latpcap.cli import joining
+from latpcap.cli import joining, opening
 from latpcap.cli.options import (
     File,
     Scope,
@@ -26,9 +25,6 @@ from latpcap.options import Flows
 
 if TYPE_CHECKING:
     from latpcap.plot.flow.graph import FlowGraph
-    from latpcap.tables import Needed
-    from latpcap.views.capture import Capture, Stream
-    from latpcap.views.partial_report import Projection
 
 
 @dataclass(frozen=True)
@@ -66,108 +62,102 @@ class Right:
         return self.beside is not None or self.beside_stream is not None
 
 
-def register(
-    app: typer.Typer,
-    read: Callable[..., Capture],
-    one: Callable[..., Stream],
-    reopen: Callable[..., Callable[[Needed], Projection] | None],
+@over_time
+@in_language
+def flow(
+    file: File,
+    *,
+    server: Annotated[str | None, typer.Argument(help="With --join: the capture at the server's side.")] = None,
+    more: joining.More = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it. Without: that text."
+        ),
+    ] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
+    ] = None,
+    of_server: Annotated[
+        str | None,
+        typer.Option("--server", help="Only this server: address, address:port or name; with --exchange of it."),
+    ] = None,
+    frames: Annotated[
+        str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
+    ] = None,
+    flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp",
+    page: Page,
+    pages: Annotated[
+        bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
+    ] = False,
+    right: Right,
+    dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 200,
+    scope: Scope,
+    join: Annotated[
+        bool, typer.Option("--join", help="FILE, SERVER and more, captures in a row: all points on one clock.")
+    ] = False,
 ) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `one` a stream of it, and `reopen`
-    what is needed of it, more than once.
-    """
+    """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
+    from latpcap.views import capture as views
+    from latpcap.views.flows import Around
 
-    @app.command()
-    @over_time
-    @in_language
-    def flow(
-        file: File,
-        *,
-        server: Annotated[str | None, typer.Argument(help="With --join: the capture at the server's side.")] = None,
-        more: joining.More = None,
-        output: Annotated[
-            Path | None,
-            typer.Option(
-                "-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it. Without: that text."
-            ),
-        ] = None,
-        exchange: Annotated[
-            str | None,
-            typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
-        ] = None,
-        of_server: Annotated[
-            str | None,
-            typer.Option("--server", help="Only this server: address, address:port or name; with --exchange of it."),
-        ] = None,
-        frames: Annotated[
-            str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
-        ] = None,
-        flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp",
-        page: Page,
-        pages: Annotated[
-            bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
-        ] = False,
-        right: Right,
-        dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 200,
-        scope: Scope,
-        join: Annotated[
-            bool, typer.Option("--join", help="FILE, SERVER and more, captures in a row: all points on one clock.")
-        ] = False,
-    ) -> None:
-        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes of the gaps."""
-        from latpcap.views import capture as views
-        from latpcap.views.flows import Around
+    which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
+    chosen = frames_range(frames)
+    file_wanted = output is not None and str(output) != "-"
+    if join != (server is not None):
+        raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
+    if server is not None:
+        if scope.display_filter is not None or right.wanted or span() or of_server is not None:
+            raise typer.BadParameter("takes no filter, no server, no time and nothing beside", param_hint="--join")
+        joined = joining.every([file, server, *(more or [])], scope.keylog)
+        with drawable_language(), usage_errors():
+            points = joined.flow_graph(exchange=which, stream=scope.stream, frames=chosen)
+        if file_wanted:
+            save(lambda: points, cast(Path, output), dpi=dpi)
+        else:
+            typer.echo("\n".join(points.lines()))
+        return
+    if output is None and right.wanted:
+        raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
 
-        which = int(exchange) if exchange is not None and exchange.isdecimal() else exchange
-        chosen = frames_range(frames)
-        file_wanted = output is not None and str(output) != "-"
-        if join != (server is not None):
-            raise typer.BadParameter("takes two captures or more, the client's side first", param_hint="--join")
-        if server is not None:
-            if scope.display_filter is not None or right.wanted or span() or of_server is not None:
-                raise typer.BadParameter("takes no filter, no server, no time and nothing beside", param_hint="--join")
-            joined = joining.every([file, server, *(more or [])], scope.keylog)
-            with drawable_language(), usage_errors():
-                points = joined.flow_graph(exchange=which, stream=scope.stream, frames=chosen)
-            if file_wanted:
-                save(lambda: points, cast(Path, output), dpi=dpi)
-            else:
-                typer.echo("\n".join(points.lines()))
+    def graph(capture: Any, stream: int | None) -> FlowGraph:
+        how: dict[str, Any] = {"exchange": which, "frames": chosen, **asdict(page)}
+        with usage_errors():
+            if stream is not None:
+                if flows != "tcp":
+                    raise ValueError(f"--flows {flows} is for a capture, not for a stream")
+                if of_server is not None:
+                    raise ValueError("--server is for a capture, not for a stream")
+                alone = capture if isinstance(capture, views.Stream) else capture.stream(stream)
+                return alone.flow_graph(**how)
+            found: FlowGraph = capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
+            return found
+
+    def opened() -> Any:
+        plain = flows == "tcp" and scope.display_filter is None and not right.wanted
+        if plain and scope.stream is not None:
+            return opening.stream(file, scope.stream, keylog=scope.keylog)
+        around = plain and (chosen is None if which is not None else of_server is None)
+        twice = opening.reopen(file, keylog=scope.keylog) if around else None
+        drawn = file_wanted and cast(Path, output).suffix != ".txt"
+        return Around(twice, drawn=drawn) if twice else opening.read(file, scope.display_filter, keylog=scope.keylog)
+
+    capture = opened()
+    with drawable_language():
+        left = graph(capture, scope.stream)
+        if not file_wanted:
+            for line in left.lines():  # the text of a long capture is longer than the capture
+                sys.stdout.write(f"{line}\n")
             return
-        if output is None and right.wanted:
-            raise typer.BadParameter("two graphs beside each other are a picture: give -o", param_hint="--beside")
+        picture = cast(Path, output)
+        if not right.wanted:
+            save(lambda: left, picture, dpi=dpi, pages=pages or None)
+            return
+        other = opening.read(right.beside, scope.display_filter, keylog=scope.keylog) if right.beside else capture
+        save(lambda: left.beside(graph(other, right.beside_stream)), picture, dpi=dpi)
 
-        def graph(capture: Any, stream: int | None) -> FlowGraph:
-            how: dict[str, Any] = {"exchange": which, "frames": chosen, **asdict(page)}
-            with usage_errors():
-                if stream is not None:
-                    if flows != "tcp":
-                        raise ValueError(f"--flows {flows} is for a capture, not for a stream")
-                    if of_server is not None:
-                        raise ValueError("--server is for a capture, not for a stream")
-                    alone = capture if isinstance(capture, views.Stream) else capture.stream(stream)
-                    return alone.flow_graph(**how)
-                found: FlowGraph = capture.flow_graph(flows=cast(Flows, flows), server=of_server, **how)
-                return found
 
-        def opened() -> Any:
-            plain = flows == "tcp" and scope.display_filter is None and not right.wanted
-            if plain and scope.stream is not None:
-                return one(file, scope.stream, keylog=scope.keylog)
-            around = plain and (chosen is None if which is not None else of_server is None)
-            twice = reopen(file, keylog=scope.keylog) if around else None
-            drawn = file_wanted and cast(Path, output).suffix != ".txt"
-            return Around(twice, drawn=drawn) if twice else read(file, scope.display_filter, keylog=scope.keylog)
-
-        capture = opened()
-        with drawable_language():
-            left = graph(capture, scope.stream)
-            if not file_wanted:
-                for line in left.lines():  # the text of a long capture is longer than the capture
-                    sys.stdout.write(f"{line}\n")
-                return
-            picture = cast(Path, output)
-            if not right.wanted:
-                save(lambda: left, picture, dpi=dpi, pages=pages or None)
-                return
-            other = read(right.beside, scope.display_filter, keylog=scope.keylog) if right.beside else capture
-            save(lambda: left.beside(graph(other, right.beside_stream)), picture, dpi=dpi)
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command()(flow)

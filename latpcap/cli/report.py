@@ -3,82 +3,73 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from latpcap.cli import opening
 from latpcap.cli.options import FilterOption, KeylogOption, in_language, over_time, span
 from latpcap.options import Tool
 
 if TYPE_CHECKING:
-    from latpcap.tables import Needed
     from latpcap.views.capture import Capture
-    from latpcap.views.partial_answer import AnswerView
     from latpcap.views.partial_report import Projection
 
 Page = Annotated[Path, typer.Option("-o", "--output", help="The page: one HTML file that fetches nothing.")]
 
 
-def register(
-    app: typer.Typer,
-    read: Callable[..., Capture],
-    projection: Callable[..., Projection],
-    answer_view: Callable[..., AnswerView | Capture],
-    reopen: Callable[..., Callable[[Needed], Projection] | None],
+@over_time
+@in_language
+def report(
+    file: Annotated[
+        str, typer.Argument(help="A capture, or the results of a batch; --sample takes the sample.", metavar="FILE")
+    ],
+    output: Page = Path("report.html"),
+    tool: Annotated[
+        str | None,
+        typer.Option("--as", help=f"Print what this tool would have: {', '.join(get_args(Tool))}. No page."),
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option("--server", help="With --as: only this address, or address:port.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --as: its numbers as JSON.")] = False,
+    display_filter: FilterOption = None,
+    keylog: KeylogOption = None,
 ) -> None:
-    """Adds the command to the program; `read` opens a capture and warns of damage, `projection` for some columns,
-    `answer_view` for its answer, and `reopen` for what is needed of it, more than once.
-    """
+    """Write one page to mail: answer, servers, timeline, waterfall, exchanges and flow graphs, in one HTML file."""
+    from latpcap import page, reports
+    from latpcap.archive.public import open_results
+    from latpcap.archive.results import is_results
+    from latpcap.views.partial_page import PageSource
 
-    @app.command()
-    @over_time
-    @in_language
-    def report(
-        file: Annotated[
-            str, typer.Argument(help="A capture, or the results of a batch; --sample takes the sample.", metavar="FILE")
-        ],
-        output: Page = Path("report.html"),
-        tool: Annotated[
-            str | None,
-            typer.Option("--as", help=f"Print what this tool would have: {', '.join(get_args(Tool))}. No page."),
-        ] = None,
-        server: Annotated[
-            str | None, typer.Option("--server", help="With --as: only this address, or address:port.")
-        ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="With --as: its numbers as JSON.")] = False,
-        display_filter: FilterOption = None,
-        keylog: KeylogOption = None,
-    ) -> None:
-        """Write one page to mail: answer, servers, timeline, waterfall, exchanges and flow graphs, in one HTML file."""
-        from latpcap import page, reports
-        from latpcap.archive.public import open_results
-        from latpcap.archive.results import is_results
-        from latpcap.views.partial_page import PageSource
-
-        stored = file != "-" and is_results(file)
-        if stored and (display_filter is not None or tool is not None or span()):
-            hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
-            raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
-        if tool is not None:
-            known = _known(tool)
-            if display_filter is None and not span():
-                capture: Capture | Projection = projection(file, reports.needed(known), keylog=keylog, reread=True)
-            else:
-                capture = read(file, display_filter, keylog=keylog, reread=True)
-            _print(capture, known, server, as_json=as_json)
-        elif server is not None or as_json:
-            raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
+    stored = file != "-" and is_results(file)
+    if stored and (display_filter is not None or tool is not None or span()):
+        hint = "--as" if tool is not None else "--filter" if display_filter is not None else "--start, --end"
+        raise typer.BadParameter("is for a capture, not for the results of a batch", param_hint=hint)
+    if tool is not None:
+        known = _known(tool)
+        if display_filter is None and not span():
+            capture: Capture | Projection = opening.projection(file, reports.needed(known), keylog=keylog, reread=True)
         else:
-            parts = None if stored or display_filter is not None else reopen(file, keylog=keylog, warned=True)
-            if stored:
-                open_results(file).to_html(output)
-            elif parts is None:
-                read(file, display_filter, keylog=keylog, reread=True).to_html(output)
-            else:
-                page_source = PageSource(lambda: answer_view(file, keylog=keylog), parts)
-                page.write(output, page.of_parts(page_source, page_source.around))
+            capture = opening.read(file, display_filter, keylog=keylog, reread=True)
+        _print(capture, known, server, as_json=as_json)
+    elif server is not None or as_json:
+        raise typer.BadParameter("is for --as", param_hint="--json" if as_json else "--server")
+    else:
+        parts = None if stored or display_filter is not None else opening.reopen(file, keylog=keylog, warned=True)
+        if stored:
+            open_results(file).to_html(output)
+        elif parts is None:
+            opening.read(file, display_filter, keylog=keylog, reread=True).to_html(output)
+        else:
+            page_source = PageSource(lambda: opening.answer_view(file, keylog=keylog), parts)
+            page.write(output, page.of_parts(page_source, page_source.around))
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to the program."""
+    app.command()(report)
 
 
 def _known(tool: str) -> Tool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from latpcap.cli import export
+from latpcap.cli import export, opening
 from latpcap.cli.export import Form
 from latpcap.cli.options import File, FilterOption, over_time
 from latpcap.cli.tables import Rows, arranged, chosen
@@ -15,7 +15,6 @@ from latpcap.cli.tables import Rows, arranged, chosen
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from latpcap.views.capture import Capture
 
 LayerOption = Annotated[
     str | None, typer.Option("--layer", help="Only this layer: eth, ip, ipv6, tcp or udp (default: all).")
@@ -33,8 +32,8 @@ _BRIEF = {
 """The columns that text shows where nobody chose."""
 
 
-def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage."""
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the program."""
 
     def by_layer(name: str, made: Callable[..., pa.Table], question: str) -> None:
         def command(
@@ -49,7 +48,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
 
             if layer is not None and layer not in LAYERS:
                 raise typer.BadParameter(f"expected {', '.join(LAYERS)}, got {layer!r}", param_hint="--layer")
-            _give(made(read(file, display_filter, reread=True), layer), name, rows, form)
+            _give(made(opening.read(file, display_filter, reread=True), layer), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 
@@ -61,7 +60,7 @@ def register(app: typer.Typer, read: Callable[..., Capture]) -> None:
             rows: Rows,
             form: Form,
         ) -> None:
-            _give(made(read(file, display_filter, reread=True)), name, rows, form)
+            _give(made(opening.read(file, display_filter, reread=True)), name, rows, form)
 
         app.command(name=name, help=question)(over_time(command))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from latpcap.cli import opening
 from latpcap.cli.export import Form
 from latpcap.cli.options import File, Scope, over_time
 from latpcap.options import TableName
@@ -75,35 +76,25 @@ MOST_HELD = 8192
 """So many finished rows wait for the one before them: a second or two of a busy server, some megabytes."""
 
 
-def register(
-    app: typer.Typer,
-    read: Callable[..., Capture],
-    projection: Callable[..., Projection],
-    answer_view: Callable[..., Capture | AnswerView],
-    source: Callable[..., Any],
-) -> None:
-    """Adds the commands to the program; `read` opens a capture and warns of damage, `projection` for one table alone,
-    `answer_view` for its findings; `source` is what they read.
-    """
+def register(app: typer.Typer) -> None:
+    """Adds a command for each table to the program."""
 
     def few(file: str, name: TableName, keylog: str | None) -> Capture | AnswerView | Projection:
         return (
-            answer_view(file, keylog=keylog)
+            opening.answer_view(file, keylog=keylog)
             if name == "findings"
-            else projection(file, {name: Kept(None)}, keylog=keylog)
+            else opening.projection(file, {name: Kept(None)}, keylog=keylog)
         )
 
     for name, question in _TABLES.items():
-        _command(app, name, question, read, few, source)
+        _command(app, name, question, few)
 
 
 def _command(
     app: typer.Typer,
     name: TableName,
     question: str,
-    read: Callable[..., Capture],
     few: Callable[[str, TableName, str | None], Capture | AnswerView | Projection],
-    source: Callable[..., Any],
 ) -> None:
     def command(
         file: File,
@@ -121,7 +112,7 @@ def _command(
 
         def arranged_rows() -> Any:
             if not scope.whole or from_headers or name in _ACCOUNT or exchange is not None:
-                capture: Any = read(file, scope.display_filter, keylog=scope.keylog)
+                capture: Any = opening.read(file, scope.display_filter, keylog=scope.keylog)
             else:
                 capture = few(file, name, scope.keylog)
             table = _rows(capture, scope.stream, name, columns)
@@ -139,7 +130,7 @@ def _command(
             and not all_at_once
             and not from_headers
         ):
-            tables = _first(_streamed(source(file), name, scope.keylog), rows.top)
+            tables = _first(_streamed(opening.source(file), name, scope.keylog), rows.top)
         else:
             tables = iter([arranged_rows()])
         tables = (_renamed(table, name, names) for table in tables)
