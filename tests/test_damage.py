@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from commands import run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from makepcap import Talk, answer, get, pcap_of, pcapng
@@ -134,3 +135,23 @@ def test_instants_that_lie_too_far_apart_do_not_wrap(late: int) -> None:
         assert row["latency_ms"] >= 0 and spent == pytest.approx(row["latency_ms"])
     told = capture.why().to_dict()
     assert 0 <= told["p50_ms"] <= told["p99_ms"] and capture.seconds >= 0
+
+
+def test_instants_before_1970_are_printed_as_tshark_prints_them(tmp_path: Path) -> None:
+    """By an if_tsoffset of -9 s: the parts of a second stand behind the seconds, whatever their sign."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        size = struct.pack("<I", len(body) + 12)
+        return struct.pack("<I", kind) + size + body + size
+
+    data = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    data += block(1, struct.pack("<HHIHHq", 1, 0, 0, 14, 8, -9) + bytes(4))
+    talk = Talk()
+    talk.open()
+    for number, segment in enumerate(talk.tape):
+        frame = segment.frame()
+        head = struct.pack("<IIIII", 0, 0, 1 + 10 * number, len(frame), len(frame))
+        data += block(6, head + frame + bytes(-len(frame) % 4))
+    (tmp_path / "a.pcapng").write_bytes(data)
+    code, text, _ = run("flow", tmp_path / "a.pcapng", "--time", "epoch")
+    assert code == 0 and [line[1:10] for line in text.splitlines()[2::2]] == ["-9.000001", "-9.000011", "-9.000021"]
