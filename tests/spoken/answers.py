@@ -287,7 +287,7 @@ def last_words() -> bytes:
     return pcap(tape)
 
 
-@says(" of 2 steps of its log-in took over 20 ms, the slowest 900 ms; this capture cannot say why: of ")
+@says(" of 2 steps of its log-in took over 500 ms, the slowest 900 ms; this capture cannot say why: of ")
 def a_log_in_of_which_all_is_there_twice() -> bytes:
     tape = log_in(907.0).tape
     return in_time([*tape, *(replace(s, time_ns=s.time_ns + 10_000 * n) for s in tape for n in (1, 2))])

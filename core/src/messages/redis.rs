@@ -30,6 +30,9 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 /// Channels and patterns that are remembered; beyond it the oldest is forgotten.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
+/// The first word of its messages, its name, and the key of what subscribed.
+type Channel = (&'static [u8], Box<[u8]>, u64);
+
 #[derive(Debug, Default)]
 pub(super) struct Redis {
     client: Resp,
@@ -50,7 +53,7 @@ pub(super) struct Redis {
     subscribed: bool,
     monitors: bool,
     /// What the client subscribed to, as the first word of its messages and its name, and the key of that command.
-    subscriptions: VecDeque<(&'static [u8], Box<[u8]>, u64)>,
+    subscriptions: VecDeque<Channel>,
     /// The client wants no answers; or not to its next command.
     silent: bool,
     skips: bool,
@@ -304,9 +307,7 @@ impl Redis {
             (b'+', _) => (MONITORED, None),
             (_, word) => (word, Some(self.server.word(1))),
         };
-        let fits = |(own, named, _): &&(&'static [u8], Box<[u8]>, u64)| {
-            *own == word && name.is_none_or(|name| **named == *name)
-        };
+        let fits = |(own, named, _): &&Channel| *own == word && name.is_none_or(|name| **named == *name);
         self.subscriptions.iter().rev().find(fits).map(|(.., key)| *key)
     }
 

@@ -169,7 +169,8 @@ fn short(notes: &[Note]) -> String {
                 *counted.entry(*key).or_insert(0u64) += bytes;
                 continue;
             }
-            Note::Piece { .. }
+            Note::Flow(_)
+            | Note::Piece { .. }
             | Note::Keyed {
                 event: ExchangeEvent::Piece,
                 ..

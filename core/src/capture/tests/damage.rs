@@ -6,7 +6,14 @@ use super::*;
 fn damage_in_pcap() {
     let good = pcap_file(LITTLE, 0xa1b2_c3d4, 16);
     let end = good.len() as u64;
-    let found = whole(&[&good[..], &LITTLE.u32s(&[1, 2, pcap::LONGEST + 1, 4]), &[0; 99]].concat());
+    let found = whole(
+        &[
+            &good[..],
+            &LITTLE.u32s(&[1, 2, pcap::MAX_RECORD_BYTES + 1, 4]),
+            &[0; 99],
+        ]
+        .concat(),
+    );
     assert_eq!(found.frames, 4);
     is(
         only(&found),
@@ -44,7 +51,7 @@ fn damage_in_pcapng() {
         block[at..at + 4].copy_from_slice(&LITTLE.u32(value));
         block
     };
-    let too_long = LITTLE.u32s(&[6, pcapng::LONGEST + 4]);
+    let too_long = LITTLE.u32s(&[6, pcapng::MAX_BLOCK_BYTES + 4]);
     for (block, frame, reason) in [
         (lying(4, 0), Some(2), "block is too short for its kind"),
         (lying(4, 28), Some(2), "block is too short for its kind"),

@@ -52,7 +52,7 @@ fn secrets_that_do_not_fit_their_block() {
     let found = whole(&[&section[..], &LITTLE.block(10, &[1; 7]), &interface, &packet].concat());
     assert_eq!((found.frames, found.issues.len(), found.secrets.len()), (1, 0, 0));
 
-    let longest = pcapng::LONGEST as usize;
+    let longest = pcapng::MAX_BLOCK_BYTES as usize;
     let long = block(LITTLE, TLS, 1, &vec![b'x'; longest]);
     let found = whole(&[&section[..], &long, &interface, &packet].concat());
     let reason = "decryption secrets are beyond the longest block";

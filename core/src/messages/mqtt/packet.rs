@@ -206,7 +206,10 @@ pub(super) fn connect(body: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// The number of a SUBSCRIBE or UNSUBSCRIBE, its filters, and the version where its form shows it.
-pub(super) fn filters(kind: Kind, body: &[u8]) -> Option<(u16, Vec<&[u8]>, Option<u8>)> {
+pub(super) type Filters<'a> = (u16, Vec<&'a [u8]>, Option<u8>);
+
+/// Those of a packet's body.
+pub(super) fn filters(kind: Kind, body: &[u8]) -> Option<Filters<'_>> {
     let mut cursor = Cursor::new(body);
     let id = cursor.u16be()?;
     let list = cursor.rest();

@@ -187,6 +187,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             | Note::Dns { .. }
             | Note::DataPort { .. }
             | Note::Transfer { .. }
+            | Note::Flow(_)
             | Note::Protocol(_) => {}
         }
     }
