@@ -18,7 +18,7 @@ shares into the core's `worth`, each inside its grade's bounds (proven from 0.9 
 than 200 ms in three situations keeps its grade's default. --page writes the checking half's shares as the table of
 docs/verdicts.md. Exit code 1 with --strict if, over both halves, a proven rule is right for less than 0.99 or a
 probable one for less than 0.75 of its time, where there are 1,000 ms of it in three situations. --json writes the
-checking half's share by grade, and how many rules are worth less than their grade.
+checking half's share by grade, each such rule's over both halves, and how many are worth less than their grade.
 """
 
 import argparse
@@ -199,7 +199,7 @@ def main():
     heads = "".join(f"{half:>12} right ms {'wrong':>9} {'share':>6}" for half in ("fills:", "checks:"))
     print(f"{'rule':24} {'grade':10}{heads}")
     worth = {rule: dict(DEFAULT) for rule in vocabulary.RULES}
-    short, lines, sums = [], [], defaultdict(lambda: [Counter(), Counter()])
+    short, lines, by_rules, sums = [], [], {}, defaultdict(lambda: [Counter(), Counter()])
     for (rule, grade), both in sorted(halves.items(), key=lambda item: (GRADES.index(item[0][1]), item[0][0])):
         cells = ""
         for half, figures in enumerate(both):
@@ -215,6 +215,7 @@ def main():
         whole = fills + checks
         if whole["right"] + whole["wrong"] >= 1000 and len(whole) - 2 >= ENOUGH_SITUATIONS:
             lines.append(line_of(rule, grade, whole, checks))
+            by_rules[f"{rule}_{grade}"] = share(whole)
             if (share(whole) or 0) < LEAST.get(grade, 0):
                 short.append(f"{rule} {grade}")
     for grade in GRADES:
@@ -225,7 +226,7 @@ def main():
         lines.append(line_of("all", grade, both[0] + both[1], both[1]))
     if args.json:
         figures = {grade: share(both[1]) for grade, both in sums.items()}
-        args.json.write_text(json.dumps(figures | {"rules_below_their_grade": len(short)}))
+        args.json.write_text(json.dumps(figures | by_rules | {"rules_below_their_grade": len(short)}))
     by_rule = Counter()
     for (rule, grade, name), wrong in cost.most_common():
         by_rule[rule, grade] += 1

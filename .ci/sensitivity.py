@@ -37,6 +37,9 @@ recordings say when it is halved and doubled: precision and recall of proven sta
 of capture together), precision, named recall and false blame of what the kernel held (`real`, `real3`, and the same
 begun in the middle, `cut_`), in thousandths. `0` where all stay as they are, empty where it was not run.
 
+Numbers of standards and kernels (the least retransmission timeout, TCP_DELACK_MIN), and what follows from them or from
+these, stand in front of them in that file.
+
 | limit | value | source | what it says | half | double |
 | --- | --- | --- | --- | --- | --- |
 """

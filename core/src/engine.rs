@@ -16,7 +16,7 @@ use crate::exchange::Exchange;
 use crate::frame::{self, Foreign, Fragments, Packet, SeenFrame, Unread, Unwrapped};
 use crate::issue::{Code, Issue, Kind};
 use crate::judge::{Row, Senders};
-use crate::limits::SWAPPED_NS;
+use crate::limits::TICK_NS;
 use crate::lookup::Lookups;
 use crate::probe::{self, Probes};
 use crate::segment::{ACK, SYN, Segment};
@@ -176,7 +176,7 @@ impl Pipeline {
     /// A frame that is older than the one before it.
     #[cold]
     fn back_by(&mut self, ns: i64, record: &Record<'_>) {
-        let issue = if ns < SWAPPED_NS.get() {
+        let issue = if ns < TICK_NS {
             let reason = "frames stand in another order than their time stamps, by less than 1 ms";
             Issue::new(Kind::Distrusted, "capture", reason)
         } else {

@@ -7,7 +7,7 @@ use crate::evidence::rtt::{Pairs, Rtt};
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
 use crate::judge::{self, CaptureFacts, Paths, Row};
-use crate::limits::{AWAY_NS, BEAT_DRIFT};
+use crate::limits::{RARE_SHARE, SOON_NS};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
@@ -86,7 +86,7 @@ impl Pipeline {
         let near = || {
             self.paths(exchange)
                 .known(Side::Client)
-                .is_some_and(|rtt| rtt < AWAY_NS.get())
+                .is_some_and(|rtt| rtt < SOON_NS.get())
         };
         if !needless.is_empty() && near() {
             exchange.ends_with_first(needless);
@@ -231,7 +231,7 @@ pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
             answer.first.time_ns - exchange.request.last.time_ns,
             exchange.pieces.longest_gap_ns,
         );
-        let ticks = exchange.pieces.count > 2 && began as f64 <= gap as f64 * (1.0 + BEAT_DRIFT.get());
+        let ticks = exchange.pieces.count > 2 && began as f64 <= gap as f64 * (1.0 + RARE_SHARE.get());
         let since = if ticks {
             exchange.request.last
         } else {

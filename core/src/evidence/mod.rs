@@ -199,14 +199,6 @@ impl Pools {
         }
     }
 
-    /// The same wait, with its end by its sender's clock, and on which of each four milliseconds that stood.
-    #[cold]
-    pub fn stamped(&mut self, id: u32, wait: (i64, i64), stood: u8) {
-        if let Some(pool) = self.pools.get_mut(id as usize) {
-            pool.starts.add_stamped(wait, stood);
-        }
-    }
-
     /// A message began after about as long as a held ACK elsewhere makes it wait: how long, and until when.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
         self.remember(id, |pool, room| room && pool.starts.add_timed(waited, end));

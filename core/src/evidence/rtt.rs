@@ -12,9 +12,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::limits::{
-    AT_HOST_NS, BEST_SHARE, DELACK_LEAST_NS, FAR_MORE, HOST_NS, LATE_PERCENT, MOST_JITTER_NS,
-};
+use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, FAR_MORE, RARELY, STRAY_SHARE, UNHELD_NS};
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
@@ -83,7 +81,7 @@ impl Rtt {
     /// accelerator): its ACKs come much sooner than any SYN/ACK did.
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
-        let is_far = handshake.saturating_sub(nearest) >= HOST_NS.get()
+        let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
             && handshake >= nearest.saturating_mul(FAR_MORE.get());
         is_far.then_some(handshake)
     }
@@ -119,7 +117,7 @@ impl Rtt {
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
             let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
-            let best = place(took.len(), BEST_SHARE.get());
+            let best = place(took.len(), STRAY_SHARE.get());
             let best = picked(&mut took, best).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
@@ -139,27 +137,21 @@ impl Rtt {
     }
 
     fn wavers(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
-        let Some(min) = self.min else { return 0 };
-        let mut above: Vec<i64> = self
-            .recent
-            .iter()
-            .filter(|s| counts(s))
-            .map(|s| s.ns() - min)
-            .filter(|d| *d < HOST_NS.get())
+        let best = self.min.unwrap_or(0);
+        let counted = self.recent.iter().filter(|s| counts(s));
+        let mut above: Vec<i64> = counted
+            .map(|s| s.ns() - best)
+            .filter(|d| *d < UNHELD_NS.get())
             .collect();
         let third = above.len() * 3 / 4;
-        if third >= above.len() {
-            return 0;
-        }
-        let (_, quartile, _) = above.select_nth_unstable(third);
-        (*quartile).min(MOST_JITTER_NS.get())
+        picked(&mut above, third).unwrap_or(0)
     }
 }
 
 /// The ninety-fifth of a hundred that came so much later than at best, in any order.
 pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
-    let place = (late.len() * LATE_PERCENT.get() / 100).min(most);
+    let place = (late.len() * (RARELY.get() - 1) / RARELY.get()).min(most);
     picked(&mut late, place).unwrap_or(0)
 }
 

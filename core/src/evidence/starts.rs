@@ -9,9 +9,6 @@ pub struct Starts {
     pub prompt: u64,
     /// Wait and its end, of those that may have waited for it.
     pub late: Vec<(i64, i64)>,
-    /// The same by the sender's clock, where the path lies between; and on which of each four milliseconds that stood.
-    pub stamped: Vec<(i64, i64)>,
-    pub stood: u8,
     /// The same of those that may have waited for a held ACK on another connection.
     pub timed: Vec<(i64, i64)>,
 }
@@ -24,11 +21,6 @@ impl Starts {
     /// False where there are too many.
     pub(super) fn add_late(&mut self, waited: i64, end: i64) -> bool {
         add(&mut self.late, (waited, end))
-    }
-
-    pub(super) fn add_stamped(&mut self, wait: (i64, i64), stood: u8) {
-        self.stood |= stood;
-        add(&mut self.stamped, wait);
     }
 
     pub(super) fn add_timed(&mut self, waited: i64, end: i64) -> bool {

@@ -4,7 +4,7 @@
 use super::{Context, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
-use crate::limits::{LONG_PAUSE_NS, ROW_PART, TWO_TICKS_NS};
+use crate::limits::{RTO_MIN_NS, STRAY_PART, TWO_TICKS_NS};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.
@@ -39,12 +39,12 @@ pub fn paused(step: &Step, rtt: i64) -> i64 {
 
 /// Whether a busy host may have made this pause.
 pub fn is_short(step: &Step) -> bool {
-    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < LONG_PAUSE_NS.get())
+    turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < RTO_MIN_NS.get())
 }
 
 /// Whether pauses of so long in all are worth rows, beside requests that took so long.
 pub fn matters(paused: i64, busy: i64) -> bool {
-    paused.saturating_mul(ROW_PART.get() - 1) >= busy
+    paused.saturating_mul(STRAY_PART.get() as i64 - 1) >= busy
 }
 
 /// From the answer's last byte to the client's next request.

@@ -236,8 +236,7 @@ impl Tracker {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         if peer.is_refuting() {
-            let echo = segment.options.timestamps.map(|t| t.1);
-            let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0), seen.facts.ack, echo);
+            let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0));
             let pool = *pick(&mut self.pools, side.other());
             context.pools.refute(pool, self.pairing.stream, sure.as_slice());
         }

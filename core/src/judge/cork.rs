@@ -9,21 +9,19 @@ use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::path::{Paths, queued_turn, reach};
 use super::program::{approach, bounded, think, turn};
-use super::sender::{Judged, Tick, lattice};
+use super::sender::{Judged, lattice};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
 use crate::exchange::Piece;
-use crate::limits::{
-    CORK_NS, CORK_ROUND_NS, ENOUGH, FINE_CLOCK, LONG_PATH_NS, LUCK, PROMPT_NS, STRAY_PART, TICK_NS,
-};
+use crate::limits::{CORK_NS, CORK_ROUND_NS, ENOUGH, LESS_LUCK, PROMPT_NS, RATED_NS, STRAY_PART};
 
 /// Whether a message waited as long as the timer, where the path takes so many nanoseconds there and back to its sender, and its
 /// receiver's ACKs at most so many: the timer is the retransmission timeout, 200 ms and a smoothed round trip, delayed
 /// ACKs included (tcp_probe0_base, tcp_set_rto).
 fn as_the_timer(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
-    let longer = (to_sender + to_answer).clamp(0, LONG_PATH_NS.get());
-    (CORK_NS.least.get()..=CORK_NS.most.get() + longer).contains(&(waited - to_sender))
+    let longer = (to_sender + to_answer).clamp(0, RATED_NS.get());
+    (CORK_NS.least()..=CORK_NS.most() + longer).contains(&(waited - to_sender))
 }
 
 /// Whether messages of this sender may wait for the timer, and whether all of them do; with the round trip from the capture to
@@ -37,25 +35,15 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     if count < ENOUGH.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let sure = |tick: Option<Tick>| tick.is_some_and(|tick| tick.luck <= LUCK.get());
-    let timed = sure(lattice(held().map(|(_, end)| *end))) || sure(by_stamps(starts, path));
+    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= LESS_LUCK.get());
     let [to_sender, _] = path;
     let sooner = starts
         .late
         .iter()
-        .filter(|(waited, _)| waited - to_sender < CORK_NS.least.get());
+        .filter(|(waited, _)| waited - to_sender < CORK_NS.least());
     let prompt = starts.prompt + sooner.count() as u64;
     let always = prompt * STRAY_PART.get() as u64 <= count as u64;
     (timed || always, timed && always)
-}
-
-/// The same tick by the sender's clock, where the path spreads what passes. A clock that stands on three of four milliseconds is
-/// finer than the ticks that are asked of it.
-fn by_stamps(starts: &Starts, path: [i64; 2]) -> Option<Tick> {
-    let held = starts.stamped.iter();
-    let held = held.filter(|(waited, _)| as_the_timer(*waited, path));
-    let tick = lattice(held.map(|(_, end)| *end));
-    tick.filter(|tick| tick.period > TICK_NS && starts.stood.count_ones() >= FINE_CLOCK.get())
 }
 
 /// A small first segment of a message after about the probe timer; it passed so much `late` by its sender's clock.
@@ -154,7 +142,7 @@ mod tests {
             (202 * MS - 1, far, false),
             (277 * MS, far, true),
             (277 * MS + 1, far, false),
-            (714 * MS, [MS, 600 * MS], true), // no more than LONG_PATH_NS is granted
+            (714 * MS, [MS, 600 * MS], true), // no more than RATED_NS is granted
             (714 * MS + 1, [MS, 600 * MS], false),
         ] {
             assert_eq!(as_the_timer(waited, path), is, "{waited} {path:?}");
@@ -216,13 +204,13 @@ mod tests {
             (said(213 * MS, true, 0), said(213 * MS + 1, true, 0)),
             (cork, spared)
         );
-        assert_eq!(said(257 * MS + 1, true, 0), program);
+        assert_eq!(said(258 * MS + 1, true, 0), program);
         assert_eq!(
             (said(220 * MS, true, 7 * MS), said(220 * MS + 1, true, 7 * MS)),
             (cork, spared)
         );
         assert_eq!(
-            (said(257 * MS, false, 0), said(257 * MS + 1, false, 0)),
+            (said(258 * MS, false, 0), said(258 * MS + 1, false, 0)),
             (spared, program)
         );
         assert_eq!(said(263 * MS + 1, false, 50 * MS), program, "a longer path");
@@ -253,27 +241,5 @@ mod tests {
         let mut far = starts(10, 1);
         far.late.push((201 * MS, 900 * MS));
         assert_eq!(corked(&far, [2 * MS, 0]), (true, false), "less the path");
-    }
-
-    #[test]
-    fn far_away_the_senders_own_clock_tells_of_ticks() {
-        // the path makes each end later by now more, now less
-        let late = |end: &i64| (254 * MS, end * MS + end / 4 * 733_000 % (4 * MS));
-        let far = |stood, stamped: fn(&i64) -> i64| {
-            let starts = Starts {
-                late: ENDS.iter().map(late).collect(),
-                stamped: ENDS.iter().map(|end| (254 * MS, stamped(end) * MS)).collect(),
-                stood,
-                ..Starts::default()
-            };
-            corked(&starts, [25 * MS, 25 * MS]).1
-        };
-        assert!(far(0b1011, |end| *end));
-        assert!(
-            !far(0b1010, |end| *end),
-            "FINE_CLOCK: its own ticks may be as long"
-        );
-        assert!(!far(0b1111, |end| end + end / 4 * 3 % 4), "a program that sleeps");
-        assert!(!far(0, |end| *end));
     }
 }

@@ -11,7 +11,7 @@ use ahash::AHashMap;
 
 use super::vocabulary::Because;
 use crate::evidence::Key;
-use crate::limits::{CLEARLY_NEARER, ENOUGH, FAR_MORE, INSIDE_SHARE, LEAST_CHANCE, LUCK};
+use crate::limits::{ENOUGH, FAR_MORE, LESS_LUCK, LUCK, NEARLY_ALL, TWICE};
 
 /// Pairs of servers that are remembered, exchanges that are open at once, and lengths of a pair.
 const MAX_PAIRS: usize = 1024;
@@ -100,7 +100,7 @@ impl Seen {
     fn add(&mut self, near: &Near, beside: bool) {
         let Near { around, wait, .. } = *near;
         let chance = near.of as f64 * around as f64 / wait.max(1) as f64;
-        self.chance += chance.clamp(LEAST_CHANCE.get(), 1.0).ln();
+        self.chance += chance.clamp(LUCK.get(), 1.0).ln();
         self.inside += 1;
         if beside && self.lengths.len() < MAX_LENGTHS {
             self.lengths.push((wait - around, around));
@@ -111,10 +111,10 @@ impl Seen {
     fn is_no_luck(&self) -> bool {
         let (inside, outside) = (self.inside as f64, self.outside as f64);
         let chance = (self.chance / inside.max(1.0)).exp();
-        let share = INSIDE_SHARE.get();
+        let share = NEARLY_ALL.get();
         let within = self.chance - inside * share.ln();
-        let beyond = outside * ((1.0 - chance).max(LEAST_CHANCE.get()) / (1.0 - share)).ln();
-        self.inside > 0 && within + beyond <= LUCK.get().ln() && self.follows()
+        let beyond = outside * ((1.0 - chance).max(LUCK.get()) / (1.0 - share)).ln();
+        self.inside > 0 && within + beyond <= LESS_LUCK.get().ln() && self.follows()
     }
 
     /// Where one host may ask both: a wait is longer than others by as much as the request inside it is.
@@ -249,7 +249,7 @@ fn nearest(
             best.push((near, is_busy));
             continue;
         };
-        let is_clear = |near: i64, far: i64| far >= CLEARLY_NEARER.get() * near;
+        let is_clear = |near: i64, far: i64| far >= TWICE.get() * near;
         let clear = is_clear(around.min(known.around), around.max(known.around));
         let is_better = match (clear, *known_busy, is_busy) {
             (false, true, false) => true,

@@ -294,7 +294,6 @@ fn judge_rare(piece: Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
             program::paused(cutter, grounds, piece, paths);
         }
         Wait::Close => program::closed_late(cutter, piece, paths),
-        Wait::Queued => path::queued(cutter, piece, paths),
         Wait::Cork => cork::tail(cutter, piece),
         Wait::Corked { small, ack } => cork::unfinished(cutter, *small, *ack, piece, paths),
         Wait::Handshake => path::handshake(cutter, piece, paths),

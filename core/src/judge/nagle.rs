@@ -17,7 +17,7 @@ use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Gap;
 use crate::exchange::Piece;
-use crate::limits::{AT_HOST_NS, ENOUGH, HELD_NS, INSTANT_NS, NOISE_NS, SOON_NS, UNCONTROLLED_NS};
+use crate::limits::{AT_HOST_NS, ENOUGH, HELD_NS, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
@@ -94,16 +94,13 @@ impl Judged {
             return self.unseen(gap, hold, late);
         }
         if !self.is_prompt(gap) {
-            if let Some(soon) = self.soon(c, gap, [hold, late], sender) {
-                return soon;
-            }
             return match self.verdict {
                 Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
                     proven(Because::GoesWithoutAck)
                 }
                 Verdict::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
                 // so long behind the ACK no kernel held it: who typed it, perhaps
-                _ if late > HELD_NS.most.get() => {
+                _ if late > HELD_NS.most() => {
                     program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
                 }
                 _ => probable(Because::LateAfterAck),
@@ -112,7 +109,7 @@ impl Judged {
         if self.may_be_pause(gap) {
             return probable(Because::ControlUnclear);
         }
-        if c.ack_pure && !c.ack_fin && self.is_hold(hold) {
+        if c.ack_pure && !c.ack_fin && HELD_NS.contains(hold) {
             return match self.held(gap, hold, late, sender) {
                 Ok(held) => held,
                 Err(because) => probable(because),
@@ -120,7 +117,7 @@ impl Judged {
         }
         if self.verdict == Verdict::Refuted {
             // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
-            let by_kernel = late <= INSTANT_NS.get() && hold < self.hold_least && c.ack_pure;
+            let by_kernel = late <= AT_HOST_NS.get() && hold < HELD_NS.least() && c.ack_pure;
             return if by_kernel || !self.controls.leaves_early(stream, c.freed.frame) {
                 program(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
             } else {
@@ -182,38 +179,10 @@ impl Judged {
         })
     }
 
-    /// A segment that left a moment after the ACK, later than a kernel at leisure sends: a busy one's. Its sender is one that
-    /// waits for ACKs, nothing of its connection went without, and where nothing was held its program took less. A program
-    /// would have to end its pause in that very moment.
-    fn soon(&self, c: &Candidate, gap: &Gap, [hold, late]: [i64; 2], sender: Side) -> Option<Ruling> {
-        let waited = gap.wait + gap.release;
-        let busy = self.verdict == Verdict::Proven
-            && self.sender_rtt < AT_HOST_NS.get()
-            && late <= SOON_NS.get().min(waited / 2)
-            && self.controls.follows_alone(gap.stream);
-        let control = self.says_of_last(gap);
-        if !busy || !c.ack_pure || c.ack_fin || matches!(control, Control::Explains { .. } | Control::Unclear)
-        {
-            return None;
-        }
-        let grounds = Grounds::probable(Because::LateAfterAck, think(sender));
-        if !self.is_hold(hold) {
-            let freed = Freed::ByAck;
-            return Some(Ruling::Waited { freed, grounds });
-        }
-        let (program, likely) = program_took(control, waited);
-        Some(Ruling::Held {
-            hold,
-            grounds,
-            program,
-            likely,
-        })
-    }
-
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
         let control = self.says_of_last(gap);
-        let dated = late.abs() <= NOISE_NS.get() + self.tight_limit && self.is_hold(hold);
+        let dated = late.abs() <= NOISE_NS.get() + self.tight_limit && HELD_NS.contains(hold);
         match control {
             Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {
                 Ruling::Held {
@@ -270,7 +239,7 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
             let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
             // without a control group the end is known, and not the length
             let (within, known_from) = match grounds.because {
-                Because::FollowsAcks => (Because::FollowsAcks, held_to - UNCONTROLLED_NS.get()),
+                Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
                 _ => (Because::WithinControl, known_from(c, held_from, program)),
             };
             let within = grounds.weaker(Grounds::probable(within, think(side)));
@@ -355,12 +324,10 @@ fn held_at(c: &Candidate, hold: i64, program: i64, sender_rtt: i64) -> [i64; 2] 
 }
 
 /// Since when what the ACK freed had waited in its kernel for sure, where its program took so long at most: since the small
-/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later. Of an ACK that was late
-/// on its way the hold is not known so well: the later of both.
+/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later.
 fn known_from(c: &Candidate, held_from: i64, program: i64) -> i64 {
     match c.small.time_ns + program {
         _ if program <= SOON_NS.get() => c.small.time_ns,
-        wrote if c.ack_late > 0 => wrote.max(held_from.min(wrote + SOON_NS.get())),
         wrote if (wrote - held_from).abs() <= SOON_NS.get() => held_from,
         wrote => wrote,
     }

@@ -12,7 +12,7 @@ use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::Round;
 use crate::exchange::Piece;
-use crate::limits::{AT_HOST_NS, AWAY_NS};
+use crate::limits::{AT_HOST_NS, SOON_NS};
 
 /// The path as far as it is known: best round trips to the client and to the server, by `Side`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -52,7 +52,7 @@ impl Paths {
     /// The capture sits at this side's host, and clearly not at the other's.
     pub fn beside(&self, side: Side) -> bool {
         let [near, far] = [side, side.other()].map(|side| self.known(side));
-        near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= AWAY_NS.get())
+        near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= SOON_NS.get())
     }
 }
 
@@ -110,12 +110,6 @@ pub(super) fn queued_turn(
     cutter.cut(cutter.end, named);
     cutter.end = end;
     cutter.cut(end, queue([cutter.from_frame, cutter.to_frame, 0]));
-}
-
-/// Inside a message: by its sender's clock it left with the segment before it.
-pub(super) fn queued(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
-    reach(cutter, piece, paths);
-    cutter.cut(piece.end, queue([piece.from_frame, piece.to_frame, 0]));
 }
 
 /// A queue, by the time stamps of its sender.

@@ -12,7 +12,7 @@ use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::exchange::Piece;
-use crate::limits::{DELACK_LEAST_NS, HELD_ELSEWHERE_NS, INSTANT_NS, NOISE_NS};
+use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, NOISE_NS};
 
 pub(super) fn think(side: Side) -> Cause {
     match side {
@@ -77,7 +77,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
     if !paths.away(side)
         && side == Side::Server
         && since.time_ns - piece.request_at >= NOISE_NS.get()
-        && piece.step.to.time_ns - since.time_ns <= INSTANT_NS.get()
+        && piece.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
     {
         // not what came last had asked for it, but that brought an ACK: the answer may have been written before
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
@@ -131,12 +131,14 @@ fn from_kernels_answer(
         return named;
     }
     let beyond = i64::from(acked) - paths.to(side);
+    let mut queue = false;
     if beyond >= NOISE_NS.get() {
         let bounded = since.time_ns + i64::from(acked);
         let evidence = [cutter.from_frame, cutter.to_frame, 0];
         // ACKs that could not be held were as late just before: this one stood in the same queue
         let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
+            queue = beyond >= DELACK_LEAST_NS.get();
             let late = Grounds::probable(Because::KernelWasLate, Hypothesis::BusyHost);
             cutter.cut(
                 bounded,
@@ -156,6 +158,12 @@ fn from_kernels_answer(
     let between = cutter.end - since.time_ns - i64::from(acked);
     if late == 0 || i64::from(late) < between {
         named.grounds = Grounds::proven(Because::KernelAnswered);
+    }
+    if queue {
+        // the answer may have stood in such a queue as well
+        named
+            .grounds
+            .at_most(Grounds::probable(Because::KernelWasLate, Cause::Queueing));
     }
     named
 }

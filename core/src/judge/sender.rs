@@ -15,8 +15,7 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::{Change, change, cork, elsewhere};
 use crate::limits::{
-    AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, INSTANT_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
-    WAVER_PART,
+    AT_HOST_NS, CORK_ROUND_NS, FAR_MORE, GROWN, HELD_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
 };
 pub use controls::Control;
 use controls::Controls;
@@ -61,8 +60,6 @@ pub struct Judged {
     pub tight: usize,
     /// Lone small segments that were acknowledged at once, though their receiver might have held that back.
     pub prompt: u64,
-    /// An ACK that came this much later than the path needs was held.
-    pub hold_least: i64,
     /// Its receiver's ACKs are late as no timer makes them: by more than the shortest one, and by less.
     pub scattered: bool,
     /// The frames that left with others, as one tick freed them: later than one alone, and as a kernel sends them.
@@ -74,17 +71,15 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
-    /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
-    pub pause_limit: Option<i64>,
+    /// By its clock its program writes behind ACKs, after pauses of one length.
+    pub pauses: bool,
     /// Its clock tells which part of a release the path took.
     pub clock_tells: bool,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
-    /// How much the path to the sender wavers, with what its program takes, and without what it always takes; and by its
-    /// handshakes alone, in which no program has a part.
+    /// How much the path to the sender wavers, with what its program takes, and without what it always takes.
     pub sender_jitter: i64,
     pub sender_wavering: i64,
-    pub path_wavers: i64,
     pub hold_min: Option<i64>,
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
@@ -112,8 +107,6 @@ pub struct Judged {
     pub change: Option<Change>,
     /// What its program takes where nothing is held.
     pub controls: Controls,
-    /// The middle one of the waits that ended behind a held ACK.
-    pub kept: Option<i64>,
 }
 
 /// The judgements of all senders, and how much evidence each had: none where it was not judged yet.
@@ -184,8 +177,7 @@ impl Judged {
         let [path, to_receiver] =
             [sender, receiver].map(|side| pairs.get(pool.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
-        j.path_wavers = path.map_or(0, |l| l.handshakes_waver());
-        j.sender_wavering = path.map_or(0, |l| l.wavering()).max(j.path_wavers);
+        j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and of what its program takes to answer nothing tells of the kernel
@@ -199,10 +191,9 @@ impl Judged {
         } else {
             prompt::limit(path)
         };
-        j.hold_least = holds::least(to_receiver);
         j.scattered = holds::are_scattered(pool, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
-        j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
+        j.pauses = prompt::pauses(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
         j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);
@@ -233,9 +224,9 @@ impl Judged {
             Verdict::Proven
         } else if share * STRAY_PART.get() as f64 > 1.0 && self.refuted_often() {
             // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
-            // every held one follows its ACK to the microsecond, luck would be (INSTANT_NS / hold)^held
+            // every held one follows its ACK to the microsecond, luck would be (AT_HOST_NS / hold)^held
             let instant = self.sender_rtt < AT_HOST_NS.get()
-                && self.release_max.is_some_and(|max| max <= INSTANT_NS.get());
+                && self.release_max.is_some_and(|max| max <= AT_HOST_NS.get());
             if instant && self.held >= 2 {
                 Verdict::Open
             } else {
@@ -246,10 +237,6 @@ impl Judged {
         } else {
             Verdict::Open
         };
-        let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
-        let mut waits: Vec<i64> = held.map(|gap| gap.wait + gap.release).collect();
-        waits.sort_unstable();
-        self.kept = at_share(&waits, 0.5);
         [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
     }
 
@@ -270,17 +257,12 @@ impl Judged {
 
     /// A pure ACK that its receiver held.
     pub(super) fn is_held(&self, gap: &Gap) -> bool {
-        gap.timer && !gap.unseen && self.is_hold(self.hold(gap))
+        gap.timer && !gap.unseen && HELD_NS.contains(self.hold(gap))
     }
 
     /// How long its receiver held this ACK: what the path took of it, by its clock, is no hold.
     pub(in crate::judge) fn hold(&self, gap: &Gap) -> i64 {
         gap.covered - self.receiver_rtt - gap.ack_late
-    }
-
-    /// As long as this receiver holds an ACK.
-    pub(super) fn is_hold(&self, late: i64) -> bool {
-        (self.hold_least..=HELD_NS.most.get()).contains(&late)
     }
 
     /// This wait for a held ACK is Nagle's beyond doubt.
@@ -339,7 +321,7 @@ impl Judged {
         match arrived {
             Some(arrived) => !arrived,
             None => {
-                let most = AT_HOST_NS.get().max(self.sender_rtt / WAVER_PART.get());
+                let most = AT_HOST_NS.get().max(self.sender_rtt / FAR_MORE.get());
                 release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS.get(), most)
             }
         }
@@ -351,7 +333,7 @@ impl Judged {
     /// woken up, and what the other passes on comes its way later.
     fn by_kernel(&self) -> bool {
         let least = if self.sender_rtt < AT_HOST_NS.get() {
-            INSTANT_NS.get() + self.sender_jitter
+            AT_HOST_NS.get() + self.sender_jitter
         } else {
             SOON_NS.get() + self.sender_wavering
         };
@@ -361,7 +343,7 @@ impl Judged {
     /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.
     pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
         self.sender_rtt < AT_HOST_NS.get()
-            && late <= INSTANT_NS.get()
+            && late <= AT_HOST_NS.get()
             && self.verdict != Verdict::Refuted
             && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)

@@ -1,7 +1,5 @@
 //! Limits that findings use: Python reads them by name.
 
-use super::{DOUBLE_NS, FOLLOWS_SLOPE, HELD_LEAST_NS, HELD_MOST_NS, TICK_LUCK};
-
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
 pub const OF_FINDINGS: [(&str, f64); 77] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
@@ -9,7 +7,7 @@ pub const OF_FINDINGS: [(&str, f64); 77] = [
     // Fewer doubles than this are a path's. Chosen.
     ("doubled_some_share", 0.05),
     // No timer repeats a segment sooner, and a repeat has a new time stamp.
-    ("double_ns", DOUBLE_NS.as_written() as f64),
+    ("double_ns", 20_000_000.0),
     // Exchanges with holes above the first share leave verdicts of the first confidence, above the second of the
     // second. Chosen.
     ("gaps_most_share", 0.5),
@@ -69,8 +67,8 @@ pub const OF_FINDINGS: [(&str, f64); 77] = [
     // --- one direction: so many gaps, and what they are worth where data or only ACKs were seen. Chosen.
     ("one_way_gaps", 3.0),
     // --- ACKs that nobody waited for
-    ("held_ms", HELD_LEAST_NS.as_written() as f64 / 1e6),
-    ("held_most_ms", HELD_MOST_NS.as_written() as f64 / 1e6),
+    ("held_ms", 25.0),
+    ("held_most_ms", 520.0),
     ("held_few", 3.0),
     // --- socket options: so many moments show one, so many more make it certain. Chosen.
     ("option_few", 3.0),
@@ -81,9 +79,9 @@ pub const OF_FINDINGS: [(&str, f64); 77] = [
     ("timer_early_ms", 1.5),
     ("timer_clear_ms", 4.5),
     ("timer_slack_ms", 10.0),
-    ("tick_luck", TICK_LUCK.as_written()),
+    ("tick_luck", 0.001),
     // --- rivals: a slope above the first follows the ACKs. The others are chosen.
-    ("slope_follows", FOLLOWS_SLOPE.as_written()),
+    ("slope_follows", 0.5),
     ("mixed_tight_share", 0.5),
     ("mixed_tight_times", 3.0),
     // --- whose exchanges are judged

@@ -12,11 +12,39 @@ pub struct Limit<T> {
     pub doc: &'static str,
 }
 
+/// A number that follows from others.
+#[derive(Debug)]
+pub struct Derived<T>(pub(super) fn() -> T);
+
+impl<T> Derived<T> {
+    #[inline(always)]
+    pub fn get(&self) -> T {
+        (self.0)()
+    }
+}
+
 /// Both ends of a range, inclusive.
 #[derive(Debug)]
-pub struct Band<T> {
-    pub least: Limit<T>,
-    pub most: Limit<T>,
+pub struct Band {
+    pub least: fn() -> i64,
+    pub most: fn() -> i64,
+}
+
+impl Band {
+    #[inline(always)]
+    pub fn contains(&self, value: i64) -> bool {
+        ((self.least)()..=(self.most)()).contains(&value)
+    }
+
+    #[inline(always)]
+    pub fn least(&self) -> i64 {
+        (self.least)()
+    }
+
+    #[inline(always)]
+    pub fn most(&self) -> i64 {
+        (self.most)()
+    }
 }
 
 /// One limit as a row of a list.
@@ -81,11 +109,6 @@ impl<T: Copy> Limit<T> {
             doc,
         }
     }
-
-    /// The number as it stands in the source, whatever its factor.
-    pub const fn as_written(&self) -> T {
-        self.value
-    }
 }
 
 impl<T: Number> Limit<T> {
@@ -110,13 +133,6 @@ impl<T: Number> Limit<T> {
             source: self.source,
             doc: self.doc.trim(),
         }
-    }
-}
-
-impl Band<i64> {
-    #[inline(always)]
-    pub fn contains(&self, value: i64) -> bool {
-        (self.least.get()..=self.most.get()).contains(&value)
     }
 }
 

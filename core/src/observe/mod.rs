@@ -140,8 +140,6 @@ pub enum Wait {
     },
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
-    /// By its sender's clock it left with the one before it: the path held it back.
-    Queued,
     /// After an ACK of earlier data, with nothing small outstanding.
     Clocked {
         ack: At,
@@ -281,7 +279,7 @@ impl Step {
             | Wait::Filled { .. }
             | Wait::Early { .. }
             | Wait::Probe { .. } => Release::new(Released::App, None, waited),
-            Wait::Hole | Wait::Handshake | Wait::Queued | Wait::Suspected { .. } => Release::default(),
+            Wait::Hole | Wait::Handshake | Wait::Suspected { .. } => Release::default(),
             Wait::Burst | Wait::FullBurst => Release::new(Released::Burst, Some(self.from.frame), waited),
             Wait::Spaced => Release::new(Released::Pacing, None, waited),
             Wait::Small(c) if c.unseen => Release::default(), // the ACK has no frame

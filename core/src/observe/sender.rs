@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
-use crate::limits::{AWAY_NS, BEYOND_ROOM, BURST_NS, EVEN_PART};
+use crate::limits::{BEYOND_ROOM, BURST_NS, FAR_MORE};
 
 use freed::Freed;
 use pacer::Pacer;
@@ -86,9 +86,6 @@ pub struct Sender {
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: Vec<Early>,
-    /// The end of what left like a probe, and its time stamp: it was none if the peer still held back the ACK of what
-    /// was before it.
-    probing: Option<Box<(i64, Option<u32>, Early)>>,
     edge: Option<i64>,
     edge_moved: Option<(At, i64)>,
     /// The first time that it moved since this side last sent, and the edge before.
@@ -155,13 +152,6 @@ impl Sender {
                 self.clock.late(at.time_ns, tsval);
             }
         }
-    }
-
-    /// When a segment left by its sender's clock (`Clock::stamped`), where the path lies between: a capture beside it is finer.
-    #[cold]
-    pub fn left_at(&self, d: &Data) -> Option<(i64, u8)> {
-        let tsval = d.tsval.filter(|_| d.own_rtt_ns >= AWAY_NS.get())?;
-        self.clock.stamped(d.at.time_ns, tsval)
     }
 
     pub fn has_sent(&self) -> bool {
@@ -314,7 +304,7 @@ impl Sender {
 
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
-        uneven.saturating_mul(EVEN_PART.get()) <= gap && self.last_full
+        uneven.saturating_mul(FAR_MORE.get()) <= gap && self.last_full
     }
 
     #[inline(always)]

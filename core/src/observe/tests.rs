@@ -135,7 +135,6 @@ fn each_wait_has_its_word() {
     for nothing in [
         Wait::Hole,
         Wait::Handshake,
-        Wait::Queued,
         Wait::Suspected { held: None },
         repaired(Repair::Reordered),
         repaired(Repair::Syn),

@@ -6,7 +6,7 @@
 //! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
 //! a client that offers time stamps, which Windows does not.
 
-use crate::limits::{COUNTED_LEAST, COUNTED_OWN, ENOUGH, GAP_FRAMES, GAP_PART, NEAR_IDS, ODD_PART};
+use crate::limits::{COUNTED_OWN, ENOUGH, NEAR_IDS, RARELY, SEVERAL, THIRD};
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,12 +81,12 @@ impl IpIds {
 
     /// Frames that were sent before the newest one and are not in the capture; none where that is not known.
     pub fn unseen(&self) -> Option<u64> {
-        let odd = self.odd.saturating_sub(2).saturating_mul(ODD_PART.get());
-        let gaps = self.gaps.saturating_mul(GAP_PART.get());
-        let wide = self.unseen > self.gaps.saturating_mul(GAP_FRAMES.get());
+        let odd = self.odd.saturating_sub(2).saturating_mul(RARELY.get() as u32);
+        let gaps = self.gaps.saturating_mul(THIRD.get() as u32);
+        let wide = self.unseen > self.gaps.saturating_mul(SEVERAL.get() as u32);
         let whose = self.own || self.unseen == 0;
         let counts =
-            self.steps >= COUNTED_LEAST.get() && odd <= self.steps && gaps <= self.steps && !wide && whose;
+            self.steps >= ENOUGH.get() as u32 && odd <= self.steps && gaps <= self.steps && !wide && whose;
         counts.then_some(u64::from(self.unseen))
     }
 }
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn gaps_are_frames_that_never_came_by() {
-        assert_eq!(of(1..6), None, "four steps show no counter");
-        assert_eq!(of(1..7), Some(0));
+        assert_eq!(of(1..9), None, "seven steps show no counter");
+        assert_eq!(of(1..10), Some(0));
         let across_zero = [65_530, 65_531, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5, 6];
         assert_eq!(of(across_zero), Some(2));
         assert_eq!(
@@ -179,15 +179,18 @@ mod tests {
         };
         let least = 2; // COUNTED_OWN
         assert_eq!([least - 1, least].map(own), [Some(None), Some(Some(1))]);
-        let part = 20; // ODD_PART
+        let part = 20; // RARELY
         let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
         assert_eq!(odd, [None, Some(0)]);
-        // two gaps of five steps, and of GAP_PART each
+        // four gaps of eight steps, and two: THIRD
         assert_eq!(
-            [of([1, 2, 4, 5, 7, 8]), of([1, 2, 4, 5, 7, 8, 9])],
+            [
+                of([1, 2, 4, 5, 7, 8, 10, 11, 13]),
+                of([1, 2, 4, 5, 7, 8, 9, 10, 11])
+            ],
             [None, Some(2)]
         );
-        let wide = 3; // GAP_FRAMES
+        let wide = 3; // SEVERAL
         let frames = [wide, wide + 1].map(|gap| of(row(99, &[101 + gap])));
         assert_eq!(frames, [Some(u64::from(wide)), None]);
     }

@@ -12,7 +12,7 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Column, addresses, column, community, ms, nullable};
 use crate::base::Side;
 use crate::exchange::Context;
-use crate::limits::{AT_ENDPOINT_NS, FAR_MORE, SAME_PLACE_NS};
+use crate::limits::{AT_ENDPOINT_NS, AT_HOST_NS, FAR_MORE};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
@@ -296,7 +296,7 @@ fn position(stream: &Stream) -> Option<Position> {
     let [Some(client), Some(server)] = stream.rtts else {
         return None;
     };
-    if client.max(server) < SAME_PLACE_NS.get() {
+    if client.max(server) < AT_HOST_NS.get() {
         return None;
     }
     if client < AT_ENDPOINT_NS.get() && client * FAR_MORE.get() < server {

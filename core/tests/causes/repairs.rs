@@ -10,9 +10,9 @@ use crate::step::{US, cut};
 #[test]
 fn a_first_copy_that_came_to_its_host_was_not_taken_there() {
     for (client, server, owner) in [
-        (70 * US - 1, 500 * US, Owner::Client),
-        (70 * US, 500 * US, Owner::Network),
-        (70 * US - 1, 500 * US - 1, Owner::Network),
+        (70 * US - 1, 750 * US, Owner::Client),
+        (70 * US, 750 * US, Owner::Network),
+        (70 * US - 1, 750 * US - 1, Owner::Network),
     ] {
         let paths = Paths {
             min: [Some(client), Some(server)],

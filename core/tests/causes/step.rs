@@ -16,7 +16,6 @@ pub fn proven() -> Judged {
         verdict: Verdict::Proven,
         held: 20,
         tight_limit: 2 * MS,
-        hold_least: 25 * MS,
         sender_rtt,
         receiver_rtt,
         ..Judged::default()

@@ -154,8 +154,8 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
     for (waits, took, cause) in [
         (true, 38 * MS, Cause::DelayedAck),
         (true, 38 * MS - 1, Cause::ServerThink),
-        (true, 52 * MS + 750 * US, Cause::DelayedAck),
-        (true, 52 * MS + 750 * US + 1, Cause::ServerThink), // its program had worked before, or instead
+        (true, 53 * MS + 750 * US, Cause::DelayedAck),
+        (true, 53 * MS + 750 * US + 1, Cause::ServerThink), // its program had worked before, or instead
         (false, 44 * MS, Cause::ServerThink),
     ] {
         let judged = Judged {

@@ -1,6 +1,6 @@
 //! What else lets a segment go: the one before it, the ACK clock, a pace, the window, the kernel's timer.
 
-use latpcap_core::observe::{Data, Outcome, PeerPacket, Repair, Wait};
+use latpcap_core::observe::{Data, PeerPacket, Repair, Wait};
 
 use crate::play::{MSS, Play, repaired};
 
@@ -167,31 +167,6 @@ fn behind_full_segments_the_line_was_busy() {
         "a program may pause here"
     );
     assert_eq!(play.send(59_000, 3001, MSS), Wait::Spaced);
-}
-
-/// By the clock of its sender, which counts milliseconds, the second left right behind the first.
-#[test]
-fn what_left_together_was_held_by_the_path() {
-    for (tick, queued) in [(3, true), (80, false)] {
-        let mut play = Play::new();
-        let at = |us: i64, ticks: i64, d: Data| Data {
-            tsval: Some((us / 1000 + ticks) as u32),
-            ..d
-        };
-        for i in 0..3 {
-            play.asked(i * 1_000_000);
-            let us = i * 1_000_000 + 1_000;
-            let d = play.data(us, 1 + i * 1200, MSS);
-            play.give(&at(us, 0, d));
-        }
-        let d = play.data(2_091_000, 3401, 200);
-        let outcome = play.give(&at(2_001_000, tick, d));
-        let wait = match outcome {
-            Outcome::Forward(step) => step.wait,
-            Outcome::Needless => panic!(),
-        };
-        assert_eq!(wait == Wait::Queued, queued, "{wait:?}");
-    }
 }
 
 #[test]

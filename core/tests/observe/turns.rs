@@ -54,7 +54,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
 
 #[test]
 fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
-    for (us, timed) in [(18_999, false), (19_000, true), (114_000, true), (114_001, false)] {
+    for (us, timed) in [(18_999, false), (19_000, true), (116_000, true), (116_001, false)] {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if timed {

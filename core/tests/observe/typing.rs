@@ -63,7 +63,7 @@ fn data_that_acknowledge_free_what_a_client_wrote_meanwhile() {
     // nothing shows that it writes without waiting for answers
     assert!(!typed(&[by_echo; 12]));
     // later than a kernel: one in ten may be so
-    let strays = |n: usize| typed(&[[by_ack, (true, 61)].as_slice(), &[by_echo; 12][..n]].concat());
+    let strays = |n: usize| typed(&[[by_ack, (true, 71)].as_slice(), &[by_echo; 12][..n]].concat());
     assert_eq!([11, 12].map(strays), [false, true]);
     // a message in two parts each: as often by an ACK as by an echo
     assert!(!typed(&[by_ack, by_echo].repeat(8)));

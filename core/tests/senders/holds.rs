@@ -80,7 +80,7 @@ fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
     assert!(!waits(7, 44 * MS, 4 * MS)); // too few to show a tick
     assert!(!waits(12, 44 * MS, 4_370 * US)); // on none
     assert!(!waits(12, 36 * MS, 4 * MS)); // shorter than any held ACK
-    assert!(!waits(12, 53 * MS, 4 * MS));
+    assert!(!waits(12, 54 * MS, 4 * MS));
 }
 
 #[test]
@@ -96,49 +96,6 @@ fn what_programs_alone_have_answered_is_no_best_round_trip() {
         // sooner behind the ACK than anything came back
         endpoint.gap(0, 170 * MS, 170 * MS + 250 * US);
         assert_eq!(endpoint.rulings(), [Ruling::Pause { grounds }]);
-    }
-}
-
-#[test]
-fn where_the_path_wavers_a_hold_is_as_long_as_a_timer() {
-    let least = |samples: &[(usize, i64, bool)]| {
-        let mut e = Endpoint::new(VANTAGES[0]);
-        for (count, late, by_program) in samples {
-            for _ in 0..*count {
-                e.pairs.add(0, Side::Client.index(), e.rtts.1 + late, *by_program);
-            }
-        }
-        e.judged().hold_least
-    };
-    assert_eq!(least(&[(20, 0, false), (20, 4 * MS, false)]), 29 * MS);
-    assert_eq!(least(&[(20, 0, true), (20, 4 * MS, true)]), 29 * MS);
-    assert_eq!(least(&[(30, 0, false), (8, 4 * MS, false)]), 25 * MS, "seldom");
-    assert_eq!(
-        least(&[(20, 0, false), (20, 14 * MS, false)]),
-        35 * MS,
-        "no timer is shorter"
-    );
-    assert_eq!(
-        least(&[(20, 4 * MS, true)]),
-        25 * MS,
-        "a program that always takes so long"
-    );
-    assert_eq!(
-        least(&[(20, 0, false), (20, 15 * MS, false)]),
-        25 * MS,
-        "a reader that is late"
-    );
-    // what came 30 ms late came so late on its way
-    for (wavers, is_hold) in [(4 * MS, true), (6 * MS, false)] {
-        let mut e = Endpoint::new(VANTAGES[0]);
-        for i in 0..20 {
-            e.pairs
-                .add(0, Side::Client.index(), e.rtts.1 + i % 2 * wavers, false);
-        }
-        for i in 0..3 {
-            e.nagle(i * 90 * MS, 30 * MS, 20 * US);
-        }
-        assert_eq!(e.judged().held, if is_hold { 3 } else { 0 });
     }
 }
 

@@ -118,8 +118,8 @@ fn a_relay_is_later_than_its_kernel_shakes_hands() {
     for (handshake, release, expected) in [
         (17 * US, 40 * US, kernel),
         (17 * US, 41 * US, slow),
-        (17 * US, 65 * US, slow),
-        (17 * US, 66 * US, program),
+        (17 * US, 75 * US, slow),
+        (17 * US, 76 * US, program),
         (45 * US, 90 * US, kernel),
         (45 * US, 91 * US, program),
     ] {

@@ -1,7 +1,6 @@
 //! Who answered, and how soon a kernel does by itself: its handshakes.
 
 use super::{Rtt, brief};
-use crate::limits::DELACK_LEAST_NS;
 
 /// Handshakes kept; the newest replace the oldest.
 const SHAKEN: usize = 16;
@@ -41,14 +40,6 @@ impl Rtt {
         let third = (took.len() * 3).div_ceil(4).checked_sub(1)?;
         Some(i64::from(*took.select_nth_unstable(third).1))
     }
-
-    /// How much the path wavers by the handshakes: three of four came no later than this after the best of them. What answers
-    /// in step with a line's batches do not show, these do.
-    pub fn handshakes_waver(&self) -> i64 {
-        let later = self.kernel_took().zip(self.handshake);
-        let later = later.map(|(took, best)| took - best);
-        later.filter(|ns| *ns < DELACK_LEAST_NS.get()).unwrap_or(0)
-    }
 }
 
 #[cfg(test)]
@@ -68,23 +59,5 @@ mod tests {
         let mut slow_once: Vec<i64> = vec![900; 16];
         slow_once.extend([20; 13]);
         assert_eq!((took(&slow_once), took(&slow_once[..27])), (Some(20), Some(900)));
-    }
-
-    #[test]
-    fn handshakes_show_how_the_path_wavers() {
-        let wavers = |shakes: &[i64]| {
-            let mut rtt = Rtt::default();
-            rtt.add(1, false); // sooner than any
-            shakes.iter().for_each(|ns| rtt.shook(*ns));
-            rtt.handshakes_waver()
-        };
-        assert_eq!((wavers(&[]), wavers(&[20])), (0, 0));
-        assert_eq!((wavers(&[40, 10, 20, 30]), wavers(&[10, 90])), (20, 80));
-        // a SYN that was repeated is none of the path
-        let least = DELACK_LEAST_NS.get();
-        assert_eq!(
-            (wavers(&[10, 9 + least]), wavers(&[10, 10 + least])),
-            (least - 1, 0)
-        );
     }
 }

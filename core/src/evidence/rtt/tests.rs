@@ -173,7 +173,7 @@ fn no_timer_reaches_35_ms_above_the_best() {
 }
 
 #[test]
-fn a_path_wavers_by_ten_milliseconds_at_most_and_a_host_is_no_path() {
+fn what_is_far_above_the_best_is_a_host_and_no_path() {
     let jitter = |samples: &[i64]| {
         let mut rtt = Rtt::default();
         samples.iter().for_each(|ns| rtt.add(*ns, false));
@@ -185,20 +185,15 @@ fn a_path_wavers_by_ten_milliseconds_at_most_and_a_host_is_no_path() {
         "the third quartile"
     );
     assert_eq!(
-        jitter(&[MS, 13 * MS, 13 * MS, 13 * MS]),
-        10 * MS,
-        "MOST_JITTER_NS"
-    );
-    assert_eq!(
         (jitter(&[0, 15 * MS - 1]), jitter(&[0, 15 * MS])),
-        (10 * MS, 0),
-        "HOST_NS"
+        (15 * MS - 1, 0),
+        "UNHELD_NS"
     );
     let mut late = Rtt::default();
     for n in 0..20 {
         late.add(n * MS, false);
     }
-    assert_eq!(late.latest(), 19 * MS, "LATE_PERCENT");
+    assert_eq!(late.latest(), 19 * MS, "RARELY");
     late.add(-1, false);
     assert_eq!(late.min(), Some(0), "the clock went back");
     let mut near = RoundTrips::default();

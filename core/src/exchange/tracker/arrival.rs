@@ -8,7 +8,7 @@ use super::{MAX_OPEN, Tracker, offset, pick};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Context, Exchange, Repeat, Seen};
-use crate::limits::ANSWERED_SHARE;
+use crate::limits::NEARLY_ALL;
 use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
 
@@ -40,9 +40,8 @@ impl Arrival {
         {
             return (echo.wrapping_sub(tsval) as i32) < 0;
         }
-        self.rtt.is_some_and(|rtt| {
-            ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE.get()
-        })
+        self.rtt
+            .is_some_and(|rtt| ((self.at.time_ns - copy.at.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
     }
 }
 
@@ -203,7 +202,7 @@ mod tests {
             };
             arrival.answers_earlier(&copy)
         };
-        let share = 950_000; // ANSWERED_SHARE
+        let share = 950_000; // NEARLY_ALL
         assert_eq!([share - 1, share].map(earlier), [true, false]);
     }
 }

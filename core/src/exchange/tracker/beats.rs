@@ -5,7 +5,7 @@
 
 use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
-use crate::limits::{BEAT_BYTES, BEAT_DRIFT, BEAT_PROMPT, BEATS, SILENCE_NS, TWO_TICKS_NS, TYPED_KEYS};
+use crate::limits::{BEAT_BYTES, BEATS, RARE_SHARE, SILENCE_NS, STRAY_SHARE, TWO_TICKS_NS};
 
 /// From so many turns on that may be heartbeats their time is no longer that of answers: the next one decides.
 fn nearly_decided() -> usize {
@@ -50,7 +50,7 @@ fn is_typed(e: &Exchange) -> bool {
         .count() as i64;
     let spread = last.time_ns - first.time_ns;
     !e.by_server
-        && typed >= TYPED_KEYS.get()
+        && typed >= BEATS.get()
         && e.request.bytes as i64 <= 2 * typed
         && spread >= (typed - 1) * TWO_TICKS_NS.get()
 }
@@ -83,7 +83,7 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
     [1, 2, 3].into_iter().map(|part| least / part).find(|period| {
         let fits = |step: i64| {
             let times = (step + period / 2) / period;
-            ((step - times * period).abs() as f64) <= *period as f64 * BEAT_DRIFT.get()
+            ((step - times * period).abs() as f64) <= *period as f64 * RARE_SHARE.get()
         };
         steps().all(fits)
     })
@@ -103,14 +103,14 @@ impl Beats {
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
         let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
         // an answer keeps its distance; two timers with one period differ from it only in their form
-        let drifts = part(most - least, BEAT_DRIFT.get() + BEAT_DRIFT.get());
+        let drifts = part(most - least, RARE_SHARE.get() + RARE_SHARE.get());
         let alike = self
             .held
             .first()
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
-        let beats = part(most, BEAT_PROMPT.get())
-            && (drifts || self.alone > 0 || alike && part(least, BEAT_PROMPT.get()));
+        let beats = part(most, STRAY_SHARE.get())
+            && (drifts || self.alone > 0 || alike && part(least, STRAY_SHARE.get()));
         beats.then_some(client)
     }
 
@@ -126,7 +126,7 @@ impl Beats {
             .iter()
             .find(|step| (first.frame + 1..=last.frame).contains(&step.to.frame));
         if let Some(second) = second.filter(|_| e.request.bytes > size && !e.by_server)
-            && off.abs() as f64 <= period as f64 * BEAT_DRIFT.get()
+            && off.abs() as f64 <= period as f64 * RARE_SHARE.get()
         {
             e.request.first = second.to;
             e.request.bytes -= size;

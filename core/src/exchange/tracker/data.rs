@@ -8,7 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Context, Exchange, Seen, pauses};
-use crate::limits::{RHYTHM, SEALED_SILENCE_NS, SILENCE_NS};
+use crate::limits::{FAR_MORE, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
@@ -121,7 +121,7 @@ impl Tracker {
             _ => return,
         };
         let (at, quiet) = (step.to, step.to.time_ns - quiet_since.time_ns);
-        if acknowledged < start || quiet < rhythm.saturating_mul(RHYTHM.get()).max(least) {
+        if acknowledged < start || quiet < rhythm.saturating_mul(FAR_MORE.get()).max(least) {
             return;
         }
         let (assembler, other) = both(&mut self.assemblers, side);
@@ -197,9 +197,6 @@ impl Tracker {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 context.pools.began(*pool, Some((waited, at.time_ns)));
-                if let Some((stamp, stood)) = pick(&mut self.senders, side).left_at(data) {
-                    context.pools.stamped(*pool, (waited, stamp), stood);
-                }
             }
             Wait::TimedTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());

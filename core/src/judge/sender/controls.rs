@@ -18,8 +18,8 @@ use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{Gap, Pool};
 use crate::limits::{
-    AT_HOST_NS, ENOUGH, HELD_AWAY, KERNEL_PERCENT, LONGER_TIMES, NOISE_NS, ONE_LENGTH_NS, OUTLASTED,
-    PROMPT_NS, SEVERAL, SOON_NS, STRAY_PART, UNHELD_NS, UNWOKEN_NS, UNWOKEN_PARTS,
+    AT_HOST_NS, ENOUGH, HELD_AWAY, HELD_NS, LONGER_TIMES, NOISE_NS, OUTLASTED, PROMPT_NS, SEVERAL, SOON_NS,
+    STRAY_PART, THIRD, UNHELD_NS,
 };
 
 /// What the control group says of one wait.
@@ -43,7 +43,6 @@ pub struct Controls {
     sorted: OnceLock<Sorted>,
     /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
     late: Vec<i64>,
-    late_on: Vec<u32>,
     /// One of them was not the path's: its program took longer than the hold.
     wrote_late: bool,
     longest_held: i64,
@@ -57,14 +56,10 @@ pub struct Controls {
     lacks_acks: bool,
     /// The first and the last segment of a stream that left before their ACKs.
     early: AHashMap<u32, [u64; 2]>,
-    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one; and sooner than
-    /// any program is woken up.
+    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
     soon: usize,
     by_kernel: [usize; 2],
-    unwoken: usize,
     at_host: bool,
-    /// How much the path to it wavers, elsewhere.
-    path_wavers: i64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -115,11 +110,6 @@ impl Controls {
     pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
-            path_wavers: if j.sender_rtt < AT_HOST_NS.get() {
-                0
-            } else {
-                j.path_wavers
-            },
             ..Controls::default()
         };
         let early = pool.early.iter().map(|(stream, early)| Pause {
@@ -146,7 +136,6 @@ impl Controls {
             }
         }
         controls.late.sort_unstable();
-        controls.late_on.sort_unstable();
         controls
     }
 
@@ -189,7 +178,6 @@ impl Controls {
         let prompt = j.is_prompt(gap);
         if j.is_held(gap) {
             self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
-            self.unwoken += usize::from(late <= UNWOKEN_NS.get());
             for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
                 *count += usize::from(is);
             }
@@ -199,7 +187,6 @@ impl Controls {
                 self.longest_held = self.longest_held.max(gap.wait + gap.release);
             } else {
                 self.late.push(gap.wait + gap.release);
-                self.late_on.push(gap.stream);
                 self.wrote_late |= j.wrote_after(gap);
                 if j.outlasts(late) {
                     self.all.outlasting.push(pause(true));
@@ -208,7 +195,7 @@ impl Controls {
         } else if gap.timer
             && !gap.after_end
             // an ACK that was late on its way is no control either: its hold is not known so well
-            && gap.covered - j.receiver_rtt < UNHELD_NS.get().min(j.hold_least)
+            && gap.covered - j.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!prompt);
             self.goes_on |= !gap.first && !pause.is_at_once();
@@ -233,13 +220,12 @@ impl Controls {
     }
 
     fn of_all(&self) -> Group<'_> {
-        Group::of(&self.sorted().all, self.path_wavers)
+        Group::of(&self.sorted().all)
     }
 
     fn of_stream(&self, stream: u32) -> Group<'_> {
         let own = self.sorted().own.get(&stream);
-        own.map(|lists| Group::of(lists, self.path_wavers))
-            .unwrap_or_default()
+        own.map(Group::of).unwrap_or_default()
     }
 
     /// What the sender's own connection says of a wait, or where it says nothing all of its connections.
@@ -261,8 +247,6 @@ impl Controls {
             (Control::Nothing, all) => all,
             // one pause of its program's own tells little of the next one; what was written at once was written so again
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < SEVERAL.get() => all,
-            // nor does one that was longer, where its program pauses for two lengths
-            (Control::Unclear, all @ Control::Shorter { .. }) if group.are_few_and_longer(wait) => all,
             (own, _) => own,
         };
         // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
@@ -283,7 +267,7 @@ impl Controls {
         below + early == 0
             && longer.len() >= SEVERAL.get()
             && low.zip(high).is_some_and(|(low, high)| {
-                high - low <= ONE_LENGTH_NS.get() && low - self.longest_held >= NOISE_NS.get()
+                high - low <= PROMPT_NS.get() && low - self.longest_held >= NOISE_NS.get()
             })
     }
 
@@ -331,13 +315,6 @@ impl Controls {
         self.followed() >= ENOUGH.get() && (of_others || nearly_all) && !self.outlast()
     }
 
-    /// Whether all that a connection was seen to do, beside its sender, is to follow held ACKs as a kernel does.
-    pub(in crate::judge) fn always_follows(&self, stream: u32) -> bool {
-        let own = self.of_stream(stream);
-        let late = self.late_on.binary_search(&stream).is_ok();
-        self.at_host && own.held >= ENOUGH.get() && own.early.is_empty() && !late && !self.outlast()
-    }
-
     /// Whether the program was seen, beside it, to pause for longer than ACKs are held, and not for one time: then its pauses
     /// may end within any wait.
     fn outlast(&self) -> bool {
@@ -349,12 +326,10 @@ impl Controls {
 
     /// Whether its program was seen to pause for about so long, beyond held ACKs, too often for luck.
     pub(super) fn pauses_for(&self, wait: i64) -> bool {
-        let from = self
-            .late
-            .partition_point(|pause| *pause < wait - ONE_LENGTH_NS.get());
+        let from = self.late.partition_point(|pause| *pause < wait - PROMPT_NS.get());
         let until = self
             .late
-            .partition_point(|pause| *pause <= wait + ONE_LENGTH_NS.get());
+            .partition_point(|pause| *pause <= wait + PROMPT_NS.get());
         until - from >= HELD_AWAY.get()
     }
 
@@ -364,18 +339,17 @@ impl Controls {
         own.early.is_empty() && own.held >= SEVERAL.get()
     }
 
-    /// Whether what a connection sends goes without ACKs: some left before ACKs that were as late as held ones (`least`). Where
+    /// Whether what a connection sends goes without ACKs: some left before ACKs that were as late as held ones. Where
     /// an option was set on the way, what left early left right behind the one before it.
-    pub(in crate::judge) fn goes_without(&self, stream: u32, least: i64) -> bool {
+    pub(in crate::judge) fn goes_without(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
-        let early = own.early.len() - own.early.partition_point(|pause| pause.ns < least);
+        let early = own.early.len() - own.early.partition_point(|pause| pause.ns < HELD_NS.least());
         early >= SEVERAL.get() && STRAY_PART.get() * early > early + own.held
     }
 
-    /// Beside its sender: what left soon left as promptly as its kernel sends, or a part of it before a program could.
+    /// Beside its sender: what left soon left as promptly as its kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        let before_any = self.unwoken >= SEVERAL.get() && UNWOKEN_PARTS.get() * self.unwoken >= self.soon;
-        before_any || self.left_within(0)
+        self.left_within(0)
     }
 
     /// The same as promptly as a slow kernel sends, or a quick relay.
@@ -385,7 +359,7 @@ impl Controls {
 
     fn left_within(&self, limit: usize) -> bool {
         let left = self.by_kernel.get(limit).copied().unwrap_or_default();
-        !self.at_host || 100 * left >= KERNEL_PERCENT.get() * self.soon
+        !self.at_host || THIRD.get() * left >= (THIRD.get() - 1) * self.soon
     }
 
     /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.

@@ -1,30 +1,21 @@
-//! From when on an ACK was held, and whether the receiver's ACKs are as late as a timer makes them.
+//! Whether the receiver's ACKs are as late as a timer makes them.
 //!
-//! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer. So where the path wavers, only what no
-//! path explains is a hold: as long as timers are.
+//! Rivals: a path that wavers, a line that gathers frames, a receiver too busy to answer.
 
 use ahash::AHashMap;
 
 use super::Judged;
-use crate::evidence::rtt::Rtt;
 use crate::evidence::{Gap, Pool};
-use crate::limits::{DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, SCATTERED_PARTS, STRAY_PART, UNHELD_NS};
-
-/// The shortest hold of this receiver, to which the path is known.
-pub(super) fn least(path: Option<&Rtt>) -> i64 {
-    // both leave out what programs always take, and readers that are always late
-    let wavers = path.map_or(0, |path| path.jitter().min(path.wavering()));
-    (HELD_NS.least.get() + wavers).min(DELACK_LEAST_NS.get())
-}
+use crate::limits::{DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, STRAY_PART, THIRD, UNHELD_NS};
 
 /// Whether ACKs were late on both sides of the shortest timer, each more than one in so many of the late ones: a line does that
 /// (Wi-Fi, cellular), and a timer has a shortest time, whatever the line adds to it.
 pub(super) fn are_scattered(pool: &Pool, j: &Judged) -> bool {
     let late = timed(pool).map(|gap| j.hold(gap));
-    let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most.get()).contains(late));
+    let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());
-    few >= ENOUGH.get() && SCATTERED_PARTS.get() * few > longer.len() + shorter.len()
+    few >= ENOUGH.get() && THIRD.get() * few > longer.len() + shorter.len()
 }
 
 /// How often the peer acknowledged a lone small segment at once, which it might have held back (RFC 1122 4.2.3.2); 0 where as

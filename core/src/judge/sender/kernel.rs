@@ -5,7 +5,7 @@
 //! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
 
 use crate::evidence::rtt::Rtt;
-use crate::limits::{AS_SHAKEN, COLD_NS, INSTANT_NS, KERNEL_NS, NEARER_PERCENT, STRAY_PART};
+use crate::limits::{AT_HOST_NS, COLD_NS, KERNEL_NS, LONGER_TIMES, STRAY_PART, TWICE};
 
 /// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
 /// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more
@@ -16,15 +16,15 @@ pub(super) fn limits(
     jitter: i64,
     [sender, receiver]: [i64; 2],
 ) -> [i64; 2] {
-    if sender.saturating_mul(100) >= NEARER_PERCENT.get().saturating_mul(receiver.max(1)) {
+    if sender as f64 >= LONGER_TIMES.get() * receiver.max(1) as f64 {
         return [i64::MAX; 2];
     }
     if to_receiver.is_some_and(|rtt| rtt.wavering() >= STRAY_PART.get() as i64 * KERNEL_NS.get()) {
         return [KERNEL_NS.get().max(jitter); 2];
     }
     let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
-    let prompt = (COLD_NS.get().max(took.saturating_mul(AS_SHAKEN.get())) - sender).max(jitter);
-    [prompt, prompt.max(INSTANT_NS.get())]
+    let prompt = (COLD_NS.get().max(took.saturating_mul(TWICE.get())) - sender).max(jitter);
+    [prompt, prompt.max(AT_HOST_NS.get())]
 }
 
 #[cfg(test)]
@@ -54,15 +54,15 @@ mod tests {
     #[test]
     fn a_kernel_frees_as_promptly_as_it_shakes_hands() {
         let far = 4_000 * US;
-        assert_eq!(limits_of(Some(30 * US), far), [44 * US, 60 * US], "AS_SHAKEN");
-        assert_eq!(limits_of(Some(50 * US), far), [84 * US; 2], "AS_SHAKEN");
-        assert_eq!(limits_of(Some(20 * US), far), [24 * US, 60 * US]);
-        assert_eq!(limits_of(Some(17 * US), far), [24 * US, 60 * US], "COLD_NS");
-        assert_eq!(limits_of(None, far), [24 * US, 60 * US], "COLD_NS");
-        assert_eq!(wavering(None, 24 * US, far), [24 * US, 60 * US]);
+        assert_eq!(limits_of(Some(30 * US), far), [44 * US, 70 * US], "TWICE");
+        assert_eq!(limits_of(Some(50 * US), far), [84 * US; 2], "TWICE");
+        assert_eq!(limits_of(Some(20 * US), far), [24 * US, 70 * US]);
+        assert_eq!(limits_of(Some(17 * US), far), [24 * US, 70 * US], "COLD_NS");
+        assert_eq!(limits_of(None, far), [24 * US, 70 * US], "COLD_NS");
+        assert_eq!(wavering(None, 24 * US, far), [24 * US, 70 * US]);
         assert_eq!(
-            wavering(None, 70 * US, far),
-            [70 * US; 2],
+            wavering(None, 80 * US, far),
+            [80 * US; 2],
             "as its own ACKs differ"
         );
     }
@@ -78,14 +78,14 @@ mod tests {
         };
         assert_eq!(limits(1_000 * US, 0), [100 * US; 2], "STRAY_PART, KERNEL_NS");
         assert_eq!(limits(1_000 * US, 150 * US), [150 * US; 2]);
-        assert_eq!(limits(999 * US, 0), [24 * US, 60 * US]);
+        assert_eq!(limits(999 * US, 0), [24 * US, 70 * US]);
     }
 
     #[test]
     fn beside_the_receiver_nothing_is_known_of_the_senders_kernel() {
         let nearest = 16 * US * 2 / 3;
-        assert_eq!(limits_of(Some(17 * US), nearest), [i64::MAX; 2], "NEARER_PERCENT");
+        assert_eq!(limits_of(Some(17 * US), nearest), [i64::MAX; 2], "LONGER_TIMES");
         assert_eq!(limits_of(Some(17 * US), 0), [i64::MAX; 2]);
-        assert_eq!(limits_of(Some(17 * US), nearest + 1), [24 * US, 60 * US]);
+        assert_eq!(limits_of(Some(17 * US), nearest + 1), [24 * US, 70 * US]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::evidence::Gap;
 pub(super) use crate::evidence::rtt::at_share;
-use crate::limits::{ENOUGH, FITS, FITS_WELL, HELD_AWAY, TICK_LUCK, TICKS_NS, TOGETHER_NS};
+use crate::limits::{ENOUGH, FITS_WELL, HELD_AWAY, LUCK, SOON_NS, TICKS_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
@@ -24,7 +24,7 @@ pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
     for (i, a) in used.iter().enumerate() {
         for b in used.iter().skip(i + 1) {
             let apart = b.wait - a.wait;
-            if apart.abs() > TOGETHER_NS.get() {
+            if apart.abs() > SOON_NS.get() {
                 slopes.push((total(b) - total(a)) as f64 / apart as f64);
             }
         }
@@ -54,13 +54,11 @@ pub struct Tick {
 }
 
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
-/// (Rayleigh). The longest tick that fits is the tick. Where it fits badly none of its parts is, as those fit as well; others
-/// may be: requests in lockstep with a tick of 4 ms lie on 10 ms by halves. Timers that ended together are one piece of
-/// evidence.
+/// (Rayleigh). The longest tick that fits is the tick. Timers that ended together are one piece of evidence.
 pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
-    ends.dedup_by(|end, before| *end - *before < TOGETHER_NS.get());
+    ends.dedup_by(|end, before| *end - *before < SOON_NS.get());
     if ends.len() < ENOUGH.get() {
         return None;
     }
@@ -74,23 +72,12 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         }
         (period, (x * x + y * y).sqrt() / n)
     };
-    let mut badly: Vec<i64> = Vec::new();
-    for (period, together) in TICKS_NS.into_iter().map(fits) {
-        if together <= FITS.get() || badly.iter().any(|longer| is_part(period, *longer)) {
-            continue;
-        }
-        let luck = (-n * together * together).exp();
-        if together > FITS_WELL.get() && luck <= TICK_LUCK.get() {
-            return Some(Tick { period, luck });
-        }
-        badly.push(period);
-    }
-    None
-}
-
-/// So many of this period are the longer one, but for what rounding to nanoseconds leaves.
-fn is_part(period: i64, longer: i64) -> bool {
-    longer % period <= longer / period
+    let (period, together) = TICKS_NS
+        .into_iter()
+        .map(fits)
+        .find(|(_, together)| *together > FITS_WELL.get())?;
+    let luck = (-n * together * together).exp();
+    (luck <= LUCK.get()).then_some(Tick { period, luck })
 }
 
 #[cfg(test)]
@@ -127,25 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_a_tick_badly_shows_none_of_its_parts() {
-        let ends = (0..24).map(|n| n * 44 * MS + n % 2 * MS); // on a tick of 4 ms, or a quarter of it later
-        assert_eq!(tick(ends), None);
-    }
-
-    #[test]
-    fn what_fits_a_tick_badly_may_lie_on_one_that_is_no_part_of_it() {
-        // 220 ms after each other, and two of them 4 ms later: on a tick of 4 ms, and six of seven on one of 10
-        let ends = (0..14).map(|n| (n * 220 + if n % 7 == 6 { 4 } else { 0 }) * MS);
-        assert_eq!(tick(ends), Some(4 * MS));
-        assert!(is_part(MS, 10 * MS) && is_part(10_000_000 / 3, 10 * MS) && is_part(MS, 4 * MS));
-        assert!(!is_part(4 * MS, 10 * MS) && !is_part(10_000_000 / 3, 4 * MS));
-    }
-
-    #[test]
-    fn what_ends_within_half_a_millisecond_ends_together() {
+    fn what_ends_within_what_a_busy_host_adds_ends_together() {
         let ends = |apart: i64| lattice([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
-        assert_eq!(ends(MS / 2).map(|tick| tick.period), Some(10 * MS));
-        assert_eq!(ends(MS / 2 - 1), None, "seven are too few");
+        assert_eq!(ends(MS / 4 * 3).map(|tick| tick.period), Some(10 * MS));
+        assert_eq!(ends(MS / 4 * 3 - 1), None, "seven are too few");
     }
 
     #[test]

@@ -106,27 +106,12 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
         judged.by_kernel()
     };
     let near = |median, jitter| by_kernel(70 * US - 1, median, [jitter, 9 * MS]);
-    assert!(near(60 * US, 0) && !near(60 * US + 1, 0));
-    assert!(near(70 * US, 10 * US) && !near(71 * US, 10 * US));
+    assert!(near(70 * US, 0) && !near(70 * US + 1, 0));
+    assert!(near(80 * US, 10 * US) && !near(81 * US, 10 * US));
     let far = |median, wavering| by_kernel(70 * US, median, [9 * MS, wavering]);
     assert!(far(750 * US, 0) && !far(750 * US + 1, 0));
     assert!(far(2_750 * US, 2 * MS) && !far(2_751 * US, 2 * MS));
     assert!(!Judged::default().by_kernel());
-}
-
-#[test]
-fn handshakes_show_a_wavering_that_answers_in_step_hide() {
-    let wavers = |shakes: &[i64], answers: &[i64]| {
-        let (pools, mut pairs) = seen(5 * MS, 0);
-        let server = Side::Server.index();
-        shakes.iter().for_each(|ns| pairs.shook(0, server, *ns));
-        answers.iter().for_each(|ns| pairs.add(0, server, *ns, true));
-        judged(&pools, &pairs)
-    };
-    let in_step = wavers(&[5 * MS, 9 * MS, 9 * MS, 9 * MS], &[12 * MS; 30]);
-    assert_eq!((in_step.path_wavers, in_step.sender_wavering), (4 * MS, 4 * MS));
-    let alike = wavers(&[5 * MS; 4], &[12 * MS, 14 * MS, 14 * MS, 14 * MS, 14 * MS]);
-    assert_eq!((alike.path_wavers, alike.sender_wavering), (0, 2 * MS));
 }
 
 #[test]
@@ -142,7 +127,6 @@ fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
         };
         let mut judged = Judged {
             sender_rtt: 6 * MS,
-            hold_least: 25 * MS,
             clock_tells,
             ..Judged::default()
         };
@@ -200,17 +184,17 @@ fn a_connection_that_goes_without_late_acks_is_no_proof() {
             },
         )
     };
-    assert!(proven(2 * MS, 25 * MS, 2) && !proven(2 * MS, 25 * MS, 3));
+    assert!(proven(2 * MS, 35 * MS, 2) && !proven(2 * MS, 35 * MS, 3));
     assert!(
-        proven(2 * MS, 25 * MS - 1, 3),
+        proven(2 * MS, 35 * MS - 1, 3),
         "right behind: the option was set on the way"
     );
-    let beside = [70 * US - 1, 70 * US].map(|sender_rtt| proven(sender_rtt, 25 * MS, 3));
+    let beside = [70 * US - 1, 70 * US].map(|sender_rtt| proven(sender_rtt, 35 * MS, 3));
     assert_eq!(beside, [true, false], "a kernel's promptness tells");
 }
 
 #[test]
-fn one_in_fifty_may_go_without_its_ack() {
+fn one_in_twenty_may_go_without_its_ack() {
     let follows = |held, refuted| {
         let judged = Judged {
             held,
@@ -220,7 +204,7 @@ fn one_in_fifty_may_go_without_its_ack() {
         };
         judged.follows_alone()
     };
-    assert!(follows(50, 1) && !follows(49, 1) && follows(8, 0));
+    assert!(follows(20, 1) && !follows(19, 1) && follows(8, 0));
 }
 
 #[test]
@@ -241,9 +225,9 @@ fn what_refutes_is_weighed_against_what_was_held() {
     assert_eq!(verdict(1, 9, 2 * MS, 0), Verdict::Open);
     assert_eq!(verdict(1, 8, 2 * MS, 0), Verdict::Refuted);
     // the tail of a queue follows to the microsecond, beside its sender
-    assert_eq!(verdict(1, 8, 70 * US - 1, 60 * US), Verdict::Open);
-    assert_eq!(verdict(1, 8, 70 * US - 1, 60 * US + 1), Verdict::Refuted);
-    assert_eq!(verdict(1, 8, 70 * US, 60 * US), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US), Verdict::Open);
+    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US + 1), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, 70 * US, 70 * US), Verdict::Refuted);
     assert_eq!(verdict(1, 2, 0, 0), Verdict::Open);
     assert_eq!(verdict(1, 1, 0, 0), Verdict::Refuted);
 }
@@ -314,13 +298,12 @@ fn the_path_grants_a_release_what_it_wavers() {
 }
 
 #[test]
-fn beside_its_sender_a_kernel_sends_within_sixty_microseconds() {
+fn beside_its_sender_a_kernel_sends_at_once() {
     let (mut pools, pairs) = seen(20 * US, 0);
     follow(&mut pools, 0, 3, 40 * US);
     let mut judged = judged(&pools, &pairs);
     assert_eq!((judged.held, judged.tight), (3, 3));
-    assert_eq!(judged.kept, Some(41 * MS + 40 * US));
-    assert!(judged.sent_by_kernel(0, 60 * US) && !judged.sent_by_kernel(0, 60 * US + 1));
+    assert!(judged.sent_by_kernel(0, 70 * US) && !judged.sent_by_kernel(0, 70 * US + 1));
     assert!(
         !judged.sent_by_kernel(1, 0),
         "nothing is known of that connection"
@@ -412,11 +395,6 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
     assert_eq!(changed(near, kernels, 8, 8, 0), Some((77, false, 8, 8, true)));
     assert_eq!(changed(near, 100 * US, 8, 8, 0), Some((77, false, 8, 8, true)));
     assert_eq!(changed(near, kernels, 8, 7, 0), None);
-    assert_eq!(
-        changed(near, kernels, 8, 8, 3),
-        Some((77, false, 8, 8, true)),
-        "no evidence"
-    );
     assert_eq!(
         changed(2 * MS, 2 * MS, 8, 8, 0),
         None,

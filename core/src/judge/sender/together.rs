@@ -8,7 +8,7 @@
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::Gap;
-use crate::limits::{AS_CLOSELY, AT_HOST_NS, ENOUGH, INSTANT_NS, SOON_NS};
+use crate::limits::{AT_HOST_NS, ENOUGH, SOON_NS, TWICE};
 
 /// The frames that were freed so, rising, though they came later than a kernel sends one alone.
 pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {
@@ -19,7 +19,7 @@ pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {
     let mut held: Vec<&Gap> = held.collect();
     held.sort_unstable_by_key(|gap| gap.acked_at);
     let mut frames: Vec<u64> = held
-        .chunk_by(|one, next| next.acked_at - one.acked_at <= INSTANT_NS.get())
+        .chunk_by(|one, next| next.acked_at - one.acked_at <= AT_HOST_NS.get())
         .filter(|several| went_together(several))
         .flatten()
         .map(|gap| gap.frame)
@@ -37,7 +37,7 @@ fn went_together(several: &[&Gap]) -> bool {
     // the receiver may acknowledge each before the next one passes
     let frames = |one: &Gap, next: &Gap| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
     let each = middle(steps().map(|(one, next)| (freed(next) - freed(one)) / frames(one, next)));
-    several.len() >= ENOUGH.get() && in_order && soon && each as f64 <= AS_CLOSELY.get() * acks as f64
+    several.len() >= ENOUGH.get() && in_order && soon && each <= TWICE.get() * acks
 }
 
 fn middle(values: impl Iterator<Item = i64>) -> i64 {
@@ -111,14 +111,13 @@ mod tests {
             }));
             let judged = Judged {
                 sender_rtt,
-                hold_least: 25 * MS,
                 ..Judged::default()
             };
             together(&gaps, &judged)
         };
         let first: Vec<u64> = (100..108).collect();
-        assert_eq!(frames(20 * US, INSTANT_NS.get() + 1), first);
-        assert!(frames(20 * US, INSTANT_NS.get()).is_empty());
+        assert_eq!(frames(20 * US, AT_HOST_NS.get() + 1), first);
+        assert!(frames(20 * US, AT_HOST_NS.get()).is_empty());
         assert_eq!(frames(AT_HOST_NS.get() - 1, 20 * MS), first);
         assert!(frames(AT_HOST_NS.get(), 20 * MS).is_empty());
     }

@@ -4,7 +4,7 @@
 use super::controls::Control;
 use super::{Judged, Verdict};
 use crate::evidence::Gap;
-use crate::limits::{ACCIDENT_PARTS, AT_HOST_NS, LONG_PAUSE_NS, ONE_LENGTH_NS, PROMPT_NS};
+use crate::limits::{AT_HOST_NS, PROMPT_NS, RARELY, RTO_MIN_NS};
 
 impl Judged {
     /// What the control group says of this wait.
@@ -52,12 +52,11 @@ impl Judged {
             && match control {
                 Control::Shorter { .. } => {
                     let near = self.sender_rtt < AT_HOST_NS.get();
-                    let far = || self.by_kernel() && !self.controls.goes_without(stream, self.hold_least);
+                    let far = || self.by_kernel() && !self.controls.goes_without(stream);
                     self.controls.follow() && (near || far())
                 }
                 Control::Nothing => {
-                    let alone = self.controls.always_follow() && self.follows_alone();
-                    (alone || self.controls.always_follows(stream)) && self.controls.are_kernels()
+                    self.controls.always_follow() && self.follows_alone() && self.controls.are_kernels()
                 }
                 Control::Explains { .. } | Control::Unclear => false,
             }
@@ -65,7 +64,7 @@ impl Judged {
 
     /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
     pub(super) fn follows_alone(&self) -> bool {
-        self.refuted * ACCIDENT_PARTS.get() <= self.held as u64 && self.by_kernel()
+        self.refuted * RARELY.get() as u64 <= self.held as u64 && self.by_kernel()
     }
 
     /// Whether all small segments of this connection go without their ACKs then: its others do, or no connection's waited.
@@ -75,18 +74,14 @@ impl Judged {
     }
 
     /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
-    /// a busy host explains, or it is as long as its pauses are. Away from the sender a line may have handed that ACK over
+    /// a busy host explains. Away from the sender a line may have handed that ACK over
     /// late, though not as late as no host is busy: so where nothing was held none may have been sooner.
     pub(in crate::judge) fn keeps_its_length(&self, gap: &Gap, late: i64) -> bool {
         let outlasts = self.outlasts(late);
-        if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= LONG_PAUSE_NS.get()) {
+        if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
             return true;
         }
-        let wait = gap.wait + gap.release;
-        let alike = self
-            .kept
-            .is_some_and(|kept| (wait - kept).abs() <= ONE_LENGTH_NS.get());
-        (outlasts || alike) && matches!(self.says(gap), Control::Explains { .. } | Control::Nothing)
+        outlasts && matches!(self.says(gap), Control::Explains { .. } | Control::Nothing)
     }
 
     /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
@@ -102,13 +97,12 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A sender so far away whose program took so long where nothing was held, and whose held ones took 60 ms at the median.
+    /// A sender so far away whose program took so long where nothing was held.
     fn paused(sender_rtt: i64, pauses: &[i64]) -> Judged {
         let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
         Judged {
             sender_rtt,
             tight_limit: 3 * MS,
-            kept: Some(60 * MS),
             controls: Controls::paused(of_program.collect()),
             ..Judged::default()
         }
@@ -129,8 +123,8 @@ mod tests {
         assert!(keeps(6 * MS, &[54 * MS; 3], 4 * MS) && keeps(6 * MS, &[], 4 * MS));
         assert!(!keeps(6 * MS, &[MS, 54 * MS], 4 * MS), "now more, now less");
         // so late is no line
-        assert!(keeps(6 * MS, &[MS; 3], LONG_PAUSE_NS.get()));
-        assert!(!keeps(6 * MS, &[MS; 3], LONG_PAUSE_NS.get() - 1));
+        assert!(keeps(6 * MS, &[MS; 3], RTO_MIN_NS.get()));
+        assert!(!keeps(6 * MS, &[MS; 3], RTO_MIN_NS.get() - 1));
     }
 
     #[test]

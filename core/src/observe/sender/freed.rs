@@ -4,7 +4,7 @@
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::limits::{INSTANT_NS, KERNEL_NS, PROMPT_NS, SEVERAL, STRAY_PART};
+use crate::limits::{AT_HOST_NS, KERNEL_NS, PROMPT_NS, SEVERAL, STRAY_PART};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
@@ -121,7 +121,7 @@ impl Sender {
 
 /// As a kernel sends what an ACK has freed.
 fn at_once(ack: At, freed: At, rtt: i64) -> bool {
-    freed.time_ns - ack.time_ns - rtt <= INSTANT_NS.get()
+    freed.time_ns - ack.time_ns - rtt <= AT_HOST_NS.get()
 }
 
 #[cfg(test)]
@@ -280,9 +280,9 @@ mod tests {
                 sender.freed.later,
             )
         };
-        assert_eq!(found(3, 0, 1, 60 * US), (true, 4, 0));
-        assert_eq!(found(2, 0, 1, 60 * US), (false, 3, 0), "three are luck");
-        assert_eq!(found(3, 0, 1, 60 * US + 1), (false, 3, 1));
+        assert_eq!(found(3, 0, 1, 70 * US), (true, 4, 0));
+        assert_eq!(found(2, 0, 1, 70 * US), (false, 3, 0), "three are luck");
+        assert_eq!(found(3, 0, 1, 70 * US + 1), (false, 3, 1));
         assert_eq!((found(4, 0, 4, US).0, found(4, 0, 5, US).0), (true, false));
         // each late one is ten
         assert_eq!((found(11, 1, 1, US).0, found(10, 1, 1, US).0), (true, false));
@@ -303,14 +303,14 @@ mod tests {
         };
         assert_eq!(
             (
-                by_acks(true, false, 60 * US, 0),
-                by_acks(true, false, 60 * US + 1, 0)
+                by_acks(true, false, 70 * US, 0),
+                by_acks(true, false, 70 * US + 1, 0)
             ),
             (1, 0)
         );
         assert_eq!(
             (
-                by_acks(true, false, MS, MS - 60 * US),
+                by_acks(true, false, MS, MS - 70 * US),
                 by_acks(true, false, MS, 0)
             ),
             (1, 0)

@@ -3,9 +3,7 @@
 //! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing. So it most
 //! likely is where the tails of the first messages, which nothing paces yet, left at once, and every later one waits.
 
-use crate::limits::{
-    ALIKE, BURST_NS, DIFFER, HASTE, NOISE_NS, PACE_MOST, PACE_SHOWN, SLOWEST, UNPACED, WHOLE,
-};
+use crate::limits::{ALIKE, BURST_NS, FAR_MORE, NOISE_NS, RARELY, SEVERAL, SLOWEST, UNPACED};
 use crate::observe::Data;
 
 /// No segment begins there.
@@ -66,8 +64,8 @@ impl Pacer {
         self.fastest = self.fastest.max(rate);
         if !self.is_alike(rate) {
             self.alike = self.alike.saturating_sub(1);
-        } else if bytes.abs_diff(self.bytes) > self.bytes / DIFFER.get() {
-            self.alike = (self.alike + 2).min(PACE_MOST.get());
+        } else if bytes.abs_diff(self.bytes) > self.bytes / FAR_MORE.get() as u32 {
+            self.alike = (self.alike + 2).min(RARELY.get() as u8);
         }
         (self.rate, self.bytes) = (rate, bytes);
     }
@@ -91,7 +89,7 @@ impl Pacer {
     /// Whether gaps were seen to be as long as the bytes before them are many, and this one is.
     #[inline(always)]
     pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
-        self.alike >= PACE_SHOWN.get() && self.is_paced(start, gap)
+        self.alike >= SEVERAL.get() as u8 && self.is_paced(start, gap)
     }
 
     #[cold]
@@ -103,7 +101,7 @@ impl Pacer {
     /// Whether this is the tail of a message such as left whole before anything was paced, and each later one waited as long.
     #[inline(always)]
     pub(super) fn holds_tail(&self, d: &Data, gap: i64, sent: usize) -> bool {
-        self.whole >= WHOLE.get() && d.small && self.may_have_held(d.start, gap, sent, d.mss) && {
+        self.whole >= SEVERAL.get() as u8 && d.small && self.may_have_held(d.start, gap, sent, d.mss) && {
             self.rate == 0 || self.is_alike(self.rate(d.start, gap).1)
         }
     }
@@ -120,7 +118,9 @@ impl Pacer {
         // a segment that passes the capture may be many (offloads)
         let most = sent as i64 + start / i64::from(full.max(1));
         let rate = self.rate(start, gap).1;
-        most >= UNPACED.get() && rate >= SLOWEST.get() && rate.saturating_mul(HASTE.get()) >= self.fastest
+        most >= UNPACED.get()
+            && rate >= SLOWEST.get()
+            && rate.saturating_mul(FAR_MORE.get() as u32) >= self.fastest
     }
 }
 
@@ -259,17 +259,16 @@ mod tests {
                 .collect();
             after(&gaps, 2_000).0.alike
         };
-        assert_eq!(alike(&[4_000, 5_000]), 0, "DIFFER: by a quarter is by too little");
-        assert_eq!((alike(&[4_000, 5_001]), alike(&[4_000, 6_000, 4_000])), (2, 4));
-        assert_eq!(alike(&[4_000, 6_000, 4_000, 6_000, 4_000, 6_000, 4_000]), 12);
         assert_eq!(
-            alike(&[4_000, 6_000, 4_000, 6_000, 4_000, 6_000, 4_000, 6_000]),
-            12,
-            "PACE_MOST"
+            alike(&[4_000, 5_000]),
+            0,
+            "FAR_MORE: by a quarter is by too little"
         );
+        assert_eq!((alike(&[4_000, 5_001]), alike(&[4_000, 6_000, 4_000])), (2, 4));
+        assert_eq!(alike(&[4_000, 6_000].repeat(20)), 20, "RARELY");
         let (mut pacer, start) = after(&[(4_000, 4.0), (6_000, 6.0), (4_000, 4.0)], 2_000);
-        assert!(pacer.keeps(start, 2_000_000), "PACE_SHOWN");
-        pacer.alike = 3;
+        assert!(pacer.keeps(start, 2_000_000), "SEVERAL");
+        pacer.alike = 2;
         assert!(!pacer.keeps(start, 2_000_000));
     }
 
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn two_whole_messages_make_a_tails_wait_the_pacings() {
+    fn three_whole_messages_make_a_tails_wait_the_pacings() {
         let held = |whole, rate, gap, bytes| {
             let pacer = Pacer {
                 begun: 1,
@@ -351,9 +350,9 @@ mod tests {
             };
             pacer.holds_tail(&tail, gap, 20)
         };
-        assert!(held(2, 0, 7_200_000, 100) && !held(1, 0, 7_200_000, 100));
-        assert!(!held(2, 0, 7_200_000, 1448), "no tail");
-        assert!(!held(2, 0, 2_999_999, 100), "a busy host");
-        assert!(held(2, 400_000, 7_200_000, 100) && !held(2, 300_000, 7_200_000, 100));
+        assert!(held(3, 0, 7_200_000, 100) && !held(2, 0, 7_200_000, 100));
+        assert!(!held(3, 0, 7_200_000, 1448), "no tail");
+        assert!(!held(3, 0, 2_999_999, 100), "a busy host");
+        assert!(held(3, 400_000, 7_200_000, 100) && !held(3, 300_000, 7_200_000, 100));
     }
 }

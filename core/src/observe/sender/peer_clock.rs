@@ -1,7 +1,7 @@
 //! When did a packet of the peer pass whose time stamp is known, but not the packet? And how much later than at best did one
 //! pass that is known? The peer's time stamps in, times of the capture out, to a tick of that clock.
 
-use crate::limits::{BELIEVED_PART, CLOCK_WINDOW_NS, PEER_RATED_NS, TICK_NS};
+use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, FAR_MORE, TICK_NS};
 
 /// The peer's clock: the first time stamp that passed, and the newest.
 #[derive(Debug, Default)]
@@ -37,8 +37,8 @@ impl PeerClock {
         let (time_ns, newest) = self.newest;
         self.first.is_some_and(|first| {
             let elapsed = time_ns.saturating_sub(first.0);
-            elapsed >= PEER_RATED_NS.get()
-                && ahead(first, time_ns, newest).saturating_abs() <= elapsed / BELIEVED_PART.get()
+            elapsed >= DELACK_MIN_NS.get()
+                && ahead(first, time_ns, newest).saturating_abs() <= elapsed / FAR_MORE.get()
         })
     }
 

@@ -4,11 +4,11 @@ use super::peer_clock::PeerClock;
 use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::limits::{
-    AT_HOST_NS, AWAY_NS, BURST_NS, CORK_LEAST_NS, CORK_NS, DELACK_LEAST_NS, EVEN_GAPS, HELD_ELSEWHERE_NS,
-    LATE_NS, LOCKSTEP, LONG_PATH_NS, MOST_PROBE_NS, NOISE_NS, PACE, PROBE_NS, PROMPT_NS, RTO_NS,
-    SMALLEST_MSS, TICK_NS, TWO_TICKS_NS,
+    AT_HOST_NS, BURST_NS, CORK_NS, DELACK_LEAST_NS, DELACK_MIN_NS, FAR_MORE, HELD_ELSEWHERE_NS,
+    MOST_PROBE_NS, NOISE_NS, PROBE_NS, PROMPT_NS, RATED_NS, RTO_NS, SEVERAL, SMALLEST_MSS, SOON_NS,
+    TWO_TICKS_NS,
 };
-use crate::observe::{Candidate, Data, Early, Repair, Wait};
+use crate::observe::{Candidate, Data, Repair, Wait};
 
 impl Sender {
     #[inline(always)]
@@ -36,7 +36,7 @@ impl Sender {
         if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
             // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
-            let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get();
+            let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::repair(how, None, None, true);
         }
@@ -77,12 +77,9 @@ impl Sender {
         } else {
             self.lockstep
         };
-        let lockstep = in_step && self.lockstep > LOCKSTEP.get();
-        if turn.is_none() && even && self.even >= EVEN_GAPS.get() && !lockstep {
+        let lockstep = in_step && self.lockstep >= SEVERAL.get() as u8;
+        if turn.is_none() && even && self.even >= SEVERAL.get() as u8 && !lockstep {
             return Wait::Spaced;
-        }
-        if turn.is_none() && gap > TWO_TICKS_NS.get() && self.held_by_path(d, gap) {
-            return Wait::Queued;
         }
         if turn.is_none()
             && let Some(wait) = self.held_by_kernel(from, lockstep, lacks.is_some(), d)
@@ -160,13 +157,10 @@ impl Sender {
                 self.count_freed(&candidate, d.own_rtt_ns);
                 Some(Wait::Small(Box::new(candidate)))
             }
-            None if overdue(gap, d) && !self.received_unseen(&p, d) => {
-                self.probing = Some(Box::new((d.end, d.tsval, Early::between(p.at, d.at))));
-                Some(Wait::Probe {
-                    pool: d.pool,
-                    small: p.at,
-                })
-            }
+            None if overdue(gap, d) && !self.received_unseen(&p, d) => Some(Wait::Probe {
+                pool: d.pool,
+                small: p.at,
+            }),
             None if self.received_unseen(&p, d) => Some(match unseen(&p, d, &self.peer_clock) {
                 Some(candidate) => Wait::Small(Box::new(candidate)),
                 None => Wait::Unsure, // its ACK came, and nobody can say when
@@ -190,7 +184,7 @@ impl Sender {
                     .answered
                     .map_or(from.time_ns, |a| a.time_ns.max(from.time_ns));
             // the timer is the retransmission timeout: 200 ms and a round trip (tcp_probe0_base)
-            if (CORK_NS.least.get()..=CORK_NS.most.get() + d.rtt_ns).contains(&quiet) {
+            if (CORK_NS.least()..=CORK_NS.most() + d.rtt_ns).contains(&quiet) {
                 return Some(Wait::Cork);
             }
         }
@@ -290,7 +284,7 @@ impl Sender {
         let (before, echo) = (self.small?.tsecr?, d.tsecr?);
         let passed = self.peer_clock.passed(echo)?;
         let newest = d.at.time_ns - d.own_rtt_ns;
-        let first = (echo.wrapping_sub(before) as i32) > 0 && d.own_rtt_ns >= AWAY_NS.get();
+        let first = (echo.wrapping_sub(before) as i32) > 0 && d.own_rtt_ns >= SOON_NS.get();
         let with_it = (newest - passed).abs() <= NOISE_NS.get();
         (first && with_it).then_some(At {
             frame: 0,
@@ -375,17 +369,6 @@ impl Sender {
         })
     }
 
-    /// By its sender's clock this segment followed the one before it in less than half the time.
-    fn held_by_path(&self, d: &Data, gap: i64) -> bool {
-        match (self.last_tsval(), d.tsval) {
-            (Some(before), Some(now)) => {
-                let ticks = now.wrapping_sub(before).cast_signed();
-                self.clock.counts_ms(d.at.time_ns, now) && (0..gap / 2 / TICK_NS).contains(&i64::from(ticks))
-            }
-            _ => false,
-        }
-    }
-
     /// The path may have held it back by its sender's clock, or the sender's pacing by its bytes.
     #[cold]
     fn may_be_held(&self, d: &Data, gap: i64) -> bool {
@@ -411,7 +394,7 @@ impl Sender {
     /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
     /// the pace.
     fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
-        let paced = gap <= PACE.get() * self.pace;
+        let paced = gap <= FAR_MORE.get() * self.pace;
         if d.small || !self.last_more {
             paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
         } else {
@@ -423,13 +406,13 @@ impl Sender {
 /// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
 /// grows where the path has wavered.
 fn overdue(gap: i64, d: &Data) -> bool {
-    (d.rtt_ns + CORK_LEAST_NS.get()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
+    (d.rtt_ns + CORK_NS.least()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
 
 /// As long as the kernel's probe timer, whatever the path is.
 fn timed(at: At, since: At) -> bool {
     let waited = at.time_ns - since.time_ns;
-    (CORK_NS.least.get()..=CORK_NS.most.get() + LONG_PATH_NS.get()).contains(&waited)
+    (CORK_NS.least()..=CORK_NS.most() + RATED_NS.get()).contains(&waited)
 }
 
 /// It came so late that a timer may have sent it, and first copies of it may never have reached the capture. What a held
@@ -445,7 +428,7 @@ fn may_be_again(d: &Data, since: At, acked: u32) -> bool {
 /// from half as long on, which no such answer takes.
 fn as_if_held(d: &Data, since: At) -> bool {
     let waited = d.at.time_ns - since.time_ns;
-    2 * waited >= HELD_ELSEWHERE_NS.least.get() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most.get()
+    2 * waited >= HELD_ELSEWHERE_NS.least() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
 /// A small segment after another, where the capture lacks the ACK between them (`heard`): the time stamp that this one echoes
@@ -479,7 +462,7 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
             let moved = (freed.wrapping_sub(acked) as i32) >= 0;
-            let tells = ack.echoed && (echoes || d.own_rtt_ns < AWAY_NS.get());
+            let tells = ack.echoed && (echoes || d.own_rtt_ns < SOON_NS.get());
             (moved || tells).then_some(moved)
         }
         _ => None,

@@ -23,20 +23,12 @@ impl Sender {
     /// Whether the peer's next packet can make a refutation sure: seldom.
     #[inline(always)]
     pub fn is_refuting(&self) -> bool {
-        !self.awaiting.is_empty() || self.probing.is_some()
+        !self.awaiting.is_empty()
     }
 
     /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
     /// said before: that may have been the ACK.
-    pub fn sure_refutations(&mut self, missed: bool, ack: i64, tsecr: Option<u32>) -> Drain<'_, Early> {
-        if let Some(probing) = self.probing.take() {
-            let (end, tsval, early) = *probing;
-            // an ACK that was held back echoes the first segment that it covers (RFC 7323 4.3): where it echoes the
-            // second, the first had its ACK, and that was lost
-            if ack >= end && (tsval.is_none() || tsecr != tsval) {
-                self.await_peer(early);
-            }
-        }
+    pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
             self.awaiting.clear();
         }

@@ -4,8 +4,8 @@
 use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
 use crate::limits::{
-    ANSWERED_SHARE, DOUBLE_NS, DUPLICATES, INITIAL_RTO_MOST_NS, INITIAL_RTO_NS, LATE_NS, MOST_LATE_NS,
-    NEAR_IDS, NOISE_NS, PROBE_NS, RTO_NS,
+    DELACK_MIN_NS, DUPLICATES, INITIAL_RTO_NS, MOST_LATE_NS, NEAR_IDS, NEARLY_ALL, NOISE_NS, PROBE_NS,
+    RTO_NS, TWO_TICKS_NS,
 };
 use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
@@ -42,7 +42,7 @@ impl Sender {
     /// trip of `rtt` after it; or it says nothing new while nothing has just come: it answers a first copy.
     pub fn answers_first_copy(&mut self, a: &PeerPacket, rtt: Option<i64>) -> Option<At> {
         let too_soon = |sent: At| {
-            rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * ANSWERED_SHARE.get())
+            rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
         };
         let mut newest = self.resent.as_ref()?.iter().rev();
         if a.ack > self.una {
@@ -152,7 +152,7 @@ impl Sender {
                 .flatten()
                 .any(|s| s.start == d.start && s.ip_id == id && s.tsval == d.tsval);
         let copied = copied || self.is_older(d);
-        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < DOUBLE_NS.get()) {
+        if copied && first_copy.is_some_and(|first| d.at.time_ns - first.time_ns < TWO_TICKS_NS.get()) {
             self.copies = self.copies.saturating_add(1);
         }
         if copied || (d.end <= self.una && d.end <= next) {
@@ -169,7 +169,7 @@ impl Sender {
         let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
         // a probe waits two round trips, and is no connection's first timer
-        let first_timer = (INITIAL_RTO_NS.get()..INITIAL_RTO_MOST_NS.get()).contains(&gap);
+        let first_timer = INITIAL_RTO_NS.contains(gap);
         let probes = !first_timer && (gap < RTO_NS.get() || gap >= d.rtt_ns * 3 / 2);
         let how =
             if !called && !self.repeated && d.end >= next && probes && gap < 2 * d.rtt_ns + PROBE_NS.get() {
@@ -199,7 +199,7 @@ impl Sender {
             .peer_data
             .or(self.last)
             .map_or(0, |at| d.at.time_ns - at.time_ns);
-        if since < 2 * d.rtt_ns + PROBE_NS.get() + LATE_NS.get() {
+        if since < 2 * d.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get() {
             Repair::TailProbe
         } else {
             Repair::Timeout

@@ -185,7 +185,7 @@ fn what_began_a_message_was_held_since_it_was_written() {
 fn without_a_control_group_the_end_is_proven_and_not_the_length() {
     const END: i64 = 41 * MS + 40 * US;
     let (proven, probable) = (Grade::Proven, Grade::Probable);
-    let known = 41 * MS - UNCONTROLLED_NS.get();
+    let known = 41 * MS - UNHELD_NS.get();
     let expected = of(&[
         (NAGLE, probable, MS),
         (HELD, probable, known),

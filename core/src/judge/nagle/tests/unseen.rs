@@ -20,8 +20,8 @@ fn an_ack_that_the_capture_lacks_may_be_three_ticks_off() {
     assert_eq!(unseen(&seen, 45 * MS, soonest), shorter);
     assert_eq!(unseen(&seen, 45 * MS, soonest - 1), None);
     // a hold, and no less
-    assert_eq!(unseen(&seen, 25 * MS, 0), shorter);
-    assert_eq!(unseen(&seen, 25 * MS - 1, 0), None);
+    assert_eq!(unseen(&seen, 35 * MS, 0), shorter);
+    assert_eq!(unseen(&seen, 35 * MS - 1, 0), None);
     assert_eq!(unseen(&Seen::with(2, 3), 41 * MS, 0), None, "few that follow");
     assert_eq!(unseen(&Seen::with(9, 0), 41 * MS, 0), None, "no control group");
     let ruling = Seen::with(9, 0).rules(Candidate {

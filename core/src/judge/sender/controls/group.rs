@@ -2,7 +2,7 @@
 
 use super::super::spread::at_share;
 use super::{Control, Lists, Pause};
-use crate::limits::{CONTROL_NEAR_NS, ENOUGH, LONGER_TIMES, ONE_LENGTH_NS, SEVERAL, STRAY_PART};
+use crate::limits::{CONTROL_NEAR_NS, ENOUGH, LONGER_TIMES, PROMPT_NS, SEVERAL, STRAY_PART};
 
 /// A part of the lists: rising pauses.
 #[derive(Default)]
@@ -11,7 +11,6 @@ pub(super) struct Group<'a> {
     pub(super) early: &'a [Pause],
     pub(super) outlasting: &'a [Pause],
     pub(super) held: usize,
-    pub(super) path_wavers: i64,
 }
 
 /// How many of a rising list end well before the wait, reach it, and are longer.
@@ -21,16 +20,12 @@ pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
     (below, reach - below, rising.len() - reach)
 }
 
-/// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one. What
-/// an ACK ended was shorter than it is, and what the path wavers is in it; what ended by itself, and once, may be longer the
-/// next time. And the middle one.
-pub(super) fn longest(rising: &[Pause], first: usize, path_wavers: i64) -> Option<(Pause, i64)> {
+/// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one; what
+/// ended by itself, and once, may be longer the next time. And the middle one.
+pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
     let counted = first - first / STRAY_PART.get();
     let mut most = rising.get(counted.checked_sub(1)?).copied()?;
     let middle = rising.get((first - 1) / 2)?.ns;
-    if !most.exact {
-        most.ns = (most.ns - path_wavers).max(middle);
-    }
     if most.exact && first == 1 {
         most.ns = (most.ns as f64 * LONGER_TIMES.get()) as i64;
     }
@@ -38,24 +33,17 @@ pub(super) fn longest(rising: &[Pause], first: usize, path_wavers: i64) -> Optio
 }
 
 impl Group<'_> {
-    pub(super) fn of(lists: &Lists, path_wavers: i64) -> Group<'_> {
+    pub(super) fn of(lists: &Lists) -> Group<'_> {
         Group {
             unheld: &lists.unheld,
             early: &lists.early,
             outlasting: &lists.outlasting,
             held: lists.held.len(),
-            path_wavers,
         }
     }
 
     pub(super) fn pauses(&self) -> usize {
         self.unheld.len() + self.early.len()
-    }
-
-    /// Whether a few pauses are all that is known, and each took longer than the wait.
-    pub(super) fn are_few_and_longer(&self, wait: i64) -> bool {
-        let (below, near, _) = about(self.unheld, wait);
-        below + near == 0 && self.early.is_empty() && self.unheld.len() < SEVERAL.get()
     }
 
     /// What these pauses say of a wait.
@@ -68,7 +56,7 @@ impl Group<'_> {
         if 2 * near > self.unheld.len() || early_near > early_below.max(self.held) {
             let shorter = |rising: &[Pause]| {
                 let first = rising.partition_point(|pause| pause.ns < wait);
-                longest(rising, first, 0).map(|(_, likely)| likely)
+                longest(rising, first).map(|(_, likely)| likely)
             };
             let likely = shorter(self.unheld).or_else(|| shorter(self.early));
             return Control::Explains {
@@ -86,8 +74,8 @@ impl Group<'_> {
         // what left before a held ACK shows as well that the program was done by then
         let late_strays = STRAY_PART.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
-        let most = longest(self.unheld, below, self.path_wavers);
-        let most = most.or_else(|| longest(self.early, early_below, 0));
+        let most = longest(self.unheld, below);
+        let most = most.or_else(|| longest(self.early, early_below));
         match most {
             Some((most, likely)) if strays && early_strays && late_strays && most.ns < wait => {
                 Control::Shorter {
@@ -121,5 +109,5 @@ fn alike(rising: &[Pause], share: f64) -> bool {
     let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
     let (low, high) = (at_share(&rising, 0.05), at_share(&rising, share));
     low.zip(high)
-        .is_none_or(|(low, high)| high - low <= ONE_LENGTH_NS.get())
+        .is_none_or(|(low, high)| high - low <= PROMPT_NS.get())
 }

@@ -93,11 +93,11 @@ fn a_hole_closes_soon_or_by_a_timer_or_as_its_number_tells() {
 fn a_tail_is_probed_until_two_round_trips_and_the_probe_timer() {
     let how = |time_ns| sent().tail_how(&data(time_ns, 0, 100));
     assert_eq!(
-        (how(275 * MS - 1), how(275 * MS)),
+        (how(273 * MS - 1), how(273 * MS)),
         (Repair::TailProbe, Repair::Timeout)
     );
-    assert_eq!(again(sent(), 235 * MS - 1), Some(Repair::TailProbe));
-    assert_eq!(again(sent(), 235 * MS), Some(Repair::Timeout));
+    assert_eq!(again(sent(), 233 * MS - 1), Some(Repair::TailProbe));
+    assert_eq!(again(sent(), 233 * MS), Some(Repair::Timeout));
     // a long path's probe is none of the first timer, which is 3 s, nor sooner than the path allows
     let far = |time_ns, rtt_ns| {
         let repeat = Data {
@@ -337,7 +337,7 @@ fn a_tail_is_waited_for_since_the_peer_was_heard() {
         sender.tail_how(&data(time_ns, 0, 100))
     };
     assert_eq!(
-        (how(282 * MS - 1), how(282 * MS)),
+        (how(280 * MS - 1), how(280 * MS)),
         (Repair::TailProbe, Repair::Timeout)
     );
     // what an empty packet showed to be missing is such a tail

@@ -64,35 +64,10 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
     );
 }
 
-#[test]
-fn a_connection_whose_few_pauses_are_the_longer_ones_is_as_the_others_are() {
-    let says = |own: &[i64], early: usize| {
-        let mut controls = followed(9, &[]);
-        controls.all.unheld = own.iter().map(|ns| pause(0, *ns, true)).collect();
-        let others = [pause(1, MS, false), pause(2, MS, false), pause(3, 66 * MS, true)];
-        controls
-            .all
-            .unheld
-            .extend([others[0], others[1], others[2], others[2]]);
-        controls.all.early = vec![pause(0, 66 * MS, true); early];
-        controls.says(0, 50 * MS)
-    };
-    assert!(matches!(says(&[66 * MS], 0), Control::Shorter { .. }));
-    assert!(matches!(says(&[66 * MS; 2], 0), Control::Shorter { .. }));
-    assert_eq!(says(&[66 * MS; 3], 0), Control::Unclear, "SEVERAL");
-    assert_eq!(
-        says(&[4 * MS, 66 * MS], 0),
-        Control::Unclear,
-        "not all are longer"
-    );
-    assert_eq!(says(&[66 * MS], 1), Control::Unclear, "some left early");
-}
-
 /// Of a sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
 fn gathered(first: bool, pause: i64, bytes: u32) -> i64 {
     let judged = Judged {
         tight_limit: 100_000,
-        hold_least: 25 * MS,
         ..Judged::default()
     };
     let gap = Gap {

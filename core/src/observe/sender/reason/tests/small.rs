@@ -201,7 +201,7 @@ fn a_stamp_tells_whether_the_ack_had_come() {
     // an old one tells only of who echoes such, or beside the host
     assert_eq!(arrived(some(10, 20, 19), false, true, RTT), None);
     assert_eq!(arrived(some(10, 20, 20), false, false, RTT), Some(true));
-    let away = 500_000;
+    let away = 750_000;
     assert_eq!(arrived(some(10, 20, 19), true, false, away - 1), Some(false));
     assert_eq!(arrived(some(10, 20, 19), true, false, away), None);
 }
@@ -250,44 +250,6 @@ fn neither_full_nor_pushed_behind_small_was_corked() {
         ..sender()
     };
     assert!(!matches!(why(turn, open(MS)), Wait::Corked { .. }));
-}
-
-/// Full behind a small one that nobody has acknowledged, seen so far from its sender. Its peer's clock said 0 when 0 passed. The
-/// small one echoed `before`, and this one `echo`.
-fn behind_small(own_rtt_ns: i64, before: u32, echo: u32, time_ns: i64) -> Wait {
-    let mut sender = in_flight();
-    sender.small = Some(Small {
-        tsecr: Some(before),
-        ..small(None)
-    });
-    sender.peer_clock.heard(0, 0);
-    sender.peer_clock.heard(100 * MS, 100);
-    let d = Data {
-        own_rtt_ns,
-        tsecr: Some(echo),
-        ..full(time_ns)
-    };
-    why(sender, d)
-}
-
-#[test]
-fn what_is_first_to_echo_a_packet_one_path_ago_left_with_that() {
-    let (path, filled) = (20 * MS, Wait::Filled { pool: 7 });
-    let clocked = |time_ns| {
-        let ack = at(0, time_ns);
-        Wait::Clocked { ack, acked: ack }
-    };
-    assert_eq!(behind_small(path, 80, 90, 110 * MS), clocked(90 * MS));
-    assert_eq!(behind_small(path, 90, 90, 110 * MS), filled, "echoed before");
-    // three ticks of the stamps, either way: a program's pause ends anywhere
-    assert_eq!(behind_small(path, 80, 90, 113 * MS), clocked(90 * MS));
-    assert_eq!(behind_small(path, 80, 90, 113 * MS + 1), filled);
-    assert_eq!(behind_small(path, 80, 90, 107 * MS), clocked(87 * MS));
-    assert_eq!(behind_small(path, 80, 90, 107 * MS - 1), filled);
-    // beside its host the ACK would be seen
-    let near = AWAY_NS.get();
-    assert_eq!(behind_small(near, 80, 90, 91 * MS), clocked(90 * MS));
-    assert_eq!(behind_small(near - 1, 80, 90, 91 * MS), filled);
 }
 
 #[test]
