@@ -65,7 +65,6 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
             early: &[],
             outlasting: &unheld(late),
             held,
-            ..Group::default()
         }
         .says(40 * MS)
     };
@@ -93,7 +92,6 @@ fn what_left_before_a_held_ack_outweighs_what_outlasted_one() {
             early: &vec![pause(0, MS, true); early],
             outlasting: &unheld(&[44 * MS, 50 * MS]),
             held: 9,
-            ..Group::default()
         }
         .says(40 * MS)
     };
@@ -123,7 +121,6 @@ fn pauses_of_two_lengths_end_never_in_between() {
             early: &self::unheld(early),
             outlasting: &self::unheld(longer),
             held: 1,
-            ..Group::default()
         }
         .says(40 * MS);
         assert!(said == Control::Unclear || matches!(said, Control::Shorter { .. }));
@@ -175,7 +172,6 @@ fn a_bound_that_reaches_the_wait_bounds_nothing() {
             early: &[],
             outlasting: &[],
             held: 9,
-            ..Group::default()
         }
         .says(wait)
     };
@@ -202,7 +198,6 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
             early,
             outlasting: &[],
             held,
-            ..Group::default()
         }
         .says(50 * MS)
     };

@@ -9,7 +9,6 @@ fn says(short: &[Pause], longer: &[i64], outlasting: &[i64]) -> Control {
         early: &[],
         outlasting: &unheld(outlasting),
         held: 9,
-        ..Group::default()
     }
     .says(50 * MS)
 }
