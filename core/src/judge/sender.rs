@@ -71,8 +71,8 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
-    /// By its clock its program writes behind ACKs, after pauses of one length.
-    pub pauses: bool,
+    /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
+    pub pause_limit: Option<i64>,
     /// Its clock tells which part of a release the path took.
     pub clock_tells: bool,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
@@ -193,7 +193,7 @@ impl Judged {
         };
         j.scattered = holds::are_scattered(pool, &j);
         j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
-        j.pauses = prompt::pauses(&pool.gaps, &j);
+        j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
         j.together = together::together(&pool.gaps, &j);
         let held = j.count(pool.gaps.iter(), pool.refutations);

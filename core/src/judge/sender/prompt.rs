@@ -4,10 +4,10 @@
 //! all, is no shorter than that. But the program's time keeps its length wherever the ACK falls, and the path's does not.
 
 use super::Judged;
-use super::spread::deviation;
+use super::spread::{at_share, deviation};
 use crate::evidence::Gap;
-use crate::evidence::rtt::Rtt;
-use crate::limits::{AT_HOST_NS, ENOUGH, NOISE_NS, PROMPT_NS, SOON_NS, STRAY_PART, TICK_NS, TWICE};
+use crate::evidence::rtt::{Rtt, now_and_then};
+use crate::limits::{AT_HOST_NS, ENOUGH, HELD_NS, NOISE_NS, PROMPT_NS, SOON_NS, STRAY_PART, TICK_NS, TWICE};
 
 /// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
 pub(super) fn limit(path: Option<&Rtt>) -> i64 {
@@ -15,12 +15,13 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
     PROMPT_NS.get().max((late as f64 * TWICE.get() as f64) as i64)
 }
 
-/// Whether its program's pauses are seen, by the sender's clock, which tells the way to the capture from what the program
-/// took before: more was sent late than such a way makes late, and keeps its length. Not beside the sender, nor where all
-/// that is prompt is sooner.
-pub(super) fn pauses(gaps: &[Gap], j: &Judged) -> bool {
+/// Where its program's pauses are seen, by the sender's clock, which tells the way to the capture from what the program took
+/// before: no later than the clock's ticks explain, as more was sent later than such a way makes late and keeps its length; or
+/// than that clock says the path wavers, as the program takes about as long as ACKs are held where nothing holds it. None
+/// elsewhere, beside the sender, and where all that is prompt is sooner.
+pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= NOISE_NS.get() {
-        return false;
+        return None;
     }
     let late = gaps.iter().filter_map(|gap| gap.lateness);
     let (mut all, mut passed_late) = (0, 0);
@@ -30,16 +31,31 @@ pub(super) fn pauses(gaps: &[Gap], j: &Judged) -> bool {
     }
     let held = gaps.iter().filter(|gap| j.is_held(gap) && gap.lateness.is_some());
     let held: Vec<&Gap> = held.collect();
-    let sent_late: Vec<&Gap> = held.iter().copied().filter(|gap| sent_after(j, gap)).collect();
+    let sent_late = held
+        .iter()
+        .copied()
+        .filter(|gap| j.sent_after(gap, NOISE_NS.get()));
+    let sent_late: Vec<&Gap> = sent_late.collect();
     let by_path = TWICE.get() as f64 * (passed_late * held.len()) as f64 / f64::from(all).max(1.0);
-    sent_late.len() >= ENOUGH.get() && sent_late.len() as f64 > by_path && keep_their_length(&sent_late)
-}
-
-/// Whether its sender's clock says that this was sent later than its ACK let it.
-fn sent_after(j: &Judged, gap: &Gap) -> bool {
-    let late = gap.release - j.sender_rtt;
-    gap.lateness
-        .is_some_and(|way| late - i64::from(way) > NOISE_NS.get())
+    let pauses =
+        sent_late.len() >= ENOUGH.get() && sent_late.len() as f64 > by_path && keep_their_length(&sent_late);
+    if pauses {
+        return Some(NOISE_NS.get());
+    }
+    let unheld = gaps.iter().filter(|gap| gap.timer && !j.is_held(gap));
+    let mut unheld: Vec<i64> = unheld.map(|gap| gap.wait + gap.release).collect();
+    unheld.sort_unstable();
+    let ways: Vec<i64> = gaps
+        .iter()
+        .filter_map(|gap| gap.lateness)
+        .map(i64::from)
+        .collect();
+    let works = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
+    if !works || unheld.len().min(ways.len()) < ENOUGH.get() {
+        return None;
+    }
+    let wavers = now_and_then(ways);
+    Some(NOISE_NS.get() + (wavers as f64 * TWICE.get() as f64) as i64)
 }
 
 /// Whether the sender's clock tells what the path took: it counts every millisecond, and the path took no more than all by which
@@ -81,7 +97,7 @@ impl Judged {
 
     /// Whether this left as what a kernel sends: no later than the path may have made it.
     pub(in crate::judge) fn is_prompt(&self, gap: &Gap) -> bool {
-        self.late(gap) <= self.tight_limit && !(self.pauses && sent_after(self, gap)) || self.is_together(gap)
+        self.late(gap) <= self.tight_limit && !self.paused(gap) || self.is_together(gap)
     }
 
     /// Whether this left as promptly as its sender's kernel sends, and as a slow one.
@@ -95,12 +111,23 @@ impl Judged {
         self.together.binary_search(&gap.frame).is_ok()
     }
 
+    /// Whether its program wrote this later than the path may have made it, by its own clock.
+    fn paused(&self, gap: &Gap) -> bool {
+        self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
+    }
+
     /// Whether its program wrote this after the ACK: neither its sender's clock nor how much the path wavers say that it was the
     /// path that was late. Without that clock nobody knows, but beside it.
     pub(super) fn wrote_after(&self, gap: &Gap) -> bool {
         let known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
         let way = i64::from(gap.lateness.unwrap_or_default());
         known && gap.release - self.sender_rtt - way > self.tight_limit + NOISE_NS.get()
+    }
+
+    /// Whether its sender's clock says that this was sent by so much later than its ACK let it.
+    fn sent_after(&self, gap: &Gap, limit: i64) -> bool {
+        let late = gap.release - self.sender_rtt;
+        gap.lateness.is_some_and(|way| late - i64::from(way) > limit)
     }
 
     /// Whether this came later than a kernel sends, after as long as its program's pauses take beyond held ACKs.

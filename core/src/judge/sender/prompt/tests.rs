@@ -47,31 +47,31 @@ fn paused_beside(paused: i64, total: &dyn Fn(i64, i64) -> i64, passed: i64, pass
 #[test]
 fn no_path_makes_pauses_that_keep_their_length_late() {
     let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed| {
-        pauses(&paused_beside(paused, total, passed, 4_000_000), &judged())
+        by_its_clock(&paused_beside(paused, total, passed, 4_000_000), &judged())
     };
     let pause = |_, _| 60 * MS;
-    assert_eq!(limit(8, &pause, 3), true);
-    assert_eq!(limit(8, &pause, 4), false, "TWICE: as many would be late");
-    assert_eq!(limit(7, &pause, 3), false, "ENOUGH");
-    assert_eq!(limit(8, &|_, wait| wait + 15 * MS, 3), false, "they follow");
+    assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
+    assert_eq!(limit(8, &pause, 4), None, "TWICE: as many would be late");
+    assert_eq!(limit(7, &pause, 3), None, "ENOUGH");
+    assert_eq!(limit(8, &|_, wait| wait + 15 * MS, 3), None, "they follow");
     // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
     let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
-    assert_eq!((sent(2), sent(0)), (true, false));
-    let passed = |late| pauses(&paused_beside(8, &pause, 4, late), &judged());
-    assert_eq!((passed(3_000_000), passed(3_000_001)), (true, false));
-    let among = |j: Judged| pauses(&paused_beside(8, &pause, 3, 4_000_000), &j);
+    assert_eq!((sent(2), sent(0)), (Some(3 * MS), None));
+    let passed = |late| by_its_clock(&paused_beside(8, &pause, 4, late), &judged());
+    assert_eq!((passed(3_000_000), passed(3_000_001)), (Some(3 * MS), None));
+    let among = |j: Judged| by_its_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
     let near = Judged {
         sender_rtt: AT_HOST_NS.get() - 1,
         ..judged()
     };
-    assert!(!among(near), "beside it");
+    assert_eq!(among(near), None, "beside it");
     let tight = |tight_limit| {
         among(Judged {
             tight_limit,
             ..judged()
         })
     };
-    assert_eq!((tight(3 * MS + 1), tight(3 * MS)), (true, false));
+    assert_eq!((tight(3 * MS + 1), tight(3 * MS)), (Some(3 * MS), None));
 }
 
 /// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
@@ -167,14 +167,15 @@ fn a_clock_that_tells_of_the_path_tells_when_a_segment_was_sent() {
 
 #[test]
 fn what_its_program_wrote_later_is_not_prompt() {
-    let prompt = |pauses, way| {
-        let gaps = clocked(&[(1, 9 * MS, way)], true);
-        Judged { pauses, ..judged() }.is_prompt(&gaps[0])
+    let prompt = |pause_limit| {
+        let gaps = clocked(&[(1, 9 * MS, 2_000_000)], true);
+        Judged {
+            pause_limit,
+            ..judged()
+        }
+        .is_prompt(&gaps[0])
     };
-    assert!(
-        prompt(false, 0) && prompt(true, 6_000_000) && !prompt(true, 5_999_999),
-        "NOISE_NS"
-    );
+    assert!(prompt(None) && prompt(Some(7 * MS)) && !prompt(Some(7 * MS - 1)));
 }
 
 #[test]

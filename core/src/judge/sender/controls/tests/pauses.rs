@@ -3,6 +3,37 @@
 use super::*;
 
 #[test]
+fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
+    // an ACK that came at once, and a segment 12 ms later than the path's best: as prompt as what others take there
+    let exact = |pause_limit, lateness| {
+        let judged = Judged {
+            sender_rtt: 6 * MS,
+            tight_limit: 25 * MS,
+            pause_limit,
+            ..Judged::default()
+        };
+        let gap = Gap {
+            wait: MS,
+            release: 18 * MS,
+            covered: MS,
+            timer: true,
+            lateness,
+            ..Gap::default()
+        };
+        let mut controls = Controls::default();
+        controls.add(&gap, 0, &judged);
+        controls.all.unheld.first().map(|pause| pause.exact)
+    };
+    assert_eq!(exact(Some(12 * MS - 1), Some(0)), Some(true));
+    assert_eq!(exact(Some(12 * MS), Some(0)), Some(false));
+    // it passed late itself
+    assert_eq!(exact(Some(8 * MS), Some(4_000_000)), Some(false));
+    assert_eq!(exact(Some(8 * MS), Some(3_999_999)), Some(true));
+    assert_eq!(exact(Some(0), None), Some(false), "its clock does not tell");
+    assert_eq!(exact(None, Some(0)), Some(false));
+}
+
+#[test]
 fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
     // so many left 60 ms after their small segments, and one after `total`, so late behind its ACK
     let may_be = |pauses, sender_rtt, total, late| {
