@@ -47,7 +47,6 @@ UNPRINTED = {
     "stall_server_and_client", "first_line_filtered", "further_slow", "also_unreachable", "redirect_loop",
     "unnamed_with", "closed_instead", "of_first_frames", "ping_icmp", "ping_answered",
     "pause_none_before_elsewhere", "acks", "unasked", "push_message", "push_messages", "side_client and server",
-    "log_in_because", "cause_nagle + delayed_ack",  # of a log-in with a step of half a second
     "fix_before_first", "pause_left_before", "seen_on", "join_client",
     "join_client_part", "join_fate_made",
 }  # fmt: skip

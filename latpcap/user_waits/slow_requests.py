@@ -45,7 +45,11 @@ def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
-    return np.array([limit(word, slow_ms) for word in (*words, None)])[code]
+    found: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
+    if slow_ms is None:  # a log-in may take its time, but for no ACK that somebody holds back
+        held = sum(np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms")) for cause in ("nagle", "delayed_ack"))
+        found = np.where(held > LIMITS["slow_ms"], np.minimum(found, LIMITS["slow_ms"]), found)
+    return found
 
 
 def limit(protocol: str | None, slow_ms: float | None) -> float:
