@@ -275,7 +275,8 @@ def _opening(d: Overall) -> Lines:
     lines: Lines = [(1, line("traffic", traffic.line(d["traffic"])))]
     plain, lead = answer.of_requests(d), d["lead"]
     here = lead is not None and lead.kind == "transfer" and _end(lead) == d["server"]
-    if lead is not None and lead.sentence == "transfer_bloat" and d["slow"]["in_queue"]:
+    measured = answer.queued(d) is not None  # then `plain` says what the queue cost
+    if lead is not None and lead.sentence == "transfer_bloat" and d["slow"]["in_queue"] and not measured:
         count, of, during = d["slow"]["count"], d["slow"]["of"], d["slow"]["in_queue"]
         plain = words.sentence(say("slow_in_queue", server=d["server"], n=count, of=of, during=during))
     elsewhere = lead is not None and lead.sentence in answer.ELSEWHERE
