@@ -135,10 +135,10 @@ impl Lookups {
         };
         if asks {
             self.requested(key.clone(), client, server, at);
-            if let (Some(waiting), "NTP") = (self.services.get_mut(&key), protocol) {
-                if waiting.stamps.len() < MAX_STAMPS {
-                    waiting.stamps.push(stamp(40));
-                }
+            if let (Some(waiting), "NTP") = (self.services.get_mut(&key), protocol)
+                && waiting.stamps.len() < MAX_STAMPS
+            {
+                waiting.stamps.push(stamp(40));
             }
         } else if protocol != "NTP"
             || self

@@ -66,12 +66,12 @@ fn what_is_not_read() {
 
 #[test]
 fn others_and_fragments() {
-    let udp = ip4(17, &[0; 30]);
+    let igmp = ip4(2, &[0; 30]);
     for (link, data) in [
         (1, ethernet(0x0806, &[0; 46])),
-        (1, ethernet(0x0800, &udp)),
+        (1, ethernet(0x0800, &igmp)),
         (1, ethernet(38, &[0x42, 0x42, 3, 0, 0, 0, 0, 0])),
-        (1, ethernet(1510, &udp)),
+        (1, ethernet(1510, &igmp)),
         (0, vec![7, 0, 0, 0, 1, 2, 3]),
         (113, [&[0, 0, 3, 56][..], &[0; 60]].concat()),
         (229, ip6(59, &[0; 30])),

@@ -116,10 +116,10 @@ impl Frame {
 /// SETTINGS_INITIAL_WINDOW_SIZE (6.5.2) in the payload of a SETTINGS frame; the last one counts.
 pub(super) fn initial_window(payload: &[u8]) -> Option<u32> {
     let settings = payload.as_chunks::<6>().0.iter();
-    let values = settings.filter_map(|[high, low, value @ ..]| {
+    let mut values = settings.filter_map(|[high, low, value @ ..]| {
         (u16::from_be_bytes([*high, *low]) == 4).then_some(u32::from_be_bytes(*value))
     });
-    values.last()
+    values.next_back()
 }
 
 /// Whether bytes from the middle of a connection are frames: the first is as the RFC wants, and what follows it, if
