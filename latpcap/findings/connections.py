@@ -124,14 +124,14 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not exchanges.num_rows:
         return []
     passive_mode = arrays.equals(exchanges, "method", "PASV", "EPSV") & arrays.equals(exchanges, "protocol", "ftp")
-    asked = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
-    if not len(asked):
+    named = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
+    if not len(named):
         return []
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[asked])
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[named])
     client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
     named: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[asked].tolist(), place.tolist(), strict=True)):
+    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[named].tolist(), place.tolist(), strict=True)):
         named[int(client[control])].append((at, control))
     code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
     mute = np.flatnonzero((code & SYN != 0) & ~answered & np.isin(client, list(named)))
@@ -247,12 +247,12 @@ class _Seen:
         """Which streams are of a client of whose connections with data only its own packets were captured, mostly?"""
         import numpy as np
 
-        heard, alone = (np.zeros(len(self._clients), np.int64) for _ in range(2))
+        answering, alone = (np.zeros(len(self._clients), np.int64) for _ in range(2))
         for span in spill.parts(len(self._client)):
             client, answered = self._client[span], self.answered[span]
-            np.add.at(heard, client[answered | self.half_open[span]], 1)
+            np.add.at(answering, client[answered | self.half_open[span]], 1)
             np.add.at(alone, client[(self.code[span] & DATA != 0) & ~answered], 1)
-        return _each(alone > heard, self._client)
+        return _each(alone > answering, self._client)
 
     def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
         """The rows of these streams, server by server, rising."""
@@ -384,7 +384,7 @@ def of_lookups(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return slow + reverse + _neighbours(link)
 
 
-def _reverse(asked: list[Question], tables: Mapping[str, pa.Table]) -> list[Finding]:
+def _reverse(questions: list[Question], tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Servers that looked up the name of a client's address while that client waited for them.
 
     The wait is from the first of these questions to the answer of the server. Where the name came long before that
@@ -396,7 +396,7 @@ def _reverse(asked: list[Question], tables: Mapping[str, pa.Table]) -> list[Find
     (server, servers), (client, clients) = (arrays.codes(streams, name) for name in ("server", "client"))
     hosts, others = ({name: code for code, name in enumerate(names)} for names in (servers, clients))
     pairs: dict[int, list[Question]] = defaultdict(list)
-    for q in asked:
+    for q in questions:
         host, other = hosts.get(q.client), others.get(address_in(q.name) or "")
         if host is not None and other is not None:
             pairs[host << 32 | other].append(q)
@@ -437,12 +437,12 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
     )  # fmt: skip
 
 
-def _neighbours(asked: list[Question]) -> list[Finding]:
+def _neighbours(questions: list[Question]) -> list[Finding]:
     """Hosts on the link that answered only when they were asked again: what is sent to them waits meanwhile. One that
     never answers may not be there, and nobody may miss it.
     """
     groups: dict[tuple[str, str], list[tuple[float, Question]]] = defaultdict(list)
-    for q in asked:
+    for q in questions:
         waited = 0.0 if q.end is None else (q.end - q.start) / 1e6
         if waited >= AGAIN_MS:
             groups[q.client, q.server].append((waited, q))

@@ -400,13 +400,13 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
     """
     import numpy as np
 
-    asked, answered = _instants(rows, exchanges)
-    asked.sort()
+    requested, answered = _instants(rows, exchanges)
+    requested.sort()
     answered.sort()
     least = LIMITS["busy_requests"]
     busy_ns = done = between = leaving = 0
     # requests come before answers of the same instant
-    for own, other, answers in ((answered, asked, True), (asked, answered, False)):
+    for own, other, answers in ((answered, requested, True), (requested, answered, False)):
         for span in spill.parts(len(own)):
             times = own[span]
             ahead = np.searchsorted(other, times, side="right" if answers else "left")
@@ -421,7 +421,7 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
                 gap = own[np.minimum(place + 1, len(own) - 1)] - times
                 left = (waiting - 1 >= least) & (place + 1 < len(own))
                 between, leaving = between + int(gap[left].sum()), leaving + int(left.sum())
-    first, last = min(asked[0], answered[0]), max(asked[-1], answered[-1])
+    first, last = min(requested[0], answered[0]), max(requested[-1], answered[-1])
     if done < LIMITS["busy_answers"] or busy_ns <= LIMITS["busy_share"] * (last - first):
         return None
     rates = [1e9 * done / busy_ns]
@@ -436,19 +436,19 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
     """
     import numpy as np
 
-    asked, answered = _instants(rows, exchanges)
-    order = spill.order(asked)
-    asked, answered = spill.taken(asked, order), spill.taken(answered, order)
+    requested, answered = _instants(rows, exchanges)
+    order = spill.order(requested)
+    requested, answered = spill.taken(requested, order), spill.taken(answered, order)
     together = overtaken = between = leaving = 0
-    for span in spill.parts(len(asked) - 1):
+    for span in spill.parts(len(requested) - 1):
         behind = slice(span.start + 1, span.stop + 1)
-        both = asked[behind] < answered[span]
+        both = requested[behind] < answered[span]
         together += int(both.sum())
         overtaken += int((both & (answered[behind] < answered[span])).sum())
     answered.sort()
     for span in spill.parts(len(answered) - 1):
         behind = slice(span.start + 1, span.stop + 1)
-        ahead = np.searchsorted(asked, answered[span], side="right")
+        ahead = np.searchsorted(requested, answered[span], side="right")
         left = ahead - np.arange(span.start, span.stop) - 1 >= 1
         between += int((answered[behind] - answered[span])[left].sum())
         leaving += int(left.sum())
@@ -461,13 +461,13 @@ def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
     """When each request reached the server, and when its answer began."""
     import numpy as np
 
-    asked = spill.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    requested = spill.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
     answered = spill.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
-    _arrive(asked, answered, rows, exchanges)
-    return asked, answered
+    _arrive(requested, answered, rows, exchanges)
+    return requested, answered
 
 
-def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
+def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
     """Puts each request off by what the path takes, there and back; at most until it is answered."""
     import numpy as np
 
@@ -475,9 +475,9 @@ def _arrive(asked: Array, answered: Array, rows: Array, exchanges: pa.Table) -> 
     for span in spill.parts(len(path)):
         np.nan_to_num(path[span], copy=False)
     usual = _percentile(path, 0.5)
-    for span in spill.parts(len(asked)):
+    for span in spill.parts(len(requested)):
         late = np.minimum(path[span], usual) * 1e6
-        asked[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - asked[span], 0))
+        requested[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - requested[span], 0))
     spill.rest()
 
 
