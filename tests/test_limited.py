@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -68,14 +69,14 @@ def test_a_thread_that_cannot_be_started_stops_no_filter() -> None:
     assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr
 
 
-def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
+def test_the_child_ends_with_its_parent() -> None:
     start = [sys.executable, "-c", START, "2000", "why", "-"]
     with subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as parent:
-        assert parent.stdin is not None and parent.stdout is not None
-        parent.stdin.write(CLIP.read_bytes()[:1000])
-        parent.stdin.flush()
         children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
         while not children.read_text():
             assert parent.poll() is None
         parent.kill()
-        assert parent.stdout.read() == b""  # its end: nobody holds the pipe, though the input goes on
+        ready, _, _ = select.select([parent.stdout], [], [], 30)
+        if not ready:  # the child holds the pipe, and its input goes on
+            os.killpg(parent.pid, signal.SIGKILL)
+        assert ready

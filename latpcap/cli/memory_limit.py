@@ -46,8 +46,9 @@ def guarded(work: Callable[[], None]) -> None:
         return work()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes some 30 MB of room
     read, write = os.pipe()
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if not child:
+        _end_with(parent)
         os.close(read)
         _work(work, write)
     os.close(write)
@@ -66,6 +67,16 @@ def guarded(work: Callable[[], None]) -> None:
         sys.exit(128 - ended)
     os.write(2, f"latpcap: {sentence()}\n".encode())
     sys.exit(2)
+
+
+def _end_with(parent: int) -> None:
+    """Lets the kernel end this process where its parent ends, also where nobody can tell it (SIGKILL)."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it had ended before
+        os._exit(1)
 
 
 def _work(work: Callable[[], None], write: int) -> NoReturn:
@@ -94,7 +105,6 @@ def _prepare() -> None:
     import io
 
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     import pyarrow as pa
     from pyarrow import csv
