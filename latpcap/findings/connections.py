@@ -124,14 +124,14 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if not exchanges.num_rows:
         return []
     passive_mode = arrays.equals(exchanges, "method", "PASV", "EPSV") & arrays.equals(exchanges, "protocol", "ftp")
-    named = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
-    if not len(named):
+    entered = np.flatnonzero(passive_mode & np.isin(arrays.numbers(exchanges, "status"), (227, 229)))
+    if not len(entered):
         return []
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[named])
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[entered])
     client, _ = arrays.codes(streams, "client")
     start, end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
     named: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[named].tolist(), place.tolist(), strict=True)):
+    for at, control in sorted(zip(arrays.numbers(exchanges, "end")[entered].tolist(), place.tolist(), strict=True)):
         named[int(client[control])].append((at, control))
     code, answered = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets") > 0
     mute = np.flatnonzero((code & SYN != 0) & ~answered & np.isin(client, list(named)))
