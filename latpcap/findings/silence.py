@@ -559,7 +559,8 @@ def _unanswered(
     each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
     cases = [
         _Case(
-            stream, client, server, port, frame, wait, called(method, target) or words.say("nameless"), number,
+            stream, client, server, port, frame, wait,
+            called(method, target) if method or target else words.say("nameless"), number,
             half=half, cause="" if half or closes > 1 else "closed_on_request" if closes else "unanswered_request",
         )
         for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each

@@ -238,11 +238,13 @@ def _answers(t: Traffic) -> str:
 
 
 def called(method: str | None, target: str | None) -> str:
-    """What a request is called in a sentence: its method and target; SQL begins with its verb."""
+    """What a request is called in a sentence: its method and target ("one turn" without any); SQL begins with its verb."""
     parts = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
     if method in UNNAMED:
         name = words.say(f"unnamed_{method}")
         return words.say("unnamed_with", name=name, target=parts[1]) if len(parts) > 1 else name
+    if not parts:
+        return words.say("one_turn")
     return " ".join(parts[1:] if len(parts) > 1 and parts[1].upper().startswith(parts[0].upper()) else parts)
 
 

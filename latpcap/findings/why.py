@@ -466,7 +466,7 @@ def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], ex
     return {
         "exchange": row["exchange"],
         "stream": row["stream"],
-        "name": traffic.called(row["method"], row["target"]) or words.say("one_turn"),
+        "name": traffic.called(row["method"], row["target"]),
         "latency_ms": float(server.latency[server.rows == at][0]),
         "frames": frames,
         "cause": cause,
