@@ -446,8 +446,8 @@ def test_work_of_any_length_is_no_pool() -> None:
     assert "pool" not in causes(together(9, 1, each=20.0, jitter=60.0))
 
 
-def proxied(*, late: bool, near: bool = True) -> bytes:
-    """A server behind a proxy sends events for three seconds; the proxy passes on each, or all at the end."""
+def proxied(*, late: bool, near: bool = True, lumps: int = 1, n: int = 6) -> bytes:
+    """A server behind a proxy sends `n` events; the proxy passes on each, so many at once, or all at the end."""
     tape: list[Segment] = []
     front = Talk(server_leg=0.01, client_leg=5.0, tape=tape)
     host = "127.0.0.1" if near else "10.7.7.7"
@@ -458,13 +458,13 @@ def proxied(*, late: bool, near: bool = True) -> bytes:
     back.client(10.4, get("/events", "GET", "Accept: text/event-stream"))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     event = b"9\r\ndata: x\n\n\r\n"
-    events = [head, *[event] * 6, b"0\r\n\r\n"]
+    events = [head, *[event] * n, b"0\r\n\r\n"]
     for number, part in enumerate(events):
         at = 11.0 + 500.0 * number
         back.server(at, part)
         back.client(at + 0.05)
-        if not late:
-            front.server(at + 0.2, part)
+        if not late and (number % lumps == lumps - 1 or part is events[-1]):
+            front.server(at + 0.2, b"".join(events[number // lumps * lumps : number + 1]))
     if late:
         front.server(11.5 + 500.0 * (len(events) - 1), b"".join(events))
     tape.sort(key=lambda s: s.time_ns)
@@ -475,6 +475,12 @@ def test_a_proxy_that_keeps_events_until_the_end_buffers() -> None:
     why = lp.read(proxied(late=True)).why()
     assert "10.0.0.2:80 buffers the event stream of 127.0.0.1:9000" in why.headline
     assert "proxy_buffering off" in (why.fix or "")
+
+
+def test_a_proxy_that_passes_events_on_in_lumps_buffers() -> None:
+    why = lp.read(proxied(late=False, lumps=5, n=18)).why()
+    assert "10.0.0.2:80 buffers the event stream of 127.0.0.1:9000" in why.headline
+    assert "several at once" in why.headline and "proxy_buffering off" in (why.fix or "")
 
 
 @pytest.mark.parametrize(("late", "near"), [(False, True), (True, False)])

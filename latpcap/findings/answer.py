@@ -255,7 +255,9 @@ ELSEWHERE = (
     "syn_queue_full", "expect_continue", "path_mtu_in_vain",
 )  # fmt: skip
 """Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
-INSIDE = (*ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some")
+INSIDE = (
+    *ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some", "buffered", "buffered_events",
+)  # fmt: skip
 """Waits that a server's program had while a request waited for it."""
 
 

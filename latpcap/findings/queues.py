@@ -474,6 +474,10 @@ def _line(came: Array, each_ms: float, workers: int) -> Array:
     return done
 
 
+LUMPS = 2.0
+"""Events with a pause so many times longer than any between them when they came were held until there were several."""
+
+
 def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     """Did this server hold back what another had answered in pieces? None where no such answer lies inside one of its.
 
@@ -482,7 +486,8 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     import numpy as np
 
     exchanges, streams = tables["exchanges"], tables["streams"]
-    late = [int(row) for row in server.slow]
+    events = slow_requests.streams(exchanges)
+    late = np.union1d(server.slow, server.rows[events[server.rows]]).tolist()
     if not late or len(late) > LIMITS["pool_most"]:
         return None
     start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
@@ -496,12 +501,15 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     stream = arrays.numbers(exchanges, "stream")
     asked = client[spill.places(arrays.numbers(streams, "stream"), stream[inner])]
     inner = inner[np.isin(asked, here) & ~np.isin(inner, server.rows)]
+    gap = arrays.filled(exchanges, "longest_gap_ms", 0)
     hits = []
     for row in late if len(inner) else ():
         inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
-        kept = (begun[row] - begun[inner] >= least) & (begun[row] >= end[inner] - least)
-        if (inside & kept).any():
-            hits.append((row, int(inner[int(np.argmax(inside & kept))])))
+        whole = begun[row] >= end[inner] - least
+        some = events[row] & (gap[inner] > 0) & (gap[row] >= LUMPS * gap[inner])
+        kept = inside & (begun[row] - begun[inner] >= least) & (whole | some)
+        if kept.any():
+            hits.append((row, int(inner[int(np.argmax(kept))])))
     if not hits or len(hits) * 2 < len(late):
         return None
     row, place = max(hits, key=lambda hit: int(begun[hit[0]] - begun[hit[1]]))
@@ -514,14 +522,13 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         "server": server.name, "behind": behind, "n": len(hits), "name": called(one["method"], one["target"]),
         "frame": one["request_first_frame"], "held_ms": held, "first_ms": int(begun[place] - start[row]) / MS,
     }  # fmt: skip
-    events = bool(slow_requests.streams(exchanges)[place])
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="buffered", owner="server",
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
-        total_ms=float(server.latency.sum()), max_ms=held, 
+        total_ms=sum(int(begun[front] - begun[back]) for front, back in hits) / MS, max_ms=held,
         worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=held,
         worst_frames=(one["request_first_frame"],), filter=on_stream(one["stream"]), harm="late",
-        sentence="buffered_events" if events else "buffered", values=values,
+        sentence="buffered_events" if events[place] else "buffered", values=values,
     )  # fmt: skip
 
 

@@ -238,7 +238,7 @@ def _answers(t: Traffic) -> str:
 
 
 def called(method: str | None, target: str | None) -> str:
-    """What a request is called in a sentence: its method and target ("one turn" without any); SQL begins with its verb."""
+    """What a sentence calls a request: its method and target; SQL begins with its verb. "one turn" without any."""
     parts = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
     if method in UNNAMED:
         name = words.say(f"unnamed_{method}")

@@ -177,7 +177,7 @@ SENTENCES = {
     ),
     "buffered_events": (
         "{server} buffers the event stream of {behind}: its first event was there after {first_ms}, and it passed "
-        "events on only {held_ms} later, all at once ({name}, frame {frame})"
+        "events on only {held_ms} later, several at once ({name}, frame {frame})"
     ),
     "buffered_events.fix": _BUFFERED,
     "buffered": (

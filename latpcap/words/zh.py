@@ -115,7 +115,7 @@ SENTENCES = {
         "更大的连接池（pgbouncer: default_pool_size），或为 {client} 单设一个，并缩短那里的事务；时间不是数据库本身花的。"
     ),
     "buffered_events": (
-        "{server} 缓冲 {behind} 的事件流：第一个事件 {first_ms} 后就有，它却在 {held_ms} 之后才一次全部转发"
+        "{server} 缓冲 {behind} 的事件流：第一个事件 {first_ms} 后就有，它却在 {held_ms} 之后才成批转发"
         "（{name}，帧 {frame}）"
     ),
     "buffered_events.fix": _BUFFERED,
