@@ -85,7 +85,8 @@ def test_the_sample_comes_along(tmp_path: Path) -> None:
     assert Path(ours.name).read_bytes() == (ROOT / "sample_pcaps" / "nginx-latency.pcap").read_bytes()
     assert str(ours.why()) == str(latpcap.read(ROOT / "sample_pcaps" / "nginx-latency.pcap").why())
     program = "import sys; from latpcap.cli import main; sys.argv = ['latpcap', 'why', '--sample']; main()"
-    assert python(program, tmp_path).startswith(f"{ours.why()}\n  picture   latpcap flow ")
+    drawn = "  picture   latpcap flow --sample --exchange 753 -o flow.png\n"
+    assert python(program, tmp_path) == f"{ours.why()}\n{drawn}"
 
 
 def members(node: ast.Module | ast.ClassDef) -> set[str]:

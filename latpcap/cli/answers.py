@@ -17,6 +17,7 @@ from latpcap import words
 from latpcap.cli import archive, colour, export, joining, opening
 from latpcap.cli.options import (
     EXIT_UNREADABLE,
+    SAMPLE,
     FilterOption,
     KeylogOption,
     StreamOption,
@@ -192,7 +193,10 @@ def _picture(file: str, answer: Why) -> None:
     """The command that draws the evidence, behind the answer."""
     if file == "-" or not answer.picture:
         return
+    from latpcap.reading import sources
+
     ((name, number),) = answer.picture.items()
+    file = SAMPLE if file == str(sources.SAMPLE) else file
     typer.echo(words.line("picture", f"latpcap flow {shlex.quote(file)} --{name} {number} -o flow.png"))
 
 
