@@ -278,17 +278,17 @@ fn what_outlasts_held_acks_beside_its_host_was_seen_to_pause() {
     };
     // on another connection of the same program
     let (lone, two) = ([47 * MS], [47 * MS, 52 * MS]);
-    assert_eq!(proven(1000, &lone, true), true);
-    assert_eq!(proven(999, &lone, true), false, "OUTLASTED");
+    assert!(proven(1000, &lone, true));
+    assert!(!proven(999, &lone, true), "OUTLASTED");
     assert_eq!(
         (proven(2000, &two, true), proven(1999, &two, true)),
         (true, false)
     );
-    assert_eq!(proven(99, &lone, false), true, "a path wavers");
+    assert!(proven(99, &lone, false), "a path wavers");
     // pauses of one length beyond every hold are other answers, and so are much longer ones
-    assert_eq!(proven(99, &[50 * MS; 3], true), true);
-    assert_eq!(proven(99, &[66 * MS + 1], true), true);
-    assert_eq!(proven(99, &[66 * MS], true), false, "LONGER_TIMES");
+    assert!(proven(99, &[50 * MS; 3], true));
+    assert!(proven(99, &[66 * MS + 1], true));
+    assert!(!proven(99, &[66 * MS], true), "LONGER_TIMES");
 }
 
 #[test]
