@@ -122,3 +122,18 @@ def test_progress_is_a_plain_line_now_and_then(capsys: pytest.CaptureFixture[str
     quiet = Progress(3, 4_000_000, quiet=True, line_every_s=0.0)
     quiet.read(1)
     assert capsys.readouterr().err == ""
+
+
+def test_a_bar_goes_on_to_what_is_done_behind_the_captures(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from latpcap.archive.progress import Progress
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    progress = Progress(3, 4_000_000)
+    progress.read(1_000_000)
+    progress.finished(1, tasks=2, unseen_bytes=2_000_000)
+    progress.doing("findings of all")
+    progress.close()
+    shown = capsys.readouterr().err
+    assert "0/3 captures" in shown and "findings of all: 100%" in shown and "2/3 captures" in shown

@@ -34,7 +34,7 @@ def transfer(segments: int, last: int = MSS, hold: int | None = None) -> lp.Capt
     return lp.read(pcap(tape))
 
 
-def told(graph: lp.plot.flow.FlowGraph) -> list[tuple[str, int]]:  # type: ignore[name-defined]
+def told(graph: lp.plot.flow.graph.FlowGraph) -> list[tuple[str, int]]:  # type: ignore[name-defined]
     return [(row.label, row.packets) for row in graph.rows if row.packets > 1]
 
 
@@ -56,7 +56,7 @@ def test_how_long_a_run_has_to_be() -> None:
         events = transfer(20).arrow("events")
         data_rows = [n for n, size in enumerate(events["len"].to_pylist()) if size == MSS]
         part = events.take([*data_rows[:data]])
-        graph = lp.plot.flow.FlowGraph.from_tables(part, title="", collapse=collapse)  # type: ignore[attr-defined]
+        graph = lp.plot.flow.graph.FlowGraph.from_tables(part, title="", collapse=collapse)  # type: ignore[attr-defined]
         assert not told(graph) or graph.rows[0].label.startswith(f"{data} \N{MULTIPLICATION SIGN} 1448 B, ")
         return len(graph.rows) == 1
 

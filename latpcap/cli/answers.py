@@ -28,7 +28,7 @@ from latpcap.cli.options import (
     span,
 )
 from latpcap.errors import CaptureError
-from latpcap.format import count, ms, shortest
+from latpcap.format import count, escaped, ms, shortest
 
 if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
@@ -197,7 +197,7 @@ def _picture(file: str, answer: Why) -> None:
 
     ((name, number),) = answer.picture.items()
     file = SAMPLE if file == str(sources.SAMPLE) else file
-    typer.echo(words.line("picture", f"latpcap flow {shlex.quote(file)} --{name} {number} -o flow.png"))
+    typer.echo(words.line("picture", f"latpcap flow {escaped(shlex.quote(file))} --{name} {number} -o flow.png"))
 
 
 def _stored(file: str, whole: bool, wanted: Wanted, sites: Sites) -> Why | None:

@@ -1,12 +1,17 @@
 //! What one direction of a stream lets us suspect. The packets of the one side that was captured in, gaps that a
 //! held ACK may explain out. Nobody can tell a stall from a program's pause here: the other side's packets would.
+//!
+//! A pause of a length of its own, though, shows as one where the peer's clock says when its ACKs left: the gaps stay
+//! alike while the ACKs inside them move.
 
 use super::is_small;
 use crate::base::At;
-use crate::limits::{ONE_WAY_GAP_NS, TICK_NS, TWO_TICKS_NS};
+use crate::limits::{FAR_MORE, HELD_AWAY, ONE_WAY_GAP_NS, TICK_NS, TWO_TICKS_NS};
 
 /// Gaps of one stream that are told; more of the same says no more.
 const MAX_SUSPECTS: usize = 1024;
+/// Each gap is held against so many before it, and so many pairs make a judgement.
+const COMPARED: usize = 48;
 
 /// One packet of the side that was captured.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +31,11 @@ pub struct Suspect {
     /// The ACK that this side seems to have held; none where the peer's ACK was waited for.
     pub held: Option<At>,
     pub to: At,
+    /// How long the sender was silent, and when the ACK left after that began, on the clocks of both sides: only
+    /// differences count. `ticks` is the peer's clock.
+    silent: i64,
+    acked: i64,
+    ticks: Option<u32>,
 }
 
 /// One direction's packets so far.
@@ -54,9 +64,42 @@ impl OneWay {
         self.last = Some(p);
     }
 
-    /// The gaps that a held ACK may explain.
+    /// The gaps that a held ACK may explain, without those that a program's pause explains better.
     pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
-        self.found.iter()
+        let paused = [false, true].map(|held| self.stays(held));
+        let [of_data, of_acks] = paused;
+        let program = move |s: &&Suspect| if s.held.is_some() { of_acks } else { of_data };
+        self.found.iter().filter(move |s| !program(s))
+    }
+
+    /// Whether the gaps keep their length while the ACKs in them move: then nobody waited for those.
+    fn stays(&self, held: bool) -> bool {
+        let mine = || {
+            self.found
+                .iter()
+                .filter(|s| s.held.is_some() == held && s.ticks.is_some())
+        };
+        let (Some(first), Some(last)) = (mine().next(), mine().next_back()) else {
+            return false;
+        };
+        let elapsed = between(first.to, last.to);
+        let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
+        let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
+        if away.saturating_abs() > elapsed / FAR_MORE.get() + (ONE_WAY_GAP_NS.most)() {
+            return false; // this clock does not count milliseconds
+        }
+        let (mut goes, mut stays) = (0u32, 0u32);
+        for (number, one) in mine().enumerate() {
+            for other in mine().skip(number + 1).take(COMPARED) {
+                let moved = other.acked.wrapping_sub(one.acked);
+                let longer = other.silent.wrapping_sub(one.silent);
+                if moved.saturating_abs() >= 2 * TICK_NS {
+                    goes += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
+                    stays += u32::from(longer.saturating_abs() <= TICK_NS);
+                }
+            }
+        }
+        stays as usize >= HELD_AWAY.get() && stays > goes.saturating_mul(2)
     }
 
     /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
@@ -65,10 +108,16 @@ impl OneWay {
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
         let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, p.at));
-        (good && heard(&before, p) == Some(true)).then_some(Suspect {
-            from: before.at,
-            held: None,
-            to: p.at,
+        (good && heard(&before, p) == Some(true)).then(|| {
+            let ticks = p.stamps.map(|stamps| stamps.1);
+            Suspect {
+                from: before.at,
+                held: None,
+                to: p.at,
+                silent: between(before.at, p.at),
+                acked: nanos(ticks).wrapping_sub(before.at.time_ns),
+                ticks,
+            }
         })
     }
 
@@ -86,10 +135,17 @@ impl OneWay {
         {
             self.late = Some((last.at, *p));
         }
-        found.map(|(from, late)| Suspect {
-            from,
-            held: Some(late.at),
-            to: p.at,
+        found.map(|(from, late)| {
+            // both of the sender's segments, by its own clock
+            let (first, freed) = (late.stamps.map(|s| s.1), p.stamps.map(|s| s.1));
+            Suspect {
+                from,
+                held: Some(late.at),
+                to: p.at,
+                silent: nanos(freed).wrapping_sub(nanos(first)),
+                acked: late.at.time_ns.wrapping_sub(nanos(first)),
+                ticks: freed,
+            }
         })
     }
 }
@@ -98,6 +154,11 @@ impl OneWay {
 fn heard(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
     Some(((TWO_TICKS_NS.get() / TICK_NS) as u32..1 << 31).contains(&after.wrapping_sub(before)))
+}
+
+/// A clock's time; wrapped, as only differences count.
+fn nanos(ticks: Option<u32>) -> i64 {
+    i64::from(ticks.unwrap_or(0)).wrapping_mul(TICK_NS)
 }
 
 fn between(a: At, b: At) -> i64 {
@@ -197,5 +258,115 @@ mod tests {
         };
         assert_eq!((held(late, echo(119)), held(late, echo(120))), (0, 1));
         assert_eq!(held(late, Passed { stamps: None, ..next }), 1, "no clock");
+    }
+
+    /// Gaps that were so long, in which an ACK began so late; ended at these times by the peer's clock.
+    fn gaps(silent_and_acked: &[(i64, i64)], last: (i64, u32)) -> OneWay {
+        let count = silent_and_acked.len();
+        let mut side = OneWay::default();
+        for (number, (silent, acked)) in silent_and_acked.iter().enumerate() {
+            let (time_ns, ticks) = if number + 1 == count { last } else { (0, 0) };
+            side.found.push(Suspect {
+                from: at(0),
+                held: None,
+                to: at(time_ns),
+                silent: *silent,
+                acked: *acked,
+                ticks: Some(ticks),
+            });
+        }
+        side
+    }
+
+    #[test]
+    fn five_pairs_of_gaps_that_stay_alike_are_a_pause() {
+        let stays = |acked: &[i64]| {
+            let list: Vec<_> = acked.iter().map(|acked| (50 * MS, acked * MS)).collect();
+            gaps(&list, (0, 0)).stays(false)
+        };
+        assert!(stays(&[0, 2, 4, 5]), "the last two are too near each other");
+        assert!(!stays(&[0, 2, 4, 3]), "four pairs");
+        assert!(
+            !gaps(&[(0, 0); 9], (0, 0)).stays(true),
+            "those are of the other kind"
+        );
+        assert!(!OneWay::default().stays(false));
+    }
+
+    #[test]
+    fn gaps_that_go_with_their_acks_are_stalls() {
+        // five gaps stay alike, and so many more are longer by what their ACKs are later
+        let stays = |list: &[(i64, i64)]| {
+            let list: Vec<_> = list
+                .iter()
+                .map(|(silent, acked)| (silent * MS, acked * MS))
+                .collect();
+            gaps(&list, (0, 0)).stays(false)
+        };
+        assert!(!stays(&[(0, 0), (4, 4), (8, 8), (12, 12)]));
+        assert!(stays(&[(0, 0), (1, 4), (0, 8), (1, 12)]), "within a tick");
+        assert!(!stays(&[(0, 0), (2, 4), (0, 8), (2, 12)]), "more than a tick");
+        // 11 pairs stay alike, 4 go
+        let mixed = [(0, 0), (0, 4), (0, 8), (0, 12), (0, 16), (20, 20)];
+        assert!(stays(&mixed));
+        let half = [(0, 0), (0, 4), (0, 8), (0, 12), (20, 20), (24, 24)];
+        assert!(!stays(&half));
+    }
+
+    #[test]
+    fn what_goes_within_a_tick_goes() {
+        let list = [(0, 0), (0, 4), (0, 8), (0, 12), (17, 16), (21, 20)];
+        let list: Vec<_> = list
+            .iter()
+            .map(|(silent, acked)| (silent * MS, acked * MS))
+            .collect();
+        assert!(!gaps(&list, (0, 0)).stays(false), "six stay, three go");
+    }
+
+    #[test]
+    fn pauses_before_data_say_nothing_of_late_acks() {
+        let told = |paused_before_data: bool| {
+            let mut side = gaps(
+                &[
+                    (50 * MS, 0),
+                    (50 * MS, 2 * MS),
+                    (50 * MS, 4 * MS),
+                    (50 * MS, 6 * MS),
+                ],
+                (0, 0),
+            );
+            let more = gaps(&[(0, 0)], (0, 0)).found;
+            side.found.extend(more);
+            for (number, suspect) in side.found.iter_mut().enumerate() {
+                suspect.held = ((number < 4) != paused_before_data).then_some(at(1));
+            }
+            side.suspects().map(|s| s.held.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!((told(true), told(false)), (vec![true], vec![false]));
+    }
+
+    #[test]
+    fn a_clock_that_is_far_from_milliseconds_is_not_asked() {
+        let stays = |ticks| {
+            let list = [
+                (50 * MS, 0),
+                (50 * MS, 2 * MS),
+                (50 * MS, 4 * MS),
+                (50 * MS, 6 * MS),
+            ];
+            gaps(&list, (10_000 * MS, ticks)).stays(false)
+        };
+        // a quarter, and a gap
+        assert!(stays(12_590) && !stays(12_591));
+        assert!(stays(7_410) && !stays(7_409));
+    }
+
+    #[test]
+    fn so_many_gaps_of_a_stream_are_told() {
+        let mut side = OneWay::default();
+        for number in 0..1030 {
+            side.packet(packet(40 * MS * number, 100 * number, 100, 1, 40 * number as u32));
+        }
+        assert_eq!(side.found.len(), MAX_SUSPECTS);
     }
 }
