@@ -6,9 +6,9 @@
 
 use super::is_small;
 use crate::base::At;
-use crate::limits::{FAR_MORE, HELD_AWAY, ONE_WAY_GAP_NS, TICK_NS, TWO_TICKS_NS};
+use crate::limits::{HELD_AWAY, ONE_WAY_GAP_NS, RARELY, TICK_NS, TWO_TICKS_NS};
 
-/// Gaps of one stream that are told; more of the same says no more.
+/// Gaps of one stream that are kept; more of the same add nothing.
 const MAX_SUSPECTS: usize = 1024;
 /// Each gap is held against so many before it, and so many pairs make a judgement.
 const COMPARED: usize = 48;
@@ -85,7 +85,7 @@ impl OneWay {
         let elapsed = between(first.to, last.to);
         let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
         let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
-        if away.saturating_abs() > elapsed / FAR_MORE.get() + (ONE_WAY_GAP_NS.most)() {
+        if away.saturating_abs() > elapsed / RARELY.get() as i64 + (ONE_WAY_GAP_NS.most)() {
             return false; // this clock does not count milliseconds
         }
         let (mut goes, mut stays) = (0u32, 0u32);
@@ -108,7 +108,7 @@ impl OneWay {
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
         let small = [&before, p].iter().all(|s| is_small(s.len, s.mss));
         let good = one_message && small && ONE_WAY_GAP_NS.contains(between(before.at, p.at));
-        (good && heard(&before, p) == Some(true)).then(|| {
+        (good && clock_moved(&before, p) == Some(true)).then(|| {
             let ticks = p.stamps.map(|stamps| stamps.1);
             Suspect {
                 from: before.at,
@@ -126,7 +126,7 @@ impl OneWay {
     fn held(&mut self, p: &Passed) -> Option<Suspect> {
         let found = self.late.take().filter(|(from, late)| {
             let round = between(late.at, p.at);
-            p.ack > late.ack && round <= between(*from, late.at) && heard(late, p) != Some(false)
+            p.ack > late.ack && round <= between(*from, late.at) && clock_moved(late, p) != Some(false)
         });
         if let Some(last) = self.last
             && p.len == 0
@@ -151,7 +151,7 @@ impl OneWay {
 }
 
 /// Whether the peer's clock, as this side echoes it, moved by a hold between the two. None without time stamps.
-fn heard(a: &Passed, b: &Passed) -> Option<bool> {
+fn clock_moved(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
     Some(((TWO_TICKS_NS.get() / TICK_NS) as u32..1 << 31).contains(&after.wrapping_sub(before)))
 }
@@ -204,15 +204,15 @@ mod tests {
         assert_eq!(gap(Passed { ack: 2, ..good }), 0, "the peer spoke");
         assert_eq!(gap(Passed { len: 1000, ..good }), 0, "a full segment");
         assert_eq!(gap(Passed { len: 0, ..good }), 0, "no data");
-        // the peer was heard meanwhile
-        let heard = |echo| {
+        // the peer sent something meanwhile
+        let clock_moved = |echo| {
             gap(Passed {
                 stamps: Some((0, echo)),
                 ..good
             })
         };
-        assert_eq!((heard(119), heard(120)), (0, 1));
-        assert_eq!(heard(99), 0, "its clock went back");
+        assert_eq!((clock_moved(119), clock_moved(120)), (0, 1));
+        assert_eq!(clock_moved(99), 0, "its clock went back");
         assert_eq!(gap(Passed { stamps: None, ..good }), 0);
         let acks_between = [packet(0, 0, 100, 1, 100), packet(10 * MS, 100, 0, 1, 110), good];
         assert_eq!(found(&acks_between).len(), 1, "its own ACKs are no data");
@@ -242,7 +242,7 @@ mod tests {
             "a full one"
         );
         assert_eq!(held(Passed { len: 5, ..late }, next), 0, "not alone");
-        // what waited comes no more than a round trip later, and has heard of it
+        // what waited comes no more than a round trip later, and echoes it
         let after = |ms: i64| Passed {
             at: super::tests::at(ms),
             ..next
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn pauses_before_data_say_nothing_of_late_acks() {
-        let told = |paused_before_data: bool| {
+        let kept = |paused_before_data: bool| {
             let mut side = gaps(
                 &[
                     (50 * MS, 0),
@@ -342,7 +342,7 @@ mod tests {
             }
             side.suspects().map(|s| s.held.is_some()).collect::<Vec<_>>()
         };
-        assert_eq!((told(true), told(false)), (vec![true], vec![false]));
+        assert_eq!((kept(true), kept(false)), (vec![true], vec![false]));
     }
 
     #[test]
@@ -356,9 +356,9 @@ mod tests {
             ];
             gaps(&list, (10_000 * MS, ticks)).stays(false)
         };
-        // a quarter, and a gap
-        assert!(stays(12_590) && !stays(12_591));
-        assert!(stays(7_410) && !stays(7_409));
+        // one part in twenty, and a gap
+        assert!(stays(10_590) && !stays(10_591));
+        assert!(stays(9_410) && !stays(9_409));
     }
 
     #[test]
