@@ -35,6 +35,7 @@ SLOW = {
     ),
     "test_downloads.py": ("test_capture_answer_and_picture",),
     "test_filters.py": (
+        "test_an_error_shows_some_of_a_long_filter",
         "test_everyday_filters_choose_some_of_the_frames",
         "test_tshark_chooses_the_same",
         "test_two_ways_to_choose_the_same_segments",
@@ -54,6 +55,7 @@ SLOW = {
     "test_layers.py": ("test_every_limit_is_asked_by_some_rule",),
     "test_many_servers.py": ("test_a_server_more_is_little_work",),
     "test_notebooks.py": ("test_it_runs",),
+    "test_owners.py": ("test_every_spoken_answer_has_paragraphs",),
     "test_page.py": ("test_it_works_in_a_browser",),
     "test_pasted.py": (
         "test_columns_have_the_numbers_of_the_capture",
@@ -87,7 +89,10 @@ SLOW = {
     ),
     "test_secrets.py": ("test_no_output_of_any_command_shows_one",),
     "test_sentences.py": ("test_every_sentence_has_a_capture_that_prints_it",),
-    "test_transfer_sweep.py": ("test_the_limit_is_right_and_never_wrong_and_sure",),
+    "test_transfer_sweep.py": (
+        "test_rates_and_round_trips",
+        "test_the_limit_is_right_and_never_wrong_and_sure",
+    ),
     "test_wireshark.py": (
         "test_cases",
         "test_more_unacknowledged_than_are_remembered",
