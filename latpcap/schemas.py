@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
+from latpcap.answers.why import WHY_VERSION
 from latpcap.findings.schema import COLUMNS, schema
-from latpcap.findings.why import WHY_VERSION
 from latpcap.tables import fields
 
 if TYPE_CHECKING:

@@ -78,8 +78,8 @@ ORDER: dict[TableName, tuple[str, ...]] = {
 CAPTURE_BITS = 40
 """Bits of an exchange's number within its capture, where several answer as one; above them stands the capture's."""
 
-MS = 1e6
-"""Nanoseconds."""
+NS_PER_MS = 1e6
+"""Tables hold instants in ns and durations in ms."""
 REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
 """Columns of `events` that mark a repeat."""
 SETUP = "tcp"
@@ -258,3 +258,9 @@ def sql(query: str, tables: Mapping[str, Callable[[], pa.Table]]) -> pd.DataFram
         if found is None:  # a statement without rows
             return to_pandas(pa.table({}))
         return to_pandas(found.to_arrow_table())
+
+
+class Completeness:
+    """Bits of Wireshark's `tcp.completeness`."""
+
+    SYN, SYN_ACK, ACK, DATA, FIN, RST = 1, 2, 4, 8, 16, 32

@@ -23,7 +23,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import words
-from latpcap.findings.why import Why
+from latpcap.answers.why import Why
 from latpcap.words import en
 
 ROOT = Path(__file__).resolve().parents[1]

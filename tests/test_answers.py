@@ -17,8 +17,9 @@ from case_scripts import SCRIPTS
 from makepcap import Ends, Talk, answer, get, pcap, pcap_of
 
 import latpcap as lp
-from latpcap.findings import answer as answers
-from latpcap.findings import fixes, text
+from latpcap.answers import headline as answers
+from latpcap.answers import text
+from latpcap.findings import fixes
 from latpcap.vocabulary import CAUSES
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"

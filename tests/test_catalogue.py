@@ -12,7 +12,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import page, words
-from latpcap.findings import answer
+from latpcap.answers import headline as answer
 from latpcap.findings.schema import Finding, Harmful, grade, graded
 
 SAMPLES = Path(__file__).parents[1] / "sample_pcaps"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from latpcap import presentation as show
-from latpcap.findings import answer
+from latpcap.answers import headline as answer
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from rawip import file, icmp, packet
 
 import latpcap as lp
 from latpcap import words
+from latpcap.answers import traffic
 from latpcap.cli import colour
-from latpcap.findings import fixes, quality, traffic
+from latpcap.findings import fixes, quality
 from latpcap.user_waits import cause_totals
 from latpcap.user_waits.slow_requests import by_family
 from latpcap.vocabulary import CAUSES, STALL

@@ -109,19 +109,26 @@ ORDER = [
     "side_sources",
     "findings.schema",
     "findings.quality",
-    "findings.connections",
-    "findings.traffic",
+    "findings.socket_options",
     "findings.evidence",
+    "findings.connections",
+    "findings.lookups",
     "findings.openings",
-    "findings.answer",
-    "findings.text",
     "findings.fixes",
     "findings.pushes",
     "findings.silence",
     "findings.queues",
-    "findings.beside",
+    "findings.round_trips",
+    "findings.retries",
+    "findings.transfers",
     "findings",
-    "findings.why",
+    "answers.traffic",
+    "answers.types",
+    "answers.capture_kind",
+    "answers.headline",
+    "answers.text",
+    "answers.why",
+    "answers",
     "schemas",
     "plot.figure",
     "plot.numbers",
@@ -310,7 +317,7 @@ BOUNDS = {"0 <= number < 2 ** 63", "2 <= ticks < 2 ** 31", "len(safe) <= 60"}
 
 
 def test_no_threshold_of_a_verdict_stands_in_python() -> None:
-    files = [path for room in ("user_waits", "findings") for path in (PACKAGE / room).glob("*.py")]
+    files = [path for room in ("user_waits", "findings", "answers") for path in (PACKAGE / room).glob("*.py")]
     found = [line for path in files for line in numbers(path) if not any(line.endswith(bound) for bound in BOUNDS)]
     assert found == []
 
@@ -318,7 +325,7 @@ def test_no_threshold_of_a_verdict_stands_in_python() -> None:
 def test_every_limit_of_findings_is_used_and_every_one_used_is_there() -> None:
     from latpcap.limits import LIMITS
 
-    files = [path for room in ("user_waits", "findings") for path in (PACKAGE / room).glob("*.py")]
+    files = [path for room in ("user_waits", "findings", "answers") for path in (PACKAGE / room).glob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     literal = set(re.findall(r'LIMITS\["(\w+)"\]|"(\w+_confidence)"', text))
     named = {a or b for a, b in literal}

@@ -15,7 +15,7 @@ from robustness import ASK, BODY, HEAD, SPLIT, mixtures, points, precision, reca
 from simulator import ENDS, Path, Script, record
 
 import latpcap as lp
-from latpcap.findings import evidence
+from latpcap.findings import socket_options
 
 
 def pooled(verdict: str, **more: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def pooled(verdict: str, **more: Any) -> dict[str, Any]:
 
 def test_the_option_of_several_pools() -> None:
     def state(*rows: dict[str, Any]) -> tuple[str, int, int]:
-        option = evidence.nodelay(list(rows), "server")
+        option = socket_options.nodelay(list(rows), "server")
         return option.state, option.streams_on, option.streams_off
 
     on = pooled("nodelay", held=0, tight=0, refuted=9, nagle_streams=0, nodelay_streams=4)

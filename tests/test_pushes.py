@@ -10,7 +10,7 @@ import pytest
 
 import latpcap as lp
 from latpcap import findings
-from latpcap.findings import answer
+from latpcap.answers import headline as answer
 from latpcap.findings.pushes import COLUMNS, Pushed
 from latpcap.options import TableName
 

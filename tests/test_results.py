@@ -15,12 +15,12 @@ from archives import CLIPS, SAMPLES, SMALL, TABLES, captures, later, same
 from commands import START
 
 import latpcap as lp
+from latpcap.answers.why import Why
 from latpcap.archive import layout
 from latpcap.archive.model import identity
 from latpcap.archive.results import READABLE, Results
 from latpcap.archive.union import Summed
 from latpcap.findings import Lazy, table
-from latpcap.findings.why import Why
 from latpcap.format import shortest
 
 LATENCY = SAMPLES / "nginx-latency.pcap"

@@ -10,7 +10,7 @@ from spoken.transfers import clicks_beside_it
 from transfer_simulator import Transfer
 
 import latpcap as lp
-from latpcap.findings import pushes
+from latpcap.findings import transfers
 
 FAR = {"sender_program", "sender_buffer", "pacing", "http2_window"}
 """What cannot be told apart away from the sender."""
@@ -119,7 +119,7 @@ def test_pauses_between_messages_are_no_transfers(took: tuple[int, ...], between
         }
     )  # fmt: skip
     row = {"stream": 7, "direction": way, "duration_ms": 2_000.0}
-    assert pushes._between_messages([row], exchanges) == ({(7, way)} if between else set())
+    assert transfers._between_messages([row], exchanges) == ({(7, way)} if between else set())
 
 
 def test_requests_that_wait_in_a_transfers_queue_are_called_so() -> None:

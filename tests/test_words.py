@@ -16,7 +16,7 @@ CEILINGS = {
     "core/src/exchange core/src/messages": 0,
     "core/src/judge core/src/observe core/src/evidence": 232,
     "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 3,
-    "latpcap/findings latpcap/user_waits latpcap/reports latpcap/words": 285,
+    "latpcap/findings latpcap/answers latpcap/user_waits latpcap/reports latpcap/words": 285,
     "latpcap/joined latpcap/plot latpcap/page": 4,
     "core/src/limits core/src/lookup core/src/probe latpcap/exports latpcap/statistics": 5,
 }
@@ -33,7 +33,7 @@ def test_private_words_only_become_fewer(folders: str) -> None:
     assert sum(uses.values()) <= CEILINGS[folders], [str(path.relative_to(ROOT)) for path in most]
 
 
-LONG_FILES = {"latpcap/words/en.py", "latpcap/words/zh.py", "latpcap/findings/queues.py"}
+LONG_FILES = {"latpcap/words/en.py", "latpcap/words/zh.py"}
 """Longer than 800 lines: the two catalogues, and one file that has still two subjects."""
 
 

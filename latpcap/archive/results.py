@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from latpcap.answers.why import Why
     from latpcap.archive.model import Failure
     from latpcap.archive.union import Union
-    from latpcap.findings.why import Why
     from latpcap.plot.timeline import Timeline
     from latpcap.plot.waterfall import Waterfall
     from latpcap.views.latency import Latency
@@ -336,7 +336,7 @@ class Results:
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
         """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
-        from latpcap.findings.why import Question
+        from latpcap.answers.why import Question
 
         return self._answered(lambda held: held.why(Question(slow_ms, server, top)))
 

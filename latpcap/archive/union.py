@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.answers.types import OneExchange, Overall, Typical
+from latpcap.answers.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.archive import sites
 from latpcap.archive.dataset import Stored
 from latpcap.findings import Lazy
-from latpcap.findings.answer import OneExchange, Overall, Typical
 from latpcap.findings.pushes import COLUMNS, Pushed
-from latpcap.findings.why import EVERYTHING, Question, Why, stall_frames
 from latpcap.format import count, shortest
 from latpcap.options import Scale, TableName
 from latpcap.tables import CAPTURE_BITS, LINKS, as_exchanges, in_order, of_rows, of_stretches

@@ -31,8 +31,8 @@ from latpcap.errors import CaptureError
 from latpcap.format import count, escaped, ms, shortest
 
 if TYPE_CHECKING:
+    from latpcap.answers.why import Why
     from latpcap.archive.sites import Sites
-    from latpcap.findings.why import Why
     from latpcap.views.capture import Capture
 
 

@@ -13,8 +13,8 @@ from latpcap.cli.options import EXIT_UNREADABLE, KeylogOption
 from latpcap.errors import Interrupted, OutputError
 
 if TYPE_CHECKING:
+    from latpcap.answers.why import Why
     from latpcap.archive.sites import Sites
-    from latpcap.findings.why import Why
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130

@@ -12,20 +12,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from latpcap import arrays
+from latpcap import arrays, words
 from latpcap import presentation as show
 from latpcap.findings import (
-    answer,
-    beside,
     connections,
     evidence,
     fixes,
+    lookups,
     openings,
     pushes,
     quality,
     queues,
+    retries,
+    round_trips,
     silence,
-    traffic,
+    socket_options,
+    transfers,
 )
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
@@ -148,11 +150,11 @@ def rows(
         spent = ledger.spent(server)
         together = queues.stampede(server, tables) or queues.together(server, spent, tables)
         together = together or queues.behind(server, spent, tables)
-        expects = queues.expects(server, spent, tables)
+        expects = round_trips.expects(server, spent, tables)
         waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
         found += [one for one in waits if one is not None]
         if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
-            found += traffic.transactions(server, tables)  # else somebody waited, and that is the answer
+            found += queues.transactions(server, tables)  # else somebody waited, and that is the answer
     asked = {f.client for f in found if f.sentence == "stampede"}
     found = [f for f in found if f.sentence != "stampede" or f.server not in asked]  # it waits for the other one
     busy = {cause_totals.endpoint(f.server, f.server_port) for f in found if f.cause == "pool"}
@@ -165,24 +167,24 @@ def rows(
     moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
     mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
     found = floods + found + mute + [e for e in events if e not in floods]
-    found += queues.trips(tables)
+    found += round_trips.trips(tables)
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
-        found += connections.of_lookups(tables) + connections.of_services(tables)
-    found += queues.tried_again(tables)
-    found += openings.alerts(tables) if tables["exchanges"].num_rows else []
+        found += lookups.of_lookups(tables) + lookups.of_services(tables)
+    found += retries.found(tables)
+    found += connections.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         paused = {(e.server, e.server_port) for e in found if e.sentence == "expect_continue"}  # it was no slow start
-        found += [e for e in pushes.of_transfers(tables) if (e.server, e.server_port) not in paused]
-        queued = beside.costs(tables)
-        found = [*beside.excused(found, queued), *queued]
+        found += [e for e in transfers.found(tables) if (e.server, e.server_port) not in paused]
+        queued = transfers.costs(tables)
+        found = [*transfers.excused(found, queued), *queued]
     found += connections.passive(tables) + connections.noted(tables)
-    found += evidence.suspects(tables)
-    found += evidence.of_options(tables["evidence"])
-    found += evidence.held_for_nobody(tables)
+    found += socket_options.suspects(tables)
+    found += socket_options.of_options(tables["evidence"])
+    found += socket_options.held_for_nobody(tables)
     if servers is None and len(ledger.servers) > MOST_SERVERS:
         found.append(_rest(ledger.servers[MOST_SERVERS:]))
-    return [replace(answer.made(finding), finding=number) for number, finding in enumerate(found)]
+    return [replace(_with_text(finding), finding=number) for number, finding in enumerate(found)]
 
 
 def _rest(servers: Sequence[cause_totals.Server]) -> Finding:
@@ -228,7 +230,7 @@ def _of_server(
     mine: list[dict[str, Any]], checks: Sequence[quality.Check],
 ) -> list[Finding]:  # fmt: skip
     items = ledger.spent(server)
-    pools = {side: evidence.pool(mine, side) for side in ("server", "client")}
+    pools = {side: socket_options.pool(mine, side) for side in ("server", "client")}
     total = float(server.latency.sum()) or 1.0
     handshake_ms = evidence.handshake_ms(server, tables)
     found: list[Finding] = []
@@ -244,7 +246,7 @@ def _of_server(
         worst, typical = evidence.cases(item, tables)
         options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
         stalled = item.cause in STALLS
-        timer = evidence.timer(pools[options.sender]) if stalled else evidence.Timer()
+        timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
         mend, won = _mend(item, ledger, tables, typical.ms, sure.grade, rival)
         ordered = item.ordered
         found.append(
@@ -291,7 +293,7 @@ class _Sure:
 
 
 def _how_sure(
-    item: cause_totals.CauseTotal, pools: Mapping[str, evidence.Pool], checks: Sequence[quality.Check]
+    item: cause_totals.CauseTotal, pools: Mapping[str, socket_options.Pool], checks: Sequence[quality.Check]
 ) -> _Sure:
     # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
     held = item.cause == STALL and item.owner in pools and pools[item.owner].acts
@@ -301,7 +303,7 @@ def _how_sure(
     sure = min([item.confidence, *(c.most for c in limits)])
     if item.server.cut:
         sure = min(sure, LIMITS["cut_confidence"])
-    if item.cause in PROGRAMS and item.owner in pools and evidence.mixed(pools[item.owner]):
+    if item.cause in PROGRAMS and item.owner in pools and socket_options.mixed(pools[item.owner]):
         sure = min(sure, LIMITS["mixed_confidence"])
     word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
     return _Sure(sure, word, tuple(c.check for c in limits))
@@ -310,9 +312,9 @@ def _how_sure(
 @dataclass(frozen=True)
 class _Options:
     sender: str
-    nodelay: evidence.Option
-    delayed_ack: evidence.Option
-    cork: evidence.Option
+    nodelay: socket_options.Option
+    delayed_ack: socket_options.Option
+    cork: socket_options.Option
 
 
 def _options(
@@ -328,9 +330,9 @@ def _options(
     corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
     return _Options(
         sender,
-        nodelay=evidence.nodelay(mine, sender),
-        delayed_ack=evidence.delayed_ack(mine, sender),
-        cork=evidence.cork(mine, sender, corked),
+        nodelay=socket_options.nodelay(mine, sender),
+        delayed_ack=socket_options.delayed_ack(mine, sender),
+        cork=socket_options.cork(mine, sender, corked),
     )
 
 
@@ -358,3 +360,13 @@ def _mend(
 
 
 __all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]
+
+
+def _with_text(finding: Finding) -> Finding:
+    """The finding with its sentence as the catalogue has it, and its fix where it has none of its own."""
+    if finding.sentence is None:
+        return finding
+    values = finding.values or {}
+    return replace(
+        finding, text=words.say(finding.sentence, **values), fix=finding.fix or words.fix(finding.sentence, **values)
+    )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from latpcap import arrays, spill, words
 from latpcap.limits import LIMITS
 from latpcap.presentation import SAME
+from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_names
 
 if TYPE_CHECKING:
@@ -256,8 +257,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     programs = [i.causes for i in items if i.cause in PROGRAMS]
     doubt = spill.joined([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
-    why, words = arrays.codes(causes, "because")
-    at_work, late = (spill.chosen(doubt, ~sure & (why == arrays.code_of(words, word))) for word in (AT_WORK, LATE))
+    at_work, late = (spill.chosen(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
@@ -265,10 +265,9 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
             for span in spill.parts(len(rows)):
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
-    rule, rules = arrays.codes(causes, "rule")
-    made = where.sums_of(sure_work & (rule == arrays.code_of(rules, TURN)))
+    made = where.sums_of(sure_work & arrays.equals(causes, "rule", TURN))
     # where there is no control group only the end of a wait is proven, not its length
-    least = where.sums([spill.chosen(stalls, sure & (why != arrays.code_of(words, NO_CONTROL)))])
+    least = where.sums([spill.chosen(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(spill.taken(made, rows), 0.1)
@@ -338,7 +337,7 @@ class _Loop:
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
             return None
         for span in spill.parts(len(rows)):
-            answers[span] = (end[span] - start[span]) / 1e6
+            answers[span] = (end[span] - start[span]) / NS_PER_MS
         # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
         asked_early = sum(int((pauses[span] < 0).sum()) for span in spill.parts(len(pauses))) / len(pauses)
         longest = LIMITS["loop_pause_share"] * _median(answers)
@@ -379,7 +378,7 @@ def _pauses(stream: Array, start: Array, end: Array) -> Array:
     for span in spill.parts(len(stream) - 1):
         behind = slice(span.start + 1, span.stop + 1)
         same = stream[behind] == stream[span]
-        pauses = ((start[behind] - end[span]) / 1e6)[same]
+        pauses = ((start[behind] - end[span]) / NS_PER_MS)[same]
         found[done : done + len(pauses)] = pauses
         done += len(pauses)
     spill.rest()
@@ -454,7 +453,7 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
         leaving += int(left.sum())
     spill.rest()
     enough = leaving >= LIMITS["gain_exchanges"]
-    return between / leaving / 1e6 if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
+    return between / leaving / NS_PER_MS if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
 
 
 def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
@@ -476,7 +475,7 @@ def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table)
         np.nan_to_num(path[span], copy=False)
     usual = _percentile(path, 0.5)
     for span in spill.parts(len(requested)):
-        late = np.minimum(path[span], usual) * 1e6
+        late = np.minimum(path[span], usual) * NS_PER_MS
         requested[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - requested[span], 0))
     spill.rest()
 

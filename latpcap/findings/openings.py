@@ -5,11 +5,9 @@ connection of before, that are dropped for what they offer or for their time sta
 queue is full, or whose answer comes from another address; a server that greets late. SYNs that nobody answers while a
 client waits for the host that sends them, or while the host that sends them does nothing else.
 
-Then what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
+Also what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
 that asked late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a connection waits
 for it, and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's program.
-
-Last, TLS handshakes that failed: an alert in the clear has the reason (RFC 8446 6).
 """
 
 from __future__ import annotations
@@ -21,10 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings.connections import DATA as CARRIES
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
-from latpcap.tables import MS, SETUP
+from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.connection_attempts import Ends, Streams, instead, names_of
 from latpcap.user_waits.connects import ACK, CLIENT, RST, SYN, Opened, begun, late
@@ -132,7 +129,7 @@ def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Ta
         if answer is None or one.answered is not None or answer[0].server == ends.server:
             continue
         if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
-            waited = (ends.end - one.syns[0]) / MS
+            waited = (ends.end - one.syns[0]) / NS_PER_MS
             cases.append(Case("syn_other_address", one, ends, waited, (answer[0], answer[2])))
     return cases
 
@@ -144,9 +141,8 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
     import numpy as np
 
     unanswered = {(ends.client, ends.client_port): one for one, ends in opened if one.answered is None}
-    closed, words = arrays.codes(all_of.streams, "closed_by")
-    reset = closed == arrays.code_of(words, "client_rst")
-    which = np.flatnonzero(reset & (all_of.code & CARRIES == 0) & (all_of.answers > 0))
+    reset = arrays.equals(all_of.streams, "closed_by", "client_rst")
+    which = np.flatnonzero(reset & (all_of.code & Completeness.DATA == 0) & (all_of.answers > 0))
     ports = {port for _, port in unanswered}
     rows = [at for at in which[:MOST].tolist() if int(all_of.client_port[at]) in ports]
     cases = []
@@ -188,10 +184,10 @@ def _moved(all_of: Streams, known: set[int]) -> list[Case]:
                 same = all_of.ends(stream)
                 if stream == number or stream in known or not begun_ or same.server == other:
                     continue
-                if not all_of.answers[place] or not all_of.code[place] & CARRIES:
+                if not all_of.answers[place] or not all_of.code[place] & Completeness.DATA:
                     continue
                 until = max(int(all_of.end[place]), int(all_of.end[all_of.place[number]]))
-                waited = (until - int(all_of.start[all_of.place[number]])) / MS
+                waited = (until - int(all_of.start[all_of.place[number]])) / NS_PER_MS
                 opened = begun(rows, np.array([stream]))
                 if opened:
                     stray = Ends(
@@ -210,7 +206,7 @@ def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa
     for one, ends, begin, other, _ in instead(opened, all_of, names):
         of = "address" if ends.family == other.family else "family"
         how = "refused" if one.refused is not None else "dead"
-        cases.append(Case(f"{of}_{how}", one, ends, (begin - one.syns[0]) / MS, (other,)))
+        cases.append(Case(f"{of}_{how}", one, ends, (begin - one.syns[0]) / NS_PER_MS, (other,)))
     return cases
 
 
@@ -229,7 +225,7 @@ def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.
     for one, ends in opened:
         if len(one.syns) > 1 and row["frame"] <= one.frames[0] <= row["last_frame"]:
             until = one.answered or one.syns[-1]
-            cases.append(Case("tunnel_checksum", one, ends, (until - one.syns[0]) / MS))
+            cases.append(Case("tunnel_checksum", one, ends, (until - one.syns[0]) / NS_PER_MS))
     return cases
 
 
@@ -263,14 +259,14 @@ def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table])
             for one, ends in mine:
                 if one.stream in dropped:
                     until = one.answered or one.syns[-1]
-                    cases.append(Case("syn_old_stamp", one, ends, (until - one.syns[0]) / MS))
+                    cases.append(Case("syn_old_stamp", one, ends, (until - one.syns[0]) / NS_PER_MS))
     return cases
 
 
 def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
     """SYNs that were answered for a connection of before: the client sent a RST, and the SYN again."""
     return [
-        Case("syn_challenged", one, ends, (one.answered - one.syns[0]) / MS)
+        Case("syn_challenged", one, ends, (one.answered - one.syns[0]) / NS_PER_MS)
         for one, ends in opened
         if one.answered is not None and one.gave_up is not None and len(one.syns) > 1 and one.gave_up < one.syns[-1]
     ]
@@ -288,7 +284,7 @@ def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) 
         if len(mine) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
             continue  # one that was answered passed: then these were lost
         for one, ends in mine:
-            cases.append(Case("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / MS))
+            cases.append(Case("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
     return cases
 
 
@@ -306,7 +302,7 @@ def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) ->
             near = words["at_server"] > 0 or endpoint(*ends.to) in busy
             at_server[ends.to] = near and not (words["at_client"] or words["between"])
         if at_server[ends.to]:
-            cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / MS))
+            cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
     often = Counter(case.ends.to for case in cases)
     return [case for case in cases if often[case.ends.to] >= FEW]  # one alone may have another reason
 
@@ -321,8 +317,8 @@ def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, p
     for one, ends in opened:
         if one.answered is None or one.spoke is None or one.greeted is None:
             continue
-        waited = (one.greeted - one.answered) / MS
-        if waited < GREETING_MS or not all_of.code[all_of.place[one.stream]] & CARRIES:
+        waited = (one.greeted - one.answered) / NS_PER_MS
+        if waited < GREETING_MS or not all_of.code[all_of.place[one.stream]] & Completeness.DATA:
             continue
         name = _looked_up(known_names.get((ends.server, ends.client), []), one.answered, one.greeted)
         if name is not None:
@@ -368,7 +364,7 @@ def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, 
             word = "onward_dead"
             if waiting.client == ends.server:
                 word = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            cases.append(Case(word, one, ends, (end - one.syns[0]) / MS, (waiting,)))
+            cases.append(Case(word, one, ends, (end - one.syns[0]) / NS_PER_MS, (waiting,)))
             break
     return cases
 
@@ -386,10 +382,9 @@ def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[
         return []
     mine = np.isin(all_of.server_code, [all_of.servers.index(host) for host in hosts])
     wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[mine])
-    protocol, names = arrays.codes(exchanges, "protocol")
-    wanted &= protocol != arrays.code_of(names, SETUP)
+    wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
     begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
-    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * MS))[:MOST]
+    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MOST]
     stream = arrays.numbers(exchanges, "stream")
     return [
         (int(begin[row]), int(end[row]), all_of.ends(int(stream[row]))) for row in rows.tolist()
@@ -412,8 +407,7 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
         return []
     clients = {ends.client for _, ends in mute}
     place = spill.places(all_of.number, arrays.numbers(exchanges, "stream"))
-    protocol, names = arrays.codes(exchanges, "protocol")
-    who = np.where(protocol != arrays.code_of(names, SETUP), all_of.client_code[place], -1)
+    who = np.where(~arrays.equals(exchanges, "protocol", SETUP), all_of.client_code[place], -1)
     start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
     cases = []
     for client in clients:
@@ -436,7 +430,7 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
             alone = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
             if led and alone:
                 there = all_of.ends(int(all_of.number[answers[before][1]]))
-                cases.append(Case("connect_dead", one, ends, (times[after] - one.syns[0]) / MS, (there,)))
+                cases.append(Case("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (there,)))
     return cases
 
 
@@ -527,10 +521,9 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
         protocol, names = arrays.codes(rows, "protocol")
         if SETUP not in names:
             continue
-        method, methods = arrays.codes(rows, "method")
         before = protocol == names.index(SETUP)
         for cause, places in found.items():
-            of_kind = method == arrays.code_of(methods, ROWS[cause])
+            of_kind = arrays.equals(rows, "method", ROWS[cause])
             late = arrays.numbers(rows, f"{cause}_ms") >= LIMITS["setup_ms"]
             places.append(np.flatnonzero(before & of_kind & late) + span.start)
     return {cause: np.concatenate(places) for cause, places in found.items() if places}
@@ -555,8 +548,7 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     )
     if not len(rows):
         return {"count": 0, "median_ms": 0.0}
-    address, addresses = arrays.codes(streams, "server")
-    here = address == arrays.code_of(addresses, server)
+    here = arrays.equals(streams, "server", server)
     mine = arrays.numbers(streams, "stream")[here & (arrays.numbers(streams, "server_port") == port)]
     found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
     return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
@@ -578,60 +570,3 @@ def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int
         filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
         sentence=f"setup_{cause}", values={"n": streams, "span_ms": (times[0], times[-1])},
     )  # fmt: skip
-
-
-ALERT = " alert "
-HINTS = {
-    "trust": ("unknown_ca", "bad_certificate", "certificate_unknown", "unsupported_certificate", "certificate_revoked"),
-    "expired": ("certificate_expired",),
-    "versions": ("handshake_failure", "protocol_version", "insufficient_security", "inappropriate_fallback"),
-    "name": ("no_application_protocol",),
-    "client": ("certificate_required", "access_denied"),
-}
-"""What mends which alerts."""
-
-
-def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Handshakes that an alert ended; by server and alert."""
-    import numpy as np
-
-    exchanges, streams = tables["exchanges"], tables["streams"]
-    code, texts = arrays.codes(exchanges, "status_text")
-    places = [place for place, text in enumerate(texts) if text and ALERT in text]
-    if not places:
-        return []
-    shakes = arrays.equals(exchanges, "method", "handshake")
-    rows = np.flatnonzero(np.isin(code, places) & shakes)
-    stream = arrays.numbers(exchanges, "stream")
-    names = ("server", "server_port", "client")
-    ends = arrays.looked_up(streams, "stream", stream[rows], names)
-    every = arrays.looked_up(streams, "stream", stream[np.flatnonzero(shakes)], names)
-    groups: dict[tuple[str, int, str], list[tuple[int, str]]] = defaultdict(list)
-    for row, (server, port, client) in zip(rows.tolist(), ends, strict=True):
-        groups[server, port, texts[int(code[row])]].append((row, client))
-    found = []
-    for (server, port, text), mine in groups.items():
-        side, _, alert = text.partition(ALERT)
-        columns = ["exchange", "stream", "request_first_frame", "start", "end"]
-        [first] = exchanges.select(columns).slice(mine[0][0], 1).to_pylist()
-        kind = next((hint for hint, known in HINTS.items() if alert in known), "other")
-        if kind == "trust" and side == "server":
-            kind = "client"
-        of = sum(1 for s, p, _ in every if (s, p) == (server, port))
-        start, end = (arrays.numbers(exchanges, c)[[row for row, _ in mine]] for c in ("start", "end"))
-        took = (end - start) / 1e6
-        values = {
-            "server": endpoint(server, port), "n": len(mine), "of": of, "side": side, "alert": alert,
-            "frame": first["request_first_frame"], "hint": words.say(f"alert_{kind}"),
-        }  # fmt: skip
-        found.append(
-            Finding(
-                kind="wait", server=server, server_port=port, cause="tls_alert", owner=side,
-                clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
-                total_ms=float(took.sum()), max_ms=float(took.max()),  worst_exchange=first["exchange"],
-                worst_stream=first["stream"],
-                worst_frames=(first["request_first_frame"],), filter=f"tcp.stream eq {first['stream']}", harm="never",
-                sentence="tls_alert", values=values,
-            )
-        )  # fmt: skip
-    return found

@@ -3,28 +3,20 @@ one finding per server and sender out.
 
 Nobody asked for them, so they are part of no latency. But who watches a chat, a feed or a queue sees each that late.
 What is needed of their rows is collected batch by batch (`Pushed`).
-
-How fast was a transfer, and what held it back? Rows of `transfers` in, findings of kind "transfer" out.
-
-The limit and its grade are the core's. Here transfers of one server, direction and limit are put together, and the
-largest speaks for them. What cannot be told from where the capture was taken names its rivals and has no fix.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings import evidence, fixes, quality
-from latpcap.findings.schema import Finding, Grade, grade
-from latpcap.format import printable
-from latpcap.limits import LIMITS
+from latpcap.findings import fixes, quality, socket_options
+from latpcap.findings.schema import Finding, grade
 from latpcap.user_waits import slow_requests
-from latpcap.user_waits.cause_totals import Server, endpoint
-from latpcap.vocabulary import GUESSED, HALVES, LIKELY, PROVEN, SEEN, SIDES, STALL, SUSPECTED
+from latpcap.user_waits.cause_totals import endpoint
+from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,8 +154,7 @@ def _ends(table: pa.Table, number: str) -> tuple[Array, Array]:
 
 
 def _gaps(rows: pa.Table) -> Array:
-    code, words = arrays.codes(rows, "kind")
-    held: Array = code == arrays.code_of(words, HELD)
+    held: Array = arrays.equals(rows, "kind", HELD)
     return held
 
 
@@ -234,7 +225,7 @@ def _of(
     sender, mine = SIDES["server"] if by_client else "server", pooled.get((server, port), [])
     rows = rows[np.argsort(held.ms[rows], kind="stable")]
     took, proven = held.ms[rows], held.proven_ms[rows]
-    sure = _how_sure(held, rows, checks, evidence.pool(mine, sender).acts)
+    sure = _how_sure(held, rows, checks, socket_options.pool(mine, sender).acts)
     if sure <= SUSPECTED:
         return None
     word = grade(STALL, sure)
@@ -247,8 +238,8 @@ def _of(
     [(client,)] = arrays.looked_up(streams, "stream", held.stream[rows[-1:]], ("client",))
     middle, last = rows[len(rows) // 2], rows[-1]
     frames, stream = held.frames(int(middle)), int(held.stream[middle])
-    nodelay, acks = evidence.nodelay(mine, sender), evidence.delayed_ack(mine, sender)
-    timer = evidence.timer(evidence.pool(mine, sender))
+    nodelay, acks = socket_options.nodelay(mine, sender), socket_options.delayed_ack(mine, sender)
+    timer = socket_options.timer(socket_options.pool(mine, sender))
     mend = fixes.of_pushes(sender, _software(streams, here), spoken)
     sentence = _pushed_sentence(endpoint(server, port), held, rows, int(each.sum()), spoken, words.say(f"sure_{word}"))
     return Finding(
@@ -302,175 +293,3 @@ def _pushed_sentence(server: str, held: HeldPushes, rows: Array, pushed: int, sp
     kinds = sorted({words.say(CALLED.get(name, "push_message"), protocol=name[0], n=pushed) for name in names})
     kind = kinds[0] if len(kinds) == 1 else words.say("push_messages", n=pushed)
     return words.say("pushed", kind=kind, **values)
-
-
-LONG_MS, SHORT_MS, ROUND_TRIPS = 150.0, 50.0, 2.0
-"""Transfers that took less in all are worth no line, nor a short one, nor one of few round trips."""
-WORTH = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
-"""What each grade of a transfer was right in, in the recordings whose limit is known, and less where they are few."""
-FASTER = 1.5
-"""A line that carries so many times as much is worth naming."""
-UNLIMITED_MBIT = 2_000.0
-"""Segments that follow each other faster than any line of an Internet path say nothing of one."""
-
-
-def of_transfers(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """The transfers that took their time, by server, direction and limit; the longest first."""
-    rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
-    pauses = [row for row in rows if row["limited_by"] == "sender_program"]
-    between = _between_messages(pauses, tables["exchanges"]) if pauses else set()
-    rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
-    made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
-    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
-
-
-IN_QUEUE, OUTSIDE = 3, 0.1
-"""So many slow requests during a transfer to another server, of which no more than this share lies outside it."""
-
-
-def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
-    """How many of this server's slow requests came while a transfer to another server filled the line's queue? 0 where
-    as many are slow without it.
-    """
-    import numpy as np
-
-    here = server.address, server.port
-    moved = tables["transfers"]
-    times = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
-    full = [
-        span for row, span in zip(moved.to_pylist(), times, strict=True)
-        if row["limited_by"] == "line" and (row["queue_ms"] or 0.0) >= LIMITS["slow_ms"]
-        and (row["server"], row["server_port"]) != here
-    ]  # fmt: skip
-    if not full or len(server.slow) < IN_QUEUE:
-        return 0
-    start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
-    meanwhile = np.zeros(len(start), bool)
-    for begun, ended in full:
-        meanwhile |= (start < ended) & (end > begun)
-    inside, quick = int(meanwhile[server.slow].sum()), int((~meanwhile[server.rows]).sum())
-    outside = len(server.slow) - inside
-    shown = inside >= IN_QUEUE and quick >= IN_QUEUE and outside <= OUTSIDE * quick
-    return inside if shown and 2 * inside >= int(meanwhile[server.rows].sum()) else 0
-
-
-def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
-    """Which of these had their pauses between requests or answers more than in them? Those are waits of requests, or of
-    nobody.
-    """
-    import numpy as np
-
-    stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
-    mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
-    streams, at = np.unique(stream[mine], return_inverse=True)
-    instants = {name: arrays.filled(exchanges, name, 0)[mine] for name in ("start", "request_end", "end")}
-    counts = dict(zip(streams.tolist(), np.bincount(at).tolist(), strict=True))
-    found = set()
-    for way, spent in (
-        ("to_client", instants["end"] - begun[mine]), ("to_server", instants["request_end"] - instants["start"]),
-    ):  # fmt: skip
-        in_ms = dict(zip(streams.tolist(), np.bincount(at, weights=spent / 1e6).tolist(), strict=True))
-        for row in rows:
-            several = row["direction"] == way and counts.get(row["stream"], 0) > 1
-            if several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
-                found.add((row["stream"], way))
-    return found
-
-
-def _matters(row: dict[str, Any]) -> bool:
-    trips = row["rtt_idle_ms"] or 0.0
-    known = row["limited_by"] != "none" and row["grade"] != "unknown"
-    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(SHORT_MS, ROUND_TRIPS * trips)
-
-
-def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
-    row = max(rows, key=lambda one: one["duration_ms"])
-    sentence = _sentence(row)
-    grade: Grade = row["grade"]
-    waits = sorted(one["duration_ms"] + (one["rtt_idle_ms"] or 0.0) for one in rows)
-    to_client = row["direction"] == "to_client"
-    sender, receiver = ("server", "client") if to_client else ("client", "server")
-    owner = row["owner"] if sentence != "transfer_far" else sender
-    values = {
-        "n": len(rows),
-        "what": words.say("a_download" if to_client else "an_upload"),
-        "size": size(row["bytes"]),
-        "rate": _rate(row["rate_mbit"]),
-        "took_ms": row["duration_ms"],
-        "end": f"{printable(row['server'])}:{row['server_port']}",
-        "sender": sender,
-        "receiver": receiver,
-        "window": size(_window(row)),
-        "needed": size(_needed(row)),
-        "scope": words.say(f"transfer_of_{row['http2_window_of'] or 'stream'}"),
-        "would": _would(row),
-        "rtt_ms": row["rtt_idle_ms"] or 0.0,
-        "loaded_ms": row["rtt_load_ms"] or 0.0,
-        "lost": row["retransmissions"],
-        "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
-    }
-    rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
-    lost = row["rival"] and words.say("transfer_rival_left")
-    return Finding(
-        kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
-        owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
-        streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late", rival=rival, rival_lost=lost,
-        worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
-        filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
-    )  # fmt: skip
-
-
-_FAR = ("sender_program", "sender_buffer", "pacing")
-
-
-def _sentence(row: dict[str, Any]) -> str:
-    """Which sentence of the catalogue?"""
-    limit = row["limited_by"]
-    if limit == "receiver_window":
-        return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
-    if limit in _FAR and not row["at_sender"]:
-        return "transfer_far"
-    if limit == "congestion":
-        return {"reordering": "transfer_reordered", "ecn": "transfer_marked"}.get(row["cut_by"], "transfer_lost")
-    if limit == "line" and row["grade"] == "suspected":
-        return "transfer_line_or"
-    if limit == "line" and (row["queue_ms"] or 0.0) > (row["rtt_idle_ms"] or 0.0):
-        return "transfer_bloat"
-    if limit == "sender_program" and row["rival"]:
-        return "transfer_far"
-    return f"transfer_{limit.replace('receiver_program', 'reader').replace('sender_', '').replace('_window', '')}"
-
-
-def _window(row: dict[str, Any]) -> int:
-    """The one that was full: HTTP/2's or TCP's."""
-    http2: int | None = row["http2_window_bytes"] if row["limited_by"] == "http2_window" else None
-    return http2 or row["window_bytes"] or 0
-
-
-def _needed(row: dict[str, Any]) -> int:
-    """A window that would not be the limit: twice this one where the line's rate does not show."""
-    burst, window = row["burst_mbit"] or 0.0, _window(row)
-    needed = row["window_needed_bytes"] or 0
-    return max(2 * window, needed) if burst < UNLIMITED_MBIT else 4 * window
-
-
-def _would(row: dict[str, Any]) -> str:
-    """What the line would carry with such a window; nothing where it does not show."""
-    burst = row["burst_mbit"] or 0.0
-    if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
-        return ""
-    return words.say("transfer_would", needed=size(_needed(row)), burst=_rate(burst))
-
-
-def size(value: float) -> str:
-    """Bytes as a person reads them: 65.5 kB."""
-    unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
-    return f"{value / by:,.3g} {unit}"
-
-
-def _rate(mbit: float) -> str:
-    return f"{mbit:,.3g} Mbit/s" if mbit >= 1 else f"{1000 * mbit:,.3g} kbit/s"

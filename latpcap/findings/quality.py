@@ -15,18 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
 from latpcap.limits import LIMITS
-from latpcap.tables import SETUP
+from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.segments import DATA, Silence, segments
 from latpcap.vocabulary import SIDES, SUSPECTED, cause_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SYN_ONLY = 1
-SYN_SEEN = 1 | 2  # bits of Wireshark's completeness: SYN, SYN-ACK
 CODES = ("clock_back", "dropped")
 """Issues that have a check of their own."""
-MS_NS = 1_000_000
 LOSS = cause_names(trait="of_data")
 
 
@@ -84,7 +81,9 @@ def one_way(streams: pa.Table) -> arrays.Array:
     found = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
         client, server, asked, answered, code = (arrays.numbers(rows, c) for c in columns)
-        found[span] = ((client > 0) != (server > 0)) & ((asked > 0) | (answered > 0) | (code | SYN_ONLY != SYN_ONLY))
+        found[span] = ((client > 0) != (server > 0)) & (
+            (asked > 0) | (answered > 0) | (code & ~np.uint8(Completeness.SYN) != 0)
+        )
     return found
 
 
@@ -133,8 +132,7 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
-    spoken, protocols = arrays.codes(exchanges, "protocol")
-    asked = spoken != arrays.code_of(protocols, SETUP)  # set-ups and pauses are no exchanges
+    asked = ~arrays.equals(exchanges, "protocol", SETUP)  # set-ups and pauses are no exchanges
     of = int(asked.sum())
     if not of:
         return []
@@ -207,7 +205,7 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
         latency = np.nan_to_num(arrays.numbers(rows, "latency_ms").astype(float), nan=0.0)
         longest_ms = max(longest_ms, float(latency.max()))
     events = segments(tables)
-    if events is None or longest_ms * MS_NS < LIMITS["clock_ahead_ns"]:
+    if events is None or longest_ms * NS_PER_MS < LIMITS["clock_ahead_ns"]:
         return []
     jumps = [silence for silence in events.silences() if _clock_only(silence)]
     if not jumps:
@@ -282,7 +280,7 @@ def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
 
 def _starts(streams: pa.Table) -> list[Check]:
     bits = arrays.numbers(streams, "completeness")
-    count = int((bits & SYN_SEEN == 0).sum())
+    count = int((bits & (Completeness.SYN | Completeness.SYN_ACK) == 0).sum())
     if not count:
         return []
     return [Check("mid_stream", count, len(bits), 1.0, words.say("mid_stream", n=count, of=len(bits)))]
@@ -314,7 +312,6 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
     total = 0
     for _, rows in arrays.sliced(streams):
         repairs = np.isin(arrays.numbers(rows, "stream"), mended)
-        position, positions = arrays.codes(rows, "position")
         for side, peer in SIDES.items():
             again, late, needless, spurious, packets = (
                 arrays.numbers(rows, f"{whose}_{what}").astype(np.int64)
@@ -326,7 +323,7 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
                     (side, "packets"),
                 )
             )
-            ours, theirs = (position == arrays.code_of(positions, f"at_{s}") for s in (side, peer))
+            ours, theirs = (arrays.equals(rows, "position", f"at_{s}") for s in (side, peer))
             needless = np.maximum(needless, spurious)  # a DSACK may tell of the same repeat
             # what is out of order where it is sent was sent before; nobody overtakes there
             repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
+from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Grade
-from latpcap.findings.traffic import called
 from latpcap.limits import LIMITS
-from latpcap.tables import CAPTURE_BITS, MS, SETUP
+from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
 from latpcap.user_waits.cause_totals import endpoint, server_keys
 from latpcap.user_waits.segments import segments
@@ -102,7 +102,7 @@ def _too_large(
     if held.passed_before >= held.length or any(size >= held.length for size in held.sizes_passed):
         return None  # a packet of this size passed: this one was lost
     end = held.until if held.until is not None else _given_up(course, held)
-    waited = (end - held.first) / MS
+    waited = (end - held.first) / NS_PER_MS
     if waited < LIMITS["stuck_ms"]:
         return None
     values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to,
@@ -149,7 +149,7 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
     place, length, came = found
     closing = course.closes(not client, place)
     end = int(course.time[closing]) if closing is not None else course.end
-    waited = (end - int(course.time[place])) / MS
+    waited = (end - int(course.time[place])) / NS_PER_MS
     small = came < most - OPTIONS and length >= max(most - OPTIONS, LIMITS["mtu_least_bytes"])
     if not small or waited < LIMITS["stuck_ms"]:
         return None
@@ -204,14 +204,16 @@ def _ended_idle(
     held = course.held(True)
     frame = case.frame if case.exchange is not None or held is None else held.frame
     place = course.at(frame)
-    idle = course.silence_before(place) / MS
+    idle = course.silence_before(place) / NS_PER_MS
     asked = int(course.seq[place])
     shut = course.closes(client=False)
     if shut is not None and shut in course.fins and course.ack[shut] <= asked:
         before = np.flatnonzero((np.arange(len(course.time)) < min(shut, place)) & (course.len > 1))
         if not len(before):
             return None
-        idle = int(course.time[shut] - course.time[before[-1]]) / MS  # until it closed; the request came across that
+        idle = (
+            int(course.time[shut] - course.time[before[-1]]) / NS_PER_MS
+        )  # until it closed; the request came across that
         return ("keepalive_race", {"idle_ms": idle}) if idle >= LIMITS["idle_least_ms"] else None
     if idle < LIMITS["idle_least_ms"]:
         return None
@@ -227,7 +229,7 @@ def _ended_idle(
         return None  # nothing shows that the server was there
     begun, mine = anew
     until = begun if mine else max(held.last, course.end, begun)  # its own new connection ends the client's wait
-    return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / MS}
+    return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
 
 
 def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Case, Finding]]:
@@ -239,8 +241,8 @@ def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Cas
         if course is not None and found is not None:
             client, probes, first = found
             values: dict[str, Any] = {
-                "repeats": probes, "span_ms": (course.end - int(course.time[first])) / MS,
-                "idle_ms": course.silence_before(first) / MS, "frame": int(course.frame[first]),
+                "repeats": probes, "span_ms": (course.end - int(course.time[first])) / NS_PER_MS,
+                "idle_ms": course.silence_before(first) / NS_PER_MS, "frame": int(course.frame[first]),
                 "until": words.say("probed_reset" if course.reset_by(client) else "probed_on"),
             }  # fmt: skip
             groups[case.server, case.port, client].append((case, values))
@@ -305,8 +307,8 @@ def _stopped(case: Case, course: Course) -> dict[str, Any] | None:
     last = int(mine[-1])
     shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
     end = int(course.time[min(shut)]) if shut else course.end
-    gap = (end - int(course.time[last])) / MS
-    gaps = np.diff(course.time[mine]) / MS
+    gap = (end - int(course.time[last])) / NS_PER_MS
+    gaps = np.diff(course.time[mine]) / NS_PER_MS
     if gap < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap / 2):
         return None  # it comes in pieces, with times between
     windows = course.window[course.client]
@@ -317,7 +319,7 @@ def _stopped(case: Case, course: Course) -> dict[str, Any] | None:
     return {
         "bytes": int((course.seq + course.len)[mine].max()) - begun,
         "span_ms": gap,
-        "waited_ms": (end - int(course.time[place])) / MS,
+        "waited_ms": (end - int(course.time[place])) / NS_PER_MS,
         "until": words.say(_UNTIL[whose]),
     }
 
@@ -346,12 +348,11 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
 
     stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
-    code, protocols = arrays.codes(exchanges, "protocol")
-    asked = np.flatnonzero(code != arrays.code_of(protocols, SETUP))
+    asked = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
     order = asked[np.lexsort((start[asked], stream[asked]))]
     stream, start, end, complete = stream[order], start[order], end[order], complete[order]
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]
-    idle = np.where(follows, (start[1:] - end[:-1]) / MS, 0.0)
+    idle = np.where(follows, (start[1:] - end[:-1]) / NS_PER_MS, 0.0)
     rows = np.flatnonzero(idle >= LIMITS["idle_least_ms"])
     found: dict[tuple[str, int], float] = {}
     ends = arrays.looked_up(streams, "stream", stream[1:][rows], ("server", "server_port"))
@@ -527,13 +528,13 @@ def _unanswered(
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
-        left = (last[mine] - asked_at) / MS
+        left = (last[mine] - asked_at) / NS_PER_MS
         still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
-        waited = np.where(still, left, (end[mine] - asked_at) / MS)
+        waited = np.where(still, left, (end[mine] - asked_at) / NS_PER_MS)
         which = asked & ~polls(rows)  # a poll that is meant to wait may wait
         which &= answers[mine] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
-        half = which & ~nameless & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * MS) & ~streaming(rows)
+        half = which & ~nameless & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * NS_PER_MS) & ~streaming(rows)
         half &= ~arrays.equals(rows, "protocol", TALK)
         which &= ~arrays.equals(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
         which &= ~lost[mine] & silent & ~arrays.equals(rows, "cut_by", "gap")
@@ -629,9 +630,9 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[_Case]:
         return []
     found = []
     gone = [
-        (number, is_client, frame, (until - since) / MS, repeats)
+        (number, is_client, frame, (until - since) / NS_PER_MS, repeats)
         for number, is_client, frame, since, repeats, until in events.gone(wanted)
-        if repeats >= REPEATS and (until - since) / MS >= LIMITS["stuck_ms"]
+        if repeats >= REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
     ]
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
     for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):

@@ -15,6 +15,7 @@ from latpcap import arrays, spill, words
 from latpcap.format import escaped, ms, shortest
 from latpcap.joined import limits, tables
 from latpcap.joined.shares import BECAUSE, BETWEEN, CLIENT, LOST_BETWEEN, PLACES, SERVER, UNKNOWN
+from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,12 +134,12 @@ def numbers(
     found["latency_ms"] = float(sum(exchanges["latency_ms"].to_pylist()))
     found["typical"] = _typical(exchanges, parts)
     found["clock"] = {
-        "offset_ms": clock.offset_ns / 1e6,
+        "offset_ms": clock.offset_ns / NS_PER_MS,
         "error_ms": error,
         "skew_ppm": clock.ppm,
         "seconds": clock.seconds,
         "round_trip_ms": _least_gap(clock),
-        "steps_ms": [moved / 1e6 for _, moved in clock.steps],
+        "steps_ms": [moved / NS_PER_MS for _, moved in clock.steps],
     }
     found["way"] = way.sentence()
     found["lead"], found["verdict"] = _verdict(found)
@@ -156,7 +157,7 @@ def _count(parts: pa.Table, wanted: tuple[tuple[str, str], ...]) -> int:
 def _least_gap(clock: Clock) -> float | None:
     """The least round trip between the points; None where only one direction was seen."""
     gaps = [section.gap_ns for section in clock.sections if section.gap_ns != float("inf")]
-    return min(gaps) / 1e6 if gaps else None
+    return min(gaps) / NS_PER_MS if gaps else None
 
 
 def _places(parts: pa.Table) -> dict[str, dict[str, float]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from latpcap import arrays
 from latpcap.format import shortest
-from latpcap.tables import to_pandas
+from latpcap.tables import NS_PER_MS, to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from latpcap.joined.clock import Clock
     from latpcap.plot.flow.lifelines import PointsGraph
 
-NS = 1e6
-"""Nanoseconds in a millisecond."""
 MOST_POINTS = len(ascii_lowercase)
 REST = "rest"
 """What of a latency no point shows the place of."""
@@ -101,7 +99,7 @@ class Chain:
         ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
 
         def whole(one: pa.Table, name: str) -> Array:
-            found: Array = np.rint(one[name].to_numpy() * NS).astype(np.int64)
+            found: Array = np.rint(one[name].to_numpy() * NS_PER_MS).astype(np.int64)
             return found
 
         there = {f"{way}_out_ms": whole(one, "out_ms") for way, one in zip(ways, taken, strict=True)}
@@ -109,7 +107,7 @@ class Chain:
         # clocks run at other rates: what that is of the latency stays beyond the last point
         far = whole(first, "latency_ms") - sum(there.values()) - sum(back.values())
         for name, value in {**there, "far_ms": far, **dict(reversed(back.items()))}.items():
-            columns[name] = pa.array(value / NS)
+            columns[name] = pa.array(value / NS_PER_MS)
         for way, one in zip(ways, taken, strict=True):
             columns[f"{way}_clock_error_ms"] = one["clock_error_ms"]
         return pa.table(columns)

@@ -16,6 +16,7 @@ from latpcap.format import escaped, shortest
 from latpcap.joined.capture_point import Point
 from latpcap.joined.clock import Clock
 from latpcap.plot.flow.lifelines import Arrow, PointsGraph, Span
+from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,11 +141,11 @@ def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
     """The rows of an exchange: its connection's packets while it ran."""
     import numpy as np
 
-    start, end = row["start"], row["start"] + round(row["latency_ms"] * 1e6)
+    start, end = row["start"], row["start"] + round(row["latency_ms"] * NS_PER_MS)
     streams = {name: arrays.filled(packets, f"{name}_stream", -1) for name in ("a", "b")}
     left = {name: arrays.filled(packets, f"{name}_time", -1).astype(np.int64) for name in ("a", "b")}
     mine = (streams["a"] == row["a_stream"]) | (streams["b"] == row["b_stream"])
-    slack = round(max(row["out_ms"], row["back_ms"], 0.0) * 1e6)
+    slack = round(max(row["out_ms"], row["back_ms"], 0.0) * NS_PER_MS)
     earliest = np.where(left["a"] >= 0, left["a"], left["b"])
     latest = np.where(left["b"] >= 0, left["b"], left["a"])
     return np.flatnonzero(
@@ -255,7 +256,9 @@ def _typical(packets: pa.Table, direction: str) -> float:
 
 def _arrow(a: Point, b: Point, row: dict[str, Any], zero: int, typical: dict[str, float]) -> Arrow:
     up = row["direction"] == "a_to_b"
-    at = {name: None if row[f"{name}_time"] is None else (row[f"{name}_time"] - zero) / 1e6 for name in ("a", "b")}
+    at = {
+        name: None if row[f"{name}_time"] is None else (row[f"{name}_time"] - zero) / NS_PER_MS for name in ("a", "b")
+    }
     moved = typical[row["direction"]] * (1 if up else -1)
     a_ms = at["a"] if at["a"] is not None else (at["b"] or 0.0) - moved
     b_ms = at["b"] if at["b"] is not None else a_ms + moved

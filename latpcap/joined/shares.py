@@ -21,6 +21,7 @@ from latpcap.joined.exchanges import Matched
 from latpcap.joined.match import mixed
 from latpcap.joined.packet_fates import LOST, Fates
 from latpcap.joined.pairing import Pairing
+from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -446,7 +447,7 @@ def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
         rows.add({
             **{name: values[some.exchange] for name, values in numbers.items()},
             **{name: getattr(some, name) for name in words},
-            "duration_ms": some.length / 1e6,
+            "duration_ms": some.length / NS_PER_MS,
             "clock_error_ms": np.where(some.by_clocks, error[some.exchange], 0.0),
         })  # fmt: skip
     rows.end()

@@ -10,14 +10,13 @@ from latpcap.joined.clock import Clock
 from latpcap.joined.exchanges import Matched
 from latpcap.joined.packet_fates import BECAUSE, FATES, LOST, NO_WAY, PASSED, UNKNOWN, UNSEEN, Fates
 from latpcap.joined.pairing import Pairing
+from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
 
-NS = 1e6
-"""Nanoseconds in a millisecond."""
 DIRECTIONS = ("a_to_b", "b_to_a")
 
 
@@ -32,7 +31,7 @@ def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] 
     most = max(largest, default=-1.0)
     counts: dict[str, Any] = {name: _frames(of) for name, of in (("a", a), ("b", b))}
     counts["both"] = 0 if found is None else len(found.a)
-    counts["clock_error_ms"] = most / NS if most >= 0 else None
+    counts["clock_error_ms"] = most / NS_PER_MS if most >= 0 else None
     rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # who has the packet: direction, fate
     if found is None or fates is None:
         for name, of in (("a", a), ("b", b)):
@@ -94,8 +93,8 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
     row_a, row_b, at_a, at_b = row_a[order], row_b[order], at_a[order], at_b[order]
     part = np.concatenate([part, np.zeros(len(alone_a) + len(alone_b), bool)])[order]
     up = np.where(at_a, up_a[row_a], up_b[row_b])
-    delay = (time_b[row_b] - a.packets["time"][row_a]) / NS * np.where(up, 1, -1)
-    bound = error[row_b] / NS
+    delay = (time_b[row_b] - a.packets["time"][row_a]) / NS_PER_MS * np.where(up, 1, -1)
+    bound = error[row_b] / NS_PER_MS
 
     def column(values: Array, known: Array, kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind, mask=~known)
@@ -128,7 +127,7 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
     import pyarrow as pa
 
     left, arrived, answered, back = matched.instants()
-    error = matched.error_ns() / NS
+    error = matched.error_ns() / NS_PER_MS
     table_a, table_b = a.table("exchanges"), b.table("exchanges")
     rows_a, rows_b = matched.front.place[matched.a], matched.back.place[matched.b]
     numbers = {
@@ -140,10 +139,10 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
         **numbers,
         **{name: arrays.taken(table_a, name, rows_a) for name in ("protocol", "method", "target", "status")},
         "start": _kept(left).view(pa.timestamp("ns", "UTC")),
-        "latency_ms": _kept((back - left) / NS),
-        "out_ms": _kept((arrived - left) / NS),
-        "far_ms": _kept((answered - arrived) / NS),
-        "back_ms": _kept((back - answered) / NS),
+        "latency_ms": _kept((back - left) / NS_PER_MS),
+        "out_ms": _kept((arrived - left) / NS_PER_MS),
+        "far_ms": _kept((answered - arrived) / NS_PER_MS),
+        "back_ms": _kept((back - answered) / NS_PER_MS),
         "clock_error_ms": arrays.column(spill.kept(error), np.isfinite(error)),
     }
     return pa.table(columns)

@@ -134,8 +134,7 @@ class CauseTotals:
         whose = spill.taken(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
-            because, words = arrays.codes(causes, "because")
-            whose[(because == arrays.code_of(words, NOTHING_TO_SAY)) & spill.taken(stream, self._row)] = -1
+            whose[arrays.equals(causes, "because", NOTHING_TO_SAY) & spill.taken(stream, self._row)] = -1
         self._pieces = spill.split(whose)
         self._place = place
         self._spent: dict[str, list[CauseTotal]] = {}
@@ -291,13 +290,12 @@ class _Seen:
         times = {c: arrays.numbers(exchanges, f"{c}_ms") for c in CAUSES}
         whole = sum(times.values(), np.zeros(exchanges.num_rows))
         time = np.where(complete, arrays.numbers(exchanges, "latency_ms"), whole)
-        protocol, protocols = arrays.codes(exchanges, "protocol")
         stream = slowness.streams(exchanges)
         return {
             "complete": complete,
             "begun": begun,
             # (what is whole without an answer is a subscription that nobody answers)
-            "asked": (protocol != arrays.code_of(protocols, SETUP)) & ~(complete & ~begun),
+            "asked": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
@@ -311,8 +309,7 @@ def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Ar
     """Which exchanges are a message, not known to be a request, that their client closed behind?"""
 
     def says(table: pa.Table, column: str, word: str) -> Array:
-        code, words = arrays.codes(table, column)
-        found: Array = code == arrays.code_of(words, word)
+        found: Array = arrays.equals(table, column, word)
         return found
 
     ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
+from latpcap.tables import Completeness
 from latpcap.user_waits.connects import Opened
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-SYN_ACK = 2
-"""Bit of Wireshark's completeness."""
 AHEAD = 64
 """So many connections after one that failed may be the one that its client made instead."""
 FALLBACK_NS = 90_000_000
@@ -110,7 +109,7 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
     failed = [(one, ends) for one, ends in opened if one.answered is None]
     if not failed:
         return []
-    good = np.flatnonzero((all_of.code & SYN_ACK != 0) & (all_of.answers > 0))
+    good = np.flatnonzero((all_of.code & Completeness.SYN_ACK != 0) & (all_of.answers > 0))
     good = good[np.argsort(all_of.start[good], kind="stable")]
     by_port: dict[int, tuple[list[int], list[int]]] = {}
     for port in {ends.server_port for _, ends in failed}:

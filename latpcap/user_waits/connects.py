@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,6 +167,6 @@ def late(rows: dict[str, Array], ms: float) -> Array:
     many, answers = np.add.reduceat(syn, edges), np.add.reduceat(answer, edges)
     data = np.where(bits & DATA != 0, time, 0)
     spoke = np.maximum.reduceat(data, edges)
-    slow = (spoke > 0) & (spoke - time[edges] >= ms * 1e6)
+    slow = (spoke > 0) & (spoke - time[edges] >= ms * NS_PER_MS)
     which: Array = stream[edges][(many > 0) & ((many > 1) | (answers != 1) | slow)]
     return arrays.distinct(which)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import cause_names, protocol_names
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
     errors = [True if any(row.error for row in group.rows) else (False if group.closed else None) for group in groups]
 
     def ms(spent: Sequence[int]) -> pa.Array:
-        return pa.array([ns / 1e6 for ns in spent], pa.float64())
+        return pa.array([ns / NS_PER_MS for ns in spent], pa.float64())
 
     return pa.table({
         "group": pa.array(range(len(groups)), number),

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +89,7 @@ class Resolution:
     @property
     def waited_ms(self) -> float:
         """From the first question to the last answer."""
-        return (self.end - self.start) / 1e6
+        return (self.end - self.start) / NS_PER_MS
 
     @property
     def name(self) -> str:
@@ -203,20 +204,22 @@ def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | Non
     good = [q for q in row.questions if q.end is not None]
     if mute:
         later = [q for q in good if q.start > first.start and q.kind == first.kind]
-        waited = (min(q.start for q in later) - first.start) / 1e6 if later else (row.end - first.start) / 1e6
+        waited = (
+            (min(q.start for q in later) - first.start) / NS_PER_MS if later else (row.end - first.start) / NS_PER_MS
+        )
         if waited < AGAIN_MS:
             return None
         if first.server not in alive:
             return "dns_dead", waited, first
         return ("dns_lost_pair" if _pair(row, first) else "dns_lost"), waited, first
     slow = max(good, key=lambda q: q.end - q.start if q.end is not None else 0)
-    took = ((slow.end or 0) - slow.start) / 1e6
+    took = ((slow.end or 0) - slow.start) / NS_PER_MS
     if slow.repeats and took >= AGAIN_MS:
         return ("dns_lost_pair" if _pair(row, slow) else "dns_lost"), took, slow
     needless = [q for q in good if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()]
     if needless and any(q.addresses for q in good):
         since = min(q.start for q in row.questions if q.name.lower() == row.name.lower() and q.addresses)
-        waited = (since - row.start) / 1e6
+        waited = (since - row.start) / NS_PER_MS
         if 2 * waited > row.waited_ms:
             return "dns_search", waited, needless[0]
     if took >= LATE_MS:
@@ -227,4 +230,4 @@ def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | Non
 def _pair(row: Resolution, lost: Question) -> bool:
     """Was the other address family's question, of the same socket, answered at once?"""
     others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
-    return any(q.end is not None and (q.end - q.start) / 1e6 < AGAIN_MS for q in others)
+    return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in others)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill
 from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.connects import Opens
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Segments:
         key, time, seq = key[order], time[order], seq[order]
         first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (seq[1:] != seq[:-1])])
         last = np.r_[first[1:], len(key)] - 1
-        which = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * 1e6)
+        which = (last - first + 1 >= STUCK_REPEATS) & (time[last] - time[first] >= LIMITS["stuck_ms"] * NS_PER_MS)
         found: Array = key[first[which]] >> 1
         return found
 

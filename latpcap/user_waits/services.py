@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.lookups import NEIGHBOUR, SERVICES, Question
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Case(NamedTuple):
     @property
     def waited_ms(self) -> float:
         """From the first request to its answer, or to what the client did instead."""
-        return (self.until - self.question.start) / 1e6
+        return (self.until - self.question.start) / NS_PER_MS
 
 
 def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, Case]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from latpcap import arrays, spill
 from latpcap import presentation as show
 from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import CAUSES, FAMILIES, PROTOCOLS
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     import numpy as np
 
     begun, start = (arrays.filled(exchanges, column, 0) for column in ("response_start", "start"))
-    first: Array = np.where(begun > 0, np.minimum((begun - start) / 1e6, time), time)
+    first: Array = np.where(begun > 0, np.minimum((begun - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
     long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
     ticks = (pieces > 2) & (begun > 0) & long & (first <= show.ON_TIME * gap)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.segments import PROBES, PROBES_MS, Segments
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Course:
             return None
         mine = np.arange(int(other[-1]) + 1, len(self.time))
         probes = mine[(self.len[mine] <= 1) & ~np.isin(mine, self.resets) & ~np.isin(mine, self.fins)]
-        far = probes[np.diff(self.time[probes], prepend=self.time[other[-1]]) >= PROBES_MS * 1e6]
+        far = probes[np.diff(self.time[probes], prepend=self.time[other[-1]]) >= PROBES_MS * NS_PER_MS]
         quiet = len(far) >= PROBES and (self.len[mine] <= 1).all() and len(np.unique(self.ack[mine])) == 1
         return (last, len(far), int(far[0])) if quiet and not self.unacked(last) else None
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import services
 from latpcap.user_waits.connection_attempts import Pair, Streams, instead, names_of
 from latpcap.user_waits.connects import Opened, Opens, begun
@@ -335,7 +336,7 @@ def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Tabl
         "name": pa.array([wait.name for wait in rows], pa.string()),
         "start": pa.array([wait.start for wait in rows], instant),
         "end": pa.array([wait.end for wait in rows], instant),
-        "waited_ms": pa.array([(wait.end - wait.start) / 1e6 for wait in rows], pa.float64()),
+        "waited_ms": pa.array([(wait.end - wait.start) / NS_PER_MS for wait in rows], pa.float64()),
         "ended": pa.array([wait.ended for wait in rows], pa.string()),
         "family": pa.array([CAUSES[w.cause].family if w.cause in CAUSES else w.family for w in rows], pa.string()),
         "cause": pa.array(causes, pa.string()),
@@ -356,8 +357,8 @@ def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Tabl
         "name": pa.array([next((w.name for w in reversed(a.waits) if w.name), None) for a in made], pa.string()),
         "start": pa.array([wait.start for wait in firsts], instant),
         "end": pa.array(ends, instant),
-        "total_ms": pa.array([(e - w.start) / 1e6 for e, w in zip(ends, firsts, strict=True)], pa.float64()),
-        **{f"{kind}_ms": pa.array([p[kind] / 1e6 for p in parts], pa.float64()) for kind in (*KINDS, "other")},
+        "total_ms": pa.array([(e - w.start) / NS_PER_MS for e, w in zip(ends, firsts, strict=True)], pa.float64()),
+        **{f"{kind}_ms": pa.array([p[kind] / NS_PER_MS for p in parts], pa.float64()) for kind in (*KINDS, "other")},
         "waits": pa.array([len(action.waits) for action in made], pa.uint32()),
         "ended": pa.array([wait.ended for wait in lasts], pa.string()),
     }

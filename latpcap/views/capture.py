@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from latpcap.answers.why import Why
     from latpcap.findings import Lazy
-    from latpcap.findings.why import Why
     from latpcap.options import Flows, Pick, SequencePanel, Side, TableName, TimeFormat, Tool
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.timeseq import TimeSequence
@@ -160,7 +160,7 @@ class Capture(Recording):
         top: int | None, strace: str | Path | None, access_log: str | Path | None,
     ) -> Why:  # fmt: skip
         from latpcap import side_sources
-        from latpcap.findings.why import Question, Why
+        from latpcap.answers.why import Question, Why
 
         external = side_sources.read_sources(self, strace=strace, access_log=access_log)
         if external and (stream is not None or exchange is not None):
@@ -389,7 +389,7 @@ class Stream(View):
         """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
         `Capture.why`, as is `slow_ms`.
         """
-        from latpcap.findings.why import Question, Why
+        from latpcap.answers.why import Question, Why
 
         if exchange is None:
             return Why.of(self.capture, self, stream=self.number, question=Question(slow_ms))

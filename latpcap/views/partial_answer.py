@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import _core, arrays, spill
+from latpcap.answers.why import Question, Why, stall_frames
 from latpcap.findings import Lazy
-from latpcap.findings.why import Question, Why, stall_frames
 from latpcap.reading import links, slices, sources
 from latpcap.reading.drain import Portion, portions, taken
 from latpcap.reading.drain import table as as_table

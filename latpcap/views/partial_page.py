@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from latpcap.findings.why import Why
+    from latpcap.answers.why import Why
     from latpcap.options import Group, Pick, TableName, ThroughputGroup
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.throughput import Throughput

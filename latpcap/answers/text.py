@@ -10,10 +10,11 @@ import shlex
 
 from latpcap import presentation as show
 from latpcap import words
-from latpcap.findings import answer, connections, traffic
-from latpcap.findings.answer import OneExchange, Overall, Row, Typical
-from latpcap.findings.evidence import Pool
+from latpcap.answers import headline, traffic
+from latpcap.answers.types import OneExchange, Overall, Row, Typical
+from latpcap.findings import lookups
 from latpcap.findings.schema import Finding, graded
+from latpcap.findings.socket_options import Pool
 from latpcap.format import escaped, ms, printable, requested
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import PROGRAMS, SIDES, STALL, cause_names
@@ -27,7 +28,7 @@ def overall(d: Overall) -> str:
     """The answer for a capture or a stream."""
     lines: Lines = [(0, d["headline"]), *(_no_exchanges(d) if "server" not in d else _judged(d))]
     if d["dns"] is not None:
-        lines.append((1 if connections.matters(d["dns"]) else 2, line("dns", connections.line(d["dns"]))))
+        lines.append((1 if lookups.matters(d["dns"]) else 2, line("dns", lookups.line(d["dns"]))))
     limits = [c.text for c in d["quality"] if c.most < 1 or c.check in _WORTH_A_LINE]
     lines += [(0, line("capture", sentence)) for sentence in limits[:2] if sentence not in d["headline"]]
     lines += [(1, line("damaged", sentence)) for sentence in d["damage"][:2]]
@@ -45,8 +46,8 @@ def _judged(d: Overall) -> Lines:
     """The lines of an answer about requests, by what takes most of their time."""
     if d["lead"] is not None:
         return [*_opening(d), (0, _latency(d)), *_lead(d["lead"]), *_servers(d), *_also(d)]
-    lead = answer.pushed(d)
-    if lead is not None and answer.has_sentence(d, lead):
+    lead = headline.pushed(d)
+    if lead is not None and headline.has_sentence(d, lead):
         return [*_opening(d), (0, _latency(d)), *_push(lead), *_servers(d), *_also(d)]
     if not d["findings"]:
         return [(1, line("traffic", traffic.line(d["traffic"]))), (0, _latency(d)), *_pushes(d)]
@@ -107,20 +108,20 @@ def _no_exchanges(d: Overall) -> Lines:
         if d["pings"]:
             lines.append((2, line("probes", say("pings_in_probes", n=d["pings"]))))
         return lines
-    plain = answer.nothing_judged(d)
+    plain = headline.nothing_judged(d)
     if plain != d["headline"]:
         lines.append((0, line("requests", words.inside(plain))))
     mute = [e for e in d["events"] if e.kind == "silence"]
-    lines += [(0, line("silent", e.text or "")) for e in mute[:2] if not answer.has_sentence(d, e)]
+    lines += [(0, line("silent", e.text or "")) for e in mute[:2] if not headline.has_sentence(d, e)]
     floods = [e for e in d["events"] if e.cause == "syn_flood"]
     lines += [(0, line("flood", _at(e))) for e in floods if e.text and e.text not in d["headline"]]
-    lead = answer.pushed(d)
-    lines += _push(lead) if lead is not None and answer.has_sentence(d, lead) else _pushes(d)
+    lead = headline.pushed(d)
+    lines += _push(lead) if lead is not None and headline.has_sentence(d, lead) else _pushes(d)
     rest = [e for e in d["events"] if e.kind in ("connection", "one_way", "setup") and e not in floods]
     rest = [
         e
         for e in rest
-        if not answer.has_sentence(d, e) and not (d["capture_kind"] == "scan" and e.kind == "connection")
+        if not headline.has_sentence(d, e) and not (d["capture_kind"] == "scan" and e.kind == "connection")
     ]
     return lines + [(2, line(graded(e.confidence).split()[0], e.text or "")) for e in rest[:4]]
 
@@ -139,7 +140,7 @@ def _latency(d: Overall) -> str:
     took = "took_many" if d["complete"] > 1 else "took_one"
     parts = [
         say(took, p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], many=say(kind, n=d["complete"])),
-        say("slow_over", n=d["slow"]["count"], over=answer.over(d)),
+        say("slow_over", n=d["slow"]["count"], over=headline.over(d)),
     ]
     if d["cut"]:
         parts.append(say("cut_all" if d["cut"] == d["complete"] else "cut_some", n=d["cut"]))
@@ -181,7 +182,7 @@ def _server(row: Row) -> str:
 def _families(d: Overall) -> Lines:
     """What takes the time of the slow requests, family by family, and of which causes each is made."""
     lines: Lines = []
-    time = ("slow_time" if answer.waited_for(d) else "all_time") + ("_waited" if d["slow"]["streams"] else "")
+    time = ("slow_time" if headline.waited_for(d) else "all_time") + ("_waited" if d["slow"]["streams"] else "")
     for place, row in enumerate(d["families"][: show.MOST_FAMILIES]):
         if place and row["share"] < show.NEXT_SHARE:
             continue
@@ -251,7 +252,7 @@ def _timer(found: Finding) -> str:
 
 
 def _other(d: Overall) -> Lines:
-    found, t, late = d["findings"][0], d["typical"], answer.asked_late(d)
+    found, t, late = d["findings"][0], d["typical"], headline.asked_late(d)
     known = found.grade != "unknown" or found.cause in ("unknown", "capture_gap")
     lines = [*_opening(d), (0, _latency(d)), *(_families(d) if known else []), *_queue(d)]
     if t["frames"] and known:
@@ -273,13 +274,13 @@ def _other(d: Overall) -> Lines:
 def _opening(d: Overall) -> Lines:
     """What was requested; and the requests' own sentence behind a headline that is about something else."""
     lines: Lines = [(1, line("traffic", traffic.line(d["traffic"])))]
-    plain, lead = answer.of_requests(d), d["lead"]
+    plain, lead = headline.of_requests(d), d["lead"]
     here = lead is not None and lead.kind == "transfer" and _end(lead) == d["server"]
-    measured = answer.queued(d) is not None  # then `plain` says what the queue cost
+    measured = headline.queued(d) is not None  # then `plain` says what the queue cost
     if lead is not None and lead.sentence == "transfer_bloat" and d["slow"]["in_queue"] and not measured:
         count, of, during = d["slow"]["count"], d["slow"]["of"], d["slow"]["in_queue"]
         plain = words.sentence(say("slow_in_queue", server=d["server"], n=count, of=of, during=during))
-    elsewhere = lead is not None and lead.sentence in answer.ELSEWHERE
+    elsewhere = lead is not None and lead.sentence in headline.ELSEWHERE
     if here or elsewhere or plain == d["headline"]:  # what limits a transfer is what its request waited for
         return lines
     return [(0, line("requests", words.inside(plain))), *lines]
@@ -352,11 +353,11 @@ _ENDS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_op
 def _also(d: Overall) -> Lines:
     """What is there and does not matter, or matters elsewhere."""
     events = d["events"]
-    late = answer.asked_late(d)
+    late = headline.asked_late(d)
     idle = [e for e in events if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
-    mute = [e for e in events if e.kind == "silence" and not answer.has_sentence(d, e)]
-    waits = [e for e in events if e.kind == "wait" and e is not d["lead"] and e is not answer.queued(d)]
-    waits.sort(key=answer.harm_of, reverse=True)
+    mute = [e for e in events if e.kind == "silence" and not headline.has_sentence(d, e)]
+    waits = [e for e in events if e.kind == "wait" and e is not d["lead"] and e is not headline.queued(d)]
+    waits.sort(key=headline.harm_of, reverse=True)
     moved = [e for e in events if e.kind == "transfer" and e is not d["lead"]]
     also = joined(_remarks(d))
     return [
@@ -388,7 +389,7 @@ def _remarks(d: Overall) -> list[str]:
         rows = [e for e in events if e.cause == cause]
         number = sum(e.streams or 0 for e in rows)
         if number:
-            parts.append(say(f"also_{cause}", n=number, whose=answer.servers_of(d, rows)))
+            parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(d, rows)))
     held_up = {cause for family in d["families"] for cause in family["causes"]}
     parts += [e.text for e in events if e.cause == "zero_window" and e.text and "zero_window" not in held_up][:1]
     parts += [e.text for e in events if e.cause == "ecn" and e.text][:1]
@@ -478,7 +479,7 @@ def _push(found: Finding) -> Lines:
 
 def _pushes(d: Overall) -> Lines:
     """Messages that waited unasked, of which the headline does not speak."""
-    rows = [e for e in d["events"] if e.kind == "push" and not answer.has_sentence(d, e)]
+    rows = [e for e in d["events"] if e.kind == "push" and not headline.has_sentence(d, e)]
     return [
         (0, line("pushes", say("push_line", text=e.text, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
         for e in rows[: show.MOST_PUSHES]
@@ -528,11 +529,11 @@ _OURS = ("server", "client")
 """Owners who are an end of the connection: each server has a paragraph of its own."""
 
 
-def paragraphs(d: Overall, headline: str) -> list[str]:
+def paragraphs(d: Overall, first_line: str) -> list[str]:
     """A paragraph for each owner of this answer, the one of the headline first; what nobody waited for has none."""
-    lead = d["lead"] or answer.pushed(d)
+    lead = d["lead"] or headline.pushed(d)
     if lead is None and d["findings"]:
-        lead = answer.asked_late(d) or (d["findings"][0] if d["slow"]["count"] else None)
+        lead = headline.asked_late(d) or (d["findings"][0] if d["slow"]["count"] else None)
     first = [] if lead is None else [lead]
     parts = d["findings"] if lead is None or lead.kind == "latency" else []  # else they are parts of what leads
     rows = [*first, *(row for row in [*parts, *d["events"]] if row is not lead)]
@@ -541,8 +542,8 @@ def paragraphs(d: Overall, headline: str) -> list[str]:
         if row is lead or _waited(row, d):
             end = endpoint(row.server, row.server_port) if row.owner in _OURS and row.server else ""
             teams.setdefault((row.owner, end), []).append(row)
-    found = ["\n".join(_paragraph(d, owner, end, of, lead, headline)) for (owner, end), of in teams.items()]
-    return found or [headline]
+    found = ["\n".join(_paragraph(d, owner, end, of, lead, first_line)) for (owner, end), of in teams.items()]
+    return found or [first_line]
 
 
 def _waited(row: Finding, d: Overall) -> bool:
@@ -554,10 +555,12 @@ def _waited(row: Finding, d: Overall) -> bool:
     return bool((row.share or 0.0) >= show.NEXT_SHARE and (row.max_ms or 0.0) >= d["slow"]["limit_ms"])
 
 
-def _paragraph(d: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None, headline: str) -> list[str]:
+def _paragraph(
+    d: Overall, owner: str, end: str, rows: list[Finding], lead: Finding | None, first_line: str
+) -> list[str]:
     lines = [say("for_owner_of" if end else "for_owner", owner=owner, end=end)]
     for row in rows[:_EACH]:
-        what = headline if row is lead else (words.sentence(row.text) if row.text else _took(row))
+        what = first_line if row is lead else (words.sentence(row.text) if row.text else _took(row))
         frames = row.worst_frames or row.typical_frames
         lines.append(line("what", what))
         lines.append(line("proof", words.joined([graded(row.confidence), _evidence(frames), row.rival_lost or ""])))

@@ -1,7 +1,7 @@
 """Why were these requests slow? The tables and findings of a capture in, one answer in plain words and numbers out.
 
 `Why.to_dict()` has every number of its text; what is not a finding (percentiles, counts, the frames' bytes) is computed
-here. Which lines the text has, `text.py` decides; which finding leads, `answer.py`.
+here. Which lines the text has, `text.py` decides; which finding leads, `headline.py`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from latpcap import arrays, findings, spill, words
 from latpcap import presentation as show
-from latpcap.findings import answer, connections, evidence, fixes, pushes, quality, text, traffic
-from latpcap.findings.answer import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
-from latpcap.findings.connections import DATA, SYN
+from latpcap.answers import capture_kind, headline, text, traffic
+from latpcap.answers.types import Family, Head, OneExchange, Overall, Request, Row, Skipped, Slow, Total
+from latpcap.findings import evidence, fixes, lookups, openings, quality, socket_options, transfers
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
-from latpcap.tables import HasTables, of_stretches, stretches
+from latpcap.tables import NS_PER_MS, Completeness, HasTables, of_stretches, stretches
 from latpcap.user_waits import cause_totals, proxies, slow_requests
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
@@ -110,7 +110,7 @@ class Why:
         if not added or self.data["kind"] != "overall":
             return self
         data: Overall = {**self.data, "beside": [one.to_dict() for one in added]}
-        if otherwise := answer.contradicted(data):
+        if otherwise := headline.contradicted(data):
             data["headline"], data["fix"] = words.say("but", headline=data["headline"][:-1], but=otherwise), None
         return Why(data)
 
@@ -173,7 +173,7 @@ class Why:
         """How sure the headline's cause is: proven, probable, suspected, unknown; None without a judged request."""
         if self.data["kind"] != "overall":
             return None
-        first = self._lead or answer.pushed(self.data) or next(iter(self.data["findings"]), None)
+        first = self._lead or headline.pushed(self.data) or next(iter(self.data["findings"]), None)
         return first.grade if first is not None else None
 
     @property
@@ -187,7 +187,7 @@ class Why:
             typical = self.data["typical"]
             known = typical["exchange"] < self.data["exchanges"]  # else it is a set-up, or a pause
             return {"exchange": typical["exchange"]} if known else {"stream": typical["stream"]}
-        lead = self._lead or answer.pushed(self.data)
+        lead = self._lead or headline.pushed(self.data)
         return {} if lead is None or lead.worst_stream is None else {"stream": lead.worst_stream}
 
     @property
@@ -235,11 +235,11 @@ def _head(capture: Subject) -> Head:
 def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Question) -> Overall:
     """Of a capture, or of one stream of it."""
     data = _judged(capture, scope, stream, question)
-    data["lead"] = answer.leading(data)
-    data["headline"] = answer.headline(data)
+    data["lead"] = headline.leading(data)
+    data["headline"] = headline.headline(data)
     other = _mostly(data, scope) if stream is None else None
     if other is not None:
-        data["headline"] = answer.beside(data, other)
+        data["headline"] = headline.beside(data, other)
     if (
         data["capture_kind"] == "scan" and "server" in data
     ):  # then that is the headline, and not what the requests that were answered waited for
@@ -248,8 +248,8 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
         data["verdict"] = "pushes"  # what its few requests took is nobody's question
     if "fix" in data:
         data["fix"] = _fix(data)
-    lead = data["lead"] or answer.pushed(data)
-    if lead is not None and (lead is data["lead"] or answer.has_sentence(data, lead)):
+    lead = data["lead"] or headline.pushed(data)
+    if lead is not None and (lead is data["lead"] or headline.has_sentence(data, lead)):
         data["verdict"], data["confidence"], data["fix"] = lead.cause, lead.confidence, lead.fix
     return data
 
@@ -262,12 +262,12 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
     if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
         return None
-    return traffic.mostly(scope.records(), segments)
+    return capture_kind.mostly(scope.records(), segments)
 
 
 def _fix(data: Overall) -> str | None:
     """What mends what the headline says; None where nothing is slow and nothing is held up."""
-    late, first = answer.asked_late(data), data["findings"][0]
+    late, first = headline.asked_late(data), data["findings"][0]
     if late is not None:
         return late.fix
     if data["closes_late"] and data["slow"]["count"]:
@@ -299,11 +299,11 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     found = findings.rows(tables, checks, ledger, servers=1)
     data["findings"] = [f for f in found if isinstance(f, LatencyFinding)]
     data["events"] = [f for f in found if f.kind != "latency"]
-    known = traffic.kind_of(tables, data["events"], alone=not ledger.servers)
+    known = capture_kind.kind_of(tables, data["events"], alone=not ledger.servers)
     if known is None and not streams.num_rows and data["filter"] is None and hasattr(scope, "records"):
-        known = traffic.without_tcp(scope.records())
+        known = capture_kind.without_tcp(scope.records())
     data["capture_kind"], data["capture_sentence"] = known or ("requests" if ledger.servers else "nothing", "")
-    data["dns"] = connections.summary(tables)
+    data["dns"] = lookups.summary(tables)
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"], data["shook"], data["ends"] = _silent(streams), _shook(streams), _ends(streams)
@@ -323,7 +323,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
     data["slow"] = _slow(server, items, tables, question.slow_ms)
     data["families"] = _families(items, server)
-    data["pauses"] = findings.openings.pauses(tables, server.address, server.port)
+    data["pauses"] = openings.pauses(tables, server.address, server.port)
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
     data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
@@ -335,10 +335,10 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     _main(data, items[0], tables)
     if items[0].owner == BACKEND:
         at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
-        sentence = fixes.backend_clause(items[0].cause, at, answer.phrase(data["findings"][0]))
+        sentence = fixes.backend_clause(items[0].cause, at, headline.phrase(data["findings"][0]))
         data["backend"] = {"server": at.server.name if at else fixes.unknown_backend(), "text": sentence}
     pooled = findings.by_server(capture.arrow("evidence")).get((server.address, server.port), [])
-    data["senders"] = {side: evidence.pool(pooled, side) for side in ("server", "client")}
+    data["senders"] = {side: socket_options.pool(pooled, side) for side in ("server", "client")}
     data["pushed"] = _pushes(tables, server)
     data["halves"] = _halves(data, server, tables)
     if data["halves"]:
@@ -381,7 +381,7 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
     stream, start, end = stream[rows], start[rows], end[rows]
     place = spill.places(arrays.numbers(streams, "stream"), stream)
     near = np.nan_to_num(arrays.numbers(streams, "client_rtt_ms").astype(float)[place[1:]], nan=np.inf) < show.NEAR_MS
-    gap = (start[1:] - end[:-1]) / 1e6
+    gap = (start[1:] - end[:-1]) / NS_PER_MS
     second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.AT_ONCE_MS)
     count, in_a_row = int(second.sum()), bool((second[1:] & second[:-1]).any())
     return count if count >= show.LEAST_HALVES and not in_a_row and count >= show.HALVES_SHARE * len(gap) else 0
@@ -450,7 +450,7 @@ def _slow(
         "unread": server.unread,
         "polls": polls,
         "streams": streams,
-        "in_queue": pushes.in_queue(server, tables) if "transfers" in tables else 0,
+        "in_queue": transfers.in_queue(server, tables) if "transfers" in tables else 0,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
 
@@ -466,7 +466,7 @@ def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], ex
     return {
         "exchange": row["exchange"],
         "stream": row["stream"],
-        "name": traffic.called(row["method"], row["target"]),
+        "name": evidence.called(row["method"], row["target"]),
         "latency_ms": float(server.latency[server.rows == at][0]),
         "frames": frames,
         "cause": cause,
@@ -484,8 +484,8 @@ def _skipped(issues: pa.Table) -> list[Skipped]:
 def _silent(streams: pa.Table) -> dict[str, int]:
     """Connections without any exchange, by how far they got."""
     code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
-    data = code & DATA != 0
-    unanswered = (code & SYN != 0) & (answers == 0) & ~data
+    data = code & Completeness.DATA != 0
+    unanswered = (code & Completeness.SYN != 0) & (answers == 0) & ~data
     counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
 
@@ -546,7 +546,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
 
 
 def _main(data: Overall, item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> None:
-    """What the first finding, the one that took the most time, says for the whole answer."""
+    """What the first finding, the one that took the most time, says for the whole headline."""
     import numpy as np
 
     first = data["findings"][0]
@@ -621,7 +621,7 @@ def stall_frames(data: Overall, arrow: Callable[[TableName], pa.Table]) -> None:
     if len(times) == 3:
         data["typical"]["bytes"] = [lengths[0], lengths[2]]
         data["typical"]["sender"] = "client" if from_client[0] else "server"
-        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / 1e6
+        data["typical"]["ack_after_ms"] = (times[1] - times[0]) / NS_PER_MS
         data["typical"]["release_us"] = (times[2] - times[1]) / 1e3
 
 

@@ -1,0 +1,219 @@
+"""What an answer holds before it becomes words: the types of its parts, with findings and checks as dataclasses.
+
+The keys are those of `Why.to_dict()`; most of them are there only where requests were judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from latpcap.answers.traffic import Traffic
+from latpcap.findings.lookups import Lookups
+from latpcap.findings.openings import Pauses
+from latpcap.findings.quality import Check
+from latpcap.findings.schema import Finding, Grade, LatencyFinding
+from latpcap.findings.socket_options import Pool
+from latpcap.user_waits.slow_requests import How
+
+if TYPE_CHECKING:
+    pass
+
+
+class Part(TypedDict):
+    """What the main cause takes of a percentile."""
+
+    ms: float
+    of_ms: float
+    share: float
+
+
+class Share(TypedDict):
+    """What the main cause takes of all time, and of three percentiles."""
+
+    p50: Part
+    p90: Part
+    p99: Part
+    all: float
+
+
+class Typical(TypedDict, total=False):
+    """The exchange in the middle of the main finding's time. The last four: of a stall whose frames are known."""
+
+    exchange: int
+    stream: int
+    latency_ms: float
+    frames: list[int]
+    ms: float
+    pieces: int
+    longest_ms: float
+    owner: str
+    confidence: float
+    bytes: list[int]
+    sender: str
+    ack_after_ms: float
+    release_us: float
+
+
+class Total(TypedDict):
+    """The time of one cause and owner, as the table of causes has it."""
+
+    cause: str
+    owner: str
+    total_ms: float
+    exchanges: int
+    proven_ms: float
+
+
+class Skipped(TypedDict):
+    """Frames of a capture without TCP that were not understood."""
+
+    reason: str
+    frames: int
+
+
+class Request(TypedDict):
+    """A slow request by its name: what was asked, and where it is in the capture."""
+
+    exchange: int
+    stream: int
+    name: str
+    latency_ms: float
+    frames: list[int]
+    cause: str | None
+    cause_ms: float
+
+
+class Slow(TypedDict):
+    """How many of the headline's server's requests are slow, and what slow means here."""
+
+    how: How
+    count: int
+    of: int
+    limit_ms: float
+    path_ms: float
+    unread: int
+    polls: int
+    streams: int
+    in_queue: int
+    worst: Request | None
+
+
+class Family(TypedDict):
+    """What one family of causes takes of the slow requests' time; of all requests', where none is slow. Of streams what
+    was waited for counts.
+    """
+
+    family: str
+    ms: float
+    share: float
+    causes: dict[str, float]
+
+
+class Row(TypedDict):
+    """One server in the list of servers: in the order of `CauseTotals.servers`, those behind a proxy after it."""
+
+    server: str
+    behind: str | None
+    requests: int
+    slow: int
+    p50_ms: float
+    p99_ms: float
+    total_ms: float
+    family: str | None
+    grade: Grade | None
+
+
+class Behind(TypedDict):
+    """The server behind the headline's, whose time that one's requests took, and what the requests to it wait for."""
+
+    server: str
+    text: str
+
+
+class Head(TypedDict):
+    """What an answer is about."""
+
+    file: str
+    filter: str | None
+    frames: int
+    streams: int
+    exchanges: int
+    seconds: float
+    damage: Sequence[str]
+
+
+class Overall(Head, total=False):
+    """The answer for a capture, a stream or an archive."""
+
+    kind: Literal["overall"]
+    scope: int | None
+    quality: list[Check]
+    positions: list[str]
+    lost: int
+    findings: list[LatencyFinding]
+    events: list[Finding]
+    verdict: str
+    silent: dict[str, int]
+    ends: dict[str, int]
+    shook: list[float] | None
+    pushed: int
+    halves: int
+    skipped: list[Skipped]
+    pings: int
+    dns: Lookups | None
+    capture_kind: str
+    capture_sentence: str
+    headline: str
+    lead: Finding | None
+    server: str
+    servers: list[Row]
+    shown: int
+    traffic: Traffic
+    slow: Slow
+    families: list[Family]
+    pauses: Pauses
+    cut: int
+    incomplete: int
+    complete: int
+    goodbyes: int
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    total_ms: float
+    causes: list[Total]
+    hit: int
+    proven: int | None
+    share: Share
+    confidence: float
+    fix: str | None
+    owners: dict[str, str]
+    backend: Behind
+    typical: Typical
+    closes_late: bool
+    fin_released: int
+    first_fast: int
+    senders: Mapping[str, Pool]
+    beside: list[dict[str, Any]]
+
+
+class OneExchange(Head):
+    """The answer for one exchange."""
+
+    kind: Literal["exchange"]
+    exchange: int
+    stream: int
+    index: int
+    protocol: str
+    method: str | None
+    target: str | None
+    status: int | None
+    latency_ms: float | None
+    client_latency_ms: float | None
+    ttfb_ms: float | None
+    complete: bool
+    cut_by: str | None
+    request_first_frame: int
+    response_last_frame: int | None
+    top_cause: str | None
+    causes: list[dict[str, Any]]

@@ -1,0 +1,333 @@
+"""How fast was a transfer, what held it back, and what did its standing queue cost the requests beside it? Rows of
+`transfers`, requests and segments in, findings out.
+
+The limit and its grade are the core's. Here transfers of one server, direction and limit are put together, and the
+largest speaks for them. What cannot be told from where the capture was taken names its rivals and has no fix.
+
+A queue before a line is every packet's of its direction. At the client a request's latency has it whichever way the
+transfer goes; at the server's end of a download the time until its segments are acknowledged has it. Requests of the
+same two hosts and the same server port before and behind the transfer are the control. What a request took beyond them
+is the queue's as far as the queue is long: a program that is slow at that moment keeps the rest. Queues of other hosts,
+and of uploads seen from the server, are not known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from latpcap import arrays, words
+from latpcap.findings.schema import Finding, Grade
+from latpcap.findings.silence import on_stream
+from latpcap.format import printable
+from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
+from latpcap.user_waits.cause_totals import Server, endpoint
+from latpcap.user_waits.segments import segments
+from latpcap.vocabulary import GUESSED, LIKELY, SEEN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+FEW = 3
+"""So many requests during the transfer, and as many outside it, are the least that says anything."""
+FELT, MATCHES, MOST = 0.3, 0.5, 1.3
+"""Shares of the queue: less than the first is no cost of it; between the others requests took longer by as much as the
+queue is long."""
+STOOD_MS = 5.0
+"""A shorter queue costs nobody anything."""
+
+
+def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """What the queues of transfers cost requests beside them, by transfer and server, the dearest first."""
+    moved = tables["transfers"]
+    spans = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
+    made: list[Finding] = []
+    for row, span in zip(moved.to_pylist(), spans, strict=True):
+        if row["limited_by"] == "line" and row["grade"] != "suspected" and (row["queue_ms"] or 0.0) >= STOOD_MS:
+            made += _of(row, span, tables)
+    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+
+
+def excused(found: Iterable[Finding], of: Sequence[Finding]) -> list[Finding]:
+    """The findings, with less certainty about programs whose requests stood in a queue meanwhile."""
+    queued = {(one.server, one.server_port): one for one in of if one.grade == "probable"}
+    made = []
+    for one in found:
+        cost = queued.get((one.server, one.server_port or 0))
+        program = one.cause == "server_think" and one.grade == "probable" and one.of_p50_share is not None
+        if cost is not None and program and 2 * (cost.exchanges or 0) >= (one.exchanges or 0):
+            lost = words.say("transfer_rival_left")
+            one = replace(
+                one, grade="suspected", confidence=GUESSED, rival=words.say("rival_queue_beside"), rival_lost=lost
+            )
+        made.append(one)
+    return made
+
+
+def _of(row: Mapping[str, Any], span: tuple[int, int], tables: Mapping[str, pa.Table]) -> list[Finding]:
+    at_client = (row["direction"] == "to_server") == row["at_sender"]
+    import numpy as np
+
+    if not at_client and row["direction"] == "to_server":
+        return []
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    same = arrays.equals(streams, "client", row["client"]) & arrays.equals(streams, "server", row["server"])
+    same &= arrays.numbers(streams, "stream") != row["stream"]
+    numbers, ports = (arrays.numbers(streams, name)[same] for name in ("stream", "server_port"))
+    complete = arrays.numbers(exchanges, "complete").astype(bool)
+    made = []
+    for port in arrays.distinct(ports).tolist():
+        rows = np.flatnonzero(complete & np.isin(arrays.numbers(exchanges, "stream"), numbers[ports == port]))
+        made.append(_at(row, span, tables, (port, rows), at_client))
+    return [one for one in made if one is not None]
+
+
+def _at(
+    row: Mapping[str, Any],
+    span: tuple[int, int],
+    tables: Mapping[str, pa.Table],
+    requests: tuple[int, Array],
+    at_client: bool,
+) -> Finding | None:
+    """The cost to requests of one port of the server."""
+    import numpy as np
+
+    exchanges, (start, end), (port, rows) = tables["exchanges"], span, requests
+    begun, over = (arrays.filled(exchanges, name, 0)[rows] for name in ("request_end", "end"))
+    if at_client:
+        took = arrays.numbers(exchanges, "latency_ms")[rows]
+    else:
+        took = _acknowledged(tables, arrays.numbers(exchanges, "stream")[rows], over)
+    seen = ~np.isnan(took)
+    inside, outside = seen & (begun >= start) & (over <= end), seen & ((over < start) | (begun > end))
+    if min(inside.sum(), outside.sum()) < FEW:
+        return None
+    idle, loaded, queue = float(np.median(took[outside])), float(np.median(took[inside])), float(row["queue_ms"])
+    more = loaded - idle
+    if more < max(FELT * queue, STOOD_MS):
+        return None
+    measured = not at_client or 2 * np.median(arrays.numbers(exchanges, "queueing_ms")[rows][inside]) >= min(
+        more, queue
+    )
+    sure = bool(measured) or MATCHES * queue <= more <= MOST * queue
+    each = np.minimum(np.maximum(took[inside] - idle, 0.0), queue)
+    slowest = int(rows[inside][np.argmax(took[inside])])
+    [worst] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(slowest, 1).to_pylist()
+    download, count = row["direction"] == "to_client", int(inside.sum())
+    values = {
+        "server": endpoint(row["server"], port), "n": count, "idle_ms": idle, "loaded_ms": loaded,
+        "cost_ms": min(more, queue), "all_ms": float(each.sum()),
+        "what": words.say("a_download" if download else "an_upload"),
+        "end": endpoint(row["server"], row["server_port"]), "sender": "server" if download else "client",
+        "window": size(row["window_needed_bytes"] or 0),
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=row["server"], server_port=port, cause="queueing", owner="network",
+        client=row["client"], clients=1, exchanges=count, of_exchanges=len(rows), total_ms=float(each.sum()),
+        median_ms=min(more, queue), max_ms=float(each.max()), confidence=LIKELY if sure else GUESSED,
+        worst_exchange=worst["exchange"], worst_stream=worst["stream"],
+        worst_frames=(worst["request_first_frame"],),
+        filter=f"{on_stream(row['stream'])} or {on_stream(worst['stream'])}",
+        harm="late" if sure else None, values=values,
+        sentence="queue_cost_or" if not sure else "queue_cost" if at_client else "queue_cost_server",
+    )  # fmt: skip
+
+
+def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -> Array:
+    """After how many ms did the client acknowledge the end of each answer? NaN where it was not seen."""
+    import numpy as np
+
+    took, segments_of = np.full(len(over), np.nan), segments(tables)
+    if segments_of is None:
+        return took
+    events = segments_of.of_streams(arrays.distinct(streams))
+    names = ("stream", "time", "seq", "ack", "len")
+    stream, time, seq, ack, length = (arrays.filled(events, name, 0).astype(np.int64) for name in names)
+    client = arrays.numbers(events, "from_client").astype(bool)
+    for number in arrays.distinct(streams).tolist():
+        of = np.flatnonzero(streams == number)
+        back, data = (stream == number) & client, (stream == number) & ~client & (length > 0)
+        if not back.any() or not data.any():
+            continue
+        last = np.maximum(np.searchsorted(time[data], over[of], side="right") - 1, 0)
+        at = np.searchsorted(np.maximum.accumulate(ack[back]), (seq + length)[data][last])
+        when = np.append(time[back], -1)[at]
+        took[of] = np.where(when >= over[of], (when - over[of]) / NS_PER_MS, np.nan)
+    return took
+
+
+LONG_MS, SHORT_MS, ROUND_TRIPS = 150.0, 50.0, 2.0
+"""Transfers that took less in all are worth no line, nor a short one, nor one of few round trips."""
+WORTH = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
+"""What each grade of a transfer was right in, in the recordings whose limit is known, and less where they are few."""
+FASTER = 1.5
+"""A line that carries so many times as much is worth naming."""
+UNLIMITED_MBIT = 2_000.0
+"""Segments that follow each other faster than any line of an Internet path say nothing of one."""
+
+
+def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """The transfers that took their time, by server, direction and limit; the longest first."""
+    rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
+    pauses = [row for row in rows if row["limited_by"] == "sender_program"]
+    between = _between_messages(pauses, tables["exchanges"]) if pauses else set()
+    rows = [row for row in rows if (row["stream"], row["direction"]) not in between]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
+    made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
+    return sorted(made, key=lambda one: -(one.total_ms or 0.0))
+
+
+IN_QUEUE, OUTSIDE = 3, 0.1
+"""So many slow requests during a transfer to another server, of which no more than this share lies outside it."""
+
+
+def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
+    """How many of this server's slow requests came while a transfer to another server filled the line's queue? 0 where
+    as many are slow without it.
+    """
+    import numpy as np
+
+    here = server.address, server.port
+    moved = tables["transfers"]
+    times = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
+    full = [
+        span for row, span in zip(moved.to_pylist(), times, strict=True)
+        if row["limited_by"] == "line" and (row["queue_ms"] or 0.0) >= LIMITS["slow_ms"]
+        and (row["server"], row["server_port"]) != here
+    ]  # fmt: skip
+    if not full or len(server.slow) < IN_QUEUE:
+        return 0
+    start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
+    meanwhile = np.zeros(len(start), bool)
+    for begun, ended in full:
+        meanwhile |= (start < ended) & (end > begun)
+    inside, quick = int(meanwhile[server.slow].sum()), int((~meanwhile[server.rows]).sum())
+    outside = len(server.slow) - inside
+    shown = inside >= IN_QUEUE and quick >= IN_QUEUE and outside <= OUTSIDE * quick
+    return inside if shown and 2 * inside >= int(meanwhile[server.rows].sum()) else 0
+
+
+def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
+    """Which of these had their pauses between requests or answers more than in them? Those are waits of requests, or of
+    nobody.
+    """
+    import numpy as np
+
+    stream, begun = arrays.numbers(exchanges, "stream"), arrays.filled(exchanges, "response_start", 0)
+    mine = np.isin(stream, [row["stream"] for row in rows]) & (begun > 0)
+    streams, at = np.unique(stream[mine], return_inverse=True)
+    instants = {name: arrays.filled(exchanges, name, 0)[mine] for name in ("start", "request_end", "end")}
+    counts = dict(zip(streams.tolist(), np.bincount(at).tolist(), strict=True))
+    found = set()
+    for way, spent in (
+        ("to_client", instants["end"] - begun[mine]), ("to_server", instants["request_end"] - instants["start"]),
+    ):  # fmt: skip
+        in_ms = dict(zip(streams.tolist(), np.bincount(at, weights=spent / NS_PER_MS).tolist(), strict=True))
+        for row in rows:
+            several = row["direction"] == way and counts.get(row["stream"], 0) > 1
+            if several and 2 * in_ms[row["stream"]] < row["duration_ms"]:
+                found.add((row["stream"], way))
+    return found
+
+
+def _matters(row: dict[str, Any]) -> bool:
+    trips = row["rtt_idle_ms"] or 0.0
+    known = row["limited_by"] != "none" and row["grade"] != "unknown"
+    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(SHORT_MS, ROUND_TRIPS * trips)
+
+
+def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
+    row = max(rows, key=lambda one: one["duration_ms"])
+    sentence = _sentence(row)
+    grade: Grade = row["grade"]
+    waits = sorted(one["duration_ms"] + (one["rtt_idle_ms"] or 0.0) for one in rows)
+    to_client = row["direction"] == "to_client"
+    sender, receiver = ("server", "client") if to_client else ("client", "server")
+    owner = row["owner"] if sentence != "transfer_far" else sender
+    values = {
+        "n": len(rows),
+        "what": words.say("a_download" if to_client else "an_upload"),
+        "size": size(row["bytes"]),
+        "rate": _rate(row["rate_mbit"]),
+        "took_ms": row["duration_ms"],
+        "end": f"{printable(row['server'])}:{row['server_port']}",
+        "sender": sender,
+        "receiver": receiver,
+        "window": size(_window(row)),
+        "needed": size(_needed(row)),
+        "scope": words.say(f"transfer_of_{row['http2_window_of'] or 'stream'}"),
+        "would": _would(row),
+        "rtt_ms": row["rtt_idle_ms"] or 0.0,
+        "loaded_ms": row["rtt_load_ms"] or 0.0,
+        "lost": row["retransmissions"],
+        "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
+    }
+    rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
+    lost = row["rival"] and words.say("transfer_rival_left")
+    return Finding(
+        kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
+        owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
+        streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
+        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late", rival=rival, rival_lost=lost,
+        worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
+        filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
+    )  # fmt: skip
+
+
+_FAR = ("sender_program", "sender_buffer", "pacing")
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    """Which sentence of the catalogue?"""
+    limit = row["limited_by"]
+    if limit == "receiver_window":
+        return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
+    if limit in _FAR and not row["at_sender"]:
+        return "transfer_far"
+    if limit == "congestion":
+        return {"reordering": "transfer_reordered", "ecn": "transfer_marked"}.get(row["cut_by"], "transfer_lost")
+    if limit == "line" and row["grade"] == "suspected":
+        return "transfer_line_or"
+    if limit == "line" and (row["queue_ms"] or 0.0) > (row["rtt_idle_ms"] or 0.0):
+        return "transfer_bloat"
+    if limit == "sender_program" and row["rival"]:
+        return "transfer_far"
+    return f"transfer_{limit.replace('receiver_program', 'reader').replace('sender_', '').replace('_window', '')}"
+
+
+def _window(row: dict[str, Any]) -> int:
+    """The one that was full: HTTP/2's or TCP's."""
+    http2: int | None = row["http2_window_bytes"] if row["limited_by"] == "http2_window" else None
+    return http2 or row["window_bytes"] or 0
+
+
+def _needed(row: dict[str, Any]) -> int:
+    """A window that would not be the limit: twice this one where the line's rate does not show."""
+    burst, window = row["burst_mbit"] or 0.0, _window(row)
+    needed = row["window_needed_bytes"] or 0
+    return max(2 * window, needed) if burst < UNLIMITED_MBIT else 4 * window
+
+
+def _would(row: dict[str, Any]) -> str:
+    """What the line would carry with such a window; nothing where it does not show."""
+    burst = row["burst_mbit"] or 0.0
+    if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
+        return ""
+    return words.say("transfer_would", needed=size(_needed(row)), burst=_rate(burst))
+
+
+def size(value: float) -> str:
+    """Bytes as a person reads them: 65.5 kB."""
+    unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
+    return f"{value / by:,.3g} {unit}"
+
+
+def _rate(mbit: float) -> str:
+    return f"{mbit:,.3g} Mbit/s" if mbit >= 1 else f"{1000 * mbit:,.3g} kbit/s"
