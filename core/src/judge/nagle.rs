@@ -162,6 +162,8 @@ impl Judged {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
+            // its later writes may have come at any time of the wait
+            Control::Shorter { .. } if self.may_gather(gap.bytes) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };
@@ -376,7 +378,25 @@ pub(super) fn in_turn(
 ) {
     approach(cutter, since, piece, paths);
     match ruling {
-        Some(ruling @ (Ruling::Held { .. } | Ruling::Waited { .. })) => cut(cutter, c, ruling, piece, paths),
+        Some(Ruling::Held {
+            hold,
+            mut grounds,
+            program,
+            likely,
+        }) => {
+            if grounds.because == Because::ControlShorter {
+                // pauses inside messages do not show how long this program takes to answer
+                grounds.because = Because::FollowsAcks;
+            }
+            let held = Ruling::Held {
+                hold,
+                grounds,
+                program,
+                likely,
+            };
+            cut(cutter, c, held, piece, paths);
+        }
+        Some(ruling @ Ruling::Waited { .. }) => cut(cutter, c, ruling, piece, paths),
         _ => {
             let mut named = thought(cutter, piece.sender, paths, 0);
             let most = Grounds::probable(Because::SenderNotKnown, Cause::Nagle);

@@ -286,6 +286,14 @@ impl Controls {
         if self.goes_on() { i64::from(writes) - 1 } else { 0 }
     }
 
+    /// Whether a segment holds about as many bytes as two that left where nothing was held, of a program that was not seen to
+    /// write on.
+    pub(super) fn may_gather(&self, bytes: u32) -> bool {
+        !self.goes_on()
+            && self.most_bytes > 0
+            && bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1
+    }
+
     /// Whether its program is known to write again and again within a message.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on && !self.lacks_acks && self.most_bytes > 0

@@ -33,6 +33,12 @@ impl Judged {
         }
     }
 
+    /// Whether so many bytes may be several writes though none was seen to follow another: about as many as two that left where nothing
+    /// was held, and whether its program pauses behind those was not seen.
+    pub(in crate::judge) fn may_gather(&self, bytes: u32) -> bool {
+        self.controls.may_gather(bytes)
+    }
+
     /// After about how long its program wrote the first of several pieces that filled a segment together, where that is known: it
     /// waits for ACKs on this connection, and goes on writing where nothing is held.
     pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {

@@ -268,3 +268,33 @@ fn what_the_end_of_a_pause_was_late_on_its_way_is_none_of_the_pause() {
     let whole = of(&[(program, Grade::Probable, 50 * MS)]);
     assert_eq!(pause(true, 10_000_000, unclear), whole, "not proven anyway");
 }
+
+#[test]
+fn pauses_inside_messages_do_not_bound_how_long_an_answer_took() {
+    let c = candidate(41 * MS, 40 * US);
+    let paths = Paths {
+        min: [Some(MS), Some(20 * US)],
+        ..Paths::default()
+    };
+    let held = |because| {
+        let ruling = Ruling::Held {
+            hold: 40 * MS,
+            grounds: Grounds::proven(because),
+            program: 0,
+            likely: 0,
+        };
+        let rows = wait_of(c.freed.time_ns, |cutter, piece| {
+            in_turn(cutter, c.small, &c, Some(ruling), piece, &paths);
+        });
+        let proven = rows
+            .iter()
+            .find(|row| row.1 == Rule::NagleDelayedAck && row.2 == Grade::Proven);
+        (rows.len(), proven.map(|row| row.3))
+    };
+    let from = 41 * MS - UNHELD_NS.get();
+    assert_eq!(held(Because::ControlShorter), held(Because::FollowsAcks));
+    assert!(
+        held(Because::FollowsAcks).1 > Some(from),
+        "the end alone is proven"
+    );
+}

@@ -26,7 +26,10 @@ pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
     let counted = first - first / STRAY_PART.get();
     let mut most = rising.get(counted.checked_sub(1)?).copied()?;
     let middle = rising.get((first - 1) / 2)?.ns;
-    if most.exact && first == 1 {
+    if most.exact
+        && first < SEVERAL.get()
+        && rising.iter().take(first).filter(|pause| pause.exact).count() == 1
+    {
         most.ns = (most.ns as f64 * LONGER_TIMES.get()) as i64;
     }
     Some((most, middle))

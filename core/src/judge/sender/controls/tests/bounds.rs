@@ -19,5 +19,17 @@ fn one_pause_alone_may_be_half_as_long_again_the_next_time() {
     assert_eq!(bound(&unheld(&[20 * MS])), Some((30 * MS, 20 * MS)));
     assert_eq!(bound(&unheld(&[20 * MS, 21 * MS])), Some((21 * MS, 20 * MS)));
     // an ACK ended it: it was shorter than it is
-    assert_eq!(bound(&[pause(0, 20 * MS, false)]), Some((20 * MS, 20 * MS)));
+    let freed = |ms: i64| pause(0, ms * MS, false);
+    assert_eq!(bound(&[freed(20)]), Some((20 * MS, 20 * MS)));
+    let alone = pause(0, 20 * MS, true);
+    assert_eq!(
+        bound(&[freed(5), alone]),
+        Some((30 * MS, 5 * MS)),
+        "one ended by itself"
+    );
+    assert_eq!(
+        bound(&[freed(5), freed(5), alone]),
+        Some((20 * MS, 5 * MS)),
+        "they are several"
+    );
 }

@@ -63,8 +63,8 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
     );
 }
 
-/// Of a sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
-fn gathered(first: bool, pause: i64, bytes: u32) -> i64 {
+/// A sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
+fn of_300_bytes(first: bool, pause: i64) -> Controls {
     let judged = Judged {
         tight_limit: 100_000,
         ..Judged::default()
@@ -80,11 +80,20 @@ fn gathered(first: bool, pause: i64, bytes: u32) -> i64 {
     };
     let mut controls = Controls::default();
     controls.add(&gap, 0, &judged);
-    controls.gathered(bytes)
+    controls
+}
+
+#[test]
+fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_follow() {
+    let may = |first, bytes| of_300_bytes(first, 12 * MS).may_gather(bytes);
+    assert_eq!([449, 450, 600].map(|bytes| may(true, bytes)), [false, true, true]);
+    assert!(!may(false, 600), "how it pauses there is known");
+    assert!(!Controls::default().may_gather(600), "nothing left freely");
 }
 
 #[test]
 fn what_is_longer_than_what_left_freely_may_hold_several_writes() {
+    let gathered = |first, pause, bytes| of_300_bytes(first, pause).gathered(bytes);
     assert_eq!(
         [300, 301, 600, 601].map(|bytes| gathered(false, 12 * MS, bytes)),
         [0, 1, 1, 2]
