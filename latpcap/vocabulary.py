@@ -80,9 +80,9 @@ the usual reason; one of several; and a guess that names another. Held against t
 """
 WORTH: dict[str, float] = {
     **dict.fromkeys((
-        "arp_late", "datagram_late", "dhcp_checked", "dhcp_never", "dns_dead", "dns_failed", "dns_lost_pair",
-        "dns_never", "dns_search", "ecn", "later_until", "refused", "refused_until", "tls_alert", "traceroute",
-        "unreachable", "zero_window",
+        "arp_late", "datagram_failed", "datagram_late", "dhcp_checked", "dhcp_never", "dns_dead", "dns_failed",
+        "dns_lost_pair", "dns_never", "dns_search", "ecn", "later_until", "refused", "refused_until", "tls_alert",
+        "traceroute", "unreachable", "zero_window",
     ), SEEN),
     **dict.fromkeys((
         "buffered_events", "certificates", "client_think", "closed_on_request", "connects_in_turn", "expect_continue",

@@ -550,6 +550,19 @@ def slow_agent(tape: Tape, took: float = 1800.0, answered: bool = True) -> None:
     tape.talk(6000.0)
 
 
+def refused_login(tape: Tape, later: int = 3) -> None:
+    """RADIUS: a log-in is rejected, and another one for the same client."""
+    for number, code in enumerate((3, later)):
+        at = 400.0 * number
+        udp(tape, at, ("10.0.0.1", 50_000), ("10.0.0.8", 1812), bytes((1, number, 0, 20)) + bytes(16))
+        udp(tape, at + 90, ("10.0.0.8", 1812), ("10.0.0.1", 50_000), bytes((code, number, 0, 20)) + bytes(16))
+    tape.talk(6000.0)
+
+
+def accepted_then(tape: Tape) -> None:
+    refused_login(tape, later=2)
+
+
 def quick_agent(tape: Tape) -> None:
     slow_agent(tape, 30.0)
 
@@ -853,6 +866,7 @@ WAITS: dict[str, Callable[[Tape], None]] = {
     "greeting_partial": second_line, "greeting_reverse": name_before_greeting, "ftp_active": active,
     "callback_dead": ident, "onward_dead": onward, "connect_dead": referred,
     "datagram_dead": dead_clock, "datagram_late": slow_agent, "dhcp_checked": checked_address,
+    "datagram_failed": refused_login,
     "dhcp_never": no_offer, "connects_in_turn": connected_each, "expect_continue": expecting,
     "transaction_lock": locked, "transaction_pool": pooled, "behind_other": blocked, "stampede": expired,
 }  # fmt: skip
@@ -866,6 +880,7 @@ DECOYS = {
     "greeting_partial": slow_speaker, "greeting_reverse": quick_name, "ftp_active": passive_port,
     "callback_dead": ident_beside, "onward_dead": onward_beside, "connect_dead": busy_beside,
     "pool_of_one": one_client_in_turn, "datagram_dead": clock_beside, "datagram_late": quick_agent,
+    "datagram_failed": accepted_then,
     "dhcp_checked": late_offer, "dhcp_never": late_switch,
     "connects_in_turn": connected_with_pauses, "expect_continue": read_from_disk,
     "transaction_lock": slow_beside_transaction, "transaction_pool": locked, "behind_other": beside_long_work,

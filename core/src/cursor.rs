@@ -146,6 +146,26 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// A tag of BER and what stands behind it, as far as it is here (X.690 8.1).
+    pub fn tagged(&mut self) -> Option<(u8, Cursor<'a>)> {
+        let (tag, first) = (self.u8()?, self.u8()?);
+        let len = match first {
+            0..=0x7F => usize::from(first),
+            0x81 => usize::from(self.u8()?),
+            0x82 => usize::from(self.u16be()?),
+            _ => return None,
+        };
+        let inside = self.take(len.min(self.left()))?;
+        Some((tag, Cursor::new(inside)))
+    }
+
+    /// What is left as one number; of more than four bytes the last count.
+    pub fn number(self) -> u32 {
+        self.rest
+            .iter()
+            .fold(0, |number, byte| number << 8 | u32::from(*byte))
+    }
+
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(len)?;

@@ -14,6 +14,7 @@ use crate::issue::{Issue, Kind};
 use crate::limits::LOOKED_UP_NS;
 use neighbour::Sought;
 
+use crate::messages::Status;
 use crate::messages::dns::{Message, addresses};
 
 /// RFC 1035 4.2.1.
@@ -52,7 +53,7 @@ pub struct Lookup {
     /// Retransmissions of the question.
     pub repeats: u32,
     pub answered: Option<At>,
-    pub status: Option<(u16, Option<&'static str>)>,
+    pub status: Option<Status<'static>>,
     pub addresses: Vec<IpAddr>,
 }
 
@@ -222,8 +223,7 @@ impl Lookups {
         let Some(mut lookup) = self.waiting.remove(question) else {
             return;
         };
-        let status = message.status();
-        lookup.status = status.code.map(|code| (code, status.text));
+        lookup.status = Some(message.status());
         lookup.answered = Some(at);
         lookup.addresses = addresses(bytes);
         if self.answers.len() >= MAX_ANSWERS {
@@ -296,5 +296,6 @@ impl Lookups {
 
 mod neighbour;
 mod service;
+mod status;
 #[cfg(test)]
 mod tests;

@@ -137,11 +137,31 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
 
 
 def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Servers of other services over UDP that answered late or never, by reason, service and server."""
+    """Servers of other services over UDP that answered late, never or with errors, by reason, service and server."""
     groups: dict[tuple[str, str, str], list[services.Case]] = defaultdict(list)
-    for case in services.late(questions(tables["lookups"]), tables["streams"]).values():
+    rows = questions(tables["lookups"])
+    for case in services.late(rows, tables["streams"]).values():
         groups[case.reason, case.question.kind, case.question.server].append(case)
-    return [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
+    late = [_service_finding(sorted(cases, key=lambda case: case.waited_ms)) for cases in groups.values()]
+    return late + [_failure_finding(failure) for failure in services.failed(rows)]
+
+
+def _failure_finding(failure: services.Failure) -> Finding:
+    first, *_ = found = failure.questions
+    took = sorted(((q.end or q.start) - q.start) / NS_PER_MS for q in found)
+    frames = tuple(frame for frame in (first.frame, first.answer) if frame is not None)
+    values = {
+        "protocol": first.kind, "server": endpoint(first.server, first.server_port), "n": len(found),
+        "of": failure.of, "status": printable(first.status or ""), "frame": first.frame,
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=first.server, server_port=first.server_port, cause="datagram_failed", owner="server",
+        clients=len({q.client for q in found}), client=first.client, exchanges=len(found), of_exchanges=failure.of,
+        total_ms=sum(took), median_ms=took[len(took) // 2], max_ms=took[-1], worst_ms=took[-1],
+        harm="never" if first.kind in services.ADMIT else "late",
+        worst_frames=frames, filter=f"frame.number in {{{', '.join(map(str, frames))}}}", sentence="datagram_failed",
+        values=values,
+    )  # fmt: skip
 
 
 def _service_finding(cases: list[services.Case]) -> Finding:

@@ -44,6 +44,7 @@ class Question(NamedTuple):
     kind: str
     name: str
     status: str | None
+    error: bool
     addresses: tuple[str, ...]
     start: int
     last: int
@@ -103,7 +104,7 @@ def questions(lookups: pa.Table) -> list[Question]:
     if not lookups.num_rows:
         return []
     columns = ("lookup", "client", "client_port", "server", "server_port", "method", "target", "status_text",
-               "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
+               "error", "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
     read = {name: lookups[name].to_pylist() for name in columns}
     start, last = (arrays.numbers(lookups, name).tolist() for name in ("start", "last_sent"))
     latency = lookups["latency_ms"].to_pylist()
@@ -112,7 +113,7 @@ def questions(lookups: pa.Table) -> list[Question]:
         Question(
             read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
             read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
-            tuple(read["addresses"][at] or ()), start[at], last[at], None if latency[at] is None else end[at],
+            bool(read["error"][at]), tuple(read["addresses"][at] or ()), start[at], last[at], None if latency[at] is None else end[at],
             read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
         )
         for at in range(lookups.num_rows)

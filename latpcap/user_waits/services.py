@@ -1,4 +1,4 @@
-"""Who waited for a service over UDP that is no name server? Rows of `lookups` in; late answers and dead servers out.
+"""Who waited for a service over UDP that is no name server? Rows of `lookups` in; late answers, errors and dead servers out.
 
 A server that never answers is one only where its client did nothing else meanwhile: daemons that ask in the background
 keep nobody waiting. Only a client without an address waits for DHCP whatever else it does. It has no words.
@@ -6,7 +6,7 @@ keep nobody waiting. Only a client without an address waits for DHCP whatever el
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,10 @@ NEXT_NS = 1_000_000_000
 """What a client does because no answer came, it does within this behind its last time-out."""
 DHCP, OFFERS = "DHCP", 3
 """So many requests for an address that nobody answers are no accident of a capture's end."""
+
+
+ADMIT = (DHCP, "DHCPv6", "RADIUS")
+"""Who is refused by these has no network."""
 
 
 class Case(NamedTuple):
@@ -66,6 +70,30 @@ def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, Case]:
         if case is not None and case.waited_ms >= LATE_MS:
             found[question.number] = case
     return found
+
+
+class Failure(NamedTuple):
+    """Requests that one server refused in one way, or answered with what is of no use."""
+
+    questions: list[Question]
+    of: int
+    """So many answers of this server for this service there are."""
+
+
+def failed(rows: Sequence[Question]) -> list[Failure]:
+    """Where errors are the answer: at least half of what a server answers, and nothing good came for that client later.
+
+    One error among many answers is everyday (the end of a walk with SNMP, a file that a boot loader tries first).
+    """
+    mine = [q for q in rows if q.kind in SERVICES and q.end is not None and q.status]
+    answers = Counter((q.kind, q.server) for q in mine)
+    good = {(q.kind, q.client): q.start for q in mine if not q.error}
+    groups: dict[tuple[str, str, str | None], list[Question]] = defaultdict(list)
+    for q in mine:
+        if q.error and good.get((q.kind, q.client), q.start) <= q.start:
+            groups[q.kind, q.server, q.status].append(q)
+    found = [Failure(those, answers[kind, server]) for (kind, server, _), those in groups.items()]
+    return [failure for failure in found if 2 * len(failure.questions) >= failure.of]
 
 
 def _did(rows: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict[str, list[tuple[int, int]]]:

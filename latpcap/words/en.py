@@ -588,6 +588,13 @@ SENTENCES = {
         "Find what {server} waits for before it answers: its own work, a check, or a server behind it; or where the "
         "path drops requests, if clients had to repeat them."
     ),
+    "datagram_failed": (
+        "{protocol}: {server} answered {n} of {of} {of:request|requests} with {status} (requested in frame "
+        "{frame}), and nothing else came of {n:it|them}"
+    ),
+    "datagram_failed.fix": (
+        "Find on {server} why it answers {status}: its log has the reason; a round trip is all that the answer took."
+    ),
     "datagram_dead": (
         "{protocol}: {server} never answered: {client} sent {repeats} requests and waited {span_ms}, doing nothing "
         "else{then}"

@@ -429,6 +429,8 @@ SENTENCES = {
     "datagram_late.fix": (
         "查明 {server} 应答之前在等什么：自己的工作、检查，或其后面的服务器；如果客户端不得不重发，则查路径在哪里丢弃请求。"
     ),
+    "datagram_failed": "{protocol}：{server} 对 {of} 个请求中的 {n} 个以 {status} 应答（请求在帧 {frame}），此后没有别的结果",
+    "datagram_failed.fix": "在 {server} 上查明为何以 {status} 应答：其日志有原因；应答本身只用了一个往返。",
     "datagram_dead": (
         "{protocol}：{server} 从未应答：{client} 发了 {repeats} 个请求，等了 {span_ms}，其间什么也没做{then}"
     ),

@@ -1,9 +1,9 @@
 //! Requests over UDP that are no DNS, and their answers: DHCP, NTP, SNMP, RADIUS, TFTP, SIP, STUN and Kerberos, read as
-//! far as it takes to pair them. Each is a row of `lookups`, with its repeats.
+//! far as it takes to pair them (`status.rs`: how they ended). Each is a row of `lookups`, with its repeats.
 
 use std::net::IpAddr;
 
-use super::{Lookup, Lookups, MAX_WAITING};
+use super::{Lookup, Lookups, MAX_WAITING, status};
 use crate::base::At;
 use crate::cursor::{self, Header};
 use crate::frame::Udp;
@@ -100,15 +100,13 @@ impl Lookups {
         let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
         let Some(protocol) = service(udp.dport).or_else(|| service(udp.sport)) else {
             // a server of TFTP answers from a port of its own (RFC 1350 4)
-            self.answered(
-                &Key {
-                    protocol: "TFTP",
-                    client: Some(to),
-                    server: Some(udp.src),
-                    token: Vec::new(),
-                },
-                at,
-            );
+            let key = Key {
+                protocol: "TFTP",
+                client: Some(to),
+                server: Some(udp.src),
+                token: Vec::new(),
+            };
+            self.answered(&key, udp.payload, at);
             return;
         };
         let Some((asks, token)) = kind(protocol, udp.payload, service(udp.dport).is_some()) else {
@@ -146,7 +144,7 @@ impl Lookups {
                 .get(&key)
                 .is_some_and(|waiting| waiting.stamps.contains(&stamp(24)))
         {
-            self.answered(&key, at);
+            self.answered(&key, udp.payload, at);
         }
     }
 
@@ -170,7 +168,7 @@ impl Lookups {
             waiting.lookup.server = (udp.src, udp.sport);
             waiting.lookup.name = IpAddr::from(head.bytes::<16, 4>()).to_string().into();
         }
-        self.answered(&key, at);
+        self.answered(&key, udp.payload, at);
     }
 
     fn requested(&mut self, key: Key, client: (IpAddr, u16), server: (IpAddr, u16), at: At) {
@@ -208,12 +206,20 @@ impl Lookups {
         self.services.insert(key, waiting);
     }
 
-    fn answered(&mut self, key: &Key, at: At) {
-        if let Some(waiting) = self.services.remove(key) {
-            self.done.push(Lookup {
-                answered: Some(at),
-                ..waiting.lookup
-            });
+    /// A provisional answer (RFC 3261 21.1) ends the client's wait where it is more than "100 Trying"; how the request
+    /// ends is still to come.
+    fn answered(&mut self, key: &Key, data: &[u8], at: At) {
+        let provisional = (key.protocol == "SIP").then(|| status::sip(data).unwrap_or(0));
+        if let Some(code @ 100..200) = provisional {
+            if let (101.., Some(waiting)) = (code, self.services.get_mut(key)) {
+                waiting.lookup.answered.get_or_insert(at);
+            }
+            return;
+        }
+        if let Some(mut waiting) = self.services.remove(key) {
+            waiting.lookup.answered.get_or_insert(at);
+            waiting.lookup.status = status::of(key.protocol, data);
+            self.done.push(waiting.lookup);
         }
     }
 }

@@ -33,7 +33,7 @@ mod commands;
 mod dnp3;
 pub mod dns;
 mod enip;
-mod errors;
+pub mod errors;
 mod fastcgi;
 mod framed;
 mod http1;

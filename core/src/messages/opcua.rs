@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -219,7 +219,9 @@ fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> R
     let text: SmolStr = if result == 0 {
         "ok".into()
     } else {
-        format_smolstr!("{result:08x}")
+        // the low half has details (OPC 10000-4, 7.39)
+        errors::word(errors::OPC_UA, (result >> 16) as u16)
+            .map_or_else(|| format_smolstr!("{result:08x}"), SmolStr::new_static)
     };
     let mut exchange = sink.of(key);
     exchange.begin_answer();

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -27,6 +27,8 @@ const HELLO: u8 = 0;
 const ERROR: u8 = 1;
 /// The highest type of any version.
 const LAST_TYPE: u8 = 35;
+/// The type of errors about requests.
+const BAD_REQUEST: u16 = 1;
 /// A reply of several parts: another follows.
 const MORE: u16 = 1;
 /// The element of a HELLO that lists versions (1.3.1 and later).
@@ -179,12 +181,12 @@ impl WireFormat for OpenFlow {
             Meaning::Parts if more => Role::Part(answer(sink, &message)),
             Meaning::Reply | Meaning::Parts => {
                 let key = answer(sink, &message);
-                ends(sink, key, None);
+                ends(sink, message.version, key, None);
                 Role::Answer(key)
             }
             Meaning::Error => {
                 let key = answer(sink, &message);
-                ends(sink, key, cursor::be32_at(head.bytes, 8));
+                ends(sink, message.version, key, cursor::be32_at(head.bytes, 8));
                 Role::Answer(key)
             }
             Meaning::Other => Role::Ignored,
@@ -201,9 +203,21 @@ fn answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
 }
 
 /// The error's type and code, if it is one.
-fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<u32>) {
-    let text = match error {
-        Some(error) => format_smolstr!("error {}/{}", error >> 16, error & 0xFFFF),
+fn ends(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u64, error: Option<u32>) {
+    let text = match error.map(|error| ((error >> 16) as u16, error as u16)) {
+        Some((kind, code)) => {
+            let names = if version == 1 {
+                errors::OPENFLOW_1_0
+            } else {
+                errors::OPENFLOW
+            };
+            let exact = errors::word(errors::OPENFLOW_REQUEST, code).filter(|_| kind == BAD_REQUEST);
+            match (errors::word(names, kind), exact) {
+                (Some(kind), Some(exact)) => format_smolstr!("{kind}/{exact}"),
+                (Some(kind), None) => format_smolstr!("{kind}/{code}"),
+                _ => format_smolstr!("error {kind}/{code}"),
+            }
+        }
         None => "ok".into(),
     };
     sink.of(key).status(Status {

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
 use crate::cursor;
 use head::{Line, Text};
 
@@ -41,9 +41,8 @@ const BEFORE_MEDIA: u64 = 4;
 const MAX_CHANNEL: u8 = 32;
 /// The version of RTP, in the highest bits of a packet (RFC 3550 5.1).
 const RTP: u8 = 2;
-/// From here on a code is an error; these two ask for a log-in.
+/// From here on a code is an error, but where a log-in is requested.
 const FIRST_ERROR: u16 = 400;
-const LOG_INS: [u16; 2] = [401, 407];
 
 #[derive(Debug, Default)]
 pub(super) struct Calls<const RTSP: bool>;
@@ -163,8 +162,8 @@ fn answers(
     }
     exchange.status(Status {
         code: Some(code),
-        text: None,
-        error: code >= FIRST_ERROR && !LOG_INS.contains(&code),
+        text: errors::word(errors::SIP, code).filter(|_| !rtsp),
+        error: code >= FIRST_ERROR && !errors::LOG_INS.contains(&code),
     });
     Some(Role::Last(key))
 }

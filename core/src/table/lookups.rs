@@ -17,7 +17,7 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
     let answered = rows.iter().map(|r| r.answered.map(|at| at.time_ns));
     let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(answered).with_timezone("UTC");
     let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.sent.time_ns).max(0));
-    let error = rows.iter().map(|r| r.status.map(|(code, _)| code != 0));
+    let error = rows.iter().map(|r| r.status.map(|status| status.error));
     vec![
         column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
         nullable("stream", option::<UInt32Type, Row>(rows, |r| r.stream)),
@@ -30,9 +30,9 @@ pub fn columns(rows: &[Lookup]) -> Vec<Column> {
         column("target", interned_words(rows, |r| Some(r.name.as_str()))),
         nullable(
             "status",
-            option::<UInt32Type, Row>(rows, |r| Some(r.status?.0.into())),
+            option::<UInt32Type, Row>(rows, |r| Some(r.status?.code?.into())),
         ),
-        nullable("status_text", fixed_words(rows, |r| r.status?.1)),
+        nullable("status_text", fixed_words(rows, |r| r.status?.text)),
         nullable("error", Arc::new(error.collect::<BooleanArray>())),
         column("start", instants(rows, |r| r.sent.time_ns)),
         nullable("end", Arc::new(answered)),

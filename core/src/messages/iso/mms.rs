@@ -4,28 +4,19 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::Meaning;
 use crate::cursor::Cursor;
+use crate::messages::errors;
 
 /// Units of the session: a connect, its two answers, and data behind a token.
 const CONNECT: u8 = 0x0D;
 const ACCEPT: u8 = 0x0E;
 const REFUSE: u8 = 0x0C;
 const DATA: [u8; 4] = [1, 0, 1, 0];
+/// Services whose answers have an error of their own for each value.
+const READ: u8 = 0xA4;
+const WRITE: u8 = 0xA5;
 
 pub(super) fn is_mine(data: &[u8]) -> bool {
     matches!(data, [CONNECT | ACCEPT, len, ..] if *len != 0) || read(data).is_some()
-}
-
-/// What stands behind a tag of BER with its length, which may be cut.
-fn value<'a>(cursor: &mut Cursor<'a>) -> Option<(u8, Cursor<'a>)> {
-    let (tag, first) = (cursor.u8()?, cursor.u8()?);
-    let len = match first {
-        0..=0x7F => usize::from(first),
-        0x81 => usize::from(cursor.u8()?),
-        0x82 => usize::from(cursor.u16be()?),
-        _ => return None,
-    };
-    let inside = cursor.take(len.min(cursor.left()))?;
-    Some((tag, Cursor::new(inside)))
 }
 
 pub(super) fn read(data: &[u8]) -> Option<Meaning> {
@@ -37,17 +28,17 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
     }
     let mut cursor = Cursor::new(data.strip_prefix(&DATA)?);
     // fully encoded data: a list of one, with the number of its context and the unit itself
-    let (0x61, mut list) = value(&mut cursor)? else {
+    let (0x61, mut list) = cursor.tagged()? else {
         return None;
     };
-    let (0x30, mut entry) = value(&mut list)? else {
+    let (0x30, mut entry) = list.tagged()? else {
         return None;
     };
-    let (2, _) = value(&mut entry)? else { return None };
-    let (0xA0, mut unit) = value(&mut entry)? else {
+    let (2, _) = entry.tagged()? else { return None };
+    let (0xA0, mut unit) = entry.tagged()? else {
         return None;
     };
-    let (kind, mut body) = value(&mut unit)?;
+    let (kind, mut body) = unit.tagged()?;
     match kind {
         0xA0 => {
             let id = number(&mut body, 2)?;
@@ -59,7 +50,7 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
         }
         0xA1 => Some(Meaning::Answer {
             id: number(&mut body, 2)?,
-            error: None,
+            error: value_error(body),
         }),
         0xA2 => {
             let id = number(&mut body, 0x80)?;
@@ -78,18 +69,47 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
 }
 
 fn number(cursor: &mut Cursor<'_>, wanted: u8) -> Option<u32> {
-    let (tag, mut digits) = value(cursor)?;
-    let digits = digits.take(digits.left())?;
-    let fits = tag == wanted && (1..=5).contains(&digits.len());
-    fits.then(|| digits.iter().fold(0u32, |id, byte| id << 8 | u32::from(*byte)))
+    let (tag, digits) = cursor.tagged()?;
+    (tag == wanted && (1..=5).contains(&digits.left())).then(|| digits.number())
 }
 
-/// A service error's class and code.
+/// A service error's class and code (ISO 9506-2 7.4.3).
 fn failure(body: &mut Cursor<'_>) -> Option<SmolStr> {
-    let (_, mut error) = value(body)?;
-    let (_, mut class) = value(&mut error)?;
-    let (tag, mut code) = value(&mut class)?;
-    Some(format_smolstr!("error {}/{}", tag & 0x1F, code.u8()?))
+    let (_, mut error) = body.tagged()?;
+    let (_, mut class) = error.tagged()?;
+    let (tag, code) = class.tagged()?;
+    let (class, code) = (u16::from(tag & 0x1F), code.number() as u16 & 0xFF);
+    let known = errors::word(errors::MMS, class << 8 | code);
+    Some(known.map_or_else(|| format_smolstr!("error {class}/{code}"), SmolStr::new_static))
+}
+
+/// What a good answer to a read or a write holds where a value of it has an error: the first one (DataAccessError).
+fn value_error(mut body: Cursor<'_>) -> Option<SmolStr> {
+    const FAILED: u8 = 0x80;
+    let (service, mut results) = body.tagged()?;
+    if service == READ {
+        // in front may stand what was read, which is named again
+        let (mut kind, mut list) = results.tagged()?;
+        if kind == 0xA0 {
+            (kind, list) = results.tagged()?;
+        }
+        if kind != 0xA1 {
+            return None;
+        }
+        results = list;
+    } else if service != WRITE {
+        return None;
+    }
+    while let Some((kind, value)) = results.tagged() {
+        if kind == FAILED {
+            let code = value.number();
+            let known = u16::try_from(code)
+                .ok()
+                .and_then(|code| errors::word(errors::MMS_VALUES, code));
+            return Some(known.map_or_else(|| format_smolstr!("access error {code}"), SmolStr::new_static));
+        }
+    }
+    None
 }
 
 /// What a confirmed request asks for, by its tag (ISO 9506-2 7.4).

@@ -5,6 +5,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use super::Meaning;
 use crate::cursor::{self, Cursor};
+use crate::messages::errors::{self, word as word_of};
 
 const S7: u8 = 0x32;
 const PLUS: u8 = 0x72;
@@ -13,6 +14,8 @@ const JOB: u8 = 1;
 const ACK: u8 = 2;
 const ACK_DATA: u8 = 3;
 const USERDATA: u8 = 7;
+const READ: u8 = 4;
+const WRITE: u8 = 5;
 /// The high half of a userdata's type.
 const USER_REQUEST: u8 = 4;
 const USER_ANSWER: u8 = 8;
@@ -36,8 +39,8 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
 fn word(function: u8) -> &'static str {
     match function {
         0x00 => "CpuServices",
-        0x04 => "ReadVar",
-        0x05 => "WriteVar",
+        READ => "ReadVar",
+        WRITE => "WriteVar",
         0x1A => "RequestDownload",
         0x1B => "DownloadBlock",
         0x1C => "DownloadEnded",
@@ -55,7 +58,7 @@ fn plain(data: &[u8]) -> Option<Meaning> {
     let mut cursor = Cursor::new(data);
     let (_, kind) = (cursor.u8()?, cursor.u8()?);
     cursor.u16be()?;
-    let (id, _, _) = (u32::from(cursor.u16be()?), cursor.u16be()?, cursor.u16be()?);
+    let (id, parameters, _) = (u32::from(cursor.u16be()?), cursor.u16be()?, cursor.u16be()?);
     Some(match kind {
         JOB => Meaning::Request {
             id,
@@ -64,11 +67,11 @@ fn plain(data: &[u8]) -> Option<Meaning> {
         },
         ACK | ACK_DATA => {
             let (class, code) = (cursor.u8()?, cursor.u8()?);
-            let fails = class != 0 || code != 0;
-            Meaning::Answer {
-                id,
-                error: fails.then(|| format_smolstr!("error {class:02x}{code:02x}")),
-            }
+            let error = match u16::from_be_bytes([class, code]) {
+                0 => value_error(cursor.rest(), usize::from(parameters)),
+                error => Some(error_word(error)),
+            };
+            Meaning::Answer { id, error }
         }
         USERDATA => {
             // three bytes that open it, its length, how, type and group, what of the group, its number
@@ -84,7 +87,7 @@ fn plain(data: &[u8]) -> Option<Meaning> {
                     let error = cursor::be16_at(parameter, 10).filter(|error| *error != 0);
                     Meaning::Answer {
                         id,
-                        error: error.map(|error| format_smolstr!("error {error:04x}")),
+                        error: error.map(error_word),
                     }
                 }
                 _ => Meaning::Push("UserData"),
@@ -92,6 +95,44 @@ fn plain(data: &[u8]) -> Option<Meaning> {
         }
         _ => return None,
     })
+}
+
+/// An error's own word, else that of its class.
+fn error_word(error: u16) -> SmolStr {
+    match word_of(errors::S7, error).or(word_of(errors::S7, error & 0xFF00)) {
+        Some(word) => format_smolstr!("{word} ({error:04x})"),
+        None => format_smolstr!("error {error:04x}"),
+    }
+}
+
+/// An answer to a read or a write has a code for each value, 0xFF is a good one: the first of them that is not.
+fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
+    const GOOD: u8 = 0xFF;
+    let (function, count) = (cursor::u8_at(body, 0)?, cursor::u8_at(body, 1)?);
+    let mut values = Cursor::new(cursor::from(body, parameters));
+    for _ in 0..count {
+        let code = values.u8()?;
+        if code != GOOD {
+            return match function {
+                READ | WRITE => Some(
+                    word_of(errors::S7_VALUES, u16::from(code))
+                        .map_or_else(|| format_smolstr!("value error {code:02x}"), SmolStr::new_static),
+                ),
+                _ => None,
+            };
+        }
+        if function == READ {
+            // its kind says whether the length counts bits or bytes; bytes are filled up to even
+            let (kind, len) = (values.u8()?, usize::from(values.u16be()?));
+            let len = if matches!(kind, 3..=5) {
+                len.div_ceil(8)
+            } else {
+                len
+            };
+            values.take(len.next_multiple_of(2).min(values.left()))?;
+        }
+    }
+    None
 }
 
 /// Its successor: an operation, a function, a number.

@@ -38,7 +38,7 @@ fn a_controller_asks_over_the_connection_of_its_switch() {
         "S4294967299:( S4294967299:FEATURES_REQUEST.@ S4294967299:8) S4294967300:( \
          S4294967300:MULTIPART_REQUEST.FLOW@ S4294967300:16) C4294967299:( C4294967299:=ok C4294967299:32) \
          C4294967300:( C4294967300:16( C4294967300:=ok C4294967300:17) S4294967301:( \
-         S4294967301:BARRIER_REQUEST.@ S4294967301:8) C4294967301:( C4294967301:=error 1/4/error C4294967301:12)"
+         S4294967301:BARRIER_REQUEST.@ S4294967301:8) C4294967301:( C4294967301:=BAD_REQUEST/BAD_EXPERIMENTER_TYPE/error C4294967301:12)"
     );
 }
 
@@ -98,7 +98,7 @@ fn a_controller_of_s7_is_asked_and_asks() {
         notes,
         "C1099511627776:(Setup C1099511627776:CONNECT.@ C1099511627776:22) S1099511627776:( S1099511627776:=ok \
          S1099511627776:22) C1:( C1:SetupCommunication.@ C1:19) S1:( S1:=ok S1:21) C2:( C2:ReadVar.@ C2:19) \
-         S4294967298:( S4294967298:DownloadBlock.@ S4294967298:19) S2:( S2:=error 8500/error S2:21) \
+         S4294967298:( S4294967298:DownloadBlock.@ S4294967298:19) S2:( S2:=error on supplies (8500)/error S2:21) \
          C4294967298:( C4294967298:=ok C4294967298:21) push26.UserData."
     );
 }
@@ -143,14 +143,70 @@ fn reports_of_mms_are_pushes_and_units_go_on() {
         "C1099511627776:(Setup C1099511627776:CONNECT.@ C1099511627776:22) S1099511627776:( S1099511627776:=ok \
          S1099511627776:22) C1099511627776:(Setup C1099511627776:CONNECT.@ C1099511627776:11) S1099511627776:( \
          S1099511627776:=ok S1099511627776:11) push24.InformationReport. C263:( C263:Read.@ C263:29) S263:( S263:=ok \
-         S263:39) S4294967305:( S4294967305:Identify.@ S4294967305:27) C4294967305:( C4294967305:=error 7/2/error \
+         S263:39) S4294967305:( S4294967305:Identify.@ S4294967305:27) C4294967305:( C4294967305:=object-non-existent/error \
          C4294967305:32)"
     );
 }
 
+/// How the answer to a request ends.
+fn ended(protocol: Protocol, script: &[(Side, Vec<u8>)]) -> String {
+    let notes = heard(protocol, script);
+    let last = notes.rsplit('=').next().unwrap_or_default();
+    last.rsplit_once(' ').map_or(last, |(status, _)| status).to_string()
+}
+
+#[test]
+fn errors_have_their_words_also_those_of_single_values() {
+    let s7_ends = |answer: &[u8]| {
+        let function = answer[2];
+        let script = [
+            (C, connects(0xE0)),
+            (S, connects(0xD0)),
+            (C, s7(1, 2, &[function, 1])),
+            (S, s7(3, 2, answer)),
+        ];
+        ended(Protocol::S7, &script)
+    };
+    for (answer, want) in [
+        (&[0x81, 4, 0x28, 0][..], "function not available (8104)/error"),
+        (&[0x84, 7, 0x28, 0], "error on service processing (8407)/error"),
+        (&[0x70, 1, 0x28, 0], "error 7001/error"),
+        // two bytes, and one that is filled up; a bit; a value that is not there
+        (&[0, 0, 4, 3, 0xFF, 4, 0, 8, 1, 0, 0xFF, 3, 0, 1, 1, 0, 10, 0, 0, 0], "object does not exist/error"),
+        (&[0, 0, 4, 1, 0xFF, 4, 0, 16, 5, 5], "ok"),
+        (&[0, 0, 5, 2, 0xFF, 5], "invalid address/error"),
+        (&[0, 0, 5, 1, 77], "value error 4d/error"),
+    ] {
+        assert_eq!(s7_ends(answer), want, "{answer:?}");
+    }
+    let mms_ends = |kind: u8, answer: &[u8]| {
+        let script = [
+            (C, connects(0xE0)),
+            (S, connects(0xD0)),
+            (C, unit(true, &[0x0D, 2, 0, 0])),
+            (S, unit(true, &[0x0E, 2, 0, 0])),
+            (C, unit(true, &mms(0xA0, &[2, 1, 7, 0xA4, 1, 0]))),
+            (S, unit(true, &mms(kind, answer))),
+        ];
+        ended(Protocol::Mms, &script)
+    };
+    for (kind, answer, want) in [
+        (0xA1, &[2, 1, 7, 0xA4, 8, 0xA1, 6, 0x83, 1, 1, 0x80, 1, 3][..], "object-access-denied/error"),
+        (0xA1, &[2, 1, 7, 0xA4, 7, 0xA0, 0, 0xA1, 3, 0x80, 1, 10], "object-non-existent/error"),
+        (0xA1, &[2, 1, 7, 0xA4, 5, 0xA1, 3, 0x83, 1, 1], "ok"),
+        (0xA1, &[2, 1, 7, 0xA5, 5, 0x81, 0, 0x80, 1, 7], "type-inconsistent/error"),
+        (0xA1, &[2, 1, 7, 0xA5, 3, 0x80, 1, 77], "access error 77/error"),
+        (0xA1, &[2, 1, 7, 0x82, 3, 0x80, 1, 7], "ok"),
+        (0xA2, &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8B, 1, 7], "file-non-existent/error"),
+        (0xA2, &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8C, 1, 99], "error 12/99/error"),
+    ] {
+        assert_eq!(mms_ends(kind, answer), want, "{answer:?}");
+    }
+}
+
 #[test]
 fn a_hole_inside_a_unit_does_no_harm() {
-    let long = s7(3, 2, &[&[0, 0, 4, 1][..], &[9; 200]].concat());
+    let long = s7(3, 2, &[&[0, 0, 4, 1][..], &[0xFF; 200]].concat());
     let (up, yes, asks) = (connects(0xE0), connects(0xD0), s7(1, 2, &[4, 1]));
     let pieces = [
         (C, Stretch::Bytes(&up[..])),

@@ -81,8 +81,8 @@ fn a_call_waits_for_a_person_and_ack_for_nobody() {
     assert_eq!(
         heard(&script, Protocol::Sip),
         "Ca:(LongPoll Ca:INVITE.sip:anna@lab@ Ca:102) Sa:( Sa:79interim Sa:( Sa:79interim Sa:( Sa:=200 Sa:79) \
-         Cb:( Cb:REGISTER.sip:anna@lab@ Cb:103) Sb:( Sb:=401 Sb:81) Cc:( Cc:BYE.sip:anna@lab@ Cc:93) \
-         Cd:( Cd:REGISTER.sip:anna@lab@ Cd:103) Sd:( Sd:=404/error Sd:81) Sc:( Sc:=200 Sc:76)"
+         Cb:( Cb:REGISTER.sip:anna@lab@ Cb:103) Sb:( Sb:=401/Unauthorized Sb:81) Cc:( Cc:BYE.sip:anna@lab@ Cc:93) \
+         Cd:( Cd:REGISTER.sip:anna@lab@ Cd:103) Sd:( Sd:=404/Not Found/error Sd:81) Sc:( Sc:=200 Sc:76)"
     );
 }
 
