@@ -95,7 +95,7 @@ def read(port: int, request: bytes, answers: list[bytes]) -> lp.Capture:
 
 
 @pytest.mark.parametrize(("port", "request_", "answers", "ends"), CASES)
-def test_an_answer_says_how_it_ended(port: int, request_: bytes, answers: list[bytes], ends: tuple[object, ...]) -> None:
+def test_answers_have_their_ends(port: int, request_: bytes, answers: list[bytes], ends: tuple[object, ...]) -> None:
     capture = read(port, request_, answers)
     [row] = capture.arrow("lookups").to_pylist()
     assert (row["status"], row["status_text"], row["error"]) == ends

@@ -122,7 +122,7 @@ fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
             };
         }
         if function == READ {
-            // its kind says whether the length counts bits or bytes; bytes are filled up to even
+            // the length counts bits or bytes, by its kind; values are filled up to even
             let (kind, len) = (values.u8()?, usize::from(values.u16be()?));
             let len = if matches!(kind, 3..=5) {
                 len.div_ceil(8)

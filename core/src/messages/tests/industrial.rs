@@ -152,7 +152,9 @@ fn reports_of_mms_are_pushes_and_units_go_on() {
 fn ended(protocol: Protocol, script: &[(Side, Vec<u8>)]) -> String {
     let notes = heard(protocol, script);
     let last = notes.rsplit('=').next().unwrap_or_default();
-    last.rsplit_once(' ').map_or(last, |(status, _)| status).to_string()
+    last.rsplit_once(' ')
+        .map_or(last, |(status, _)| status)
+        .to_string()
 }
 
 #[test]
@@ -172,7 +174,10 @@ fn errors_have_their_words_also_those_of_single_values() {
         (&[0x84, 7, 0x28, 0], "error on service processing (8407)/error"),
         (&[0x70, 1, 0x28, 0], "error 7001/error"),
         // two bytes, and one that is filled up; a bit; a value that is not there
-        (&[0, 0, 4, 3, 0xFF, 4, 0, 8, 1, 0, 0xFF, 3, 0, 1, 1, 0, 10, 0, 0, 0], "object does not exist/error"),
+        (
+            &[0, 0, 4, 3, 0xFF, 4, 0, 8, 1, 0, 0xFF, 3, 0, 1, 1, 0, 10, 0, 0, 0],
+            "object does not exist/error",
+        ),
         (&[0, 0, 4, 1, 0xFF, 4, 0, 16, 5, 5], "ok"),
         (&[0, 0, 5, 2, 0xFF, 5], "invalid address/error"),
         (&[0, 0, 5, 1, 77], "value error 4d/error"),
@@ -191,14 +196,34 @@ fn errors_have_their_words_also_those_of_single_values() {
         ended(Protocol::Mms, &script)
     };
     for (kind, answer, want) in [
-        (0xA1, &[2, 1, 7, 0xA4, 8, 0xA1, 6, 0x83, 1, 1, 0x80, 1, 3][..], "object-access-denied/error"),
-        (0xA1, &[2, 1, 7, 0xA4, 7, 0xA0, 0, 0xA1, 3, 0x80, 1, 10], "object-non-existent/error"),
+        (
+            0xA1,
+            &[2, 1, 7, 0xA4, 8, 0xA1, 6, 0x83, 1, 1, 0x80, 1, 3][..],
+            "object-access-denied/error",
+        ),
+        (
+            0xA1,
+            &[2, 1, 7, 0xA4, 7, 0xA0, 0, 0xA1, 3, 0x80, 1, 10],
+            "object-non-existent/error",
+        ),
         (0xA1, &[2, 1, 7, 0xA4, 5, 0xA1, 3, 0x83, 1, 1], "ok"),
-        (0xA1, &[2, 1, 7, 0xA5, 5, 0x81, 0, 0x80, 1, 7], "type-inconsistent/error"),
+        (
+            0xA1,
+            &[2, 1, 7, 0xA5, 5, 0x81, 0, 0x80, 1, 7],
+            "type-inconsistent/error",
+        ),
         (0xA1, &[2, 1, 7, 0xA5, 3, 0x80, 1, 77], "access error 77/error"),
         (0xA1, &[2, 1, 7, 0x82, 3, 0x80, 1, 7], "ok"),
-        (0xA2, &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8B, 1, 7], "file-non-existent/error"),
-        (0xA2, &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8C, 1, 99], "error 12/99/error"),
+        (
+            0xA2,
+            &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8B, 1, 7],
+            "file-non-existent/error",
+        ),
+        (
+            0xA2,
+            &[0x80, 1, 7, 0xA2, 5, 0xA0, 3, 0x8C, 1, 99],
+            "error 12/99/error",
+        ),
     ] {
         assert_eq!(mms_ends(kind, answer), want, "{answer:?}");
     }
