@@ -440,8 +440,8 @@ NO_VERDICT = {
     "stream/counts.rs": {"TIMESTAMP_BYTES"},  # of TCP
 }
 """Constants that decide no verdict, by the file that has them."""
-NUMBERED = {"worth.rs", "roles.rs", "service.rs", "lookup.rs"}
-"""What grades were measured to be worth; ports that are registered."""
+NUMBERED = {"worth.rs", "roles.rs", "service.rs", "status.rs", "lookup.rs"}
+"""What grades were measured to be worth; ports and codes that are registered."""
 
 
 @pytest.mark.parametrize(

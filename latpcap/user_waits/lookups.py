@@ -113,7 +113,8 @@ def questions(lookups: pa.Table) -> list[Question]:
         Question(
             read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
             read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
-            bool(read["error"][at]), tuple(read["addresses"][at] or ()), start[at], last[at], None if latency[at] is None else end[at],
+            bool(read["error"][at]), tuple(read["addresses"][at] or ()), start[at], last[at],
+            None if latency[at] is None else end[at],
             read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
         )
         for at in range(lookups.num_rows)

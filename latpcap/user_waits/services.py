@@ -1,4 +1,5 @@
-"""Who waited for a service over UDP that is no name server? Rows of `lookups` in; late answers, errors and dead servers out.
+"""Who waited for a service over UDP that is no name server? Rows of `lookups` in; late answers, errors and dead
+servers out.
 
 A server that never answers is one only where its client did nothing else meanwhile: daemons that ask in the background
 keep nobody waiting. Only a client without an address waits for DHCP whatever else it does. It has no words.

@@ -100,7 +100,7 @@ fn kerberos(data: &[u8]) -> Option<Status<'static>> {
         let (field, mut value) = fields.tagged()?;
         if field == 0xA6 {
             let code = u16::try_from(value.tagged()?.1.number()).ok()?;
-            // what a client without a ticket is told first, and that the answer needs TCP
+            // the first answer to a client without a ticket, and one that needs TCP
             return Some(numbered(errors::KERBEROS, code, &[25, 52], ""));
         }
     }
