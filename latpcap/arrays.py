@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _T = TypeVar("_T")
-KEPT_ROWS = 1 << 18
-"""Of tables with more rows nothing is kept: a column of so many takes 2 MB."""
+KEPT_ROWS = 1 << 20
+"""Of tables with more rows nothing is kept: a column of so many takes 8 MB, which lie in a file (`spill`)."""
 _KEPT: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
 """By a table's id: what was made of it, as long as it lives."""
 
@@ -313,5 +313,9 @@ def percentile(ordered: Any, share: float) -> float:
 
     No value is interpolated. wrk takes the next one where the share is met exactly. `ordered` rises and is not empty.
     """
-    place = math.ceil(round(len(ordered) * share, 9)) - 1
-    return float(ordered[min(max(place, 0), len(ordered) - 1)])
+    return float(ordered[nearest_ranks([len(ordered)], share)[0]])
+
+
+def nearest_ranks(counts: list[int], share: float) -> list[int]:
+    """The places that `percentile` takes of so many values each."""
+    return [max(math.ceil(round(count * share, 9)) - 1, 0) for count in counts]

@@ -17,6 +17,7 @@ import mmap
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -357,27 +358,35 @@ def parts(count: int) -> Iterator[slice]:
 
 def split(keys: Array) -> dict[int, Array]:
     """The places of each key that is not negative, rising."""
+    order, ends = grouped(keys, int(max((keys[span].max() for span in parts(len(keys))), default=-1)) + 1)
+    bounds = ends.tolist()
+    return {key: order[begin:end] for key, (begin, end) in enumerate(pairwise(bounds)) if end > begin}
+
+
+def grouped(keys: Array, count: int) -> tuple[Array, Array]:
+    """The places of keys below `count`, those of each key together and rising, and where those of each key begin and
+    end: of key k they are `order[bounds[k] : bounds[k + 1]]`. Negative keys come before all, and have no bounds.
+    """
     import numpy as np
 
     kind = np.dtype("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
-    if len(keys) <= _SORTED * BLOCK:
-        order = np.argsort(keys, kind="stable").astype(kind)
-        ordered = keys[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(keys)])
-        ends = [*starts[1:].tolist(), len(keys)]
-        known = zip(ordered[starts].tolist(), starts.tolist(), ends, strict=False)
-        return {key: order[begin:end] for key, begin, end in known if key >= 0}
-    found: dict[int, Column] = {}
+    many = np.zeros(count + 1, np.int64)
     for span in parts(len(keys)):
-        mine = keys[span]
+        many += np.bincount(keys[span].astype(np.int64) + 1, minlength=count + 1)
+    bounds = np.cumsum(many)
+    if len(keys) <= _SORTED * BLOCK:
+        return np.argsort(keys, kind="stable").astype(kind), bounds
+    found, put = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
+    for span in parts(len(keys)):
+        mine = keys[span].astype(np.int64) + 1
         order = np.argsort(mine, kind="stable")
         ordered = mine[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        for key, places in zip(ordered[starts].tolist(), np.split(order, starts[1:]), strict=True):
-            if key >= 0:
-                found.setdefault(key, Column(kind)).add(places + span.start)
+        length = np.diff(np.r_[starts, len(mine)])
+        found[np.repeat(put[ordered[starts]] - starts, length) + np.arange(len(mine))] = order + span.start
+        put[ordered[starts]] += length
     rest()
-    return {key: found[key].array() for key in sorted(found)}
+    return found, bounds
 
 
 def places(keys: Array, wanted: Array) -> Array:
@@ -440,7 +449,8 @@ def kept(values: Array) -> Array:
 
 def rest() -> None:
     """Gives back the memory of all that lies in files, where it is much; nothing is lost."""
-    if _maps and _resident() - _before[0] > RESIDENT_BYTES:
+    # (how much is mapped is known without the system, which takes 50 us to say how much is resident)
+    if sum(map(len, _maps)) > RESIDENT_BYTES and _resident() - _before[0] > RESIDENT_BYTES:
         for held in list(_maps.keys()):
             held.madvise(mmap.MADV_DONTNEED)
 

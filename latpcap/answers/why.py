@@ -327,7 +327,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     data["cut"], data["incomplete"], data["complete"] = server.cut, server.incomplete, len(server.rows)
     data["goodbyes"] = server.goodbyes
     data["p50_ms"], data["p90_ms"], data["p99_ms"] = (arrays.percentile(server.latency, s) for s in (0.50, 0.90, 0.99))
-    data["total_ms"] = float(server.latency.sum())
+    data["total_ms"] = server.total_ms
     data["causes"] = _totals(items, tables["causes"])
     if not data["findings"]:
         data["verdict"] = "no_time"
@@ -394,6 +394,7 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
     rows: list[Row] = []
     most = quality.ceiling(list(checks))
     behind = proxies.fronts(ledger.servers, exchanges)
+    ranks = {share: arrays.nearest_ranks([len(one.rows) for one in ledger.servers], share) for share in (0.50, 0.99)}
     for place in proxies.in_order(len(ledger.servers), behind):
         server, front = ledger.servers[place], behind.get(place)
         items = ledger.spent(server) if place < show.MOST_SERVERS else []
@@ -404,9 +405,9 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
                 "behind": None if front is None else ledger.servers[front].name,
                 "requests": len(server.rows),
                 "slow": len(server.slow),
-                "p50_ms": arrays.percentile(server.latency, 0.50),
-                "p99_ms": arrays.percentile(server.latency, 0.99),
-                "total_ms": float(server.latency.sum()),
+                "p50_ms": float(server.latency[ranks[0.50][place]]),
+                "p99_ms": float(server.latency[ranks[0.99][place]]),
+                "total_ms": server.total_ms,
                 "family": next(iter(families), None),
                 "grade": findings.grade(items[0].cause, min(most, items[0].confidence)) if items else None,
             }

@@ -118,10 +118,8 @@ def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
     import numpy as np
 
     numbers = arrays.numbers(causes, "exchange")
-    here = [np.flatnonzero(numbers[span] == exchange) + span.start for span in spill.parts(len(numbers))]
-    rows = np.concatenate(here).astype(item.causes.dtype)
-    at = np.minimum(np.searchsorted(item.causes, rows), len(item.causes) - 1)
-    mine: Array = rows[item.causes[at] == rows]
+    spans = spill.parts(len(item.causes))
+    mine: Array = np.concatenate([rows[numbers[rows] == exchange] for rows in (item.causes[span] for span in spans)])
     words, names = arrays.codes(causes, "cause")
     if item.cause != STALL or "delayed_ack" not in names:
         return mine

@@ -45,6 +45,8 @@ class Server:
     rows: Array
     """Positions in the table of exchanges, by latency."""
     latency: Array
+    total_ms: float
+    """Of all its latencies."""
     slow: Array
     """Those of the rows that are slow, the fast ones first."""
     unread: int
@@ -124,19 +126,18 @@ class CauseTotals:
 
         self._exchanges, self.slow_ms = exchanges, slow_ms
         place = _server_of_exchange(streams, exchanges)
-        self.servers, judged = _servers(place, streams, exchanges, slow_ms)
+        self.servers, judged, self._which = _servers(place, streams, exchanges, slow_ms)
         self._row = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
         self._duration = arrays.numbers(causes, "duration_ms")
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
-        owner = spill.made("int32", (np.where(judged[span], place[span], -1) for span in spans))
+        owner = spill.made("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
         whose = spill.taken(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
             whose[arrays.equals(causes, "because", NOTHING_TO_SAY) & spill.taken(stream, self._row)] = -1
-        self._pieces = spill.split(whose)
-        self._place = place
+        self._pieces, self._bounds = spill.grouped(whose, len(arrays.distinct(place)))
         self._spent: dict[str, list[CauseTotal]] = {}
 
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
@@ -153,9 +154,8 @@ class CauseTotals:
         return self._spent[server.name]
 
     def _split_up(self, server: Server) -> list[CauseTotal]:
-        import numpy as np
-
-        mine = self._pieces.get(int(self._place[server.rows[0]]), np.zeros(0, np.uint32))
+        number = int(self._which[server.rows[0]])
+        mine = self._pieces[slice(*self._bounds[number : number + 2].tolist())]
         found = []
         every = len(mine) == len(self._label)  # then its places are those of all
         for code, pick in spill.split(self._label if every else spill.taken(self._label, mine)).items():
@@ -209,50 +209,130 @@ def named(name: str, among: Sequence[Server], called: Callable[[Server], list[st
     return mine
 
 
-def _servers(place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None) -> tuple[list[Server], Array]:
+def _servers(
+    place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None
+) -> tuple[list[Server], Array, Array]:
     """Which servers answered, the one whose slow requests did the most harm first? Exchanges of each, by latency; and
-    of each exchange whether it is judged.
+    of each exchange whether it is judged, and a number for its server.
 
     A server without any complete answer is judged by those that began; exchanges that never ended are judged too
-    where TCP kept them waiting longer than all that did end.
+    where TCP kept them waiting longer than all that did end. There may be as many servers as exchanges: all are worked
+    on together.
     """
     import numpy as np
 
     seen = _Seen(streams, exchanges, slow_ms)
-    sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
-    partial, chosen = ~seen.complete, np.zeros(exchanges.num_rows, bool)
+    first, which, _ = arrays.grouped(place)
+    first = place[first]
+    count, total = len(first), exchanges.num_rows
+
+    def each(of: Callable[[slice], Array], weights: Array | None = None) -> Array:
+        """For each server how many exchanges these are, or their weights added up."""
+        found = np.zeros(count)
+        for span in spill.parts(total):
+            rows = np.flatnonzero(of(span)) + span.start
+            found += np.bincount(which[rows], None if weights is None else weights[rows], count)
+        return found
+
+    def done(span: slice) -> Array:
+        return seen.asked[span] & seen.complete[span]
+
+    def stuck(span: slice) -> Array:
+        return seen.asked[span] & ~seen.complete[span] & (seen.stuck[span] > LIMITS["stuck_ms"])
+
+    none = each(done) == 0
+    held = none | ~(each(stuck, seen.stuck) <= each(done, seen.time))
+
+    def waiting(span: slice) -> Array:
+        begun = seen.asked[span] & ~seen.complete[span] & seen.begun[span] & none[which[span]]
+        found: Array = stuck(span) & held[which[span]] | begun
+        return found
+
+    judged = spill.made("bool", (done(span) | waiting(span) for span in spill.parts(total)))
+
+    def missing(span: slice) -> Array:
+        return seen.asked[span] & ~judged[span]
+
+    by_time = spill.chosen(spill.ranked(seen.time), judged)
+    rows, bounds = spill.grouped(spill.taken(which, by_time), count)
+    rows = spill.taken(by_time, rows)
+    slow = spill.chosen(rows, seen.late)
+    asked, asked_bounds = spill.grouped(
+        spill.made("int32", (np.where(seen.asked[s], which[s], -1) for s in spill.parts(total))), count
+    )
+    slow_bounds = np.r_[0, np.cumsum(each(lambda span: judged[span] & seen.late[span]))].astype(int)
+    latency = spill.taken(seen.time, rows)
+    some = np.flatnonzero(np.diff(bounds))
+    sums = _sums(latency, bounds[some])
+    late_ms = np.zeros(count)
+    late = np.flatnonzero(np.diff(slow_bounds))
+    late_ms[late] = _sums(spill.taken(seen.time, slow), slow_bounds[late])
+    counts = [
+        each(of).astype(int).tolist()
+        for of in (
+            lambda span: judged[span] & seen.late[span] & seen.unread[span],
+            waiting,
+            missing,
+            lambda span: missing(span) & seen.goodbye[span],
+        )
+    ]
+    ends = _ends(first, streams)
+    clients = _clients(rows, which, first, streams, seen.stream_row)
+    cuts, slow_cuts, asked_cuts = bounds.tolist(), slow_bounds.tolist(), asked_bounds.tolist()
     found = []
-    for first, whole in spill.split(place).items():
-        mine = spill.chosen(whole, seen.asked)
-        done, left = spill.chosen(mine, seen.complete), spill.chosen(mine, partial)
-        waiting = left[seen.stuck[left] > LIMITS["stuck_ms"]]
-        if not len(done):
-            waiting = np.union1d(waiting, left[seen.begun[left]])
-        elif len(waiting) and seen.stuck[waiting].sum() <= spill.taken(seen.time, done).sum():
-            waiting = waiting[:0]
-        rows = spill.kept(np.sort(np.concatenate([done, waiting])) if len(waiting) else done)
-        if not len(rows):
-            continue
-        for span in spill.parts(len(rows)):
-            chosen[rows[span]] = True
-        answers = "server" if first < streams.num_rows else "client"
-        word, ends, ports = sides[answers]
-        client, addresses, _ = sides[SIDES[answers]]
-        clients = arrays.distinct(spill.taken(seen.stream_row, rows))
-        rows = spill.taken(rows, spill.ranked(spill.taken(seen.time, rows)))
-        codes = (arrays.distinct(client[clients[span]]) for span in spill.parts(len(clients)))
-        names = sorted(addresses[code] for code in arrays.distinct(np.concatenate(list(codes))).tolist())
-        missing = spill.kept(mine[~spill.taken(chosen, mine)])
-        counts = len(waiting), len(missing), int(seen.goodbye[missing].sum())
-        slow = spill.chosen(rows, seen.late)
-        blind = int(seen.unread[slow].sum())
-        at = first % streams.num_rows
-        end = ends[int(word[at])], int(ports[at])
-        server = Server(*end, rows, spill.taken(seen.time, rows), slow, blind, mine, *counts, names)
-        harm = (len(slow) - show.UNREAD_COUNTS * blind) * float(spill.taken(seen.time, slow).sum())
-        found.append((-harm, -float(server.latency.sum()), server))
-    found.sort(key=lambda one: (*one[:2], one[2].name))
-    return [server for *_, server in found], chosen
+    for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
+        mine, tardy = slice(*cuts[at : at + 2]), slow[slice(*slow_cuts[at : at + 2])]
+        blind, cut, left, byes = (of[at] for of in counts)
+        requests = asked[slice(*asked_cuts[at : at + 2])]
+        server = Server(
+            *ends[at], rows[mine], latency[mine], spent, tardy, blind, requests, cut, left, byes, clients[at]
+        )
+        harm = (len(tardy) - show.UNREAD_COUNTS * blind) * harmed
+        found.append((-harm, -spent, server.name, server))
+    found.sort(key=lambda one: one[:3])
+    return [server for *_, server in found], judged, which
+
+
+def _sums(values: Array, begins: Array) -> Array:
+    """The values from each of these places to the next, added up."""
+    import numpy as np
+
+    found: Array = np.add.reduceat(values, begins) if len(begins) else np.zeros(0)
+    spill.rest()
+    return found
+
+
+def _ends(first: Array, streams: pa.Table) -> list[tuple[str, int]]:
+    """Address and port of each server, by the place that `_server_of_exchange` gave it."""
+    found = []
+    sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
+    for place in first.tolist():
+        words, ends, ports = sides["server" if place < streams.num_rows else "client"]
+        at = place % streams.num_rows
+        found.append((ends[int(words[at])], int(ports[at])))
+    return found
+
+
+def _clients(rows: Array, which: Array, first: Array, streams: pa.Table, stream_row: Array) -> list[list[str]]:
+    """Who requests these exchanges of each server, by address; all rows of a server stand together."""
+    import numpy as np
+
+    sides = {side: arrays.codes(streams, side) for side in SIDES}
+    width = max((len(addresses) for _, addresses in sides.values()), default=0)
+    pairs = []
+    for span in spill.parts(len(rows)):
+        mine = rows[span]
+        at, server = stream_row[mine], which[mine].astype(np.int64)
+        code = np.where(first[server] < streams.num_rows, sides["client"][0][at], sides["server"][0][at])
+        pairs.append(arrays.distinct(server * width + code))
+    known = arrays.distinct(np.concatenate(pairs)) if pairs else np.zeros(0, np.int64)
+    found: list[list[str]] = [[] for _ in range(len(first))]
+    answers = (first < streams.num_rows).tolist()
+    for server, code in zip((known // max(width, 1)).tolist(), (known % max(width, 1)).tolist(), strict=True):
+        found[server].append(sides["client" if answers[server] else "server"][1][code])
+    for names in found:
+        names.sort()
+    return found
 
 
 class _Seen:

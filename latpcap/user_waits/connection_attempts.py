@@ -57,7 +57,7 @@ class Streams:
     def __init__(self, streams: pa.Table, rows: dict[str, Array]):
         self.streams, self.rows = streams, rows
         self.number = arrays.numbers(streams, "stream")
-        self.place = {int(number): place for place, number in enumerate(self.number)}
+        self.place = {number: place for place, number in enumerate(self.number.tolist())}
         self.start, self.end = arrays.numbers(streams, "start"), arrays.numbers(streams, "end")
         self.code = arrays.numbers(streams, "completeness")
         self.answers = arrays.numbers(streams, "server_packets")
@@ -65,9 +65,15 @@ class Streams:
         self.client_code, self.clients = arrays.codes(streams, "client")
         self.port, self.client_port = (arrays.numbers(streams, f"{side}_port") for side in ("server", "client"))
         self.position, self.words = arrays.codes(streams, "position")
+        self._ends: dict[int, Ends] = {}
 
     def ends(self, stream: int) -> Ends:
         """Who talked on this stream."""
+        if stream not in self._ends:
+            self._ends[stream] = self._found(stream)
+        return self._ends[stream]
+
+    def _found(self, stream: int) -> Ends:
         at = self.place[stream]
         word = int(self.position[at])
         return Ends(

@@ -122,7 +122,7 @@ def begun(rows: dict[str, Array], only: Array | None = None) -> list[Opened]:
     wanted = rows["bits"][edges] & (SYN | ACK | CLIENT) == (SYN | CLIENT)
     if only is not None:
         wanted &= np.isin(stream[edges], only)
-    return [_one(rows, int(a), int(b)) for a, b in zip(edges[wanted], ends[wanted], strict=True)]
+    return [_one(rows, a, b) for a, b in zip(edges[wanted].tolist(), ends[wanted].tolist(), strict=True)]
 
 
 def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
@@ -145,10 +145,10 @@ def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
                 client_spoke = client_spoke or time
             elif client_spoke is None:
                 line = time
-    column = {name: rows[name][first:end] for name in NAMES}
+    frame, stamp = rows["frame"], rows["tsval"]
     return Opened(
-        int(rows["stream"][first]), tuple(times[at] for at in syns), tuple(int(column["frame"][at]) for at in syns),
-        tuple(int(column["tsval"][at]) for at in syns), tuple(bool(bits[at] & ECN) for at in syns),
+        int(rows["stream"][first]), tuple(times[at] for at in syns), tuple(int(frame[first + at]) for at in syns),
+        tuple(int(stamp[first + at]) for at in syns), tuple(bool(bits[at] & ECN) for at in syns),
         answered, answer_frame, refused, gave_up, spoke, server_first,
         line, client_spoke,
     )  # fmt: skip

@@ -167,27 +167,27 @@ def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> I
 
 def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
     """Gives each wait the grade of its cause: that of the longest piece which has it."""
+    import numpy as np
+
     causes = tables["causes"]
-    if not causes.num_rows:
-        return
     connects = dict(zip(*(tables["connects"][name].to_pylist() for name in ("stream", "connect")), strict=True))
-    wanted: dict[tuple[str, int, str | None], list[Wait]] = defaultdict(list)
+    wanted: dict[str, list[tuple[int, int, Wait]]] = defaultdict(list)
+    (code, words), (grade, grades) = arrays.codes(causes, "cause"), arrays.codes(causes, "grade")
+    coded = {word: number for number, word in enumerate(words)}
     for wait in waits:
         link = {"exchanges": "exchange", "pushes": "push"}.get(wait.table, "connect")
         row = connects.get(wait.stream) if wait.kind in ("connect", "greeting") else wait.row
-        if wait.grade is None and row is not None and wait.cause is not None:
-            wanted[link, row, wait.cause].append(wait)
-    read = {name: causes[name].to_pylist() for name in ("exchange", "connect", "push", "cause", "duration_ms", "grade")}
-    longest: dict[tuple[str, int, str | None], float] = {}
-    for link in ("exchange", "connect", "push"):
-        for number, cause, spent, grade in zip(
-            read[link], read["cause"], read["duration_ms"], read["grade"], strict=True
-        ):
-            key = (link, number, cause)
-            if number is not None and key in wanted and spent >= longest.get(key, 0.0):
-                longest[key] = spent
-                for wait in wanted[key]:
-                    wait.grade = grade
+        if wait.grade is None and row is not None and wait.cause in coded:
+            wanted[link].append((row, coded[wait.cause], wait))
+    for link, some in wanted.items():
+        key = arrays.filled(causes, link, -1).astype(np.int64) * len(words) + code
+        order = np.lexsort((arrays.numbers(causes, "duration_ms"), key))
+        keys = key[order]
+        mine = np.array([row * len(words) + cause for row, cause, _ in some], np.int64)
+        last = np.maximum(np.searchsorted(keys, mine, side="right") - 1, 0)
+        found = np.where(keys[last] == mine, grade[order[last]], -1)
+        for (*_, wait), place in zip(some, found.tolist(), strict=True):
+            wait.grade = grades[place] if place >= 0 else None
 
 
 class _Actions(list[Action]):
