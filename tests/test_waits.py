@@ -10,13 +10,14 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import dpkt
+import pyarrow as pa
 import pytest
 from commands import answered, complains
 from makepcap import EPOCH_NS, Ends, Segment, mss, timestamps
 
 import latpcap as lp
 from latpcap import words
-from latpcap.user_waits import waits
+from latpcap.user_waits import slow_requests, waits
 from latpcap.user_waits.waits import KINDS
 from latpcap.views import partial_answer
 
@@ -968,6 +969,13 @@ def test_a_poll_is_known_by_its_empty_answers(
     answered_later(tape, statuses, 5.0, took, query)
     [server] = lp.read(tape.bytes()).why().to_dict()["servers"][:1]
     assert server["slow"] == slow
+
+
+def test_an_answer_without_content_to_no_path_is_no_poll() -> None:
+    """Found by .ci/hostile.py: no request of the capture has a target."""
+    none = pa.nulls(1, pa.string()).dictionary_encode()
+    exchanges = pa.table({"kind": none, "method": none, "target": none, "status": [204], "latency_ms": [9000.0]})
+    assert not slow_requests.polls(exchanges).any()
 
 
 def test_a_name_that_came_late_was_waited_for_too() -> None:

@@ -235,30 +235,30 @@ def _servers(
         return found
 
     def done(span: slice) -> Array:
-        return seen.asked[span] & seen.complete[span]
+        return seen.requests[span] & seen.complete[span]
 
     def stuck(span: slice) -> Array:
-        return seen.asked[span] & ~seen.complete[span] & (seen.stuck[span] > LIMITS["stuck_ms"])
+        return seen.requests[span] & ~seen.complete[span] & (seen.stuck[span] > LIMITS["stuck_ms"])
 
     none = each(done) == 0
     held = none | ~(each(stuck, seen.stuck) <= each(done, seen.time))
 
     def waiting(span: slice) -> Array:
-        begun = seen.asked[span] & ~seen.complete[span] & seen.begun[span] & none[which[span]]
+        begun = seen.requests[span] & ~seen.complete[span] & seen.begun[span] & none[which[span]]
         found: Array = stuck(span) & held[which[span]] | begun
         return found
 
     judged = spill.made("bool", (done(span) | waiting(span) for span in spill.parts(total)))
 
     def missing(span: slice) -> Array:
-        return seen.asked[span] & ~judged[span]
+        return seen.requests[span] & ~judged[span]
 
     by_time = spill.chosen(spill.ranked(seen.time), judged)
     rows, bounds = spill.grouped(spill.taken(which, by_time), count)
     rows = spill.taken(by_time, rows)
     slow = spill.chosen(rows, seen.late)
-    asked, asked_bounds = spill.grouped(
-        spill.made("int32", (np.where(seen.asked[s], which[s], -1) for s in spill.parts(total))), count
+    requests, request_bounds = spill.grouped(
+        spill.made("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
     )
     slow_bounds = np.r_[0, np.cumsum(each(lambda span: judged[span] & seen.late[span]))].astype(int)
     latency = spill.taken(seen.time, rows)
@@ -278,15 +278,13 @@ def _servers(
     ]
     ends = _ends(first, streams)
     clients = _clients(rows, which, first, streams, seen.stream_row)
-    cuts, slow_cuts, asked_cuts = bounds.tolist(), slow_bounds.tolist(), asked_bounds.tolist()
+    cuts, slow_cuts, request_cuts = bounds.tolist(), slow_bounds.tolist(), request_bounds.tolist()
     found = []
     for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
         mine, tardy = slice(*cuts[at : at + 2]), slow[slice(*slow_cuts[at : at + 2])]
         blind, cut, left, byes = (of[at] for of in counts)
-        requests = asked[slice(*asked_cuts[at : at + 2])]
-        server = Server(
-            *ends[at], rows[mine], latency[mine], spent, tardy, blind, requests, cut, left, byes, clients[at]
-        )
+        every = requests[slice(*request_cuts[at : at + 2])]
+        server = Server(*ends[at], rows[mine], latency[mine], spent, tardy, blind, every, cut, left, byes, clients[at])
         harm = (len(tardy) - show.UNREAD_COUNTS * blind) * harmed
         found.append((-harm, -spent, server.name, server))
     found.sort(key=lambda one: one[:3])
@@ -339,12 +337,12 @@ class _Seen:
     """What decides of each exchange whether it is judged, and whether it was slow."""
 
     KINDS: ClassVar = {
-        "complete": "bool", "begun": "bool", "asked": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
+        "complete": "bool", "begun": "bool", "requests": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
         "time": "float64", "stuck": "float64",
     }  # fmt: skip
     complete: Array
     begun: Array
-    asked: Array
+    requests: Array
     late: Array
     unread: Array
     goodbye: Array
@@ -375,7 +373,7 @@ class _Seen:
             "complete": complete,
             "begun": begun,
             # (what is whole without an answer is a subscription that nobody answers)
-            "asked": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
+            "requests": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),

@@ -85,10 +85,10 @@ def _polls(exchanges: pa.Table) -> Array:
 
     marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
-    if not (status == NO_CONTENT).any():
+    target, words = arrays.codes(exchanges, "target")
+    if not words or not (status == NO_CONTENT).any():
         return marked
     get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
-    target, words = arrays.codes(exchanges, "target")
     paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[1]  # ?since=7 is no other thing
     thing = np.where(target >= 0, paths[target], -1)
     empty = np.flatnonzero(get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
