@@ -1,11 +1,11 @@
 //! `causes`: the partition of every exchange's time, and of connects, pushes and gaps; the rows of one are contiguous.
 
-use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt64Type};
+use arrow_array::types::{Float64Type, UInt64Type};
 
-use super::columns::{EVERY, Full, Partial, blocks, instants};
+use super::columns::{EVERY, Full, Instant, Partial, blocks};
 use super::lists::Lists;
 use super::words::Listed;
-use super::{Column, column, ms, nullable};
+use super::{Batch, Column, ms};
 use crate::exchange::RowKind;
 use crate::judge::{Because, Cause, Grade, Owner, Rival, Row, Rule};
 
@@ -20,24 +20,24 @@ const GAP: u32 = 32;
 
 blocks! {
     struct Columns {
-        exchange: Partial<UInt64Type, EXCHANGE>,
-        connect: Partial<UInt64Type, CONNECT>,
-        push: Partial<UInt64Type, PUSH>,
-        gap: Partial<UInt64Type, GAP>,
-        start: Full<TimestampNanosecondType>,
-        end: Full<TimestampNanosecondType>,
-        cause: Listed<{ Cause::COUNT }, EVERY>,
-        parent: Listed<{ Cause::COUNT }, PARENT>,
-        owner: Listed<{ Owner::COUNT }, EVERY>,
-        duration: Full<Float64Type>,
-        from_frame: Full<UInt64Type>,
-        to_frame: Full<UInt64Type>,
-        evidence: Lists,
-        rule: Listed<{ Rule::COUNT }, EVERY>,
-        grade: Listed<{ Grade::COUNT }, EVERY>,
-        confidence: Full<Float64Type>,
-        because: Listed<{ Because::COUNT }, EVERY>,
-        rival: Listed<{ Rival::COUNT }, RIVAL>,
+        exchange: Partial<UInt64Type, EXCHANGE> = "exchange",
+        connect: Partial<UInt64Type, CONNECT> = "connect",
+        push: Partial<UInt64Type, PUSH> = "push",
+        gap: Partial<UInt64Type, GAP> = "gap",
+        start: Instant = "start",
+        end: Instant = "end",
+        cause: Listed<{ Cause::COUNT }, EVERY> = "cause",
+        parent: Listed<{ Cause::COUNT }, PARENT> = "parent",
+        owner: Listed<{ Owner::COUNT }, EVERY> = "owner",
+        duration: Full<Float64Type> = "duration_ms",
+        from_frame: Full<UInt64Type> = "from_frame",
+        to_frame: Full<UInt64Type> = "to_frame",
+        evidence: Lists = "evidence",
+        rule: Listed<{ Rule::COUNT }, EVERY> = "rule",
+        grade: Listed<{ Grade::COUNT }, EVERY> = "grade",
+        confidence: Full<Float64Type> = "confidence",
+        because: Listed<{ Because::COUNT }, EVERY> = "because",
+        rival: Listed<{ Rival::COUNT }, RIVAL> = "rival",
     }
 }
 
@@ -47,10 +47,6 @@ pub struct Causes {
 }
 
 impl Causes {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, whose: RowKind, number: u64, r: &Row) -> bool {
@@ -87,31 +83,15 @@ impl Causes {
         columns.evidence.set(row, &r.evidence);
         columns.done(row)
     }
+}
 
-    /// The columns of the rows so far; the next batch begins empty.
-    pub fn take(&mut self) -> Vec<Column> {
-        let c = &mut self.columns;
-        let has = c.end();
-        let rows = has.rows();
-        vec![
-            c.exchange.column(&has, "exchange"),
-            c.connect.column(&has, "connect"),
-            c.push.column(&has, "push"),
-            c.gap.column(&has, "gap"),
-            instants(&mut c.start, rows, "start"),
-            instants(&mut c.end, rows, "end"),
-            column("cause", c.cause.take(&has)),
-            nullable("parent", c.parent.take(&has)),
-            column("owner", c.owner.take(&has)),
-            c.duration.column(rows, "duration_ms"),
-            c.from_frame.column(rows, "from_frame"),
-            c.to_frame.column(rows, "to_frame"),
-            column("evidence", c.evidence.take()),
-            column("rule", c.rule.take(&has)),
-            column("grade", c.grade.take(&has)),
-            c.confidence.column(rows, "confidence"),
-            column("because", c.because.take(&has)),
-            nullable("rival", c.rival.take(&has)),
-        ]
+impl Batch for Causes {
+    fn rows(&self) -> usize {
+        self.columns.rows
+    }
+
+    fn take(&mut self) -> Vec<Column> {
+        let taken = self.columns.end();
+        self.columns.columns(&taken, "")
     }
 }

@@ -6,9 +6,11 @@ use std::cell::OnceCell;
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::types::{ArrowPrimitiveType, TimestampNanosecondType};
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_array::{ArrayRef, BooleanArray, Int32Array, PrimitiveArray, new_empty_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::DataType;
 
+use super::words::dictionary;
 use super::{BATCH_ROWS, Column, column, nullable};
 
 /// Rows are written into a block that stays in the inner caches (34 KB of events); a full one is moved to the batch. A row's
@@ -19,10 +21,10 @@ const _: () = assert!(BATCH_ROWS.is_multiple_of(BLOCK));
 /// The bit of a column that every row sets.
 pub const EVERY: u32 = 0;
 
-/// Names a table's columns, so that all fill and move their blocks together: `place` gives the next row, `done`
-/// ends it. `has` has for each row the columns with a value.
+/// A table's columns in their order, each with its kind and its name. All fill and move their blocks together: `place`
+/// gives the next row, `done` ends it. `has` has for each row the columns with a value.
 macro_rules! blocks {
-    ($(#[$note:meta])* struct $name:ident { $($column:ident: $kind:ty,)* }) => {
+    ($(#[$note:meta])* struct $name:ident { $($column:ident: $kind:ty = $called:expr,)* }) => {
         $(#[$note])*
         #[derive(Default)]
         struct $name {
@@ -54,7 +56,7 @@ macro_rules! blocks {
             /// Moves the block's first rows to the batch.
             fn keep(&mut self, rows: usize) {
                 let moved = self.has.keep(rows);
-                $(self.$column.keep(&moved);)*
+                $($crate::table::columns::Block::keep(&mut self.$column, &moved);)*
             }
 
             /// Ends the batch: all its rows lie in the columns.
@@ -63,10 +65,32 @@ macro_rules! blocks {
                 self.rows = 0;
                 self.has.take()
             }
+
+            /// The columns of the batch that has ended, each name behind `prefix`.
+            fn columns(&mut self, taken: &$crate::table::columns::Taken, prefix: &str) -> Vec<$crate::table::Column> {
+                let mut columns = Vec::new();
+                $(
+                    let name = match prefix {
+                        "" => std::borrow::Cow::Borrowed($called),
+                        _ => std::borrow::Cow::Owned(format!("{prefix}_{}", $called)),
+                    };
+                    $crate::table::columns::Block::build(&mut self.$column, taken, name, &mut columns);
+                )*
+                columns
+            }
         }
     };
 }
 pub(super) use blocks;
+
+/// What a kind of column does with a full block, and at the end of a batch.
+pub trait Block {
+    /// Moves the block to the batch; nothing where the rows are kept otherwise.
+    fn keep(&mut self, _: &Moved) {}
+
+    /// Adds the batch's column, or columns; the next batch begins empty.
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>);
+}
 
 /// A block on its way to the batch.
 pub struct Moved {
@@ -167,17 +191,16 @@ impl<T: ArrowPrimitiveType> Full<T> {
     pub fn set(&mut self, row: usize, value: T::Native) {
         self.0.set(row, value);
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl<T: ArrowPrimitiveType> Block for Full<T> {
+    fn keep(&mut self, moved: &Moved) {
         self.0.keep(moved);
     }
 
-    pub fn take(&mut self, rows: usize) -> PrimitiveArray<T> {
-        PrimitiveArray::new(self.0.take(rows), None)
-    }
-
-    pub fn column(&mut self, rows: usize, name: impl Into<Cow<'static, str>>) -> Column {
-        column(name, Arc::new(self.take(rows)))
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let values = PrimitiveArray::<T>::new(self.0.take(taken.rows), None);
+        columns.push(column(name, Arc::new(values)));
     }
 }
 
@@ -206,16 +229,109 @@ impl<T: ArrowPrimitiveType, const BIT: u32> Partial<T, BIT> {
         BIT
     }
 
-    pub fn keep(&mut self, moved: &Moved) {
+    pub fn take(&mut self, taken: &Taken) -> PrimitiveArray<T> {
+        PrimitiveArray::new(self.0.take(taken.rows), taken.nulls(BIT))
+    }
+}
+
+impl<T: ArrowPrimitiveType, const BIT: u32> Block for Partial<T, BIT> {
+    fn keep(&mut self, moved: &Moved) {
         self.0.keep_some(moved, moved.any & BIT != 0);
     }
 
-    pub fn take(&mut self, has: &Taken) -> PrimitiveArray<T> {
-        PrimitiveArray::new(self.0.take(has.rows), has.nulls(BIT))
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(nullable(name, Arc::new(self.take(taken))));
+    }
+}
+
+/// Instants in UTC, which every row sets.
+#[derive(Default)]
+pub struct Instant(Slots<i64>);
+
+impl Instant {
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, time_ns: i64) {
+        self.0.set(row, time_ns);
+    }
+}
+
+impl Block for Instant {
+    fn keep(&mut self, moved: &Moved) {
+        self.0.keep(moved);
     }
 
-    pub fn column(&mut self, has: &Taken, name: impl Into<Cow<'static, str>>) -> Column {
-        nullable(name, Arc::new(self.take(has)))
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let times = PrimitiveArray::<TimestampNanosecondType>::new(self.0.take(taken.rows), None);
+        columns.push(column(name, Arc::new(times.with_timezone("UTC"))));
+    }
+}
+
+/// Instants in UTC of the rows that set `BIT`.
+#[derive(Default)]
+pub struct SomeInstant<const BIT: u32>(Slots<i64>);
+
+impl<const BIT: u32> SomeInstant<BIT> {
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, time_ns: i64) {
+        self.0.set(row, time_ns);
+    }
+}
+
+impl<const BIT: u32> Block for SomeInstant<BIT> {
+    fn keep(&mut self, moved: &Moved) {
+        self.0.keep_some(moved, moved.any & BIT != 0);
+    }
+
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let times = PrimitiveArray::<TimestampNanosecondType>::new(self.0.take(taken.rows), taken.nulls(BIT));
+        columns.push(nullable(name, Arc::new(times.with_timezone("UTC"))));
+    }
+}
+
+/// Addresses by their keys in the batch's list (`Taken::addresses`).
+#[derive(Default)]
+pub struct Address(Slots<i32>);
+
+impl Address {
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, key: i32) {
+        self.0.set(row, key);
+    }
+}
+
+impl Block for Address {
+    fn keep(&mut self, moved: &Moved) {
+        self.0.keep(moved);
+    }
+
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let keys = Int32Array::new(self.0.take(taken.rows), None);
+        let addresses = taken
+            .addresses
+            .clone()
+            .unwrap_or_else(|| new_empty_array(&DataType::Utf8));
+        columns.push(column(name, dictionary(keys, addresses)));
+    }
+}
+
+/// Whether a row has `BIT`.
+#[derive(Default)]
+pub struct Flag<const BIT: u32>;
+
+impl<const BIT: u32> Block for Flag<BIT> {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(column(name, taken.booleans(BIT)));
+    }
+}
+
+/// Whether a row has `BIT`, where it has `KNOWN`; else null.
+#[derive(Default)]
+pub struct SomeFlag<const BIT: u32, const KNOWN: u32>;
+
+impl<const BIT: u32, const KNOWN: u32> Block for SomeFlag<BIT, KNOWN> {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let values = BooleanArray::new(taken.bits(BIT), taken.nulls(KNOWN));
+        columns.push(nullable(name, Arc::new(values)));
     }
 }
 
@@ -257,6 +373,7 @@ impl Masks {
             any,
             all,
             nulls: Default::default(),
+            addresses: None,
         }
     }
 }
@@ -270,6 +387,8 @@ pub struct Taken {
     all: u32,
     /// By bit: columns share them.
     nulls: [OnceCell<NullBuffer>; u32::BITS as usize],
+    /// The words of columns of addresses, where the table has such.
+    pub addresses: Option<ArrayRef>,
 }
 
 impl Taken {
@@ -301,11 +420,6 @@ impl Taken {
         Arc::new(BooleanArray::new(self.bits(bit), None))
     }
 
-    /// Only where `known` is set.
-    pub fn some_booleans(&self, bit: u32, known: u32) -> ArrayRef {
-        Arc::new(BooleanArray::new(self.bits(bit), self.nulls(known)))
-    }
-
     /// None where every row has the bit, and for `EVERY`.
     pub fn nulls(&self, bit: u32) -> Option<NullBuffer> {
         if self.all & bit != 0 {
@@ -335,10 +449,10 @@ impl<T: ArrowPrimitiveType> Rare<T> {
         }
     }
 
-    pub fn column(&mut self, rows: usize, name: impl Into<Cow<'static, str>>) -> Column {
+    fn take(&mut self, rows: usize) -> PrimitiveArray<T> {
         if self.set.is_empty() {
             let nulls = NullBuffer::new(BooleanBuffer::new(ZEROS.clone(), 0, rows));
-            return nullable(name, Arc::new(PrimitiveArray::<T>::new(zeros(rows), Some(nulls))));
+            return PrimitiveArray::new(zeros(rows), Some(nulls));
         }
         let (mut values, mut bits) = (vec![T::Native::default(); rows], vec![0u8; rows.div_ceil(8)]);
         for (row, value) in self.set.drain(..) {
@@ -348,25 +462,14 @@ impl<T: ArrowPrimitiveType> Rare<T> {
             }
         }
         let nulls = NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(bits), 0, rows));
-        nullable(
-            name,
-            Arc::new(PrimitiveArray::<T>::new(values.into(), Some(nulls))),
-        )
+        PrimitiveArray::new(values.into(), Some(nulls))
     }
 }
 
-/// Instants in UTC.
-pub fn instants(values: &mut Full<TimestampNanosecondType>, rows: usize, name: &'static str) -> Column {
-    column(name, Arc::new(values.take(rows).with_timezone("UTC")))
-}
-
-/// Instants in UTC, some unknown.
-pub fn some_instants<const BIT: u32>(
-    values: &mut Partial<TimestampNanosecondType, BIT>,
-    has: &Taken,
-    name: &'static str,
-) -> Column {
-    nullable(name, Arc::new(values.take(has).with_timezone("UTC")))
+impl<T: ArrowPrimitiveType> Block for Rare<T> {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(nullable(name, Arc::new(self.take(taken.rows))));
+    }
 }
 
 #[cfg(test)]
@@ -378,8 +481,8 @@ mod tests {
 
     blocks! {
         struct Columns {
-            some: Partial<UInt32Type, 2>,
-            none: Partial<UInt32Type, 1>,
+            some: Partial<UInt32Type, 2> = "some",
+            none: Partial<UInt32Type, 1> = "none",
         }
     }
 
@@ -412,6 +515,12 @@ mod tests {
             let unset = |(value, want): (&u32, &Option<u32>)| want.is_some() || *value == 0;
             assert!(array.values().iter().zip(&want).all(unset));
             assert_eq!(columns.none.take(&has).null_count(), rows);
+            let names: Vec<_> = columns
+                .columns(&has, "side")
+                .into_iter()
+                .map(|c| c.name)
+                .collect();
+            assert_eq!(names, ["side_some", "side_none"]);
         }
     }
 }

@@ -1,19 +1,18 @@
 //! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and each instruction
 //! here is paid once per packet.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::types::{
-    Float64Type, Int32Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, ListArray, StringArray, StructArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
 use super::addresses::Addresses;
-use super::columns::{EVERY, Full, Partial, Rare, blocks, instants};
+use super::columns::{Address, Block, EVERY, Flag, Full, Instant, Moved, Partial, Rare, Taken, blocks};
 use super::words::{Listed, dictionary};
-use super::{BATCH_ROWS, Column, column, ms, nullable};
+use super::{BATCH_ROWS, Batch, Column, column, ms, nullable};
 use crate::facts::flag;
 use crate::observe::Released;
 use crate::segment::Options;
@@ -42,46 +41,70 @@ mod has {
 
 blocks! {
     struct Columns {
-        frame: Full<UInt64Type>,
-        time: Full<TimestampNanosecondType>,
-        stream: Full<UInt32Type>,
-        src: Full<Int32Type>,
-        sport: Full<UInt16Type>,
-        dst: Full<Int32Type>,
-        dport: Full<UInt16Type>,
-        seq: Full<Int64Type>,
-        ack: Full<Int64Type>,
-        len: Full<UInt32Type>,
-        header_flags: Listed<LABEL_COUNT, EVERY>,
-        window: Full<UInt32Type>,
-        tsval: Partial<UInt32Type, { has::TIMESTAMPS }>,
-        tsecr: Partial<UInt32Type, { has::TIMESTAMPS }>,
-        time_delta: Full<Float64Type>,
-        acks_frame: Partial<UInt64Type, { has::ACKS }>,
-        ack_rtt: Partial<Float64Type, { has::ACK_RTT }>,
-        bytes_in_flight: Partial<UInt32Type, { has::IN_FLIGHT }>,
-        push_bytes_sent: Partial<UInt32Type, { has::PUSH_BYTES }>,
-        hold: Partial<Float64Type, { has::HOLD }>,
-        released_by: Partial<Int32Type, { has::RELEASED_BY }>,
-        release_frame: Partial<UInt64Type, { has::RELEASE_FRAME }>,
-        waited: Partial<Float64Type, { has::WAITED }>,
+        frame: Full<UInt64Type> = "frame",
+        time: Instant = "time",
+        stream: Full<UInt32Type> = "stream",
+        from_client: Flag<{ has::FROM_CLIENT }> = "from_client",
+        src: Address = "src",
+        sport: Full<UInt16Type> = "sport",
+        dst: Address = "dst",
+        dport: Full<UInt16Type> = "dport",
+        seq: Full<Int64Type> = "seq",
+        ack: Full<Int64Type> = "ack",
+        len: Full<UInt32Type> = "len",
+        header_flags: Listed<LABEL_COUNT, EVERY> = "flags",
+        window: Full<UInt32Type> = "window",
+        mss: Rare<UInt16Type> = "mss",
+        wscale: Rare<UInt8Type> = "wscale",
+        tsval: Partial<UInt32Type, { has::TIMESTAMPS }> = "tsval",
+        tsecr: Partial<UInt32Type, { has::TIMESTAMPS }> = "tsecr",
+        sack: Blocks = "sack",
+        time_delta: Full<Float64Type> = "time_delta_ms",
+        acks_frame: Partial<UInt64Type, { has::ACKS }> = "acks_frame",
+        ack_rtt: Partial<Float64Type, { has::ACK_RTT }> = "ack_rtt_ms",
+        bytes_in_flight: Partial<UInt32Type, { has::IN_FLIGHT }> = "bytes_in_flight",
+        push_bytes_sent: Partial<UInt32Type, { has::PUSH_BYTES }> = "push_bytes_sent",
+        marks: Marks = "",
+        hold: Partial<Float64Type, { has::HOLD }> = "ack_hold_ms",
+        released_by: ReleasedBy = "released_by",
+        release_frame: Partial<UInt64Type, { has::RELEASE_FRAME }> = "release_frame",
+        waited: Partial<Float64Type, { has::WAITED }> = "waited_ms",
+    }
+}
+
+/// Wireshark's remarks on a segment: a column each, under the names of `flag`.
+#[derive(Default)]
+struct Marks;
+
+impl Block for Marks {
+    fn build(&mut self, taken: &Taken, _: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let marks = flag::NAMES.iter().enumerate();
+        columns.extend(marks.map(|(bit, name)| column(*name, taken.booleans(1 << bit))));
+    }
+}
+
+/// A word of `Released` by its place there.
+#[derive(Default)]
+struct ReleasedBy(Partial<Int32Type, { has::RELEASED_BY }>);
+
+impl Block for ReleasedBy {
+    fn keep(&mut self, moved: &Moved) {
+        self.0.keep(moved);
+    }
+
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let words: ArrayRef = Arc::new(StringArray::from_iter_values(Released::WORDS));
+        columns.push(nullable(name, dictionary(self.0.take(taken), words)));
     }
 }
 
 #[derive(Default)]
 pub struct Events {
     columns: Columns,
-    mss: Rare<UInt16Type>,
-    wscale: Rare<UInt8Type>,
-    sack: Blocks,
     addresses: Addresses,
 }
 
 impl Events {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// True when the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {
@@ -137,7 +160,7 @@ impl Events {
             has |= has::HOLD;
         }
         if let Some(word) = e.release.by {
-            columns.released_by.set(row, word as i32);
+            columns.released_by.0.set(row, word as i32);
             has |= has::RELEASED_BY;
         }
         if let Some(frame) = e.release.frame {
@@ -156,55 +179,22 @@ impl Events {
     #[cold]
     #[inline(never)]
     fn push_rare(&mut self, options: &Options, sack: Option<&[(i64, i64)]>) {
-        let row = self.columns.rows;
-        self.mss.push(row, options.mss);
-        self.wscale.push(row, options.wscale);
-        self.sack.push(row, sack);
+        let (row, columns) = (self.columns.rows, &mut self.columns);
+        columns.mss.push(row, options.mss);
+        columns.wscale.push(row, options.wscale);
+        columns.sack.push(row, sack);
+    }
+}
+
+impl Batch for Events {
+    fn rows(&self) -> usize {
+        self.columns.rows
     }
 
-    /// The columns of the rows so far; the next batch begins empty.
-    pub fn take(&mut self) -> Vec<Column> {
-        let addresses = self.addresses.take();
-        let c = &mut self.columns;
-        let has = c.end();
-        let rows = has.rows();
-        let mut columns = vec![
-            c.frame.column(rows, "frame"),
-            instants(&mut c.time, rows, "time"),
-            c.stream.column(rows, "stream"),
-            column("from_client", has.booleans(has::FROM_CLIENT)),
-            column("src", dictionary(c.src.take(rows), Arc::clone(&addresses))),
-            c.sport.column(rows, "sport"),
-            column("dst", dictionary(c.dst.take(rows), addresses)),
-            c.dport.column(rows, "dport"),
-            c.seq.column(rows, "seq"),
-            c.ack.column(rows, "ack"),
-            c.len.column(rows, "len"),
-            column("flags", c.header_flags.take(&has)),
-            c.window.column(rows, "window"),
-            self.mss.column(rows, "mss"),
-            self.wscale.column(rows, "wscale"),
-            c.tsval.column(&has, "tsval"),
-            c.tsecr.column(&has, "tsecr"),
-            nullable("sack", self.sack.column(rows)),
-            c.time_delta.column(rows, "time_delta_ms"),
-            c.acks_frame.column(&has, "acks_frame"),
-            c.ack_rtt.column(&has, "ack_rtt_ms"),
-            c.bytes_in_flight.column(&has, "bytes_in_flight"),
-            c.push_bytes_sent.column(&has, "push_bytes_sent"),
-        ];
-        for (bit, name) in flag::NAMES.iter().enumerate() {
-            columns.push(column(*name, has.booleans(1 << bit)));
-        }
-        let words: ArrayRef = Arc::new(StringArray::from_iter_values(Released::WORDS));
-        let released_by = c.released_by.take(&has);
-        columns.extend([
-            c.hold.column(&has, "ack_hold_ms"),
-            nullable("released_by", dictionary(released_by, words)),
-            c.release_frame.column(&has, "release_frame"),
-            c.waited.column(&has, "waited_ms"),
-        ]);
-        columns
+    fn take(&mut self) -> Vec<Column> {
+        let mut taken = self.columns.end();
+        taken.addresses = Some(self.addresses.take());
+        self.columns.columns(&taken, "")
     }
 }
 
@@ -220,6 +210,12 @@ fn label(flags: usize) -> String {
         "<None>".to_string()
     } else {
         set.join(", ")
+    }
+}
+
+impl Block for Blocks {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(nullable(name, self.take(taken.rows())));
     }
 }
 
@@ -242,7 +238,7 @@ impl Blocks {
         }
     }
 
-    fn column(&mut self, rows: usize) -> ArrayRef {
+    fn take(&mut self, rows: usize) -> ArrayRef {
         let fields = Fields::from(vec![
             Field::new("left", DataType::Int64, false),
             Field::new("right", DataType::Int64, false),

@@ -1,16 +1,12 @@
 //! `exchanges`: one row per request and its answer.
 
-use std::sync::Arc;
-
-use arrow_array::types::{
-    Float64Type, Int32Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::{Float64Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::addresses::Addresses;
-use super::columns::{EVERY, Full, Partial, blocks, instants, some_instants};
+use super::columns::{Address, EVERY, Flag, Full, Instant, Partial, SomeFlag, SomeInstant, blocks};
 use super::spent::Spent;
-use super::words::{Fixed, Interned, Listed, Texts, dictionary};
-use super::{Column, column, ms, nullable};
+use super::words::{Fixed, Interned, Listed, Texts};
+use super::{Batch, Column, ms};
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
 use crate::exchange::{CutBy, Exchange, Message};
@@ -42,40 +38,48 @@ mod has {
 
 blocks! {
     struct Columns {
-        exchange: Full<UInt64Type>,
-        stream: Full<UInt32Type>,
-        index: Full<UInt32Type>,
-        client: Full<Int32Type>,
-        client_port: Full<UInt16Type>,
-        server: Full<Int32Type>,
-        server_port: Full<UInt16Type>,
-        protocol: Fixed<EVERY>,
-        method: Interned<{ has::METHOD }>,
-        host: Interned<{ has::HOST }>,
-        kind: Fixed<{ has::KIND }>,
-        status: Partial<UInt32Type, { has::STATUS }>,
-        start: Full<TimestampNanosecondType>,
-        end: Full<TimestampNanosecondType>,
-        request_first_frame: Full<UInt64Type>,
-        request_last_frame: Full<UInt64Type>,
-        request_end: Full<TimestampNanosecondType>,
-        response_first_frame: Partial<UInt64Type, { has::RESPONSE }>,
-        response_last_frame: Partial<UInt64Type, { has::RESPONSE }>,
-        response_start: Partial<TimestampNanosecondType, { has::RESPONSE }>,
-        request_bytes: Full<UInt64Type>,
-        response_bytes: Partial<UInt64Type, { has::RESPONSE }>,
-        latency: Partial<Float64Type, { has::LATENCY }>,
-        client_latency: Partial<Float64Type, { has::CLIENT_LATENCY }>,
-        ttfb: Partial<Float64Type, { has::RESPONSE }>,
-        request_spread: Partial<Float64Type, { has::LATENCY }>,
-        pieces: Partial<UInt32Type, { has::PIECES }>,
-        first_piece: Partial<Float64Type, { has::PIECES }>,
-        longest_gap: Partial<Float64Type, { has::GAP }>,
-        service: Partial<Float64Type, { has::LATENCY }>,
-        response_spread: Partial<Float64Type, { has::LATENCY }>,
-        cut_by: Fixed<{ has::CUT_BY }>,
-        spent: Spent,
-        top_cause: Listed<{ Cause::COUNT }, { has::TOP_CAUSE }>,
+        exchange: Full<UInt64Type> = "exchange",
+        stream: Full<UInt32Type> = "stream",
+        index: Full<UInt32Type> = "index",
+        client: Address = "client",
+        client_port: Full<UInt16Type> = "client_port",
+        server: Address = "server",
+        server_port: Full<UInt16Type> = "server_port",
+        protocol: Fixed<EVERY> = "protocol",
+        method: Interned<{ has::METHOD }> = "method",
+        target: Texts = "target",
+        host: Interned<{ has::HOST }> = "host",
+        trace_id: Texts = "trace_id",
+        request_id: Texts = "request_id",
+        forwarded_for: Texts = "forwarded_for",
+        kind: Fixed<{ has::KIND }> = "kind",
+        server_asks: Flag<{ has::SERVER_ASKS }> = "server_asks",
+        status: Partial<UInt32Type, { has::STATUS }> = "status",
+        status_text: Texts = "status_text",
+        error: SomeFlag<{ has::ERROR }, { has::ERROR_KNOWN }> = "error",
+        start: Instant = "start",
+        end: Instant = "end",
+        request_first_frame: Full<UInt64Type> = "request_first_frame",
+        request_last_frame: Full<UInt64Type> = "request_last_frame",
+        request_end: Instant = "request_end",
+        response_first_frame: Partial<UInt64Type, { has::RESPONSE }> = "response_first_frame",
+        response_last_frame: Partial<UInt64Type, { has::RESPONSE }> = "response_last_frame",
+        response_start: SomeInstant<{ has::RESPONSE }> = "response_start",
+        request_bytes: Full<UInt64Type> = "request_bytes",
+        response_bytes: Partial<UInt64Type, { has::RESPONSE }> = "response_bytes",
+        latency: Partial<Float64Type, { has::LATENCY }> = "latency_ms",
+        client_latency: Partial<Float64Type, { has::CLIENT_LATENCY }> = "client_latency_ms",
+        ttfb: Partial<Float64Type, { has::RESPONSE }> = "ttfb_ms",
+        pieces: Partial<UInt32Type, { has::PIECES }> = "pieces",
+        first_piece: Partial<Float64Type, { has::PIECES }> = "first_chunk_ms",
+        longest_gap: Partial<Float64Type, { has::GAP }> = "longest_gap_ms",
+        request_spread: Partial<Float64Type, { has::LATENCY }> = "request_spread_ms",
+        service: Partial<Float64Type, { has::LATENCY }> = "service_ms",
+        response_spread: Partial<Float64Type, { has::LATENCY }> = "response_spread_ms",
+        complete: Flag<{ has::COMPLETE }> = "complete",
+        cut_by: Fixed<{ has::CUT_BY }> = "cut_by",
+        spent: Spent = "ms",
+        top_cause: Listed<{ Cause::COUNT }, { has::TOP_CAUSE }> = "top_cause",
     }
 }
 
@@ -83,18 +87,9 @@ blocks! {
 pub struct Exchanges {
     columns: Columns,
     addresses: Addresses,
-    target: Texts,
-    status_text: Texts,
-    trace_id: Texts,
-    request_id: Texts,
-    forwarded_for: Texts,
 }
 
 impl Exchanges {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// A cause of the exchange that comes next.
     #[inline(always)]
     pub fn spend(&mut self, cause: &Row) {
@@ -106,8 +101,8 @@ impl Exchanges {
         let row = self.columns.place();
         let top_cause = self.columns.spent.set(row);
         let number = self.columns.rows;
-        self.target.set(number, e.target.as_deref());
-        self.status_text.set(number, e.status_text.as_deref());
+        self.columns.target.set(number, e.target.as_deref());
+        self.columns.status_text.set(number, e.status_text.as_deref());
         if let Some(tags) = &e.tags {
             self.tag(number, tags);
         }
@@ -190,65 +185,24 @@ impl Exchanges {
 
     #[cold]
     fn tag(&mut self, number: usize, tags: &Tags) {
-        let columns = [&mut self.trace_id, &mut self.request_id, &mut self.forwarded_for];
+        let c = &mut self.columns;
+        let columns = [&mut c.trace_id, &mut c.request_id, &mut c.forwarded_for];
         let texts = [&tags.trace_id, &tags.request_id, &tags.forwarded_for];
         for (column, text) in columns.into_iter().zip(texts) {
             column.set(number, (!text.is_empty()).then_some(text));
         }
     }
+}
 
-    /// The columns of the rows so far; the next batch begins empty.
-    pub fn take(&mut self) -> Vec<Column> {
-        let c = &mut self.columns;
-        let has = c.end();
-        let rows = has.rows();
-        let addresses = self.addresses.take();
-        let mut columns = vec![
-            c.exchange.column(rows, "exchange"),
-            c.stream.column(rows, "stream"),
-            c.index.column(rows, "index"),
-            column("client", dictionary(c.client.take(rows), Arc::clone(&addresses))),
-            c.client_port.column(rows, "client_port"),
-            column("server", dictionary(c.server.take(rows), addresses)),
-            c.server_port.column(rows, "server_port"),
-            column("protocol", c.protocol.take(&has)),
-            nullable("method", c.method.take(&has)),
-            nullable("target", self.target.take(rows)),
-            nullable("host", c.host.take(&has)),
-            nullable("trace_id", self.trace_id.take(rows)),
-            nullable("request_id", self.request_id.take(rows)),
-            nullable("forwarded_for", self.forwarded_for.take(rows)),
-            nullable("kind", c.kind.take(&has)),
-            column("server_asks", has.booleans(has::SERVER_ASKS)),
-            c.status.column(&has, "status"),
-            nullable("status_text", self.status_text.take(rows)),
-            nullable("error", has.some_booleans(has::ERROR, has::ERROR_KNOWN)),
-            instants(&mut c.start, rows, "start"),
-            instants(&mut c.end, rows, "end"),
-            c.request_first_frame.column(rows, "request_first_frame"),
-            c.request_last_frame.column(rows, "request_last_frame"),
-            instants(&mut c.request_end, rows, "request_end"),
-            c.response_first_frame.column(&has, "response_first_frame"),
-            c.response_last_frame.column(&has, "response_last_frame"),
-            some_instants(&mut c.response_start, &has, "response_start"),
-            c.request_bytes.column(rows, "request_bytes"),
-            c.response_bytes.column(&has, "response_bytes"),
-            c.latency.column(&has, "latency_ms"),
-            c.client_latency.column(&has, "client_latency_ms"),
-            c.ttfb.column(&has, "ttfb_ms"),
-            c.pieces.column(&has, "pieces"),
-            c.first_piece.column(&has, "first_chunk_ms"),
-            c.longest_gap.column(&has, "longest_gap_ms"),
-            c.request_spread.column(&has, "request_spread_ms"),
-            c.service.column(&has, "service_ms"),
-            c.response_spread.column(&has, "response_spread_ms"),
-            column("complete", has.booleans(has::COMPLETE)),
-            nullable("cut_by", c.cut_by.take(&has)),
-        ];
-        columns.extend(c.spent.take(rows));
-        let top_cause = c.top_cause.take(&has);
-        columns.push(nullable("top_cause", top_cause));
-        columns
+impl Batch for Exchanges {
+    fn rows(&self) -> usize {
+        self.columns.rows
+    }
+
+    fn take(&mut self) -> Vec<Column> {
+        let mut taken = self.columns.end();
+        taken.addresses = Some(self.addresses.take());
+        self.columns.columns(&taken, "")
     }
 }
 

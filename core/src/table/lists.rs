@@ -1,13 +1,14 @@
 //! A column of short lists of frames.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, ListArray, UInt64Array};
+use arrow_array::{Array, ListArray, UInt64Array};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::BATCH_ROWS;
-use super::columns::{BLOCK, Moved};
+use super::columns::{BLOCK, Block, Moved, Taken};
+use super::{BATCH_ROWS, Column, column};
 use crate::judge::Evidence;
 
 /// Frames of one list.
@@ -59,8 +60,10 @@ impl Lists {
             *end = (self.frames.len() + self.len) as i32;
         }
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl Block for Lists {
+    fn keep(&mut self, moved: &Moved) {
         if self.offsets.capacity() == 0 {
             self.offsets.reserve_exact(BATCH_ROWS + 1);
             self.offsets.push(0);
@@ -71,13 +74,16 @@ impl Lists {
         self.offsets.extend(self.ends.iter().take(moved.rows));
     }
 
-    pub fn take(&mut self) -> ArrayRef {
+    fn build(&mut self, _: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.shrink_to_fit();
         let frames = UInt64Array::from(frames);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::take(&mut self.offsets)));
         let item = Arc::new(Field::new("item", DataType::UInt64, false));
         debug_assert_eq!(frames.data_type(), item.data_type());
-        Arc::new(ListArray::new(item, offsets, Arc::new(frames), None))
+        columns.push(column(
+            name,
+            Arc::new(ListArray::new(item, offsets, Arc::new(frames), None)),
+        ));
     }
 }

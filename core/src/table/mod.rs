@@ -88,6 +88,15 @@ fn nullable(name: impl Into<Cow<'static, str>>, values: ArrayRef) -> Column {
     }
 }
 
+/// A table whose rows are written into columns as they come.
+trait Batch {
+    /// Since the last batch.
+    fn rows(&self) -> usize;
+
+    /// The columns of these rows; the next batch begins empty.
+    fn take(&mut self) -> Vec<Column>;
+}
+
 /// As in `NAMES`.
 static SCHEMAS: LazyLock<[SchemaRef; NAMES.len()]> = LazyLock::new(|| {
     let metadata = HashMap::from([("latpcap.schema".to_string(), schema_version())]);
@@ -201,8 +210,7 @@ pub struct Tables {
     probes: Vec<Probe>,
     /// The number of the first of these.
     probe: u64,
-    /// As in `NAMES`.
-    batches: [Vec<RecordBatch>; NAMES.len()],
+    batches: Batches,
 }
 
 impl Tables {
@@ -307,8 +315,9 @@ impl Tables {
         self.flush_transfers();
         self.flush_lookups();
         self.flush_probes();
-        self.keep("evidence", evidence::columns(streams, judged));
-        self.keep("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
+        self.batches.add("evidence", evidence::columns(streams, judged));
+        self.batches
+            .add("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
     }
 
     /// The batches of one table that are ready, with its schema; they are given once. Of rows that belong together
@@ -318,99 +327,91 @@ impl Tables {
         let place = NAMES.iter().position(|known| *known == name)?;
         let ready =
             |(known, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(known) && !batches.is_empty();
-        if LINKED.contains(&name) && NAMES.iter().zip(&self.batches).any(ready) {
+        if LINKED.contains(&name) && NAMES.iter().zip(&self.batches.0).any(ready) {
             self.flush_exchanges();
             self.flush_beside();
             self.flush_causes();
         }
-        let batches = std::mem::take(self.batches.get_mut(place)?);
+        let batches = std::mem::take(self.batches.0.get_mut(place)?);
         Some((Arc::clone(SCHEMAS.get(place)?), batches))
     }
 
     #[inline(never)]
     fn flush_events(&mut self) {
-        if self.events.len() > 0 {
-            let built = self.events.take();
-            self.keep("events", built);
-        }
+        self.batches.add_filled("events", &mut *self.events);
     }
 
     #[inline(never)]
     fn flush_exchanges(&mut self) {
-        if self.exchanges.len() > 0 {
-            let built = self.exchanges.take();
-            self.keep("exchanges", built);
-        }
+        self.batches.add_filled("exchanges", &mut *self.exchanges);
     }
 
     #[inline(never)]
     fn flush_causes(&mut self) {
-        if self.causes.len() > 0 {
-            let built = self.causes.take();
-            self.keep("causes", built);
-        }
-    }
-
-    fn flush_beside(&mut self) {
-        if !self.connects.is_empty() {
-            let built = connection_rows::connects(&self.connects);
-            self.connects.clear();
-            self.keep("connects", built);
-        }
-        if !self.pushes.is_empty() {
-            let built = connection_rows::pushes(&self.pushes);
-            self.pushes.clear();
-            self.keep("pushes", built);
-        }
-        if !self.gaps.is_empty() {
-            let built = connection_rows::gaps(&self.gaps);
-            self.gaps.clear();
-            self.keep("gaps", built);
-        }
+        self.batches.add_filled("causes", &mut *self.causes);
     }
 
     fn flush_streams(&mut self) {
-        if self.streams.len() > 0 {
-            let built = self.streams.take();
-            self.keep("streams", built);
-        }
+        self.batches.add_filled("streams", &mut *self.streams);
+    }
+
+    fn flush_beside(&mut self) {
+        self.batches
+            .add_rows("connects", &mut self.connects, connection_rows::connects);
+        self.batches
+            .add_rows("pushes", &mut self.pushes, connection_rows::pushes);
+        self.batches
+            .add_rows("gaps", &mut self.gaps, connection_rows::gaps);
     }
 
     fn flush_transfers(&mut self) {
-        if !self.transfers.is_empty() {
-            let built = transfers::columns(&self.transfers);
-            self.transfers.clear();
-            self.keep("transfers", built);
-        }
+        self.batches
+            .add_rows("transfers", &mut self.transfers, transfers::columns);
     }
 
     fn flush_lookups(&mut self) {
-        if !self.lookups.is_empty() {
-            let built = lookups::columns(&self.lookups);
-            self.lookups.clear();
-            self.keep("lookups", built);
-        }
+        self.batches
+            .add_rows("lookups", &mut self.lookups, lookups::columns);
     }
 
     fn flush_probes(&mut self) {
-        if !self.probes.is_empty() {
-            let built = probes::columns(self.probe, &self.probes);
-            self.probe += self.probes.len() as u64;
-            self.probes.clear();
-            self.keep("probes", built);
-        }
+        let (first, rows) = (self.probe, self.probes.len() as u64);
+        let columns = |rows: &[Probe]| probes::columns(first, rows);
+        self.batches.add_rows("probes", &mut self.probes, columns);
+        self.probe += rows;
     }
+}
 
-    fn keep(&mut self, name: &str, columns: Vec<Column>) {
+/// Finished batches by table, as in `NAMES`.
+#[derive(Default)]
+struct Batches([Vec<RecordBatch>; NAMES.len()]);
+
+impl Batches {
+    fn add(&mut self, name: &str, columns: Vec<Column>) {
         let place = NAMES.iter().position(|known| *known == name);
         let values = columns.into_iter().map(|c| c.values).collect();
         let built = place
             .and_then(|place| SCHEMAS.get(place))
             .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
-        let batches = place.and_then(|place| self.batches.get_mut(place));
+        let batches = place.and_then(|place| self.0.get_mut(place));
         // columns of one batch have one length and the types of their table: this cannot fail
         if let (Some(Ok(batch)), Some(batches)) = (built, batches) {
             batches.push(batch);
+        }
+    }
+
+    /// Adds the rows that were written so far.
+    fn add_filled(&mut self, name: &str, table: &mut impl Batch) {
+        if table.rows() > 0 {
+            self.add(name, table.take());
+        }
+    }
+
+    /// Adds rows that were kept as they came.
+    fn add_rows<R>(&mut self, name: &str, rows: &mut Vec<R>, columns: impl Fn(&[R]) -> Vec<Column>) {
+        if !rows.is_empty() {
+            self.add(name, columns(rows));
+            rows.clear();
         }
     }
 }

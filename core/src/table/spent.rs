@@ -1,10 +1,11 @@
 //! Milliseconds by cause, a column each, of rows whose time is cut into causes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::Float64Array;
 
-use super::columns::{Moved, Slots};
+use super::columns::{Block, Moved, Slots, Taken};
 use super::{Column, column, ms};
 use crate::judge::{Cause, Row};
 
@@ -52,19 +53,20 @@ impl Spent {
         }
         top.1
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl Block for Spent {
+    fn keep(&mut self, moved: &Moved) {
         let any = std::mem::take(&mut self.any);
         for (cause, column) in self.columns.iter_mut().enumerate() {
             column.keep_some(moved, any & 1 << cause != 0);
         }
     }
 
-    pub fn take(&mut self, rows: usize) -> impl Iterator<Item = Column> {
-        let named = self.columns.iter_mut().zip(Cause::WORDS);
-        named.map(move |(times, name)| {
-            let times = Float64Array::new(times.take(rows), None);
-            column(format!("{name}_ms"), Arc::new(times))
-        })
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        for (times, cause) in self.columns.iter_mut().zip(Cause::WORDS) {
+            let times = Float64Array::new(times.take(taken.rows()), None);
+            columns.push(column(format!("{cause}_{name}"), Arc::new(times)));
+        }
     }
 }

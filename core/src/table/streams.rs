@@ -1,15 +1,14 @@
 //! `streams`: one row per TCP stream, in Wireshark's numbering.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-use arrow_array::types::{
-    Float64Type, TimestampNanosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use smol_str::SmolStr;
 
-use super::columns::{EVERY, Full, Partial, blocks, instants};
+use super::columns::{Block, EVERY, Flag, Full, Instant, Partial, SomeFlag, Taken, blocks};
 use super::words::{Fixed, Listed, Texts};
-use super::{Column, addresses, column, community, ms, nullable};
+use super::{Batch, Column, addresses, column, community, ms};
 use crate::base::Side;
 use crate::exchange::Context;
 use crate::limits::{AT_ENDPOINT_NS, AT_HOST_NS, FAR_MORE};
@@ -25,11 +24,12 @@ mod has {
     pub const CLOSED_BY: u32 = 1 << 4;
     pub const CLOSED_HOW: u32 = 1 << 5;
     pub const CONTROL: u32 = 1 << 6;
+    pub const CLIENT_RTT: u32 = 1 << 7;
+    pub const SERVER_RTT: u32 = 1 << 8;
 }
 
 /// What one side of a row has.
 mod side_has {
-    pub const BEST_RTT: u32 = 1 << 0;
     pub const UNSEEN: u32 = 1 << 1;
     pub const MSS: u32 = 1 << 2;
     pub const SCALE: u32 = 1 << 3;
@@ -43,90 +43,111 @@ mod side_has {
 
 blocks! {
     struct Columns {
-        stream: Full<UInt32Type>,
-        client_port: Full<UInt16Type>,
-        server_port: Full<UInt16Type>,
-        roles_by: Listed<{ RolesBy::COUNT }, EVERY>,
-        protocol: Fixed<{ has::PROTOCOL }>,
-        control: Partial<UInt32Type, { has::CONTROL }>,
-        start: Full<TimestampNanosecondType>,
-        end: Full<TimestampNanosecondType>,
-        first_frame: Full<UInt64Type>,
-        last_frame: Full<UInt64Type>,
-        completeness: Full<UInt8Type>,
-        initial_rtt: Partial<Float64Type, { has::INITIAL_RTT }>,
-        position: Listed<{ Position::COUNT }, { has::POSITION }>,
-        exchanges: Full<UInt32Type>,
-        closed_by: Listed<{ Closing::COUNT }, { has::CLOSED_BY }>,
-        closed_how: Listed<{ Ending::COUNT }, { has::CLOSED_HOW }>,
+        stream: Full<UInt32Type> = "stream",
+        client: Addresses = "client",
+        client_port: Full<UInt16Type> = "client_port",
+        server: Addresses = "server",
+        server_port: Full<UInt16Type> = "server_port",
+        roles_by: Listed<{ RolesBy::COUNT }, EVERY> = "roles_by",
+        protocol: Fixed<{ has::PROTOCOL }> = "protocol",
+        server_name: Texts = "server_name",
+        software: Texts = "server_software",
+        control: Partial<UInt32Type, { has::CONTROL }> = "control_stream",
+        command: Texts = "command",
+        start: Instant = "start",
+        end: Instant = "end",
+        first_frame: Full<UInt64Type> = "first_frame",
+        last_frame: Full<UInt64Type> = "last_frame",
+        completeness: Full<UInt8Type> = "completeness",
+        initial_rtt: Partial<Float64Type, { has::INITIAL_RTT }> = "initial_rtt_ms",
+        client_rtt: Partial<Float64Type, { has::CLIENT_RTT }> = "client_rtt_ms",
+        server_rtt: Partial<Float64Type, { has::SERVER_RTT }> = "server_rtt_ms",
+        position: Listed<{ Position::COUNT }, { has::POSITION }> = "position",
+        of_client: OfSide = "client",
+        of_server: OfSide = "server",
+        timestamps: Flag<{ has::TIMESTAMPS }> = "timestamps",
+        exchanges: Full<UInt32Type> = "exchanges",
+        closed_by: Listed<{ Closing::COUNT }, { has::CLOSED_BY }> = "closed_by",
+        closed_how: Listed<{ Ending::COUNT }, { has::CLOSED_HOW }> = "closed_how",
+        community: Texts<false> = "community_id",
     }
 }
 
 blocks! {
-    /// What one side sent, and how long the path to it and back takes.
+    /// What one side sent.
     struct OfSide {
-        best_rtt: Partial<Float64Type, { side_has::BEST_RTT }>,
-        packets: Full<UInt64Type>,
-        bytes: Full<UInt64Type>,
-        payload: Full<UInt64Type>,
-        retransmissions: Full<UInt64Type>,
-        out_of_order: Full<UInt64Type>,
-        spurious: Full<UInt64Type>,
-        unseen: Partial<UInt64Type, { side_has::UNSEEN }>,
-        sacks: Full<UInt64Type>,
-        dsacks: Full<UInt64Type>,
-        too_big: Full<UInt32Type>,
-        next_mtu: Partial<UInt32Type, { side_has::NEXT_MTU }>,
-        mss: Partial<UInt16Type, { side_has::MSS }>,
-        scale: Partial<UInt8Type, { side_has::SCALE }>,
-        window_min: Partial<UInt32Type, { side_has::WINDOW_MIN }>,
-        samples: Full<UInt64Type>,
-        mean: Partial<Float64Type, { side_has::RTT }>,
-        stdev: Partial<Float64Type, { side_has::RTT_STDEV }>,
-        max: Partial<Float64Type, { side_has::RTT }>,
-        held: Full<UInt64Type>,
+        packets: Full<UInt64Type> = "packets",
+        bytes: Full<UInt64Type> = "bytes",
+        payload: Full<UInt64Type> = "payload_bytes",
+        retransmissions: Full<UInt64Type> = "retransmissions",
+        out_of_order: Full<UInt64Type> = "out_of_order",
+        spurious: Full<UInt64Type> = "spurious_retransmissions",
+        unseen: Partial<UInt64Type, { side_has::UNSEEN }> = "unseen_frames",
+        sacks: Full<UInt64Type> = "sacks",
+        dsacks: Full<UInt64Type> = "dsacks",
+        too_big: Full<UInt32Type> = "icmp_too_big",
+        next_mtu: Partial<UInt32Type, { side_has::NEXT_MTU }> = "icmp_next_mtu",
+        mss: Partial<UInt16Type, { side_has::MSS }> = "mss",
+        scale: Partial<UInt8Type, { side_has::SCALE }> = "wscale",
+        sack: SomeFlag<{ side_has::SACK_YES }, { side_has::SACK }> = "sack",
+        window_min: Partial<UInt32Type, { side_has::WINDOW_MIN }> = "window_min",
+        samples: Full<UInt64Type> = "rtt_samples",
+        mean: Partial<Float64Type, { side_has::RTT }> = "rtt_mean_ms",
+        stdev: Partial<Float64Type, { side_has::RTT_STDEV }> = "rtt_stdev_ms",
+        max: Partial<Float64Type, { side_has::RTT }> = "rtt_max_ms",
+        held: Full<UInt64Type> = "held_acks",
+    }
+}
+
+/// Addresses as texts.
+#[derive(Default)]
+struct Addresses(Vec<IpAddr>);
+
+impl Block for Addresses {
+    fn build(&mut self, _: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(column(name, addresses(self.0.drain(..).map(Some))));
+    }
+}
+
+/// It moves its blocks itself: it has as many rows as the table.
+impl Block for OfSide {
+    fn build(&mut self, _: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let taken = self.end();
+        columns.extend(self.columns(&taken, &name));
     }
 }
 
 #[derive(Default)]
 pub struct StreamColumns {
     columns: Columns,
-    clients: Vec<IpAddr>,
-    servers: Vec<IpAddr>,
-    software: Texts,
-    names: Texts,
-    commands: Texts,
-    communities: Texts,
-    client: OfSide,
-    server: OfSide,
 }
 
 impl StreamColumns {
-    pub fn len(&self) -> usize {
-        self.columns.rows
-    }
-
     /// True when the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, context: &Context) -> bool {
         let columns = &mut self.columns;
         let (number, row) = (columns.rows, columns.place());
         let read = stream.tracking.read_so_far();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
-        self.clients.push(client);
-        self.servers.push(server);
+        columns.client.0.push(client);
+        columns.server.0.push(server);
         let name = |place| context.names.get(place).map(SmolStr::as_str);
         let secured = read.begun.secured.and_then(|how| context.secured.get(how));
         let sni = secured.and_then(|how| how.server_name.as_deref());
-        self.names.set(number, sni.or_else(|| name(read.begun.named?)));
-        self.software.set(number, read.software.and_then(name));
+        columns
+            .server_name
+            .set(number, sni.or_else(|| name(read.begun.named?)));
+        columns.software.set(number, read.software.and_then(name));
         let carried = read.begun.carries.and_then(|what| context.carried.get(what));
-        self.commands
-            .set(number, carried.map(|carried| carried.command.as_str()));
+        let command = carried.map(|carried| carried.command.as_str());
+        columns.command.set(number, command);
         let ends = (
             SocketAddr::new(client, client_port),
             SocketAddr::new(server, server_port),
         );
-        self.communities.set(number, Some(&community::id(ends.0, ends.1)));
+        columns
+            .community
+            .set(number, Some(&community::id(ends.0, ends.1)));
         columns.stream.set(row, id);
         columns.client_port.set(row, client_port);
         columns.server_port.set(row, server_port);
@@ -144,6 +165,9 @@ impl StreamColumns {
         has |= columns
             .control
             .set_some(row, carried.map(|carried| carried.control));
+        let [client_rtt, server_rtt] = stream.rtts;
+        has |= columns.client_rtt.set_some(row, client_rtt.map(ms));
+        has |= columns.server_rtt.set_some(row, server_rtt.map(ms));
         let position = position(stream).map(|at| (at as usize, at.word()));
         has |= columns.position.set_some(row, position);
         let closing = stream.closed_by.map(|first| (first.code(), first.word()));
@@ -154,57 +178,29 @@ impl StreamColumns {
             has |= has::TIMESTAMPS;
         }
         columns.has.set(row, has);
-        let sides = [(&mut self.client, Side::Client), (&mut self.server, Side::Server)];
-        for ((rows, side), rtt) in sides.into_iter().zip(stream.rtts) {
-            rows.push(stream.side(side), rtt, stream.window_min(side));
+        for (rows, side) in [
+            (&mut columns.of_client, Side::Client),
+            (&mut columns.of_server, Side::Server),
+        ] {
+            rows.push(stream.side(side), stream.window_min(side));
         }
         columns.done(row)
     }
+}
 
-    /// The columns of the rows so far; the next batch begins empty.
-    pub fn take(&mut self) -> Vec<Column> {
-        let c = &mut self.columns;
-        let has = c.end();
-        let rows = has.rows();
-        let text = |ends: &mut Vec<IpAddr>| addresses(ends.drain(..).map(Some));
-        let (client_rtt, client) = self.client.take("client");
-        let (server_rtt, server) = self.server.take("server");
-        let mut columns = vec![
-            c.stream.column(rows, "stream"),
-            column("client", text(&mut self.clients)),
-            c.client_port.column(rows, "client_port"),
-            column("server", text(&mut self.servers)),
-            c.server_port.column(rows, "server_port"),
-            column("roles_by", c.roles_by.take(&has)),
-            nullable("protocol", c.protocol.take(&has)),
-            nullable("server_name", self.names.take(rows)),
-            nullable("server_software", self.software.take(rows)),
-            c.control.column(&has, "control_stream"),
-            nullable("command", self.commands.take(rows)),
-            instants(&mut c.start, rows, "start"),
-            instants(&mut c.end, rows, "end"),
-            c.first_frame.column(rows, "first_frame"),
-            c.last_frame.column(rows, "last_frame"),
-            c.completeness.column(rows, "completeness"),
-            c.initial_rtt.column(&has, "initial_rtt_ms"),
-            client_rtt,
-            server_rtt,
-            nullable("position", c.position.take(&has)),
-        ];
-        columns.extend(client.into_iter().chain(server));
-        columns.extend([
-            column("timestamps", has.booleans(has::TIMESTAMPS)),
-            c.exchanges.column(rows, "exchanges"),
-            nullable("closed_by", c.closed_by.take(&has)),
-            nullable("closed_how", c.closed_how.take(&has)),
-            column("community_id", self.communities.take(rows)),
-        ]);
-        columns
+impl Batch for StreamColumns {
+    fn rows(&self) -> usize {
+        self.columns.rows
+    }
+
+    fn take(&mut self) -> Vec<Column> {
+        let taken = self.columns.end();
+        self.columns.columns(&taken, "")
     }
 }
 
 impl OfSide {
-    fn push(&mut self, counts: &Counts, rtt: Option<i64>, window_min: Option<u32>) {
+    fn push(&mut self, counts: &Counts, window_min: Option<u32>) {
         let (trips, row) = (&counts.trips, self.place());
         let unusual = counts.unusual();
         self.packets.set(row, counts.packets);
@@ -218,8 +214,7 @@ impl OfSide {
         self.too_big.set(row, unusual.too_big);
         self.samples.set(row, trips.samples());
         self.held.set(row, trips.held());
-        let mut has = self.best_rtt.set_some(row, rtt.map(ms));
-        has |= self.unseen.set_some(row, counts.ip_ids.unseen());
+        let mut has = self.unseen.set_some(row, counts.ip_ids.unseen());
         has |= self.next_mtu.set_some(row, unusual.next_mtu);
         has |= self.mss.set_some(row, counts.mss);
         has |= self.scale.set_some(row, counts.scale);
@@ -235,39 +230,6 @@ impl OfSide {
         has |= self.stdev.set_some(row, trips.stdev_ms());
         self.has.set(row, has);
         self.done(row);
-    }
-
-    /// The column of the path, and the others.
-    fn take(&mut self, side: &str) -> (Column, Vec<Column>) {
-        let has = self.end();
-        let rows = has.rows();
-        let name = |what: &str| format!("{side}_{what}");
-        let columns = vec![
-            self.packets.column(rows, name("packets")),
-            self.bytes.column(rows, name("bytes")),
-            self.payload.column(rows, name("payload_bytes")),
-            self.retransmissions.column(rows, name("retransmissions")),
-            self.out_of_order.column(rows, name("out_of_order")),
-            self.spurious.column(rows, name("spurious_retransmissions")),
-            self.unseen.column(&has, name("unseen_frames")),
-            self.sacks.column(rows, name("sacks")),
-            self.dsacks.column(rows, name("dsacks")),
-            self.too_big.column(rows, name("icmp_too_big")),
-            self.next_mtu.column(&has, name("icmp_next_mtu")),
-            self.mss.column(&has, name("mss")),
-            self.scale.column(&has, name("wscale")),
-            nullable(
-                name("sack"),
-                has.some_booleans(side_has::SACK_YES, side_has::SACK),
-            ),
-            self.window_min.column(&has, name("window_min")),
-            self.samples.column(rows, name("rtt_samples")),
-            self.mean.column(&has, name("rtt_mean_ms")),
-            self.stdev.column(&has, name("rtt_stdev_ms")),
-            self.max.column(&has, name("rtt_max_ms")),
-            self.held.column(rows, name("held_acks")),
-        ];
-        (self.best_rtt.column(&has, name("rtt_ms")), columns)
     }
 }
 

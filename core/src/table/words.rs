@@ -9,8 +9,8 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use smol_str::SmolStr;
 
-use super::BATCH_ROWS;
-use super::columns::{EVERY, Moved, Slots, Taken, zeros};
+use super::columns::{Block, EVERY, Moved, Slots, Taken, zeros};
+use super::{BATCH_ROWS, Column, column, nullable};
 
 /// Words from lists in this crate that have no code; of the rows with `BIT`.
 pub struct Fixed<const BIT: u32> {
@@ -51,14 +51,16 @@ impl<const BIT: u32> Fixed<BIT> {
         self.set(row, word);
         BIT
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl<const BIT: u32> Block for Fixed<BIT> {
+    fn keep(&mut self, moved: &Moved) {
         keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
-    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        keyed::<BIT>(&mut self.keys, has, words)
+        columns.push(keyed::<BIT>(&mut self.keys, taken, words, name));
     }
 }
 
@@ -117,27 +119,29 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
         }
         key
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl<const N: usize, const BIT: u32> Block for Listed<N, BIT> {
+    fn keep(&mut self, moved: &Moved) {
         keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
-    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         self.known = [-1; N];
         let words = StringArray::from_iter_values(self.words.drain(..));
-        keyed::<BIT>(&mut self.keys, has, Arc::new(words))
+        columns.push(keyed::<BIT>(&mut self.keys, taken, Arc::new(words), name));
     }
 }
 
-/// Texts from the capture that differ.
+/// Texts from the capture that differ; without `NULLS` every row has one.
 #[derive(Default)]
-pub struct Texts {
+pub struct Texts<const NULLS: bool = true> {
     texts: StringBuilder,
     /// Rows up to the last one that has a text.
     rows: usize,
 }
 
-impl Texts {
+impl<const NULLS: bool> Texts<NULLS> {
     /// The text of the batch's row with this number. Rows without one cost nothing.
     #[inline(always)]
     pub fn set(&mut self, row: usize, text: Option<&str>) {
@@ -157,12 +161,18 @@ impl Texts {
             self.texts.append_nulls(rows - self.rows);
         }
     }
+}
 
-    /// Those of so many rows; the next batch begins empty.
-    pub fn take(&mut self, rows: usize) -> ArrayRef {
-        self.fill(rows);
+impl<const NULLS: bool> Block for Texts<NULLS> {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        self.fill(taken.rows());
         self.rows = 0;
-        Arc::new(self.texts.finish())
+        let texts = Arc::new(self.texts.finish());
+        columns.push(if NULLS {
+            nullable(name, texts)
+        } else {
+            column(name, texts)
+        });
     }
 }
 
@@ -194,15 +204,17 @@ impl<const BIT: u32> Interned<BIT> {
             words.len() as i32 - 1
         })
     }
+}
 
-    pub fn keep(&mut self, moved: &Moved) {
+impl<const BIT: u32> Block for Interned<BIT> {
+    fn keep(&mut self, moved: &Moved) {
         keep::<BIT>(&mut self.keys, moved, self.words.len());
     }
 
-    pub fn take(&mut self, has: &Taken) -> ArrayRef {
+    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         self.known.clear();
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        keyed::<BIT>(&mut self.keys, has, words)
+        columns.push(keyed::<BIT>(&mut self.keys, taken, words, name));
     }
 }
 
@@ -218,12 +230,24 @@ fn keep<const BIT: u32>(keys: &mut Slots<i32>, moved: &Moved, words: usize) {
     }
 }
 
-fn keyed<const BIT: u32>(keys: &mut Slots<i32>, has: &Taken, words: ArrayRef) -> ArrayRef {
-    let nulls = has.nulls(BIT);
-    if words.len() == 1 && nulls.is_none() {
-        return Arc::new(FIRST.slice(0, has.rows().min(BATCH_ROWS)).with_values(words));
+/// A column that may be null where not every row sets it.
+fn keyed<const BIT: u32>(
+    keys: &mut Slots<i32>,
+    taken: &Taken,
+    words: ArrayRef,
+    name: Cow<'static, str>,
+) -> Column {
+    let nulls = taken.nulls(BIT);
+    let values = if words.len() == 1 && nulls.is_none() {
+        Arc::new(FIRST.slice(0, taken.rows().min(BATCH_ROWS)).with_values(words))
+    } else {
+        dictionary(Int32Array::new(keys.take(taken.rows()), nulls), words)
+    };
+    if BIT == EVERY {
+        column(name, values)
+    } else {
+        nullable(name, values)
     }
-    dictionary(Int32Array::new(keys.take(has.rows()), nulls), words)
 }
 
 /// The first word in every row: its keys are looked at once for all batches.
@@ -247,7 +271,7 @@ mod tests {
 
     blocks! {
         struct Columns {
-            word: Listed<3, EVERY>,
+            word: Listed<3, EVERY> = "word",
         }
     }
 
@@ -260,8 +284,10 @@ mod tests {
             columns.word.set(row, word, name);
             columns.done(row);
             let has = columns.end();
-            let array = columns.word.take(&has);
-            let array = array.as_any().downcast_ref::<DictionaryArray<Int32Type>>();
+            let built = columns.columns(&has, "");
+            let array = built
+                .first()
+                .and_then(|c| c.values.as_any().downcast_ref::<DictionaryArray<Int32Type>>());
             let texts = array.and_then(|a| {
                 a.downcast_dict::<StringArray>()
                     .map(|d| d.into_iter().collect::<Vec<_>>())
