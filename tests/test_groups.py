@@ -89,3 +89,57 @@ def test_results_of_a_batch_have_the_groups_of_each_capture(tmp_path: Path) -> N
     groups = lp.open_results(tmp_path / "results").groups
     alone = lp.read(files[0]).groups
     assert groups["kind"].tolist() == alone["kind"].tolist() and groups["capture"].nunique() == 1
+
+
+def test_a_subscription_is_a_row_with_what_came_for_it() -> None:
+    message = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n"
+    cap = talk(
+        (10, redis("SUBSCRIBE", "news"), b""), (16, None, b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"),
+        (510, None, message), (1510, None, message), (1760, None, message),
+    )  # fmt: skip
+    (row,) = cap.groups.to_dict("records")
+    assert (row["kind"], row["method"], row["target"], row["exchanges"]) == ("subscription", "SUBSCRIBE", "news", 1)
+    assert (row["pieces"], row["first_chunk_ms"], row["longest_gap_ms"]) == (3, 500.0, 1000.0)
+    assert row["duration_ms"] >= 1750 and row["client_ms"] == 0.0
+    (pair,) = cap.exchanges.to_dict("records")
+    assert (pair["kind"], pair["latency_ms"]) == ("request", 6.0)
+
+
+def test_a_subscription_for_which_nothing_came_is_a_request_alone() -> None:
+    confirmed = b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n"
+    assert not len(talk((10, redis("SUBSCRIBE", "news"), b""), (16, None, confirmed)).groups)
+
+
+def test_long_polls_in_a_row_are_a_loop() -> None:
+    some = b"*2\r\n$1\r\nq\r\n$1\r\n1\r\n"
+    cap = talk(
+        (10, redis("BLPOP", "q", "0"), b""), (510, None, some),
+        (511, redis("BLPOP", "q", "0"), b""), (2510, None, some),
+        (2511, redis("GET", "q"), b""), (2516, None, b"$-1\r\n"),
+        (2520, redis("BLPOP", "q", "0"), b""),
+    )  # fmt: skip
+    (row,) = cap.groups.to_dict("records")
+    assert (row["kind"], row["method"], row["exchanges"]) == ("long_poll", "BLPOP", 3)
+    assert (row["pieces"], row["first_chunk_ms"], row["longest_gap_ms"]) == (2, 500.0, 2000.0)
+    assert not row["complete"]
+    alone = talk((10, redis("BLPOP", "q", "0"), b""), (510, None, some))
+    assert not len(alone.groups)
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "protocol"),
+    [
+        ("server_sent_events", "event_stream", "http"),
+        ("kafka_fetches_that_wait", "long_poll", "kafka"),
+        ("redis_pushes", "subscription", "redis"),
+        ("nats_requests", "subscription", "nats"),
+        ("mqtt_requests_and_pushes", "subscription", "mqtt"),
+        ("stomp_receipts", "subscription", "stomp"),
+    ],
+)
+def test_what_goes_on_is_a_group_in_any_protocol(case: str, kind: str, protocol: str) -> None:
+    [path] = (CASES / case).glob("capture.*")
+    groups = lp.read(path).groups
+    mine = groups[groups["kind"] == kind]
+    assert len(mine) and set(mine["protocol"]) == {protocol}
+    assert (mine["pieces"] > 0).all() and (mine["first_chunk_ms"] > 0).all()

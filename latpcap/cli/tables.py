@@ -61,7 +61,7 @@ _TABLES: dict[TableName, str] = {
     "lookups": "Is it DNS? One row a question to a name server, or a request to a service over UDP (NTP, DHCP ...).",
     "probes": "Did the other end answer, and how fast? One row a ping, or a SYN of a connection without data.",
     "actions": "What did a client do to get one thing, and which part took how long? One row an action.",
-    "groups": "Which requests are one thing to the user? One row a pipeline, or a transaction, with what held it.",
+    "groups": "Which requests are one thing to the user? One row a pipeline, transaction or subscription.",
     "waits": "What did somebody wait for? One row a lookup, connect, TLS handshake, greeting, request, push, transfer.",
     "issues": "What could not be read or trusted? One row a reason.",
 }

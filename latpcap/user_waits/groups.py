@@ -1,14 +1,15 @@
-"""Which requests are one thing to the user? Tables in, `groups` out: requests that left in one go, and those between
-the beginning and the end of a transaction, as one wait.
+"""Which requests are one thing to the user? Tables in, `groups` out: requests that left in one go, those between the
+beginning and the end of a transaction, and what goes on for long: streams, subscriptions, long polls in a row.
 
-An exchange is in one group at most. Only protocols that answer in the order of the requests have groups, as in others
-requests that are under way at once need have nothing in common.
+An exchange is in one group at most. Only protocols that answer in the order of the requests have pipelines and
+transactions, as in others requests that are under way at once need have nothing in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from latpcap.options import TableName
 
-READS: tuple[TableName, ...] = ("exchanges", "causes", "gaps")
+READS: tuple[TableName, ...] = ("exchanges", "causes", "gaps", "streams")
 """The tables that groups are made of."""
 ENDS = {"MULTI": ("EXEC", "DISCARD")} | dict.fromkeys(("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END", "ABORT"))
 """What begins a transaction, and what ends it."""
@@ -28,11 +29,17 @@ PREPARES = ("PREPARE", "DESCRIBE")
 """The client asks what a statement is before it executes it."""
 STEPS = (*PREPARES, "RESET")
 """What does not execute it."""
+SUBSCRIBES = ("BASIC.CONSUME", "SUB", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE")
+"""Requests whose answer is over at once, while what they are about comes from then on: AMQP, NATS, MQTT, STOMP, Redis,
+RabbitMQ's streams. Calls of JSON-RPC have the word in their name ("eth_subscribe")."""
+STREAM, POLL = "event_stream", "long_poll"
+GOES_ON = (STREAM, "subscription", POLL)
+"""Kinds of groups that have pieces."""
 SHOWN = 5
 """Targets of a group that are named; an ellipsis stands for the rest."""
 NAMES = (
     "exchange", "stream", "index", "client", "client_port", "server", "server_port", "protocol", "method", "target",
-    "error", "complete", "kind",
+    "error", "complete", "kind", "pieces", "first_chunk_ms", "longest_gap_ms",
 )  # fmt: skip
 
 
@@ -53,6 +60,9 @@ class Row:
     error: bool | None
     complete: bool
     kind: str | None
+    pieces: int | None
+    first_chunk_ms: float | None
+    longest_gap_ms: float | None
     start: int
     end: int
     request_end: int
@@ -63,6 +73,13 @@ class Row:
         """Its method in capital letters."""
         return (self.method or "").upper()
 
+    @property
+    def subscribes(self) -> bool:
+        """Did messages come for it after its answer, or without one?"""
+        call = self.protocol == "json-rpc" and "SUBSCRIBE" in self.word
+        named = call or self.word in SUBSCRIBES
+        return named and bool(self.pieces) and self.kind in ("request", STREAM)
+
 
 @dataclass(slots=True)
 class Group:
@@ -70,11 +87,13 @@ class Group:
 
     kind: str
     rows: list[Row]
+    until: int = 0
+    """When its stream ended, where it goes on as long as that."""
 
     @property
     def span(self) -> tuple[int, int]:
         """When it began, and when its last answer ended."""
-        return self.rows[0].start, max(row.end for row in self.rows)
+        return self.rows[0].start, max(self.until, *(row.end for row in self.rows))
 
     @property
     def closed(self) -> bool:
@@ -82,9 +101,22 @@ class Group:
         over = self.kind != "transaction" or self.rows[-1].word in ENDS[self.rows[0].word]
         return over and all(row.complete for row in self.rows)
 
+    def pieces(self) -> tuple[int | None, float | None, float | None]:
+        """How many pieces came, after how long the first, and the longest time between two; of polls their answers."""
+        first = self.rows[0]
+        if self.kind not in GOES_ON:
+            return None, None, None
+        if self.kind != POLL:
+            return first.pieces, first.first_chunk_ms, first.longest_gap_ms
+        ends = sorted(row.end for row in self.rows if row.answered is not None)
+        gaps = [(end - before) / NS_PER_MS for before, end in pairwise(ends)]
+        return len(ends), (ends[0] - first.start) / NS_PER_MS if ends else None, max(gaps, default=None)
+
     def between(self) -> int:
         """The time in which none of its requests was under way: the client's own."""
         start, end = self.span
+        if self.until:
+            return 0
         return end - start - _union([(row.start, row.end) for row in self.rows])
 
 
@@ -92,9 +124,37 @@ def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
     """The groups of a capture, in order of time. `tables`: those of `READS`."""
     exchanges = tables["exchanges"]
     found: list[Group] = []
-    for rows in _by_stream(exchanges.filter(arrays.equals(exchanges, "protocol", *protocol_names("in_order")))):
-        found += _groups(rows)
+    in_order = set(protocol_names("in_order"))
+    ends = dict(zip(*(tables["streams"][name].to_pylist() for name in ("stream", "end")), strict=True))
+    for rows in _by_stream(exchanges.filter(_grouped(exchanges, in_order))):
+        last = ends.get(rows[0].stream)
+        found += (going := list(_going_on(rows, last.value if last is not None else 0)))
+        taken = {row.exchange for group in going for row in group.rows}
+        found += _groups([row for row in rows if row.protocol in in_order and row.exchange not in taken])
     return sorted(found, key=lambda group: (group.rows[0].start, group.rows[0].exchange))
+
+
+def _grouped(exchanges: pa.Table, in_order: Collection[str]) -> Any:
+    """Which rows may be in a group?"""
+    import numpy as np
+
+    method, methods = arrays.codes(exchanges, "method")
+    called = [*("SUBSCRIBE" in (word or "").upper() or (word or "").upper() in SUBSCRIBES for word in methods), False]
+    subscribes = np.array(called)[method]
+    return arrays.equals(exchanges, "protocol", *in_order) | arrays.equals(exchanges, "kind", STREAM, POLL) | subscribes
+
+
+def _going_on(rows: Sequence[Row], end: int) -> Iterator[Group]:
+    """The streams, subscriptions and long polls of one stream, which ended then."""
+    polls: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.subscribes:
+            yield Group("subscription", [row], end)
+        elif row.kind == STREAM:
+            yield Group(STREAM, [row])
+        elif row.kind == POLL:
+            polls.setdefault(row.word, []).append(row)
+    yield from (Group(POLL, some) for some in polls.values() if len(some) > 1)
 
 
 def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
@@ -187,6 +247,7 @@ def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
     sent = [max(row.request_end for row in group.rows) - span[0] for group, span in zip(groups, spans, strict=True)]
     instant, text, number = pa.timestamp("ns", "UTC"), pa.string(), pa.uint64()
     firsts = [group.rows[0] for group in groups]
+    pieces = [group.pieces() for group in groups]
     errors = [True if any(row.error for row in group.rows) else (False if group.closed else None) for group in groups]
 
     def ms(spent: Sequence[int]) -> pa.Array:
@@ -212,6 +273,9 @@ def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
         "sent_ms": ms(sent),
         "held_ms": ms(held),
         "client_ms": ms([group.between() for group in groups]),
+        "pieces": pa.array([count for count, _, _ in pieces], pa.uint32()),
+        "first_chunk_ms": pa.array([first for _, first, _ in pieces], pa.float64()),
+        "longest_gap_ms": pa.array([gap for _, _, gap in pieces], pa.float64()),
         "error": pa.array(errors, pa.bool_()),
         "complete": pa.array([group.closed for group in groups], pa.bool_()),
     })  # fmt: skip

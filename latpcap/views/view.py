@@ -453,13 +453,15 @@ class View:
 
     @property
     def groups(self) -> pd.DataFrame:
-        """Which requests are one thing to the user? One row a pipeline, a transaction, or a statement in two steps.
+        """Which requests are one thing to the user? One row a pipeline, transaction, statement or subscription.
 
         `kind`: `pipeline` (requests that left before the first was answered), `transaction` (MULTI to EXEC, BEGIN to
-        COMMIT), `statement` (prepared and executed next); ends, `protocol`, `method` and `target` of its requests, how
-        many `exchanges`, and the first and last one; `start, end, duration_ms`; of it `sent_ms` until the last request
-        was out, `held_ms` that the client's own kernel held a part of it, `client_ms` in which no request was under
-        way; `error`: one of them failed; `complete`. Null: not known. docs/exchanges-and-causes.md has each column.
+        COMMIT), `statement` (prepared and executed next), and what goes on: `subscription`, `event_stream`, `long_poll`
+        (two and more on a connection), with `pieces, first_chunk_ms, longest_gap_ms`; ends, `protocol`, `method` and
+        `target` of its requests, how many `exchanges`, and the first and last one; `start, end, duration_ms`; of it
+        `sent_ms` until the last request was out, `held_ms` that the client's own kernel held a part of it, `client_ms`
+        in which no request was under way; `error`: one of them failed; `complete`. Null: not known.
+        docs/exchanges-and-causes.md has each column.
         """
         return self._frame("groups")
 

@@ -4,7 +4,7 @@
 //! The protocol does not pair requests and answers. A message of the server answers the one whose id it repeats. Where
 //! ids are not used, it answers the oldest that waits, as long as the server has never pushed; a server that
 //! has answers only where a single message waits, and not with what begins as its pushes do. Calls of JSON-RPC say which
-//! is which, and either side may ask. Where the messages carry
+//! is which, and either side may ask; what comes for its subscriptions, and for those of GraphQL, is theirs. Where the messages carry
 //! another protocol that is known, its reader reads them as one stream (`inner.rs`).
 
 mod frames;
@@ -36,6 +36,8 @@ const METHOD: &str = "message";
 const MAX_WAITING: usize = 128;
 /// So much of a message is searched for its id.
 const MAX_LOOKED: usize = 4096;
+/// Subscriptions that are remembered; beyond it the oldest is forgotten.
+const MAX_SUBSCRIPTIONS: usize = 64;
 /// Bytes of a push that distinguish it from an answer.
 const OPENING: usize = 8;
 /// Beginnings of pushes that are remembered.
@@ -61,6 +63,8 @@ pub(super) struct WebSocket {
     is_rpc: bool,
     /// What the server requested, oldest first.
     requested: VecDeque<PendingCall>,
+    /// What the messages of a subscription repeat, and the key of the request for it.
+    subscriptions: VecDeque<(SmolStr, u64)>,
 }
 
 /// Requests of the server have keys of their own.
@@ -70,6 +74,7 @@ const BY_SERVER: u64 = 1 << 40;
 struct PendingCall {
     key: u64,
     id: Option<SmolStr>,
+    subscribes: bool,
 }
 
 /// One side.
@@ -245,11 +250,15 @@ impl WebSocket {
             return;
         }
         if members.answers() {
-            return answered(sink, &mut self.requested, message, &members);
+            answered(sink, &mut self.requested, message, &members);
+            return;
         }
         let key = self.next_key();
         begin(sink, key, message, &members);
-        self.waiting.push_back(PendingCall { key, id: members.id });
+        if let Some(id) = members.id.clone().filter(|_| members.is_graph) {
+            return self.subscribed(id, key);
+        }
+        self.waiting.push_back(PendingCall::of(key, members));
         if self.waiting.len() > MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -261,7 +270,7 @@ impl WebSocket {
         if members.asks() {
             let key = BY_SERVER | self.next_key();
             begin(sink, key, message, &members);
-            self.requested.push_back(PendingCall { key, id: members.id });
+            self.requested.push_back(PendingCall::of(key, members));
             if self.requested.len() > MAX_WAITING {
                 self.requested.pop_front();
             }
@@ -269,7 +278,24 @@ impl WebSocket {
         }
         if members.answers() && members.id.is_some() {
             self.by_id = true;
-            return answered(sink, &mut self.waiting, message, &members);
+            let call = answered(sink, &mut self.waiting, message, &members);
+            if let (Some(call), Some(id)) = (call.filter(|call| call.subscribes), members.subscription) {
+                self.subscribed(id, call.key);
+            }
+            return;
+        }
+        let about = if members.is_rpc {
+            &members.subscription
+        } else {
+            &members.id
+        };
+        if let Some((_, key)) = self
+            .subscriptions
+            .iter()
+            .rev()
+            .find(|(id, _)| Some(id) == about.as_ref())
+        {
+            return sink.push_since(sink.marked(), members.method(), "", message.bytes, Some(*key));
         }
         if let Some(answered) = self
             .answered(message, &members)
@@ -299,6 +325,14 @@ impl WebSocket {
             sink.protocol(Protocol::JsonRpc);
         }
         members
+    }
+
+    /// What comes for this subscription will repeat this.
+    fn subscribed(&mut self, id: SmolStr, key: u64) {
+        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
+            self.subscriptions.pop_front();
+        }
+        self.subscriptions.push_back((id, key));
     }
 
     fn next_key(&mut self) -> u64 {
@@ -351,6 +385,16 @@ impl WebSocket {
     }
 }
 
+impl PendingCall {
+    fn of(key: u64, members: Members) -> PendingCall {
+        PendingCall {
+            key,
+            id: members.id,
+            subscribes: members.is_rpc && members.subscribes,
+        }
+    }
+}
+
 impl Members {
     /// Calls of JSON-RPC have a method and an id.
     fn asks(&self) -> bool {
@@ -380,20 +424,25 @@ fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message,
         ..Named::default()
     });
     exchange.count(message.bytes);
-    exchange.end_request();
+    if members.is_graph || members.is_rpc && members.subscribes {
+        exchange.subscribes(key);
+    }
+    if members.is_graph && members.id.is_some() {
+        exchange.end_unanswered();
+    } else {
+        exchange.end_request();
+    }
 }
 
-/// An answer of JSON-RPC is whole: of what waits with its id, if anything does.
+/// An answer of JSON-RPC is whole: of what waits with its id, if anything does, which is given.
 fn answered(
     sink: &mut MessageSink<'_, impl Listener>,
     waiting: &mut VecDeque<PendingCall>,
     message: &Message,
     members: &Members,
-) {
-    let place = waiting.iter().position(|waiting| waiting.id == members.id);
-    let Some(waited) = place.and_then(|place| waiting.remove(place)) else {
-        return;
-    };
+) -> Option<PendingCall> {
+    let place = waiting.iter().position(|waiting| waiting.id == members.id)?;
+    let waited = waiting.remove(place)?;
     let mut exchange = sink.of(waited.key);
     exchange.begin_answer();
     exchange.status(Status {
@@ -403,6 +452,7 @@ fn answered(
     });
     exchange.count(message.bytes);
     exchange.end_answer();
+    Some(waited)
 }
 
 impl Half {

@@ -70,6 +70,109 @@ fn ids_pair_in_any_order_and_tell_pushes() {
     assert_eq!(heard(script), format!("{asked} {next}"));
 }
 
+/// The pushes, each with its subscription; and whether a request subscribes.
+fn subscriptions(more: Script) -> Vec<String> {
+    let script = opened(more);
+    let packets: Vec<_> = script
+        .iter()
+        .map(|(side, bytes)| (*side, Stretch::Bytes(&bytes[..])))
+        .collect();
+    stretches(&packets)
+        .iter()
+        .filter_map(|note| match note {
+            Note::Push(push) => Some(format!("push of {:?}", push.subscription)),
+            Note::Keyed {
+                event: ExchangeEvent::Subscribes(number),
+                ..
+            } => Some(format!("{number} subscribes")),
+            Note::Keyed {
+                event: ExchangeEvent::AnswerEnd,
+                key,
+                ..
+            } => Some(format!("answer to {key}")),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn messages_of_a_subscription_are_its_own() {
+    let calls = subscriptions(vec![
+        (
+            C,
+            text(
+                C,
+                r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#,
+            ),
+        ),
+        (S, text(S, r#"{"jsonrpc":"2.0","id":1,"result":"0x9c"}"#)),
+        (
+            S,
+            text(
+                S,
+                r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"result":{},"subscription":"0x9c"}}"#,
+            ),
+        ),
+        (
+            C,
+            text(C, r#"{"jsonrpc":"2.0","id":2,"method":"eth_call","params":[]}"#),
+        ),
+        (S, text(S, r#"{"jsonrpc":"2.0","id":2,"result":"0x9d"}"#)),
+        (
+            S,
+            text(
+                S,
+                r#"{"jsonrpc":"2.0","method":"eth_subscription","params":{"subscription":"0x9d"}}"#,
+            ),
+        ),
+        (
+            C,
+            text(
+                C,
+                r#"{"jsonrpc":"2.0","id":3,"method":"eth_unsubscribe","params":["0x9c"]}"#,
+            ),
+        ),
+        (S, text(S, r#"{"jsonrpc":"2.0","id":3,"result":true}"#)),
+    ]);
+    let want = [
+        "0 subscribes",
+        "answer to 0",
+        "push of Some(0)",
+        "answer to 1",
+        "push of None",
+        "answer to 2",
+    ];
+    assert_eq!(calls, want);
+    let graph = subscriptions(vec![
+        (
+            C,
+            text(
+                C,
+                r#"{"id":"a","type":"subscribe","payload":{"query":"subscription { tick }"}}"#,
+            ),
+        ),
+        (
+            C,
+            text(
+                C,
+                r#"{"id":"b","type":"subscribe","payload":{"query":"query { now }"}}"#,
+            ),
+        ),
+        (S, text(S, r#"{"id":"a","type":"next","payload":{"data":1}}"#)),
+        (S, text(S, r#"{"id":"b","type":"next","payload":{"data":1}}"#)),
+        (S, text(S, r#"{"id":"a","type":"next","payload":{"data":2}}"#)),
+    ]);
+    assert_eq!(
+        graph,
+        [
+            "0 subscribes",
+            "push of Some(0)",
+            "answer to 1",
+            "push of Some(0)"
+        ]
+    );
+}
+
 #[test]
 fn a_server_that_speaks_unasked_answers_only_what_waits_alone() {
     let script = vec![

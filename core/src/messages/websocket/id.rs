@@ -37,6 +37,12 @@ pub(super) struct Members {
     pub(super) method: Option<SmolStr>,
     /// The code of an error, or that there is one.
     pub(super) error: Option<SmolStr>,
+    /// A call that subscribes, by its name ("eth_subscribe", "accountSubscribe").
+    pub(super) subscribes: bool,
+    /// What a call gave, or a notice is about: the number of a subscription, as it is written.
+    pub(super) subscription: Option<SmolStr>,
+    /// A subscription of GraphQL: what comes for it repeats its id.
+    pub(super) is_graph: bool,
     /// The object's end was read.
     pub(super) whole: bool,
 }
@@ -70,15 +76,32 @@ impl Members {
     fn member(&mut self, name: &[u8], value: &[u8]) {
         let scalar = !matches!(value.first(), Some(b'{' | b'[' | b'n' | b't' | b'f') | None);
         if self.id.is_none() && scalar && value.len() <= MAX_ID && NAMES.contains(&name) {
-            self.id = std::str::from_utf8(value).ok().map(SmolStr::new);
+            self.id = text_of(value);
         }
         match name {
             b"jsonrpc" => self.is_rpc = value == b"\"2.0\"",
             b"method" => {
-                self.method = string(value).map(|(method, _)| text::name_up_to(method, MAX_ID, false))
+                self.method = string(value).map(|(method, _)| text::name_up_to(method, MAX_ID, false));
+                let name = value.to_ascii_lowercase();
+                self.subscribes = contains(&name, b"subscribe") && !contains(&name, b"unsubscribe");
+            }
+            b"result" if scalar && value.len() <= MAX_ID => self.subscription = text_of(value),
+            b"params" => {
+                self.subscription = value
+                    .strip_prefix(b"{")
+                    .and_then(|params| inner(params, b"subscription"));
+            }
+            // graphql-transport-ws, and graphql-ws before it
+            b"payload" => {
+                let query = value
+                    .strip_prefix(b"{")
+                    .and_then(|payload| inner_value(payload, b"query"));
+                let query = query.and_then(|query| query.strip_prefix(b"\""));
+                self.is_graph =
+                    query.is_some_and(|query| query.trim_ascii_start().starts_with(b"subscription"));
             }
             b"error" if value != b"null" => {
-                let code = value.strip_prefix(b"{").and_then(code);
+                let code = value.strip_prefix(b"{").and_then(|error| inner(error, b"code"));
                 self.error = Some(code.unwrap_or(SmolStr::new_static("error")));
             }
             _ => {}
@@ -86,13 +109,27 @@ impl Members {
     }
 }
 
-/// The code inside an error.
-fn code(mut rest: &[u8]) -> Option<SmolStr> {
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|here| here == word)
+}
+
+fn text_of(value: &[u8]) -> Option<SmolStr> {
+    std::str::from_utf8(value).ok().map(SmolStr::new)
+}
+
+/// The short value of this member of an object, as it is written.
+fn inner(object: &[u8], wanted: &[u8]) -> Option<SmolStr> {
+    inner_value(object, wanted)
+        .filter(|value| value.len() <= MAX_ID)
+        .and_then(text_of)
+}
+
+fn inner_value<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     loop {
         let (name, behind) = string(rest.trim_ascii_start())?;
         let (value, behind) = value_of(behind.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start())?;
-        if name == b"code" && value.len() <= MAX_ID {
-            return std::str::from_utf8(value).ok().map(SmolStr::new);
+        if name == wanted {
+            return Some(value);
         }
         rest = behind.trim_ascii_start().strip_prefix(b",")?;
     }
