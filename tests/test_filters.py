@@ -272,6 +272,38 @@ def test_a_frame_that_completes_several_messages_has_all_their_values() -> None:
     assert frames(cap, "all http.response.code in {200, 404}") == [done]
 
 
+def test_bodies_and_the_frames_of_a_message() -> None:
+    """tshark 4.0.17 -2 has these fields in the same frames."""
+    talk = Talk()
+    talk.open()
+    asked = [talk.client(10, b"POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\n"), talk.client(11, b"a=b&c=")]
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
+    done = [talk.server(20, head), talk.server(21, b"6\r\n<html>\r\n"), talk.server(22, b"0\r\n\r\n")]
+    cap = lp.read(pcap(talk.tape))
+    for expression, found in {
+        'http.file_data == "<html>"': done[2:],
+        'http.file_data contains "c="': asked[1:],
+        "http.chunk_size == 6 and http.chunk_size == 0": done[2:],
+        'http.chunk_data[0:2] == "<h"': done[2:],
+        f"tcp.reassembled_in == {done[2]}": done[:2],
+        f"tcp.segment == {done[1]} and tcp.segment.count == 3": done[2:],
+        "tcp.segments": [asked[1], done[2]],
+        f"tcp.reassembled.length == {len(head) + 16}": done[2:],
+        "tcp.segment_data": asked + done,
+        'frame.protocols matches "tcp:http:data-text-lines$"': done[2:],
+        'frame.protocols matches "tcp$" and tcp.len > 0': [asked[0], *done[:2]],
+    }.items():
+        assert frames(cap, expression) == found, expression
+
+
+def test_a_slice_of_a_protocol_is_of_its_header() -> None:
+    """As in Wireshark, where a slice beyond the end fails; `contains` searches what follows, too."""
+    lookups = lp.read(next((ROOT / "tests" / "cases" / "dns_slow").glob("capture.*")))
+    assert lookups.filter("udp[6:2] and ip[19:1]").others
+    assert not lookups.filter("udp[8:2] or udp[6:4] or ip[20:1] or eth[14:1]").others
+    assert lookups.filter('udp contains "lab"').others
+
+
 def test_ipv6_and_numbers_modulo_two_to_the_32() -> None:
     talk = Talk(ends=Ends(("2001:db8::1", 40_000), ("2001:db8:1::2", 80)), isn=(2**32 - 5, 5000))
     talk.open()

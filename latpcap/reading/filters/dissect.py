@@ -28,6 +28,21 @@ _SHORTEST, _WITH_CHECKSUM = 60, 64
 _MAX_NAME = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
+_LINKS = {
+    0: "null", 9: "ppp", 12: "raw", 14: "raw", 50: "ppp", 101: "raw", 104: "chdlc", 108: "null", 113: "sll",
+    228: "raw", 229: "raw", 276: "sll",
+}  # fmt: skip
+_LAYERS = {
+    "arp", "ip", "ipv6", "icmp", "icmpv6", "udp", "tcp", "dns", "mdns", "llmnr", "ipv6.hopopts", "ipv6.routing",
+    "ipv6.dstopts", "ipv6.fraghdr",
+}  # fmt: skip
+"""Fields that are layers, too."""
+_ABOVE_UDP = {
+    67: "dhcp", 68: "dhcp", 69: "tftp", 123: "ntp", 137: "nbns", 138: "nbdgm", 161: "snmp", 162: "snmp", 500: "isakmp",
+    514: "syslog", 520: "rip", 546: "dhcpv6", 547: "dhcpv6", 1812: "radius", 1813: "radius", 1900: "ssdp", 3478: "stun",
+    5060: "sip",
+}  # fmt: skip
+"""Wireshark's names of what these ports carry."""
 _DNS_PORTS = {53: "dns", 5353: "mdns", 5355: "llmnr"}
 _UNVERIFIED, _ABSENT = 2, 3
 """Wireshark's status of a checksum, which by default it does not verify."""
@@ -40,6 +55,7 @@ def values(data: bytes, link: int | None, tls: Tls | None = None, before: Conver
     with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
         found.link(data, link)
     found.out["frame"] = [data]
+    found.out["layers"] = found.layers
     return found.out
 
 
@@ -48,6 +64,8 @@ class Frame:
 
     def __init__(self, tls: Tls | None, before: Conversations | None) -> None:
         self.out: Values = {}
+        self.layers: list[str] = []
+        """Wireshark's names of the layers, as in frame.protocols."""
         self.tls = tls
         self.before = before
         self.hosts = ("", "")
@@ -56,9 +74,13 @@ class Frame:
         """Whether the IP packet was captured to its end."""
 
     def add(self, name: str, value: Any) -> None:
+        if name in _LAYERS:
+            self.layers.append(name)
         self.out.setdefault(name, []).append(value)
 
     def link(self, data: bytes, link: int | None, depth: int = 0) -> None:
+        if link in _LINKS:
+            self.layers.append(_LINKS[link])
         if link == 1:
             self.ethernet(data, depth)
         elif link in (12, 14, 101, 228, 229):
@@ -94,6 +116,7 @@ class Frame:
 
     def ethernet(self, data: bytes, depth: int = 0) -> None:
         target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
+        self.layers += ["eth", "ethertype" if kind >= 0x600 else "llc"]
         self.add("eth", data)
         for name, address in (("dst", target), ("src", source)):
             self.add(f"eth.{name}", address)
@@ -135,6 +158,7 @@ class Frame:
         while kind in _TAGS:
             tag, kind = struct.unpack_from(">HH", data, 0)
             self.add("vlan", data)
+            self.layers += ["vlan", "ethertype"]
             self.add("vlan.id", tag & 0xFFF)
             self.add("vlan.priority", tag >> 13)
             self.add("vlan.dei", tag >> 12 & 1)
@@ -303,6 +327,7 @@ class Frame:
 
     def gre(self, data: bytes, depth: int) -> None:
         flags, kind = struct.unpack_from(">HH", data, 0)
+        self.layers.append("gre")
         if flags & 7:
             return
         rest = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
@@ -328,6 +353,7 @@ class Frame:
             self.add("icmp.ident_le", swapped[0])
             self.add("icmp.seq", seq)
             self.add("icmp.seq_le", swapped[1])
+            self.layers += ["data"] if len(data) > 8 else []
             if self.before is not None and not self.quoted:
                 self.before.echo(kind, frozenset(self.hosts), checksum, (ident, seq))
         elif kind in (3, 4, 5, 11, 12):
@@ -351,6 +377,7 @@ class Frame:
             ident, seq = struct.unpack_from(">HH", data, 4)
             self.add("icmpv6.echo.identifier", ident)
             self.add("icmpv6.echo.sequence_number", seq)
+            self.layers += ["data"] if len(data) > 8 else []
         elif kind in (135, 136) and len(data) >= 24:
             word = "ns" if kind == 135 else "na"
             self.add(f"icmpv6.nd.{word}.target_address", str(IPv6Address(data[8:24])))
@@ -415,6 +442,8 @@ class Frame:
             self.add("udp.payload", payload)
         if ports := _DNS_PORTS.keys() & {source, target}:
             self.dns(payload, _DNS_PORTS[min(ports)])
+        elif above := _ABOVE_UDP.get(min(source, target)) or _ABOVE_UDP.get(max(source, target)):
+            self.layers.append(above)
         elif 2152 in (source, target) and payload[:1] and payload[0] >> 5 == 1 and payload[1] == 0xFF:  # GTP-U
             self.ip(payload[12 if payload[0] & 7 else 8 :], depth + 1)
         elif target == 4789:

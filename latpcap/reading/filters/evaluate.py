@@ -210,8 +210,7 @@ class _Evaluation:
                 raise self.meaning.error(value, "a prefix has no order: compare it with '==' or '!='")
             return lambda c: mapped(c, lambda w: w and compare(address(w), bound), "bool")
         if field.kind == "text":
-            cut = _cutter(named)
-            return lambda c: mapped(c, lambda w: compare(cut(w).encode(), literal.encode()), "bool")
+            return lambda c: mapped(c, _of_cut(named, lambda w: compare(w.encode(), literal.encode())), "bool")
         if isinstance(literal, bytes):
             octets = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
             return self.octets(named, lambda held: compare(held if octets is None else _masked(held, octets), literal))
@@ -226,12 +225,11 @@ class _Evaluation:
         return truths
 
     def containing(self, node: grammar.Test) -> _Truths:
-        cut = _cutter(node.field)
         if node.operator == "contains":
             part = node.value.text
-            return lambda c: mapped(c, lambda w: part in cut(w), "bool")
+            return lambda c: mapped(c, _of_cut(node.field, lambda w: part in w), "bool")
         pattern = self.meaning.pattern(node.value)
-        return lambda c: mapped(c, lambda w: pattern.search(cut(w).encode()), "bool")
+        return lambda c: mapped(c, _of_cut(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
 
     def searching(self, node: grammar.Test) -> _Truths:
         """Bytes for a string, or for bytes as `47:45:54`."""
@@ -246,14 +244,8 @@ class _Evaluation:
         """A test of bytes, of those that a field's slices leave."""
         import pyarrow as pa
 
-        cut = _cutter(named)
-
-        def one(held: bytes | None) -> bool:
-            if held is None or (named.slices and not cut(held)):
-                return False
-            return found(cut(held))
-
-        return lambda c: pa.chunked_array([[one(held) for held in c.to_pylist()]], "bool")
+        one = _of_cut(named, found)
+        return lambda c: pa.chunked_array([[held is not None and one(held) for held in c.to_pylist()]], "bool")
 
     def sliced(self, named: grammar.Field, there: _Truths) -> _Truths:
         """Whether a field is there, and has the wanted bytes."""
@@ -316,12 +308,30 @@ def _searches(node: Any) -> bool:
     return isinstance(node, grammar.Test) and node.operator in ("contains", "matches")
 
 
-def _cutter(named: grammar.Field) -> Callable[[Any], Any]:
-    """What a field's slices leave of a value."""
-    slices = [slice(*pair) for pair in named.slices]
-    if not slices:
-        return lambda held: held
-    return lambda held: functools.reduce(operator.add, (held[one] for one in slices))
+_HEADERS: dict[str, Callable[[bytes], int]] = {
+    "eth": lambda _: 14,
+    "vlan": lambda _: 4,
+    "ip": lambda held: (held[0] & 15) * 4,
+    "ipv6": lambda _: 40,
+    "udp": lambda _: 8,
+}
+"""Bytes of the headers that slices of a protocol are cut from, where it is not all that follows."""
+
+
+def _of_cut(named: grammar.Field, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """A test of what a field's slices leave of a value; it fails where one of them goes beyond its end."""
+    if not named.slices:
+        return test
+    header = _HEADERS.get(named.name)
+
+    def cut(held: Any) -> bool:
+        held = held if header is None else held[: header(held)]
+        bounds = [(low or 0, high) for low, high in named.slices]
+        if any(low >= len(held) or -low > len(held) or (high or 0) > len(held) for low, high in bounds):
+            return False
+        return test(functools.reduce(operator.add, (held[low:high] for low, high in bounds)))
+
+    return cut
 
 
 def _masked(held: bytes, bits: bytes) -> bytes:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from latpcap.reading.filters.heads import NAMES, OTHERS
+from latpcap.reading.filters.heads import BODIES, CHUNKS, NAMES, OTHERS
+from latpcap.reading.filters.reassembly import NUMBERS
 from latpcap.reading.filters.source import Column, Keyed, Source, between, mapped
 
 if TYPE_CHECKING:
@@ -749,6 +750,14 @@ _add("text", {
     "tls.handshake.ja3s": "JA3S of a ServerHello", "tls.handshake.ja3s_full": "what it is made of",
 })  # fmt: skip
 _add("instant", {"tls.handshake.random_time": "the first bytes of the random as a time"})
+_add("int", NUMBERS, 32)
+_add("label", {"tcp.segments": "completes a message that several frames carried"})
+_add("bytes", {"tcp.segment_data": "a part of such a message"})
+_add("text", {"frame.protocols": "the layers, as eth:ethertype:ip:tcp:http"})
+for _name, _meaning in {**BODIES, **CHUNKS}.items():
+    FIELDS[_name] = Field(
+        "int" if _name in CHUNKS else "bytes", functools.partial(_from_head, _name), _meaning, shown=True
+    )
 for _name, _meaning in {**NAMES, **OTHERS}.items():
     FIELDS[_name] = Field(
         "int" if _name == "http.content_length" else "text",

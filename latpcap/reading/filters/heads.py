@@ -1,12 +1,13 @@
-"""Header fields of HTTP/1 messages, from the bytes of the frames that carried them.
+"""Header fields and bodies of HTTP/1 messages, from the bytes of the frames that carried them.
 
-Messages come from `exchanges`; their heads are read from the first frames of each, and their fields belong to the frame
-that completes the message, as in Wireshark.
+Messages come from `exchanges`; their heads are read from the first frames of each, and bodies, where a filter names
+them, from all. Their fields belong to the frame that completes the message, as in Wireshark.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _FRAMES = 12
 """So many of a message's first data frames may carry its head."""
 _HEAD_BYTES = 1 << 16
+_BODY_BYTES = 1 << 24
 _FIELDS = {
     "accept", "accept_encoding", "accept_language", "authorization", "cache_control", "connection",
     "content_encoding", "content_type", "cookie", "date", "last_modified", "location", "proxy_authorization",
@@ -35,13 +37,23 @@ OTHERS = {
     "http.content_length": "Content-Length", "http.cookie_pair": "one cookie, name=value",
     "http.response_for.uri": "of an answer: its request's http.request.full_uri",
 }  # fmt: skip
+BODIES = {
+    "http.file_data": "a body, without its chunks and unpacked", "http.chunk_data": "what a chunk carries",
+    "http.chunk_boundary": "the end of a chunk's line",
+}  # fmt: skip
+"""Wireshark's names of bytes of a body."""
+CHUNKS = {"http.chunk_size": "bytes of a chunk; the last has 0"}
+_EMPTY = {"1", "204", "304"}
+"""Statuses of answers without a body, and how those of 1xx begin (RFC 9112, 6.3)."""
 
 
-def values(capture: Recorded, http: pa.Table, events: pa.Table) -> dict[str, list[tuple[int, Any]]]:
-    """The frame and value of each header field, by name."""
+def values(
+    capture: Recorded, http: pa.Table, events: pa.Table, *, bodies: bool = False
+) -> dict[str, list[tuple[int, Any]]]:
+    """The frame and value of each header field, and of the bodies' fields where they are wanted, by name."""
     out: dict[str, list[tuple[int, Any]]] = {}
-    messages = list(_messages(http))
-    frames = _frames(messages, events)
+    messages = list(messages_of(http))
+    frames = frames_of(messages, events, None if bodies else _FRAMES)
     wanted = sorted({frame for found in frames for frame in found})
     from latpcap.reading.filters.dissect import values as dissected
 
@@ -49,14 +61,18 @@ def values(capture: Recorded, http: pa.Table, events: pa.Table) -> dict[str, lis
     for record in capture.records(wanted):
         payloads[record.frame] = (dissected(record.data, record.link).get("tcp.payload") or [b""])[-1]
     used: dict[tuple[int, bool], int] = {}
+    methods = {(answer, first): method for answer, first, method in _asked(http)}
     for (_, asks, first, last, start), found in zip(messages, frames, strict=True):
-        data = b"".join(payloads.get(frame, b"") for frame in found)[:_HEAD_BYTES]
+        data = b"".join(payloads.get(frame, b"") for frame in found)[: _BODY_BYTES if bodies else _HEAD_BYTES]
         at = data.find(start, used.get((first, asks), 0))
         if at < 0:
             continue
         used[first, asks] = at + len(start)
-        head = re.split(rb"\r?\n\r?\n", data[at:], maxsplit=1)[0]
-        for name, value in _of_head(head.decode("utf-8", "replace"), asks):
+        head, *rest = re.split(rb"\r?\n\r?\n", data[at:], maxsplit=1)
+        fields = list(_of_head(head[:_HEAD_BYTES].decode("utf-8", "replace"), asks))
+        if bodies and rest and not _bodiless(head, asks, methods.get((last, first))):
+            fields += _of_body(rest[0], dict(fields), asks)
+        for name, value in fields:
             out.setdefault(name, []).append((last, value))
     targets = dict(out.get("http.request.full_uri", ()))
     pairs = zip(http["request_in"].to_pylist(), http["response_in"].to_pylist(), strict=True)
@@ -64,7 +80,52 @@ def values(capture: Recorded, http: pa.Table, events: pa.Table) -> dict[str, lis
     return {**out, "http.response_for.uri": answers}
 
 
-def _messages(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
+def _asked(http: pa.Table) -> Iterator[tuple[int, int, str]]:
+    """Of each answer: the frame that completes it, its first one, and the method of its request."""
+    names = ("response_in", "response_first_frame", "method")
+    yield from zip(*(http[name].to_pylist() for name in names), strict=True)
+
+
+def _bodiless(head: bytes, asks: bool, method: str | None) -> bool:
+    status = head.split(b" ", 2)[1:2]
+    code = status[0].decode("latin-1") if status else ""
+    return not asks and (method == "HEAD" or code in _EMPTY or code[:1] in _EMPTY)
+
+
+def _of_body(data: bytes, head: dict[str, Any], asks: bool) -> Iterator[tuple[str, Any]]:
+    """The fields of a body; `data` goes on behind it where the next message follows."""
+    if "chunked" in head.get("http.transfer_encoding", "").lower():
+        body = b""
+        while line := re.match(rb"([0-9a-fA-F]{1,8})[^\n]*\n", data):
+            size, data = int(line[1], 16), data[line.end() :]
+            yield "http.chunk_size", size
+            if size:
+                yield "http.chunk_data", data[:size]
+            body += data[:size]
+            yield "http.chunk_boundary", data[size : size + 2]
+            data = data[size + 2 :]
+            if not size:
+                break
+    elif "http.content_length" in head:
+        body = data[: head["http.content_length"]]
+    else:
+        body = b"" if asks else data
+    if head.get("http.content_encoding", "").lower() in ("gzip", "x-gzip", "deflate"):
+        body = _unpacked(body)
+    if body:
+        yield "http.file_data", body
+
+
+def _unpacked(body: bytes) -> bytes:
+    for window in (47, -15):  # a header of gzip or zlib, or none
+        try:
+            return zlib.decompressobj(window).decompress(body, _BODY_BYTES)
+        except zlib.error:
+            continue
+    return body
+
+
+def messages_of(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
     """Stream, whether it asks, first frame, the frame that completes it, and how it begins."""
     for row in http.to_pylist():
         if row["request_in"] is not None and row["request_first_frame"] is not None:
@@ -74,8 +135,10 @@ def _messages(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
             yield row["stream"], False, row["response_first_frame"], row["response_in"], b"HTTP/1"
 
 
-def _frames(messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table) -> list[list[int]]:
-    """The frames with each message's first bytes, each byte once."""
+def frames_of(
+    messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table, most: int | None = None
+) -> list[list[int]]:
+    """The frames with each message's bytes, each byte once; the first `most` of them."""
     sides = {(stream, asks) for stream, asks, *_ in messages}
     by_side: dict[tuple[int, bool], list[int]] = {}
     names = ("stream", "from_client", "frame", "len", "retransmission")
@@ -88,7 +151,9 @@ def _frames(messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table)
     for stream, asks, first, last, _ in messages:
         side = by_side.get((stream, asks), [])
         begin = bisect.bisect_left(side, first)
-        out.append([frame for frame in side[begin : begin + _FRAMES] if frame <= last] or [first])
+        out.append(
+            [frame for frame in side[begin : None if most is None else begin + most] if frame <= last] or [first]
+        )
     return out
 
 

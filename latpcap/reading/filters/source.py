@@ -6,11 +6,14 @@ a segment (`Column`), or belong to some frames only (`Keyed`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from latpcap.reading.filters import reassembly
 from latpcap.reading.filters.http import completed
 from latpcap.user_waits.lookups import SERVICES
 
@@ -21,6 +24,22 @@ if TYPE_CHECKING:
 
 ENCAPSULATIONS = {0: 15, 1: 1, 12: 7, 14: 7, 101: 7, 9: 4, 104: 28, 108: 15, 113: 25, 228: 129, 229: 130, 276: 210}
 """Wireshark's own numbers of link layers, by those of pcap."""
+_MEDIA = {
+    "text/html": "data-text-lines", "text/plain": "data-text-lines", "text/css": "data-text-lines",
+    "text/javascript": "data-text-lines", "application/javascript": "data-text-lines",
+    "application/x-javascript": "data-text-lines", "application/json": "json", "text/xml": "xml",
+    "application/xml": "xml", "application/soap+xml": "xml", "image/png": "png", "image/gif": "image-gif",
+    "image/jpeg": "image-jfif", "application/x-www-form-urlencoded": "urlencoded-form",
+    "multipart/form-data": "mime_multipart", "application/ocsp-response": "ocsp", "application/ocsp-request": "ocsp",
+}  # fmt: skip
+"""Wireshark's dissectors of bodies, by content type."""
+_ABOVE_TCP = {
+    20: "ftp-data", 21: "ftp", 22: "ssh", 23: "telnet", 25: "smtp", 53: "dns", 80: "http", 88: "kerberos", 102: "tpkt",
+    110: "pop", 139: "nbss", 143: "imap", 179: "bgp", 389: "ldap", 443: "tls", 445: "nbss", 502: "mbtcp", 554: "rtsp",
+    587: "smtp", 1433: "tds", 1883: "mqtt", 1935: "rtmpt", 3128: "http", 3268: "ldap", 3306: "mysql", 5060: "sip",
+    5222: "xmpp", 5432: "pgsql", 5672: "amqp", 6379: "resp", 6667: "irc", 8080: "http", 9042: "cql",
+}  # fmt: skip
+"""Wireshark's names of what these ports carry."""
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
 
 
@@ -60,11 +79,22 @@ class Source:
         found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
         ordered = bool(FIELDS & self.wanted)
         before = Conversations() if ordered else None
-        tls = Tls() if any(name.partition(".")[0] == "tls" for name in self.wanted) else None
+        protocols = found.get("frame.protocols")
+        joins = protocols is not None or bool(reassembly.FIELDS & self.wanted)
+        wants_tls = joins or any(name.partition(".")[0] == "tls" for name in self.wanted)
+        tls = Tls() if wants_tls else None
+        payloads: dict[int, bytes] = {}
+        layers: dict[int, list[str]] = {}
         for record in self.capture.unfiltered.records(None if ordered else self.of_records()):
             if before is not None:
                 before.frame, before.time = record.frame, record.time_ns
+            if tls is not None:
+                tls.frame = record.frame
             shown = values(record.data, record.link, tls, before)
+            if joins and "tcp.payload" in shown:
+                payloads[record.frame] = shown["tcp.payload"][-1]
+            if protocols is not None:
+                layers[record.frame] = shown["layers"] + (["tls"] if "tls" in shown else _above(shown))
             shown |= {"frame.marked": [0], "frame.ignored": [0], "frame.offset_shift": [0]}
             if record.link in ENCAPSULATIONS:
                 shown["frame.encap_type"] = [ENCAPSULATIONS[record.link]]
@@ -74,19 +104,48 @@ class Source:
                 for value in shown.get(name, ()):
                     frames.append(record.frame)
                     held.append(value)
-        for name, pairs in (before.finished() if before else {}).items():
+        later: dict[str, list[tuple[int, Any]]] = {**before.finished()} if before else {}
+        if joins:
+            whole = self.capture.unfiltered.arrow("events")
+            tables = (reassembly.of_tables(table, whole) for table in (self.http, self.dns_over_tcp))
+            repeats = _repeats(whole)
+            later |= reassembly.values([*chain(*tables), *(tls.joined if tls else [])], payloads, repeats)
+            parts = {*repeats, *(frame for frame, _ in later["tcp.reassembled_in"])}
+            later["frame.protocols"] = list(self._protocols(layers, parts))
+        for name, pairs in later.items():
             if name in found:
                 found[name][0].extend(frame for frame, _ in pairs)
                 found[name][1].extend(value for _, value in pairs)
         return {name: _keyed(*columns) for name, columns in found.items()}
 
+    def _protocols(self, layers: dict[int, list[str]], parts: set[int]) -> Iterator[tuple[int, str]]:
+        """The layers of each frame; `parts` carry a piece of a message, or repeat one, and show no protocol of it."""
+        inside = {f: "http" for name in ("request_in", "response_in") for f in self.http[name].to_pylist()}
+        bodies, kinds = (dict(self.bodies.get(f"http.{name}", ())) for name in ("file_data", "content_type"))
+        for frame in inside.keys() & bodies.keys():
+            inside[frame] = "http:" + _MEDIA.get(kinds.get(frame, "").partition(";")[0].strip().lower(), "media")
+        for name in ("request_in", "response_in"):
+            inside |= dict.fromkeys(self.dns_over_tcp[name].to_pylist(), "dns")
+        for frame, names in layers.items():
+            below = names[: names.index("tcp") + 1] if "tcp" in names and (frame in inside or frame in parts) else names
+            yield frame, ":".join([*below, inside[frame]] if frame in inside else below)
+
     @cached_property
-    def heads(self) -> dict[str, Keyed]:
-        """Header fields of HTTP/1 by their names."""
+    def bodies(self) -> dict[str, list[tuple[int, Any]]]:
+        """Fields of HTTP/1 with those of the bodies."""
         from latpcap.reading.filters.heads import values
 
         whole = self.capture.unfiltered
-        found = values(whole, self.http, whole.arrow("events"))
+        return values(whole, self.http, whole.arrow("events"), bodies=True)
+
+    @cached_property
+    def heads(self) -> dict[str, Keyed]:
+        """Header fields of HTTP/1 by their names."""
+        from latpcap.reading.filters.heads import BODIES, CHUNKS, values
+
+        whole = self.capture.unfiltered
+        with_bodies = bool((BODIES.keys() | CHUNKS.keys()) & self.wanted)
+        found = self.bodies if with_bodies else values(whole, self.http, whole.arrow("events"))
         return {
             name: _keyed([frame for frame, _ in rows], [value for _, value in rows]) for name, rows in found.items()
         }
@@ -110,12 +169,16 @@ class Source:
         return completed(whole.arrow("exchanges"), whole.arrow("events"), "http")
 
     @cached_property
+    def dns_over_tcp(self) -> pa.Table:
+        """Exchanges of DNS with the frames that completed question and answer."""
+        whole = self.capture.unfiltered
+        return completed(whole.arrow("exchanges"), whole.arrow("events"), "dns")
+
+    @cached_property
     def dns(self) -> pa.Table:
         """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
-        whole = self.capture.unfiltered
-        events = whole.arrow("events")
-        found = completed(whole.arrow("exchanges"), events, "dns")
-        return found.append_column("took", between(found, events))
+        found = self.dns_over_tcp
+        return found.append_column("took", between(found, self.capture.unfiltered.arrow("events")))
 
     def udp(self, port: str) -> pa.ChunkedArray:
         """The UDP port of each frame, "sport" or "dport": a TCP segment has none."""
@@ -250,6 +313,22 @@ def _keyed(frames: list[int], values: list[Any]) -> Keyed:
     kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
     held = pa.array(values, kind) if values else pa.array([], pa.int64())
     return Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([held]))
+
+
+def _above(shown: dict[str, list[Any]]) -> list[str]:
+    """What a TCP segment carries, by its port; HTTP and DNS come from their tables, TLS from its records."""
+    if "tcp.payload" not in shown or shown["layers"][-1] != "tcp":
+        return []
+    return [next((_ABOVE_TCP[port] for port in sorted(shown["tcp.port"][-2:]) if port in _ABOVE_TCP), "data")]
+
+
+def _repeats(events: pa.Table) -> set[int]:
+    """Frames with bytes that were seen before, or that a keep-alive has."""
+    import pyarrow.compute as pc
+
+    names = ("retransmission", "fast_retransmission", "spurious_retransmission", "keep_alive")
+    marked = functools.reduce(pc.or_, (events[name] for name in names))
+    return set(events["frame"].filter(pc.and_(marked, pc.greater(events["len"], 0))).to_pylist())
 
 
 _OF_DATAGRAMS = ("frame", "time", "src", "dst")

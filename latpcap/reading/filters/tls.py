@@ -24,6 +24,8 @@ class _Side:
     def __init__(self) -> None:
         self.next: int | None = None
         self.held = b""
+        self.frames: list[int] = []
+        """Those that carried what is held."""
         self.messages = b""
         self.encrypted = False
         self.start: int | None = None
@@ -33,6 +35,9 @@ class Tls:
     """The TLS of every connection of a capture."""
 
     def __init__(self) -> None:
+        self.frame = 0
+        self.joined: list[tuple[list[int], int]] = []
+        """Records that several frames carried: these, and the record's bytes."""
         self.sides: dict[tuple[Any, ...], _Side] = {}
         self.modern: set[frozenset[Any]] = set()
         self.curves: set[frozenset[Any]] = set()
@@ -61,6 +66,7 @@ class Tls:
                 side.held, side.messages = b"", b""
         side.next = (seq + len(payload)) & 0xFFFFFFFF
         data = side.held + payload
+        frames = [*side.frames, self.frame] if side.held else [self.frame]
         side.held = b""
         while len(data) >= 5:
             kind, version, length = struct.unpack_from(">BHH", data)
@@ -69,9 +75,12 @@ class Tls:
             if len(data) < 5 + length:
                 break
             self._record(side, frozenset(ends), kind, version, data[5 : 5 + length], out)
+            if len(frames) > 1:
+                self.joined.append((frames, 5 + length))
+            frames = [self.frame]
             data = data[5 + length :]
         if data and _CHANGE <= data[0] <= _HEARTBEAT:
-            side.held = data
+            side.held, side.frames = data, frames
 
     def _record(
         self, side: _Side, ends: frozenset[Any], kind: int, version: int, body: bytes, out: dict[str, list[Any]]

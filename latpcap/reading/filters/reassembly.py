@@ -1,0 +1,50 @@
+"""Which frames carried one message between them? Wireshark's `tcp.segment`, `tcp.reassembled_in` and the like.
+
+Of messages of HTTP/1, of DNS over TCP and of TLS records: Wireshark also has them of protocols that it alone dissects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from latpcap.reading.filters.heads import frames_of, messages_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+NUMBERS = {
+    "tcp.segment": "the frames that carried a message which this one completes",
+    "tcp.segment.count": "how many", "tcp.reassembled.length": "bytes of the message",
+    "tcp.reassembled_in": "the frame that completes the message",
+}  # fmt: skip
+"""Fields that are numbers, and what they mean."""
+FIELDS = {*NUMBERS, "tcp.segments", "tcp.segment_data"}
+
+Joined = tuple[list[int], int]
+"""The frames of a message, and its bytes."""
+
+
+def of_tables(table: pa.Table, events: pa.Table) -> Iterator[Joined]:
+    """Messages of one protocol's exchanges, with the frames that complete them, which more than one frame carried."""
+    messages = list(messages_of(table))
+    lengths = {row[f"{side}_in"]: row[f"{side}_bytes"] for row in table.to_pylist() for side in ("request", "response")}
+    for (*_, last, _), frames in zip(messages, frames_of(messages, events), strict=True):
+        if len(frames) > 1:
+            yield frames, lengths[last] or 0
+
+
+def values(joined: list[Joined], payloads: dict[int, bytes], repeats: set[int]) -> dict[str, list[tuple[int, Any]]]:
+    """The frame and value of each field, by name; repeated bytes are segment data, too."""
+    out: dict[str, list[tuple[int, Any]]] = {name: [] for name in FIELDS}
+    for frames, length in joined:
+        last = frames[-1]
+        out["tcp.segments"].append((last, 1))
+        out["tcp.segment.count"].append((last, len(frames)))
+        out["tcp.reassembled.length"].append((last, length))
+        out["tcp.segment"] += [(last, frame) for frame in frames]
+        out["tcp.reassembled_in"] += [(frame, last) for frame in frames[:-1]]
+    parts = repeats.union(*(frames for frames, _ in joined))
+    out["tcp.segment_data"] = [(frame, payloads[frame]) for frame in sorted(parts & payloads.keys())]
+    return out
