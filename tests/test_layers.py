@@ -83,6 +83,7 @@ ORDER = [
     "reading.filters.conversations",
     "reading.filters.dissect",
     "reading.filters.heads",
+    "reading.filters.reassembly",
     "reading.filters.source",
     "reading.filters.fields",
     "reading.filters.values",

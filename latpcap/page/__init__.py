@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
 _PACKETS = 40
+_NARROW = ("count", "p50_ms", "p99_ms")
+"""What a phone shows of a server."""
 _MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
 """Lines of a terminal's answer about servers that it leaves out: here they have tables of their own."""
 
@@ -117,7 +119,7 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: actions, answer, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
+    """The report of one capture: answer, actions, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
     return of_parts(capture, lambda _: capture)
 
 
@@ -156,7 +158,7 @@ def _changes(rows: list[dict[str, Any]]) -> str:
     heads = [Column("name"), *(Column(name, True, 3) for name in ("before", "after", "change", "low", "high"))]
     moved = {True: "page_moved", False: "page_noise", None: "page_unknown"}
     found = [[*(row[c.name] for c in heads), words.say(moved[row["moved"]])] for row in rows]
-    return parts.table([*heads, Column("moved")], found)
+    return parts.table([*heads, Column("moved")], found, stacks=True)
 
 
 def _actions(actions: pa.Table | None) -> list[str]:
@@ -172,7 +174,7 @@ def _actions(actions: pa.Table | None) -> list[str]:
     ]
     note = words.say("page_actions_all" if len(rows) == actions.num_rows else "page_actions_some",
                      n=len(rows), of=actions.num_rows)  # fmt: skip
-    return [_section("actions", parts.note(note), parts.table(heads, rows))]
+    return [_section("actions", parts.note(note), parts.table(heads, rows, stacks=True))]
 
 
 def _rates(capture: Listed) -> list[str]:
@@ -199,8 +201,7 @@ def _page(
     rates: Sequence[str] = (),
 ) -> str:
     about, _, answer = str(subject.why()).partition("\n")
-    bodies = _actions(actions)
-    bodies.append(_section("answer", parts.answer(_MORE.sub("", answer))))
+    bodies = [_section("answer", parts.answer(_MORE.sub("", answer))), *_actions(actions)]
     if requests.total:
         bodies.append(_section("servers", _servers(subject)))
     bodies += _found(subject)
@@ -274,7 +275,10 @@ class _Requests:
 def _servers(subject: Subject) -> str:
     frame = subject.latency(by="server").table
     names = ["count", "left_out", "mean_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "requests_per_s"]
-    heads = [Column("server"), *(Column(name, True, 3 if "_" in name[-3:] else 0) for name in names)]
+    heads = [
+        Column("server"),
+        *(Column(name, True, 3 if "_" in name[-3:] else 0, extra=name not in _NARROW) for name in names),
+    ]
     rows = frame[[c.name for c in heads]].head(MOST_ROWS).itertuples(index=False, name=None)
     return parts.table(heads, rows) + _more(len(frame), "page_more_servers")
 
@@ -331,8 +335,9 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
     shown = requests.rows(requests.by_length[:MOST_ROWS])
-    heads = [Column("exchange", True), Column("latency_ms", True, 3), Column("request"), Column("server"),
-             Column("top_cause"), Column("status"), Column("stream", True), Column("started")]  # fmt: skip
+    heads = [Column("exchange", True, extra=True), Column("latency_ms", True, 3), Column("request"),
+             Column("server", extra=True), Column("top_cause"), Column("status", extra=True), Column("stream", True),
+             Column("started", extra=True)]  # fmt: skip
     found = [
         [row["exchange"], row["latency_ms"], row["request"], endpoint(row["server"], row["server_port"]),
          row["top_cause"], row["status"], row["stream"], pictures.instant(row["ns"])]

@@ -22,14 +22,15 @@ def safe(text: object, most: int = MOST_LETTERS) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, whether its values are numbers, with so many decimals, and whether texts are
-    shown to the last letter: who copies a filter needs all of it.
+    """A column of a table: its name, whether its values are numbers, with so many decimals, whether texts are shown to
+    the last letter (who copies a filter needs all of it), and whether a phone leaves it out.
     """
 
     name: str
     number: bool = False
     decimals: int = 0
     whole: bool = False
+    extra: bool = False
 
     @property
     def head(self) -> str:
@@ -59,18 +60,26 @@ def table(
 
 
 def _side(column: Column) -> str:
-    return ' class="n"' if column.number else ""
+    return _class("n" if column.number else "", "x" if column.extra else "")
+
+
+def _class(*names: str) -> str:
+    given = " ".join(filter(None, names))
+    return f' class="{given}"' if given else ""
 
 
 def _cell(column: Column, value: Any, *, stacks: bool) -> str:
     missing = value is None or value != value
     head = f' data-head="{safe(column.head)}"' if stacks else ""
+    extra = "x" if column.extra else ""
     if not column.number:
         text = "" if missing else safe(value, len(str(value)) if column.whole else MOST_LETTERS)
-        return f'<td class="w"{head}>{text}</td>' if len(text) > _LONG else f"<td{head}>{text}</td>"
+        return f"<td{_class('w' if len(text) > _LONG else '', extra)}{head}>{text}</td>"
     if missing:
-        return f'<td class="n"{head} data-v="-1e308"></td>'
-    return f'<td class="n"{head} data-v="{float(value)!r}">{value:,.{column.decimals}f}</td>'
+        return f'<td{_class("n", extra)}{head} data-v="-1e308"></td>'
+    shown = f"{value:,.{column.decimals}f}"
+    zero = "z" if stacks and not float(shown.replace(",", "")) else ""  # a list leaves it out
+    return f'<td{_class("n", extra, zero)}{head} data-v="{float(value)!r}">{shown}</td>'
 
 
 def section(title: str, *bodies: str, name: str) -> str:

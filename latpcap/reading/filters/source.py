@@ -123,7 +123,8 @@ class Source:
         inside = {f: "http" for name in ("request_in", "response_in") for f in self.http[name].to_pylist()}
         bodies, kinds = (dict(self.bodies.get(f"http.{name}", ())) for name in ("file_data", "content_type"))
         for frame in inside.keys() & bodies.keys():
-            inside[frame] = "http:" + _MEDIA.get(kinds.get(frame, "").partition(";")[0].strip().lower(), "media")
+            kind = kinds.get(frame, "").partition(";")[0].strip().lower()
+            inside[frame] = "http:" + _MEDIA.get(kind, "media" if kind else "data")
         for name in ("request_in", "response_in"):
             inside |= dict.fromkeys(self.dns_over_tcp[name].to_pylist(), "dns")
         for frame, names in layers.items():
