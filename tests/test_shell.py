@@ -293,3 +293,19 @@ def test_a_bar_is_shown_after_a_second(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_nobody_watches_a_pipe() -> None:
     code, _, err = program("why", BIG)
     assert (code, err) == (0, "") and bars.watched() is False
+
+
+def test_an_option_means_one_thing_in_every_command() -> None:
+    """One declaration each, in `cli/options.py`."""
+    import typer.main
+
+    of_one = {"--stream", "--filter", "--keylog", "--exchange", "--dpi", "--mark-ms", "--names", "--start", "--end"}
+    found: dict[str, set[str]] = {}
+    group = typer.main.get_group(app)
+    plots = group.commands["plot"].commands  # type: ignore[attr-defined]
+    for command in [*group.commands.values(), *plots.values()]:
+        for option in command.params:
+            if (word := option.opts[-1]) in of_one and not option.required:
+                found.setdefault(word, set()).add(option.help)  # type: ignore[attr-defined]
+    assert found.keys() == of_one
+    assert {word: meanings for word, meanings in found.items() if len(meanings) > 1} == {}

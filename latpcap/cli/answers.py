@@ -18,8 +18,10 @@ from latpcap.cli import archive, colour, export, joining, opening
 from latpcap.cli.options import (
     EXIT_UNREADABLE,
     SAMPLE,
+    ExchangeOption,
     FilterOption,
     KeylogOption,
+    ServerOption,
     StreamOption,
     drawable_language,
     in_language,
@@ -53,10 +55,7 @@ Files = Annotated[
 def why(
     files: Files,
     stream: StreamOption = None,
-    exchange: Annotated[
-        str | None,
-        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
-    ] = None,
+    exchange: ExchangeOption = None,
     display_filter: FilterOption = None,
     keylog: KeylogOption = None,
     join: Annotated[
@@ -71,10 +70,7 @@ def why(
         float | None,
         typer.Option("--slow-ms", min=0, help="Slow is what takes so many ms beyond the path's round trip."),
     ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option("--server", help="The answer is about this server: address, address:port or name."),
-    ] = None,
+    server: ServerOption = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help="List so many servers.")] = None,
     strace: Annotated[
         str | None,

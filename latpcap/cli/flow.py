@@ -11,8 +11,13 @@ import typer
 
 from latpcap.cli import joining, opening
 from latpcap.cli.options import (
+    DpiOption,
+    ExchangeOption,
     File,
+    FramesOption,
+    MarkOption,
     Scope,
+    ServerOption,
     drawable_language,
     frames_range,
     in_language,
@@ -36,7 +41,7 @@ class Page:
     max_rows: Annotated[
         int | None, typer.Option("--max-rows", help="At most so many rows on a page (60; 36 of a PDF).", min=1)
     ] = None
-    mark_ms: Annotated[float, typer.Option("--mark-ms", help="Mark waits of at least so many ms.")] = 5.0
+    mark_ms: MarkOption = 5.0
     collapse: Annotated[
         bool | None,
         typer.Option(
@@ -75,24 +80,16 @@ def flow(
             "-o", "--output", help="The picture: .png, .svg, .pdf; .txt as tshark writes it. Without: that text."
         ),
     ] = None,
-    exchange: Annotated[
-        str | None,
-        typer.Option("--exchange", help="worst, typical, first, or a number; with --stream: its number there."),
-    ] = None,
-    of_server: Annotated[
-        str | None,
-        typer.Option("--server", help="Only this server: address, address:port or name; with --exchange of it."),
-    ] = None,
-    frames: Annotated[
-        str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")
-    ] = None,
+    exchange: ExchangeOption = None,
+    of_server: ServerOption = None,
+    frames: FramesOption = None,
     flows: Annotated[str, typer.Option("--flows", help="tcp, icmp, all, or any (as tshark).")] = "tcp",
     page: Page,
     pages: Annotated[
         bool, typer.Option("--pages", help="All pages: .png and .svg as numbered files (.pdf has them anyway).")
     ] = False,
     right: Right,
-    dpi: Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG.", min=20, max=1200)] = 200,
+    dpi: DpiOption = 200,
     scope: Scope,
     join: Annotated[
         bool, typer.Option("--join", help="FILE, SERVER and more, captures in a row: all points on one clock.")

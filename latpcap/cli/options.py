@@ -62,6 +62,26 @@ KeylogOption = Annotated[
 FilterOption = Annotated[
     str | None, typer.Option("-Y", "--filter", help="Only what this Wireshark display filter leaves (docs/filters.md).")
 ]
+ExchangeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--exchange", help="Only this one: worst, typical, first, or a number; with --stream: its number there."
+    ),
+]
+ServerOption = Annotated[str | None, typer.Option("--server", help="Only this server: address, address:port or name.")]
+FramesOption = Annotated[str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST (frame.number).")]
+MarkOption = Annotated[float, typer.Option("--mark-ms", help="Mark waits of at least so many ms.")]
+ByOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        help="Group by server, client, uri, status, capture, folder, any other column of exchanges, or a span of "
+        "time (10s, 5min, hour); repeat.",
+    ),
+]
+ScaleOption = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log or linear.")]
+PictureOption = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
+DpiOption = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
 
 
 _MEANT = "ISO time (UTC), or seconds since the first frame"
@@ -89,6 +109,23 @@ class Scope:
         """Reads the part: a `Capture` or a `Stream`."""
         capture = read(file, self.display_filter, keylog=self.keylog, **how)
         return capture if self.stream is None else capture.stream(self.stream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canvas:
+    """Options that say where a picture goes, and how fine it is."""
+
+    output: PictureOption
+    dpi: DpiOption = 200
+
+    def save(self, picture: Callable[[], Any]) -> None:
+        """Draws and writes it."""
+        save(picture, self.output, dpi=self.dpi)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn(Canvas, Scope):
+    """Options of a picture of a part of a capture."""
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -11,7 +10,23 @@ import typer
 from latpcap import options
 from latpcap.cli import joining, opening
 from latpcap.cli.export import Form
-from latpcap.cli.options import File, FilterOption, KeylogOption, Listed, Scope, frames_range, over_time, save
+from latpcap.cli.options import (
+    ByOption,
+    Canvas,
+    Drawn,
+    File,
+    FilterOption,
+    FramesOption,
+    KeylogOption,
+    Listed,
+    MarkOption,
+    ScaleOption,
+    Scope,
+    ServerOption,
+    frames_range,
+    grouped,
+    over_time,
+)
 from latpcap.format import shortest
 from latpcap.tables import Kept, Needed
 
@@ -19,24 +34,13 @@ if TYPE_CHECKING:
     from latpcap.views.latency import Latency
 
 Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay over each other.")]
-By = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--by",
-        help="Group by server, client, uri, status, capture, folder …, any column of exchanges, or a span of time "
-        "(10s, 5min, hour); repeat.",
-    ),
-]
-Picture = Annotated[Path, typer.Option("-o", "--output", help="The picture: .png, .svg or .pdf.")]
-Dpi = Annotated[float, typer.Option("--dpi", help="Pixels per inch of a PNG 8 inches wide.", min=20, max=1200)]
-Scale = Annotated[str, typer.Option("--scale", help="Of the latencies: auto, log or linear.")]
 
 
 @dataclass(frozen=True)
 class Measured:
     """Options that say which latencies are measured, and how."""
 
-    by: By = None
+    by: ByOption = None
     which: Annotated[
         str, typer.Option("--which", help="latency_ms (at the capture) or client_latency_ms (estimated).")
     ] = "latency_ms"
@@ -108,34 +112,30 @@ def latency(
 @over_time
 def plot_latency(
     files: Files,
-    output: Picture,
     how: Measured,
-    scope: Scope,
-    scale: Scale = "auto",
-    dpi: Dpi = 200,
+    drawn: Drawn,
+    scale: ScaleOption = "auto",
 ) -> None:
     """How are the latencies distributed? Shares with percentiles, and counts; several captures overlaid."""
-    first, *others = [_measured(file, how, scope) for file in files]
+    first, *others = [_measured(file, how, drawn) for file in files]
     titles = [one.title for one in (first, *others)]
     labels = shortest(files) if len(set(titles)) < len(titles) else None
-    save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)), output, dpi=dpi)
+    drawn.save(lambda: first.plot(*others, labels=labels, scale=cast(options.Scale, scale)))
 
 
 @plots.command()
 @over_time
 def waterfall(
     file: File,
-    output: Picture,
     *,
-    by: By = None,
+    by: ByOption = None,
     sort: Annotated[str, typer.Option("--sort", help="latency_ms (longest first), start, or a cause.")] = "latency_ms",
     align: Annotated[
         str, typer.Option("--align", help="start: all bars begin at 0; clock: at their time, --max-rows of them.")
     ] = "start",
     top: Annotated[int | None, typer.Option("--top", help="Only the first N exchanges.", min=1)] = None,
     max_rows: Annotated[int, typer.Option("--max-rows", help="At most so many bars with names.", min=1)] = 60,
-    scope: Scope,
-    dpi: Dpi = 200,
+    drawn: Drawn,
 ) -> None:
     """Where did each exchange's time go? Bars that are cut into their causes."""
     from latpcap.plot.waterfall_rows import needed
@@ -146,85 +146,73 @@ def waterfall(
         columns = needed(groups.needed(groups.chosen(words[0])), words[1])
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
-    capture = _opened(file, columns, scope, stored=True)
-    save(
-        lambda: capture.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows),
-        output,
-        dpi=dpi,
-    )
+    capture = _opened(file, columns, drawn, stored=True)
+    drawn.save(lambda: capture.waterfall(by=by or None, sort=sort, align=align, top=top, max_rows=max_rows))
 
 
 @plots.command()
 @over_time
 def timeline(
     file: File,
-    output: Picture,
     *,
-    scale: Scale = "auto",
-    scope: Scope,
-    dpi: Dpi = 200,
+    scale: ScaleOption = "auto",
+    drawn: Drawn,
 ) -> None:
     """When were exchanges slow, and what happened on the wire then?"""
     from latpcap.plot.timeline import needed
 
-    capture = _opened(file, needed(), scope, stored=True)
-    save(lambda: capture.timeline(scale=scale), output, dpi=dpi)
+    capture = _opened(file, needed(), drawn, stored=True)
+    drawn.save(lambda: capture.timeline(scale=scale))
 
 
 @plots.command()
 @over_time
 def throughput(
     file: File,
-    output: Picture,
     *,
     by: Annotated[str, typer.Option("--by", help="What the areas are: direction, server or stream.")] = "direction",
-    scope: Scope,
-    dpi: Dpi = 200,
+    drawn: Drawn,
 ) -> None:
     """How many bytes moved when, and whose? Mbit/s over the clock, stacked, as Wireshark's I/O graph."""
     from latpcap.plot.throughput import needed
 
-    capture = _opened(file, needed(), scope)
-    save(lambda: capture.throughput(by=by), output, dpi=dpi)
+    capture = _opened(file, needed(), drawn)
+    drawn.save(lambda: capture.throughput(by=by))
 
 
 @plots.command()
 @over_time
 def evidence(
     file: File,
-    output: Picture,
     *,
-    server: Annotated[
-        str | None, typer.Option("--server", help="Address or address:port; else the one with the most evidence.")
-    ] = None,
+    server: ServerOption = None,
     panels: Annotated[
         str, typer.Option("--panels", help="Some of path, kernel, program, holds, with commas between.")
     ] = "path,kernel,program,holds",
-    scope: Scope,
-    dpi: Dpi = 200,
+    drawn: Drawn,
 ) -> None:
     """What do the verdicts on one server rest on? Path over time, kernel, program, and holds, as measured."""
     from latpcap.plot.evidence import needed
 
-    capture = _opened(file, needed(), scope)
-    save(lambda: capture.distributions(server=server, panels=panels.split(",")), output, dpi=dpi)
+    capture = _opened(file, needed(), drawn)
+    drawn.save(lambda: capture.distributions(server=server, panels=panels.split(",")))
 
 
 @plots.command(name="time-sequence")
 @over_time
 def time_sequence(
     file: File,
-    output: Picture,
     stream: Annotated[int, typer.Option("--stream", help="This tcp.stream.", min=0)],
     sender: Annotated[str | None, typer.Option("--sender", help="client or server; else who sends more.")] = None,
-    frames: Annotated[str | None, typer.Option("--frames", help="Only these frames, as FIRST-LAST.")] = None,
+    frames: FramesOption = None,
     panels: Annotated[
         str, typer.Option("--panels", help="Some of sequence, flight, rtt, throughput, with commas between.")
     ] = "sequence,flight,rtt,throughput",
     display_filter: FilterOption = None,
     keylog: KeylogOption = None,
-    mark_ms: Annotated[float, typer.Option("--mark-ms", help="Waits from so many ms on are marked.")] = 5.0,
-    dpi: Dpi = 200,
+    mark_ms: MarkOption = 5.0,
+    *,
+    canvas: Canvas,
 ) -> None:
     """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls."""
     chosen = frames_range(frames)
@@ -233,25 +221,22 @@ def time_sequence(
     else:
         scope = opening.read(file, display_filter, keylog=keylog).stream(stream)
     more: dict[str, Any] = {"sender": sender, "frames": chosen, "mark_ms": mark_ms}
-    save(
-        lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more),
-        output,
-        dpi=dpi,
-    )
+    canvas.save(lambda: scope.time_sequence(panels=cast(list[options.SequencePanel], panels.split(",")), **more))
 
 
 @plots.command()
+@grouped
 def delay(
     client: joining.Client,
     server: joining.Server,
-    output: Picture,
     join: Annotated[bool, typer.Option("--join", hidden=True, help="As of why; this picture always joins.")] = True,
     keylog: KeylogOption = None,
-    dpi: Dpi = 200,
+    *,
+    canvas: Canvas,
 ) -> None:
     """How long were packets on the way between two points, and which were lost? Two captures on one clock."""
     pair = joining.joined(client, server, keylog)
-    save(pair.delays, output, dpi=dpi)
+    canvas.save(pair.delays)
 
 
 def register(app: typer.Typer) -> None:

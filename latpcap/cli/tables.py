@@ -14,7 +14,7 @@ import typer
 
 from latpcap.cli import opening
 from latpcap.cli.export import Form
-from latpcap.cli.options import File, Scope, over_time
+from latpcap.cli.options import ExchangeOption, File, Scope, over_time
 from latpcap.options import TableName
 from latpcap.tables import Kept
 
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from latpcap.views.partial_answer import AnswerView
     from latpcap.views.partial_report import Projection
 
-ExchangeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--exchange", help="Only this one: worst, typical, first, or a number; with --stream: its number there."
-    ),
-]
 NamesOption = Annotated[
     str | None, typer.Option("--names", help="Column names of a published schema: otel, ecs or zeek (docs/exports.md).")
 ]

@@ -119,7 +119,7 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: answer, actions, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
+    """The report of one capture: actions, answer, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
     return of_parts(capture, lambda _: capture)
 
 
@@ -167,14 +167,19 @@ def _actions(actions: pa.Table | None) -> list[str]:
         return []
     order = actions.sort_by([("total_ms", "descending"), ("action", "ascending")]).slice(0, ACTIONS)
     times = ["total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other"))]
-    heads = [Column("server"), Column("what"), *(Column(name, True, 1) for name in times), Column("ended")]
+    heads = [
+        Column("server"),
+        Column("what"),
+        *(Column(name, True, 1, extra=name != "total_ms") for name in times),
+        Column("ended"),
+    ]
     rows = [
         [endpoint(row["server"], row["server_port"]), row["name"], *(row[name] for name in times), row["ended"]]
         for row in order.to_pylist()
     ]
     note = words.say("page_actions_all" if len(rows) == actions.num_rows else "page_actions_some",
                      n=len(rows), of=actions.num_rows)  # fmt: skip
-    return [_section("actions", parts.note(note), parts.table(heads, rows, stacks=True))]
+    return [_section("actions", parts.note(note), parts.table(heads, rows))]
 
 
 def _rates(capture: Listed) -> list[str]:
@@ -201,7 +206,7 @@ def _page(
     rates: Sequence[str] = (),
 ) -> str:
     about, _, answer = str(subject.why()).partition("\n")
-    bodies = [_section("answer", parts.answer(_MORE.sub("", answer))), *_actions(actions)]
+    bodies = [*_actions(actions), _section("answer", parts.answer(_MORE.sub("", answer)))]
     if requests.total:
         bodies.append(_section("servers", _servers(subject)))
     bodies += _found(subject)
