@@ -217,7 +217,11 @@ def test_a_lone_freed_segment_is_no_percentage() -> None:
 def test_the_path_is_no_excuse_where_a_program_takes_a_share() -> None:
     """Most time is the path's, but not all: the first sentence names what takes a tenth and more beside it."""
     for think, sentence in (
-        (26.0, ":80 is slow: most time probably goes to the server's program (57 %; 43 % to network)."),
+        (
+            26.0,
+            ":80 is slow: most time probably goes to the server's program (57 %; 43 % to network): 26.0 ms at the "
+            "median.",
+        ),
         (6.0, ":80: 8 requests, p50 26.0, p99 26.0 ms; what takes the time is the path's round trip."),
     ):
         talk = Talk(client_leg=0.05, server_leg=20)
@@ -253,7 +257,7 @@ def test_without_tcp_the_answer_says_what_there_is() -> None:
 
 def test_less_than_half_is_not_most() -> None:
     data = lp.read(SAMPLES / "clips" / "think40.pcap").why().data
-    assert ": most time probably goes to the server's program." in answers.headline(data)
+    assert ": most time probably goes to the server's program: 40.1 ms at the median." in answers.headline(data)
     data["families"][0]["share"] = 0.49
     assert ": the largest part of the time probably goes to the server's program" in answers.headline(data)
 
@@ -267,7 +271,7 @@ def test_below_proven_nobody_else_is_cleared() -> None:
     assert "nothing held it back" not in told and "not TCP's" not in told and "rival: " in told
     data = cap.why().data
     data["findings"][0] = replace(data["findings"][0], grade="proven")
-    assert "goes to the server's program, and nothing held it back." in answers.headline(data)
+    assert "goes to the server's program, and nothing held it back: 40.1 ms at the median." in answers.headline(data)
     assert fixes.fix("server_think", "server", 40.0, None, proven=True).knob == CAUSES["server_think"].fix
 
 

@@ -195,7 +195,8 @@ def nothing_judged(d: Overall) -> str:
         return words.say("capture_empty")
     if not d["streams"]:
         return words.say("capture_no_tcp")
-    far = [words.say(f"silent_{far}", n=d["silent"][far]) for far in SILENT if d["silent"].get(far)]
+    waited = words.say("silent_longest", longest_ms=d["open_ms"]) if d["open_ms"] >= show.NEAR_MS else ""
+    far = [words.say(f"silent_{far}", n=d["silent"][far], waited=waited) for far in SILENT if d["silent"].get(far)]
     trip = words.say("shook", trip_ms=(d["shook"][0], d["shook"][-1])) if d["shook"] is not None else ""
     parts = words.joined([*far, trip, _ends(d)])
     if d["scope"] is None:
@@ -250,7 +251,7 @@ def _slow(d: Overall) -> str:
     who = words.say("late_close" if d["closes_late"] else "cause_both_repairs") if _named(d) else phrase(first)
     values = {
         "server": name, "sure": _sure(first.grade), "cause": who, "second": _second(d), "n": slow["count"],
-        "of": slow["of"], "hit": d["hit"],
+        "of": slow["of"], "hit": d["hit"], "each": _each(d),
     }  # fmt: skip
     if slow["how"] == "typical":
         few = words.say("few_of_slow", n=d["hit"], of=slow["count"]) if _few(d) else ""
@@ -264,6 +265,11 @@ def _slow(d: Overall) -> str:
     if _few(d):
         return words.say("slow_few_mixed", part=_part(d, "their"), **values)
     return words.say("slow_few", **values)
+
+
+def _each(d: Overall) -> str:
+    """What a slow request waited for what is named; "" where no one time stands for them."""
+    return "" if d["waits_ms"] is None else words.say("waits_each", wait_ms=d["waits_ms"])
 
 
 def _named(d: Overall) -> bool:
@@ -365,9 +371,17 @@ def _nothing(d: Overall) -> str:
         many = words.say("one_stream_ticked" if ticked else f"one_{one}_took", p50_ms=d["p50_ms"])
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
+        worst = slow["worst"]
+        few = words.say("few_took", n=slow["count"], over=over(d), most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         many = words.say(
-            "many_took", many=_many(d, slow["of"]), p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], polls=polls, streams=streams
+            "many_took",
+            many=_many(d, slow["of"]),
+            p50_ms=d["p50_ms"],
+            p99_ms=d["p99_ms"],
+            polls=polls,
+            streams=streams,
+            few=few,
         )
     pushed = words.say("with_pushes", n=d["pushed"]) if d["pushed"] else ""
     path = first.cause == "network"
@@ -390,6 +404,7 @@ def _stall(d: Overall, found: LatencyFinding) -> str:
     return words.say(
         "stall_slow" if slow["how"] == "typical" else "stall_few",
         server=d["server"], n=slow["count"], many=_many(d, slow["of"]), sure=_sure(found.grade), why=why,
+        each=_each(d),
     )  # fmt: skip
 
 
@@ -399,7 +414,7 @@ def _backend(d: Overall, found: LatencyFinding) -> str:
     return words.say(
         "behind_slow" if slow["how"] == "typical" else "behind_few",
         server=d["server"], n=slow["count"], of=slow["of"], sure=_sure(found.grade), behind=behind["server"],
-        why=behind["text"],
+        why=behind["text"], each=_each(d),
     )  # fmt: skip
 
 
@@ -415,7 +430,7 @@ def _unread(d: Overall) -> str:
     part = words.say("part_most" if _most(d) else "part_largest")
     return words.say(
         "sealed", many=many, reader=words.say(f"reader_{reader}"), part=part, sure=_sure(first.grade),
-        cause=phrase(first), second="" if _most(d) else _second(d), **values,
+        cause=phrase(first), second="" if _most(d) else _second(d), each=_each(d), **values,
     )  # fmt: skip
 
 

@@ -155,6 +155,7 @@ class Overall(Head, total=False):
     events: list[Finding]
     verdict: str
     silent: dict[str, int]
+    open_ms: float
     ends: dict[str, int]
     shook: list[float] | None
     pushed: int
@@ -190,6 +191,7 @@ class Overall(Head, total=False):
     owners: dict[str, str]
     backend: Behind
     typical: Typical
+    waits_ms: float | None
     closes_late: bool
     fin_released: int
     first_fast: int

@@ -19,7 +19,7 @@ from latpcap.findings import evidence, fixes, lookups, openings, quality, socket
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
-from latpcap.tables import NS_PER_MS, Completeness, HasTables, of_stretches, stretches
+from latpcap.tables import NS_PER_MS, SETUP, Completeness, HasTables, of_stretches, stretches
 from latpcap.user_waits import cause_totals, proxies, slow_requests
 from latpcap.vocabulary import BACKEND, PROVEN, STALL
 
@@ -272,7 +272,7 @@ def _fix(data: Overall) -> str | None:
         return late.fix
     if data["closes_late"] and data["slow"]["count"]:
         return words.fix("late_close")
-    if first.grade == "unknown" or not (data["slow"]["count"] or first.cause == STALL):
+    if first.grade == "unknown" or not (data["slow"]["how"] != "none" or first.cause == STALL):
         return None
     changed = [e for e in data["events"] if e.kind == "change" and e.sender == data["owners"].get("nagle")]
     here = [e for e in changed if cause_totals.endpoint(e.server, e.server_port) == data["server"]]
@@ -307,6 +307,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     if not ledger.servers:
         data["verdict"] = "no_exchanges"
         data["silent"], data["shook"], data["ends"] = _silent(streams), _shook(streams), _ends(streams)
+        data["open_ms"] = _open_ms(streams, tables["exchanges"])
         bare = not streams.num_rows and data["filter"] is None
         data["skipped"] = _skipped(tables["issues"]) if bare else []
         data["pings"] = tables["probes"].num_rows if bare else 0  # without TCP there are no others
@@ -332,7 +333,7 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
     if not data["findings"]:
         data["verdict"] = "no_time"
         return data
-    _main(data, items[0], tables)
+    _main(data, items, tables)
     if items[0].owner == BACKEND:
         at = proxies.source(server, items[0].cause, ledger, tables["exchanges"])
         sentence = fixes.backend_clause(items[0].cause, at, headline.phrase(data["findings"][0]))
@@ -404,7 +405,7 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
                 "server": server.name,
                 "behind": None if front is None else ledger.servers[front].name,
                 "requests": len(server.rows),
-                "slow": len(server.slow),
+                "slow": 0 if items and _unfelt(server, items) else len(server.slow),
                 "p50_ms": float(server.latency[ranks[0.50][place]]),
                 "p99_ms": float(server.latency[ranks[0.99][place]]),
                 "total_ms": server.total_ms,
@@ -442,18 +443,27 @@ def _slow(
         limits.add(slow_requests.limits(part, slow_ms)[which])
         polls += int(slow_requests.polls(part)[which].sum())
         streams += int(slow_requests.streams(part)[which].sum())
+    unfelt = slow_ms is None and _unfelt(server, items)
     return {
-        "how": slow_requests.how(len(server.slow), count),
+        "how": "none" if unfelt else slow_requests.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
         "limit_ms": float(spill.nth(limits.array(), count // 2)),
         "path_ms": float(spill.nth(took.array(), count // 2)),
         "unread": server.unread,
-        "polls": polls,
+        "polls": polls + server.polls,
         "streams": streams,
         "in_queue": transfers.in_queue(server, tables) if "transfers" in tables else 0,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
+
+
+def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -> bool:
+    """Are its slow requests few, and too short for anybody to notice?"""
+    if not len(server.slow):
+        return False
+    longest = float(server.latency[server.rows == server.slow[-1]][0])
+    return slow_requests.unfelt(items, server.slow, len(server.rows), longest)
 
 
 def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> Request:
@@ -489,6 +499,18 @@ def _silent(streams: pa.Table) -> dict[str, int]:
     unanswered = (code & Completeness.SYN != 0) & (answers == 0) & ~data
     counts = {"unanswered": unanswered, "without_data": ~data & ~unanswered, "without_answer": data}
     return {name: int(which.sum()) for name, which in counts.items() if which.any()}
+
+
+def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
+    """How long did the request wait that waited the longest for an answer which never was complete? 0 without one."""
+    import numpy as np
+
+    asked = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
+    if not len(asked):
+        return 0.0
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[asked])
+    waited = arrays.numbers(streams, "end")[place] - arrays.numbers(exchanges, "request_end")[asked]
+    return max(float(waited.max()) / NS_PER_MS, 0.0)
 
 
 def _shook(streams: pa.Table) -> list[float] | None:
@@ -546,11 +568,11 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
     return sorted(found, key=lambda t: (-t["total_ms"], t["cause"], t["owner"]))
 
 
-def _main(data: Overall, item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> None:
+def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mapping[str, pa.Table]) -> None:
     """What the first finding, the one that took the most time, says for the whole headline."""
     import numpy as np
 
-    first = data["findings"][0]
+    first, item = data["findings"][0], items[0]
     data["verdict"], data["hit"] = first.cause, first.exchanges
     data["proven"] = first.proven if first.cause == STALL else None
     data["share"] = {
@@ -575,8 +597,26 @@ def _main(data: Overall, item: cause_totals.CauseTotal, tables: Mapping[str, pa.
         "owner": item.owner,
         "confidence": first.confidence,
     }
+    data["waits_ms"] = _waits_ms(item, items)
     data["fin_released"], data["first_fast"] = _spared(item, tables)
     data["closes_late"] = _closes_late(item, tables["causes"])
+
+
+def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> float | None:
+    """What each slow request waited for the first cause and its family, at the median of those that did; beyond the
+    path's round trip, unless that is the cause. None where none is slow.
+    """
+    import numpy as np
+
+    slow, name = np.sort(first.server.slow), slow_requests.family(first.cause)
+    waited = np.zeros(len(slow))
+    for item in items:
+        if slow_requests.family(item.cause) == name and (item.cause != "network" or first.cause == "network"):
+            hit = np.isin(item.rows, slow)
+            np.add.at(waited, np.searchsorted(slow, item.rows[hit]), item.ms[hit])
+        spill.rest()
+    waited = np.sort(waited[waited > 0])
+    return arrays.percentile(waited, 0.5) if len(waited) else None
 
 
 def _closes_late(item: cause_totals.CauseTotal, causes: pa.Table) -> bool:

@@ -312,7 +312,9 @@ def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
     # where a SYN was not repeated, its first timer, or the rest of the capture, passed without an answer
     left = np.minimum(seen.end.max() - seen.start[mine], FIRST_TIMER_NS)
     waited = np.maximum(seen.end[mine] - seen.start[mine], left)
-    return replace(event, harm="never", total_ms=float(waited.sum()) / NS_PER_MS)
+    ms = waited / NS_PER_MS
+    values = {**(event.values or {}), "waited": words.say("unanswered_waited", span_ms=(ms.min(), ms.max()))}
+    return replace(event, harm="never", total_ms=float(ms.sum()), max_ms=float(ms.max()), values=values)
 
 
 def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
@@ -338,7 +340,7 @@ def _event(
     (address, port), first, of, clients = seen.name(server), seen.first(rows), int(seen.of[server]), seen.clients(rows)
     many = "only_connection" if of == 1 else "some_connections"
     values = {
-        "n": len(rows), "of": of, "rest": "",
+        "n": len(rows), "of": of, "rest": "", "waited": "",
         "connections": words.say(many, n=len(rows), of=of, server=endpoint(address, port)), **(more or {}),
     }  # fmt: skip
     return Finding(

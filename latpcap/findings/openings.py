@@ -467,7 +467,8 @@ def _finding(cases: list[Case], all_of: Streams) -> Finding:
         frames.append(one.answer_frame)
     values = {
         "n": len(cases), "of": all_of.count(ends.to), "span_ms": (cases[0].waited_ms, worst.waited_ms),
-        "server": endpoint(*ends.to), "address": ends.server, "family": ends.family, "repeats": len(one.syns),
+        "longest_ms": worst.waited_ms, "server": endpoint(*ends.to), "address": ends.server, "family": ends.family,
+        "repeats": len(one.syns),
         "other": endpoint(*other.to) if other else "", "other_address": other.server if other else "",
         "other_family": other.family if other else "", "client": ends.client,
         "came": words.say(worst.extra[2]) if worst.extra[2:] else "",

@@ -171,7 +171,8 @@ def _in_turn(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array
         span = (end[longest[1]] - start[longest[0]]) / NS_PER_MS
         if took[here].sum() >= LEAST_MS:
             extra: dict[str, float | str] = {
-                "run": longest[1] - longest[0] + 1, "whole_ms": span, "trip_ms": float(np.median(path[here])),
+                "run": longest[1] - longest[0] + 1, "whole_ms": span,
+                "path_ms": float(path[at[longest[0] : longest[1] + 1]].sum()), "trip_ms": float(np.median(path[here])),
                 "alike": _alike(rows, at[longest[0] : longest[1] + 1]),
             }  # fmt: skip
             many = int((wanted & np.isin(columns.place, _streams(columns, server))).sum())

@@ -23,6 +23,7 @@ from latpcap.findings.schema import Finding, Grade
 from latpcap.findings.silence import on_stream
 from latpcap.format import printable
 from latpcap.limits import LIMITS
+from latpcap.presentation import FELT_TOGETHER_MS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
@@ -269,13 +270,15 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "lost": row["retransmissions"],
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
+    felt = waits[-1] >= FELT_TOGETHER_MS or row["limited_by"] != "start"  # slow start is there in every download
     rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
     lost = row["rival"] and words.say("transfer_rival_left")
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
         owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
         streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late", rival=rival, rival_lost=lost,
+        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late" if felt else None, rival=rival,
+        rival_lost=lost,
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
     )  # fmt: skip

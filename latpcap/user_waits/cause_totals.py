@@ -59,6 +59,8 @@ class Server:
     """Further ones that are not complete and not judged."""
     goodbyes: int
     """So many of those are a client's last words, at once before it closed: a quit, an unbind, a terminate."""
+    polls: int
+    """So many further ones are meant to wait, and not judged beside others."""
     clients: list[str]
 
     @property
@@ -234,8 +236,16 @@ def _servers(
             found += np.bincount(which[rows], None if weights is None else weights[rows], count)
         return found
 
-    def done(span: slice) -> Array:
+    def answered(span: slice) -> Array:
         return seen.requests[span] & seen.complete[span]
+
+    waited = each(lambda span: answered(span) & seen.waited[span]) > 0
+
+    def done(span: slice) -> Array:
+        return answered(span) & (seen.waited[span] | ~waited[which[span]])
+
+    def poll(span: slice) -> Array:
+        return answered(span) & ~seen.waited[span] & waited[which[span]]
 
     def stuck(span: slice) -> Array:
         return seen.requests[span] & ~seen.complete[span] & (seen.stuck[span] > LIMITS["stuck_ms"])
@@ -251,7 +261,7 @@ def _servers(
     judged = spill.made("bool", (done(span) | waiting(span) for span in spill.parts(total)))
 
     def missing(span: slice) -> Array:
-        return seen.requests[span] & ~judged[span]
+        return seen.requests[span] & ~judged[span] & ~poll(span)
 
     by_time = spill.chosen(spill.ranked(seen.time), judged)
     rows, bounds = spill.grouped(spill.taken(which, by_time), count)
@@ -274,6 +284,7 @@ def _servers(
             waiting,
             missing,
             lambda span: missing(span) & seen.goodbye[span],
+            poll,
         )
     ]
     ends = _ends(first, streams)
@@ -282,9 +293,9 @@ def _servers(
     found = []
     for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
         mine, tardy = slice(*cuts[at : at + 2]), slow[slice(*slow_cuts[at : at + 2])]
-        blind, cut, left, byes = (of[at] for of in counts)
+        blind, *rest = (of[at] for of in counts)
         every = requests[slice(*request_cuts[at : at + 2])]
-        server = Server(*ends[at], rows[mine], latency[mine], spent, tardy, blind, every, cut, left, byes, clients[at])
+        server = Server(*ends[at], rows[mine], latency[mine], spent, tardy, blind, every, *rest, clients[at])
         harm = (len(tardy) - show.UNREAD_COUNTS * blind) * harmed
         found.append((-harm, -spent, server.name, server))
     found.sort(key=lambda one: one[:3])
@@ -346,6 +357,7 @@ class _Seen:
     late: Array
     unread: Array
     goodbye: Array
+    waited: Array
     time: Array
     stuck: Array
 
@@ -376,6 +388,7 @@ class _Seen:
             "requests": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
+            "waited": ~slowness.polls(exchanges),
             "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
             # of a stream of events users wait for its begin; the rest comes when there is something to report
             "time": np.where(stream, slowness.waits_for_streams(exchanges, time, slow_ms)[0], time),

@@ -29,6 +29,8 @@ NO_CONTENT = 204
 SAME_TIMER = 1.02
 """A timer ends waits within this of each other; programs that work take longer or shorter."""
 
+UNREPEATED = {"path", "line", "windows", "server", "client"}
+"""Families whose waits, short as they are, need not come again."""
 POLL = "long_poll"
 STREAM = "event_stream"
 
@@ -145,6 +147,19 @@ def how(slow: int, of: int) -> How:
     if slow >= show.TYPICAL * of and not slow == 1 < of:
         return "typical"
     return "outlier" if slow <= max(1, show.OUTLIERS * of) else "tail"
+
+
+def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
+    """Are a few slow, and all of them together too short for a person to notice? Stalls and losses are never: they
+    come again.
+    """
+    import numpy as np
+
+    if how(len(slow), of) not in ("tail", "outlier") or longest_ms >= show.FELT_MS:
+        return False
+    spent = {item.cause: float(item.ms[np.isin(item.rows, slow)].sum()) for item in items}
+    named = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}
+    return sum(named.values()) < show.FELT_TOGETHER_MS and {family(cause) for cause in named} <= UNREPEATED
 
 
 def few(slow: Array, of: int) -> bool:

@@ -513,7 +513,7 @@ SENTENCES = {
     "address_refused.fix": "Let the server listen on {address}, too, or connect to the address that it listens on.",
     "syn_other_address": (
         "{n} of {of} {of:connection|connections} to {server} got the SYN-ACK from another address, {other}, and "
-        "never came about: the answer was not translated back (NAT), so the client rejects it"
+        "never came about (up to {longest_ms}): the answer was not translated back (NAT), so the client rejects it"
     ),
     "syn_other_address.fix": (
         "Let answers pass the NAT that translated the SYN: the same route back, conntrack on that node, masquerading "
@@ -671,7 +671,7 @@ SENTENCES = {
     "redirects.fix": "Link to the last address, or redirect there in one step; keep connections open meanwhile.",
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
-        "{whole_ms}, nearly all of it the path{alike}"
+        "{whole_ms}, {path_ms} of it the path{alike}"
     ),
     "in_turn_alike": "; {n} of these are {name}",
     "connects_in_turn": (
@@ -746,12 +746,14 @@ SENTENCES = {
     ),
     "silent_unanswered": "{n} without an answer to the SYN",
     "silent_without_data": "{n} without any data",
-    "silent_without_answer": "{n} with data but no complete answer",
+    "silent_without_answer": "{n} with data but no complete answer{waited}",
+    "silent_longest": " ({longest_ms} passed from a request to the end)",
     # the headline of requests
     "no_time": "{server}: its answers took no time that the capture's clock shows.",
     "cannot_say": "{server}: this capture cannot say where the time went: {why}.",
-    "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}.",
-    "slow_at_server": "Requests to {server} are slow: {part} {sure}goes to {cause}{second}{few}.",
+    "slow_server": "{server} is slow: {part} {sure}goes to {cause}{second}{few}{each}.",
+    "waits_each": ": {wait_ms} at the median",
+    "slow_at_server": "Requests to {server} are slow: {part} {sure}goes to {cause}{second}{few}{each}.",
     "part_most": "most time",
     "part_largest": "the largest part of the time",
     "part_most_beyond": "beyond the path's round trip most time",
@@ -762,9 +764,10 @@ SENTENCES = {
         "{server}: {name} took {took_ms}, {sure}because of {cause}{second}; the other {others:one is|{others} are} not "
         "slow."
     ),
-    "slow_few": "{server}: {n} of {of} {of:request|requests} are slow, {sure}because of {cause}{second}.",
+    "slow_few": "{server}: {n} of {of} {of:request|requests} are slow, {sure}because of {cause}{second}{each}.",
     "slow_few_mixed": (
-        "{server}: {n} of {of} {of:request|requests} are slow; {part} {sure}goes to {cause}{second}, in {hit} of them."
+        "{server}: {n} of {of} {of:request|requests} are slow; {part} {sure}goes to {cause}{second}, in {hit} of "
+        "them{each}."
     ),
     "their_most": "most of their time",
     "their_largest": "the largest part of their time",
@@ -791,22 +794,23 @@ SENTENCES = {
         " until then."
     ),
     "with_pushes": "{n} messages that it pushed waited for nobody",
-    "many_took": "{many}, p50 {p50_ms:n}, p99 {p99_ms}{polls}{streams}",
-    "with_polls": ", of which {n} {n:waits|wait} for an event on purpose",
+    "many_took": "{many}, p50 {p50_ms:n}, p99 {p99_ms}{few}{polls}{streams}",
+    "few_took": " ({n} took {over}, {most_ms} at most)",
+    "with_polls": "; {n} more {n:waits|wait} for an event on purpose (long polls)",
     "with_streams": ", of which {n} {n:streams|stream} events",
     "one_request_took": "its one request took {p50_ms}",
     "one_turn_took": "its one turn took {p50_ms}",
     "one_stream_took": "its one request, a stream of events, began to be answered after {p50_ms}",
     "one_stream_ticked": "its one request is a stream of events, which began with the first thing to report",
-    "stall_slow": "{server} is {sure}slow because {why}.",
-    "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}.",
+    "stall_slow": "{server} is {sure}slow because {why}{each}.",
+    "stall_few": "{server}: {n} of {many} {n:is|are} slow, {sure}because {why}{each}.",
     "stall_server": "its answers wait for acknowledgements that the clients hold back",
     "stall_client": "its clients' requests wait for acknowledgements that it holds back",
     "stall_server_and_client": "{why}, and {sure}its clients' requests for those that it holds back",
     "stall_client_and_server": "{why}, and {sure}its answers for those that the clients hold back",
-    "behind_slow": "{server} is {sure}slow because {behind} is, which it asks: {why}.",
+    "behind_slow": "{server} is {sure}slow because {behind} is, which it asks: {why}{each}.",
     "behind_few": (
-        "{server}: {n} of {of} {of:request|requests} are slow, {sure}because {behind} is, which it asks: {why}."
+        "{server}: {n} of {of} {of:request|requests} are slow, {sure}because {behind} is, which it asks: {why}{each}."
     ),
     "behind_cause": "most time there goes to {cause}",
     "behind_stall_server": "answers from there wait for acknowledgements that this one holds back",
@@ -819,7 +823,7 @@ SENTENCES = {
     "tunnel": "{server}: a tunnel ({protocol}): {n} of {many} took {over}, but packets inside answer nobody in turn.",
     "sealed": (
         "{server}: {many} took {over}, if {n:it was|they were} waited for ({reader}); {part} {sure}goes to "
-        "{cause}{second}."
+        "{cause}{second}{each}."
     ),
     "sealed_many": "{n} of {of} turns",
     "sealed_one": "its one turn",
@@ -1035,9 +1039,10 @@ SENTENCES = {
         "SYN flood: {n} of {of} connections from {sources} {sources:address|addresses} were never completed "
         "({rate:,.0f} a second; the server answered {answered})"
     ),
+    "unanswered_waited": ", for {span_ms}",
     "unanswered_port": (
-        "SYNs of {connections} were never answered: the port answered others, so they were dropped on the way, or by a "
-        "full accept queue"
+        "SYNs of {connections} were never answered{waited}: the port answered others, so they were dropped on the way, "
+        "or by a full accept queue"
     ),
     "unanswered_host": (
         "SYNs of {connections} were never answered: the host answered on other ports, so a firewall drops them, or the "

@@ -107,7 +107,7 @@ def two_captures_that_were_joined() -> bytes:
 
 @says(
     "10.0.0.2:80: 4 of 12 requests are slow; most of their time goes to lost segments, repaired only by the ",
-    ", in 1 of them.",
+    ", in 1 of them: 500 ms at the median.",
 )
 def one_loss_among_slow_answers() -> bytes:
     talk = talked(80, [1.0] * 8 + [30.0] * 3)

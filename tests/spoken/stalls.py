@@ -61,7 +61,7 @@ def a_memcached_client_of_two_writes() -> bytes:
 
 @says(
     " is slow because its clients' requests wait for acknowledgements that it holds back, and its answers for those "
-    "that the clients hold back.",
+    "that the clients hold back: ",
     "  next      nagle + delayed_ack (server, 50 % of all time; TCP_NODELAY there, too, mends it)",
 )
 def both_write_in_two_parts() -> bytes:
@@ -70,23 +70,25 @@ def both_write_in_two_parts() -> bytes:
     return pcap(record(script, client=Host(quick=2), server=Host(quick=2)).tape)
 
 
-@says("because its answers wait for acknowledgements that the clients hold back.", " a 200 ms timer (Windows)")
+@says("because its answers wait for acknowledgements that the clients hold back: ", " a 200 ms timer (Windows)")
 def a_timer_of_200ms() -> bytes:
     return held_by_timer(200.0)
 
 
-@says("because its answers wait for acknowledgements that the clients hold back.", " a 250 ms timer (lwIP)")
+@says("because its answers wait for acknowledgements that the clients hold back: ", " a 250 ms timer (lwIP)")
 def a_timer_of_250ms() -> bytes:
     return held_by_timer(250.0)
 
 
-@says("because its answers wait for acknowledgements that the clients hold back.", " a 100 ms timer (macOS, or FreeBSD")
+@says(
+    "because its answers wait for acknowledgements that the clients hold back: ", " a 100 ms timer (macOS, or FreeBSD"
+)
 def a_timer_of_100ms() -> bytes:
     return held_by_timer(100.0)
 
 
 @says(
-    "because its answers wait for acknowledgements that the clients hold back.", " a 50 ms timer (Solaris, or Windows"
+    "because its answers wait for acknowledgements that the clients hold back: ", " a 50 ms timer (Solaris, or Windows"
 )
 def a_timer_of_50ms() -> bytes:
     return held_by_timer(50.0)
