@@ -17,6 +17,8 @@ HOLDS_UP = 0.1
 """A cause beside the path's round trip is named in the first sentence from this share of the time on."""
 MOST_TIME = 0.5
 """From this share on a cause takes "most time", below it "the largest part"."""
+FAR_APART = 2.0
+"""A longest wait so many times the median is named beside it."""
 FELT_MS, FELT_TOGETHER_MS = 100.0, 200.0
 """A few slow requests none of which took as long as the first, and all of which took less than the second beyond the
 path, are no wait that a person notices (Nielsen: 0.1 s)."""

@@ -269,7 +269,11 @@ def _slow(d: Overall) -> str:
 
 def _each(d: Overall) -> str:
     """What a slow request waited for what is named; "" where no one time stands for them."""
-    return "" if d["waits_ms"] is None else words.say("waits_each", wait_ms=d["waits_ms"])
+    if not d["waits_ms"]:
+        return ""
+    far = d["longest_ms"] >= show.FAR_APART * d["waits_ms"]
+    most = words.say("waits_most", most_ms=d["longest_ms"]) if far else ""
+    return words.say("waits_each", wait_ms=d["waits_ms"], most=most)
 
 
 def _named(d: Overall) -> bool:

@@ -300,7 +300,7 @@ def _slowest(d: Overall) -> Lines:
         return []
     known = worst["cause"] and d["findings"][0].grade != "unknown"
     return [(0, line("slowest", say(
-        "slowest_of_slow" if worst["latency_ms"] < show.SAME * d["p99_ms"] else "slowest",
+        "slowest",
         name=worst["name"], took_ms=worst["latency_ms"], stream=worst["stream"],
         frames=" > ".join(map(str, worst["frames"])),
         why=say("slowest_cause", part_ms=worst["cause_ms"], cause=worst["cause"]) if known else "",

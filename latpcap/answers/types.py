@@ -191,7 +191,8 @@ class Overall(Head, total=False):
     owners: dict[str, str]
     backend: Behind
     typical: Typical
-    waits_ms: float | None
+    waits_ms: float
+    longest_ms: float
     closes_late: bool
     fin_released: int
     first_fast: int

@@ -597,14 +597,14 @@ def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mappi
         "owner": item.owner,
         "confidence": first.confidence,
     }
-    data["waits_ms"] = _waits_ms(item, items)
+    data["waits_ms"], data["longest_ms"] = _waits_ms(item, items)
     data["fin_released"], data["first_fast"] = _spared(item, tables)
     data["closes_late"] = _closes_late(item, tables["causes"])
 
 
-def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> float | None:
-    """What each slow request waited for the first cause and its family, at the median of those that did; beyond the
-    path's round trip, unless that is the cause. None where none is slow.
+def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.CauseTotal]) -> tuple[float, float]:
+    """What each slow request waited for the first cause and its family, at the median of those that did and at most;
+    beyond the path's round trip, unless that is the cause. 0 where none is slow.
     """
     import numpy as np
 
@@ -616,7 +616,7 @@ def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.Cause
             np.add.at(waited, np.searchsorted(slow, item.rows[hit]), item.ms[hit])
         spill.rest()
     waited = np.sort(waited[waited > 0])
-    return arrays.percentile(waited, 0.5) if len(waited) else None
+    return (arrays.percentile(waited, 0.5), float(waited[-1])) if len(waited) else (0.0, 0.0)
 
 
 def _closes_late(item: cause_totals.CauseTotal, causes: pa.Table) -> bool:

@@ -150,12 +150,14 @@ def how(slow: int, of: int) -> How:
 
 
 def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
-    """Are a few slow, and all of them together too short for a person to notice? Stalls and losses are never: they
-    come again.
+    """Are a few slow, or many by the path, and all of them together too short for a person to notice? Stalls and losses
+    are never: they come again.
     """
     import numpy as np
 
-    if how(len(slow), of) not in ("tail", "outlier") or longest_ms >= show.FELT_MS:
+    items = list(items)
+    few_slow = how(len(slow), of) in ("tail", "outlier") or items[0].cause == "network"
+    if not few_slow or longest_ms >= show.FELT_MS:
         return False
     spent = {item.cause: float(item.ms[np.isin(item.rows, slow)].sum()) for item in items}
     named = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}

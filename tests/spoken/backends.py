@@ -47,7 +47,7 @@ def backend_works_now_and_then() -> bytes:
     back = _back()
     at = 10.0
     for n in range(60):
-        at = _asks(front, back, rng, at, rng.uniform(60.0, 90.0) if n % 20 == 19 else rng.uniform(1.0, 2.0))
+        at = _asks(front, back, rng, at, rng.uniform(110.0, 150.0) if n % 20 == 19 else rng.uniform(1.0, 2.0))
     return in_order(back.tape, front.tape)
 
 
