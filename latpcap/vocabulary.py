@@ -80,15 +80,17 @@ the usual reason; one of several; and a guess that names another. Held against t
 """
 WORTH: dict[str, float] = {
     **dict.fromkeys((
-        "arp_late", "datagram_failed", "datagram_late", "dhcp_checked", "dhcp_never", "dns_dead", "dns_failed",
-        "dns_lost_pair", "dns_never", "dns_search", "ecn", "later_until", "refused", "refused_until", "tls_alert",
-        "traceroute", "unreachable", "zero_window",
+        "arp_late", "broker_blocked", "client_id_twice", "datagram_failed", "datagram_late", "dhcp_checked",
+        "dhcp_never", "dns_dead", "dns_failed", "dns_lost_pair", "dns_never", "dns_search", "ecn", "later_until",
+        "refused", "refused_until", "tls_alert", "traceroute", "unreachable", "zero_window",
     ), SEEN),
     **dict.fromkeys((
         "buffered_events", "certificates", "client_think", "closed_on_request", "connects_in_turn", "expect_continue",
         "in_turn", "redirects", "reset", "syn_rto", "tls_certificates", "tls_each",
     ), SHOWN),
-    **dict.fromkeys(("dns_lost", "dns_slow", "silent_peer", "syn_flood", "unanswered", "unanswered_request"), LIKELY),
+    **dict.fromkeys((
+        "dns_lost", "dns_slow", "session_idled", "silent_peer", "syn_flood", "unanswered", "unanswered_request",
+    ), LIKELY),
     "half_open": 0.6, "cork": 0.6,
 }  # fmt: skip
 """By the sentence of a finding, or its cause. What is not here is one explanation of several."""

@@ -118,6 +118,7 @@ ORDER = [
     "findings.fixes",
     "findings.pushes",
     "findings.silence",
+    "findings.sessions",
     "findings.queues",
     "findings.round_trips",
     "findings.retries",

@@ -29,7 +29,8 @@ PATH_WEIGHT = 0.25
 
 ELSEWHERE = (
     "dns_reverse", "onward_dead", "callback_dead", "ftp_active", "transaction_lock", "transaction_pool", "behind_other",
-    "syn_queue_full", "expect_continue", "path_mtu_in_vain",
+    "syn_queue_full", "expect_continue", "path_mtu_in_vain", "broker_blocked", "client_onward", "behind_session",
+    "pool_before",
 )  # fmt: skip
 """Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
 INSIDE = (

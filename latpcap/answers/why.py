@@ -505,11 +505,11 @@ def _open_ms(streams: pa.Table, exchanges: pa.Table) -> float:
     """How long did the request wait that waited the longest for an answer which never was complete? 0 without one."""
     import numpy as np
 
-    asked = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
-    if not len(asked):
+    requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
+    if not len(requests):
         return 0.0
-    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[asked])
-    waited = arrays.numbers(streams, "end")[place] - arrays.numbers(exchanges, "request_end")[asked]
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream")[requests])
+    waited = arrays.numbers(streams, "end")[place] - arrays.numbers(exchanges, "request_end")[requests]
     return max(float(waited.max()) / NS_PER_MS, 0.0)
 
 

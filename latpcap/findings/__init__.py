@@ -25,6 +25,7 @@ from latpcap.findings import (
     queues,
     retries,
     round_trips,
+    sessions,
     silence,
     socket_options,
     transfers,
@@ -151,7 +152,14 @@ def rows(
         together = queues.stampede(server, tables) or queues.together(server, spent, tables)
         together = together or queues.behind(server, spent, tables)
         expects = round_trips.expects(server, spent, tables)
-        waits = (queues.pool(server, tables), together, queues.buffered(server, tables), expects)
+        halted = sessions.blocked(server, tables) if pushed is not None else None
+        waits = (
+            halted,
+            queues.pool(server, tables),
+            together,
+            queues.buffered(server, tables),
+            expects,
+        )
         found += [one for one in waits if one is not None]
         if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
             found += queues.transactions(server, tables)  # else somebody waited, and that is the answer
@@ -171,7 +179,7 @@ def rows(
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.of_lookups(tables) + lookups.of_services(tables)
-    found += retries.found(tables)
+    found += retries.found(tables) + sessions.found(tables)
     found += connections.alerts(tables) if tables["exchanges"].num_rows else []
     if "transfers" in tables:
         paused = {(e.server, e.server_port) for e in found if e.sentence == "expect_continue"}  # it was no slow start

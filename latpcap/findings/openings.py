@@ -304,7 +304,8 @@ def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) ->
         if at_server[ends.to]:
             cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
     often = Counter(case.ends.to for case in cases)
-    return [case for case in cases if often[case.ends.to] >= FEW]  # one alone may have another reason
+    # one alone may have another reason, unless requests wait there for each other
+    return [case for case in cases if often[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
 
 
 def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
@@ -391,6 +392,31 @@ def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[
     ]  # fmt: skip
 
 
+def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+    """SYNs that nobody answers, of a client that meanwhile keeps another server waiting, until it gives up."""
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
+    if not mute or not exchanges.num_rows:
+        return []
+    thought = np.nan_to_num(arrays.numbers(exchanges, "client_think_ms").astype(float))
+    rows = np.flatnonzero(thought >= LIMITS["setup_ms"])[:MOST]
+    start, end = (arrays.filled(exchanges, name, 0)[rows].tolist() for name in ("start", "end"))
+    stream = arrays.numbers(exchanges, "stream")[rows].tolist()
+    spans = zip(stream, start, end, thought[rows].tolist(), strict=True)
+    kept_waiting = [(all_of.ends(number), since, ended, ms) for number, since, ended, ms in spans]
+    cases = []
+    for one, ends in mute:
+        for waiting, since, ended, ms in kept_waiting:
+            inside = waiting.client == ends.client and since <= one.syns[0] and one.syns[-1] < ended
+            waited = (ended - one.syns[0]) / NS_PER_MS
+            if inside and waiting.server != ends.server and MOSTLY * waited <= ms <= waited / MOSTLY:
+                cases.append(Case("client_onward", one, ends, min(ms, waited), (waiting,)))
+                break
+    return cases
+
+
 def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
     """SYNs to a host that answers nothing, of a client that came there from an answer, did nothing else meanwhile, and
     went on when it gave up.
@@ -435,7 +461,7 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
 
 
 SEARCHES = (
-    _tunnel, _elsewhere, _meanwhile, _instead, _nothing_else, _paws, _challenged, _ecn, _greeting,
+    _tunnel, _elsewhere, _meanwhile, _held_by_client, _instead, _nothing_else, _paws, _challenged, _ecn, _greeting,
 )  # fmt: skip
 """What a beginning may be a case of; the first that knows it."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
@@ -446,6 +472,7 @@ OWNERS = {
     "syn_challenged": "client", "syn_ecn": "network", "tunnel_checksum": "network", "syn_queue_full": "server",
     "greeting_late": "server", "greeting_partial": "server", "greeting_reverse": "dns", "onward_dead": "network",
     "callback_dead": "network", "ftp_active": "network", "connect_dead": "network",
+    "client_onward": "network",
 }  # fmt: skip
 
 

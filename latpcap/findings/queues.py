@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from latpcap import arrays, spill, words
+from latpcap import presentation as show
 from latpcap.findings.evidence import called
 from latpcap.findings.schema import Finding
 from latpcap.findings.silence import on_stream
@@ -281,9 +282,41 @@ def behind(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.
             ahead = ahead[(left[ahead] <= left[row]) & (left[row] - left[ahead] <= near)]
             if len(ahead):
                 hits.append((row, int(ahead[left[ahead].argmax()]), -1))
-        if len(hits) < AGAIN or len(hits) * len(late) * near > CHANCE * span:
+        if len(hits) * len(late) * near > CHANCE * span:
+            return None
+        session = [(row, end, -1) for row, end, _ in hits if _of_one_session(server, row, end, tables)]
+        if session:
+            return _behind(server, session, transaction, tables, "behind_session")
+        if len(hits) < AGAIN:
             return None
     return _behind(server, hits, transaction, tables)
+
+
+QUICK, OTHERS = 0.1, 2
+"""So many requests of others for the same thing that took no more than this share of it, while one waited."""
+
+
+def _of_one_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
+    """Did one client send both, on two connections, while others got at once what it waited for?"""
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    stream, took = (
+        arrays.numbers(exchanges, "stream"),
+        arrays.numbers(exchanges, "latency_ms"),
+    )
+    client = arrays.codes(streams, "client")[0]
+    whose = client[spill.places(arrays.numbers(streams, "stream"), stream[server.rows])]
+    mine = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    came, left = (
+        arrays.filled(exchanges, "request_end", 0),
+        arrays.filled(exchanges, "response_start", 0),
+    )
+    rows = server.rows[whose != mine[0]]
+    same = rows[(method[rows] == method[row]) & (target[rows] == target[row]) & (took[rows] <= QUICK * took[row])]
+    meanwhile = int(np.sum((came[same] > came[row]) & (left[same] < left[row])))
+    return bool(mine[0] == mine[1]) and meanwhile >= OTHERS
 
 
 AGAIN = 2
@@ -291,15 +324,23 @@ AGAIN = 2
 
 
 def _behind(
-    server: Server, hits: Sequence[tuple[int, int, int]], transaction: bool, tables: Mapping[str, pa.Table]
+    server: Server,
+    hits: Sequence[tuple[int, int, int]],
+    transaction: bool,
+    tables: Mapping[str, pa.Table],
+    word: str = "behind_other",
 ) -> Finding:
     exchanges, streams = tables["exchanges"], tables["streams"]
     took = arrays.numbers(exchanges, "latency_ms")
     row, end, begin = max(hits, key=lambda hit: float(took[hit[0]]))
     names = ["exchange", "stream", "request_first_frame", "method", "target"]
     one, other = (exchanges.select(names).slice(at, 1).to_pylist()[0] for at in (row, end))
-    [ends] = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port"))
-    word = "behind_other"
+    [ends] = arrays.looked_up(
+        streams,
+        "stream",
+        arrays.numbers(exchanges, "stream")[[end]],
+        ("client", "client_port"),
+    )
     if transaction:
         word = "transaction_pool" if _passed_on(server, row, end, tables) else "transaction_lock"
     first = begin if transaction else end
@@ -400,6 +441,8 @@ def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     )  # fmt: skip
 
 
+AT_ONCE = 0.05
+"""Requests that came within this share of the shortest answer came together."""
 LOCAL = ("127.", "::1")
 """Addresses of the host itself: a proxy asks servers there by them."""
 
@@ -418,10 +461,14 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         return None  # `queue` answers for more requests
     came, left = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
     known = left > 0
-    order = np.argsort(came[known], kind="stable")
-    came, left, rows = came[known][order], left[known][order], rows[known][order]
+    came, left, rows = came[known], left[known], rows[known]
     if len(rows) < LIMITS["pool_least"]:
         return None
+    order = np.argsort(came, kind="stable")
+    # those that came together have no order but that of their answers
+    apart = np.diff(came[order], prepend=came.min()) > AT_ONCE * (left - came).min()
+    order = order[np.lexsort((left[order], np.cumsum(apart)))]
+    came, left, rows = came[order], left[order], rows[order]
     took = (left - came) / NS_PER_MS
     each = float(took.min())
     if each < LIMITS["pool_least_ms"] or took.max() < LIMITS["pool_grows"] * each:
@@ -443,7 +490,15 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         return None  # a protocol that answers in turn, or a client that asks so
     [row] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(int(rows[worst]), 1).to_pylist()
     word = "pool_of_one" if workers == 1 else "pool_of_some"
-    values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each, "most_ms": float(took.max())}
+    values = {
+        "server": server.name,
+        "workers": workers,
+        "n": len(rows),
+        "each_ms": each,
+        "most_ms": float(took.max()),
+    }
+    if behind := _passed_in_turn(server, rows, each, tables):
+        word, values["behind"] = "pool_before", behind
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="pool",
         owner="server",
@@ -453,6 +508,39 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
         filter=on_stream(row["stream"]), harm="late", sentence=word, values=values,
     )  # fmt: skip
+
+
+def _passed_in_turn(server: Server, rows: Array, each_ms: float, tables: Mapping[str, pa.Table]) -> str:
+    """Which server does this one pass these requests on to, each when its turn has come, and it is the work there that
+    takes `each_ms`? "" where it does so with fewer than most.
+    """
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    came, left = (
+        arrays.filled(exchanges, "request_end", 0),
+        arrays.filled(exchanges, "response_start", 0),
+    )
+    stream, took = (
+        arrays.numbers(exchanges, "stream"),
+        arrays.numbers(exchanges, "latency_ms"),
+    )
+    client, names = arrays.codes(streams, "client")
+    here = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOCAL)]
+    inner = np.isin(client[spill.places(arrays.numbers(streams, "stream"), stream)], here) & (left > 0)
+    inner[server.rows] = False
+    passed = []
+    for row in rows.tolist():
+        same = inner & (method == method[row]) & (target == target[row]) & (came >= came[row]) & (left <= left[row])
+        if (at := np.flatnonzero(same)).size:
+            passed.append(int(at[left[at].argmax()]))
+    if len(passed) < show.NESTED * len(rows):
+        return ""
+    if abs(float(np.median(took[passed])) - each_ms) > LIMITS["pool_near_share"] * each_ms:
+        return ""  # they wait there
+    ends = arrays.looked_up(streams, "stream", stream[passed], ("server", "server_port"))
+    return endpoint(*ends[0]) if len(set(ends)) == 1 else ""
 
 
 def _line(came: Array, each_ms: float, workers: int) -> Array:

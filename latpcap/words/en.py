@@ -58,6 +58,53 @@ SENTENCES = {
         "Let one of them do the work for all who wait: a lock or single flight where a cache entry expires "
         "(proxy_cache_lock), or renew it before it does (stale-while-revalidate); and make this request cheaper."
     ),
+    "pool_before": (
+        "{server} passes {workers:one request|{workers} requests} at a time on to {behind}: {n} requests waited in it "
+        "for their turn (each takes {each_ms} at {behind}, the last waited {most_ms})"
+    ),
+    "pool_before.fix": (
+        "Raise the limit of connections to {behind} (HAProxy: maxconn of the server line; nginx: max_conns; a client's "
+        "pool), put more servers beside it, or shorten each request there: {behind} takes as long however many wait."
+    ),
+    "behind_session": (
+        "{server}: {n} {n:request|requests} waited {span_ms} ({name}, frame {frame}) until another of the same client "
+        "was done ({other}, frame {other_frame}; {after_ms} behind it), while others got the same thing at once"
+    ),
+    "behind_session.fix": (
+        "Let {other} give the session's lock back early (PHP: session_write_close() before long work; ASP.NET: "
+        "EnableSessionState ReadOnly), or keep sessions where several requests read them at a time."
+    ),
+    "broker_blocked": (
+        "{server} blocked its publishers (connection.blocked, frame {frame}): {n} {n:request|requests} waited "
+        "{span_ms} until it took messages again ({name})"
+    ),
+    "broker_blocked.fix": (
+        "Mend the alarm of the broker {server} (rabbitmqctl status: memory or disk): drain its queues, give it memory "
+        "or disk, raise vm_memory_high_watermark or disk_free_limit; let publishers heed connection.blocked."
+    ),
+    "client_id_twice": (
+        "{client} and {other} log in to {server} with one client id, {id}: each log-in ended the other's session, {n} "
+        "times, after {lasted_ms} each at the median (frame {frame}); away for {span_ms}"
+    ),
+    "client_id_twice.fix": (
+        "Give each of {client} and {other} a client id of its own: a broker keeps one session for each id."
+    ),
+    "session_idled": (
+        "{server} closes connections that are idle for {idle_ms:s}: {n} of {client}, which opened the next {span_ms} "
+        "later (frame {frame})"
+    ),
+    "session_idled.fix": (
+        "Have either side say something more often than every {idle_ms:s} (WebSocket pings, keep-alives, heartbeats: "
+        "every {half_ms:s}), or raise the idle time-out of {server} or of the balancer in front of it."
+    ),
+    "client_onward": (
+        "{server} does not answer {client}: while {other} waited for {client}, {n} {n:connection|connections} of it to "
+        "{server} waited {span_ms} for SYNs that nobody answered"
+    ),
+    "client_onward.fix": (
+        "Open the way to {server}, or spare {client} what it asks there before it goes on (revocation of a "
+        "certificate: OCSP stapling, a CRL; a licence or log-in service), or let it give up sooner."
+    ),
     "behind_one": (
         "{server}: {n} {n:request|requests} waited for {name} (frame {frame}, {span_ms}) and got their answers within "
         "{ends_ms} of its own, though they came one by one; others were answered meanwhile"

@@ -40,6 +40,41 @@ SENTENCES = {
         "让其中一个为所有等待者完成工作：缓存过期时加锁或合并请求（proxy_cache_lock），或在过期前更新（stale-while-revalidate）；"
         "并降低该请求的开销。"
     ),
+    "pool_before": (
+        "{server} 同时只向 {behind} 转发 {workers} 个请求：{n} 个请求在它那里排队（每个在 {behind} 花 {each_ms}，最后一个等了 {most_ms}）"
+    ),
+    "pool_before.fix": (
+        "提高到 {behind} 的连接上限（HAProxy：server 行的 maxconn；nginx：max_conns；客户端的连接池），在它旁边增加服务器，"
+        "或缩短那里的每个请求：无论多少在等，{behind} 所花的时间不变。"
+    ),
+    "behind_session": (
+        "{server}：{n} 个请求等了 {span_ms}（{name}，帧 {frame}），直到同一客户端的另一个完成（{other}，帧 {other_frame}；"
+        "其后 {after_ms}），而其他客户端同时立即得到同样的内容"
+    ),
+    "behind_session.fix": (
+        "让 {other} 尽早放开会话锁（PHP：长时间工作之前 session_write_close()；ASP.NET：EnableSessionState ReadOnly），"
+        "或把会话放在可以并发读取的地方。"
+    ),
+    "broker_blocked": "{server} 阻塞了发布者（connection.blocked，帧 {frame}）：{n} 个请求等了 {span_ms}，直到它重新接收消息（{name}）",
+    "broker_blocked.fix": (
+        "消除代理 {server} 的告警（rabbitmqctl status：内存或磁盘）：排空队列，增加内存或磁盘，提高 vm_memory_high_watermark "
+        "或 disk_free_limit；让发布者理会 connection.blocked。"
+    ),
+    "client_id_twice": (
+        "{client} 和 {other} 用同一个客户端 ID {id} 登录 {server}：每次登录都结束了另一方的会话，共 {n} 次，"
+        "会话中位时长 {lasted_ms}（帧 {frame}）；断开 {span_ms}"
+    ),
+    "client_id_twice.fix": "给 {client} 和 {other} 各自的客户端 ID：代理对每个 ID 只保留一个会话。",
+    "session_idled": "{server} 关闭空闲 {idle_ms:s} 的连接：{client} 的 {n} 条，{span_ms} 后它打开下一条（帧 {frame}）",
+    "session_idled.fix": (
+        "让任一方比 {idle_ms:s} 更频繁地发送（WebSocket ping、keep-alive、心跳：每 {half_ms:s}），"
+        "或提高 {server} 或其前面负载均衡器的空闲超时。"
+    ),
+    "client_onward": "{server} 不应答 {client}：{other} 等待 {client} 期间，它到 {server} 的 {n} 条连接等了 {span_ms}，SYN 没有人应答",
+    "client_onward.fix": (
+        "开放到 {server} 的路径，或免去 {client} 继续之前在那里的查询（证书吊销：OCSP stapling、CRL；许可证或登录服务），"
+        "或让它更早放弃。"
+    ),
     "behind_one": (
         "{server}：{n} 个请求等待 {name}（帧 {frame}，{span_ms}），先后到达，却在它得到应答的 {ends_ms} 之内一起得到应答；"
         "其间其他请求照常得到应答"

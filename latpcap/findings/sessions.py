@@ -1,0 +1,236 @@
+"""Who ended, or held up, a session that is meant to last? Streams, exchanges, pushes and packets in; findings out.
+
+A broker that takes nothing more from its publishers, for want of memory or disk; two devices with one client id, each
+of which throws the other out; a balancer or server that closes whatever is idle for so long.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from latpcap import arrays
+from latpcap.findings.evidence import called
+from latpcap.findings.schema import Finding
+from latpcap.findings.silence import on_stream
+from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
+from latpcap.user_waits import slow_requests, stream_ends
+from latpcap.user_waits.cause_totals import Server, endpoint
+from latpcap.user_waits.segments import segments
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCKS = ("connection.blocked", "connection.unblocked")
+MOSTLY = 0.75
+"""Of a wait, what takes this share is its reason."""
+TAKEOVERS, TAKEN_NS = 3, 1_000_000_000
+"""So many sessions that ended within this behind another's log-in with their id are no accident."""
+ALIKE = 1.02
+"""A timer ends what it ends within this of each other."""
+ENDED, IDLE_MS, BACK_NS = 2, 5_000.0, 30_000_000_000
+"""So many sessions that ended after one silence, which lasted so long, and whose clients came back within this."""
+LAST_WORDS_NS = 500_000_000
+"""What a side sends so shortly before it closes announces that."""
+LASTING = ("mqtt", "amqp", "stomp", "nats", "websocket", "xmpp", "irc", "imap")
+"""Protocols whose connections stay open while nothing is sent."""
+SWITCHED = 101
+"""The status of an upgrade to WebSocket: RFC 9110 15.2.2."""
+
+
+def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """The findings about sessions of all servers."""
+    return [*_taken_over(tables), *_idled(tables)]
+
+
+def blocked(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Did this broker block its publishers? None unless it sent that while a request waited."""
+    import numpy as np
+
+    exchanges, pushes = tables["exchanges"], tables["pushes"]
+    method, methods = arrays.codes(pushes, "method")
+    if "connection.blocked" not in methods or not len(server.slow):
+        return None
+    sent = np.flatnonzero(np.isin(method, [methods.index(word) for word in BLOCKS if word in methods]))
+    stream, time, frame = (arrays.numbers(pushes, name)[sent] for name in ("stream", "start", "first_frame"))
+    starts = method[sent] == methods.index("connection.blocked")
+    of, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
+    hits: list[tuple[float, int, int]] = []
+    for row, number, begun, ended in zip(server.slow.tolist(), of.tolist(), start.tolist(), end.tolist(), strict=True):
+        mine = stream == number
+        for at in np.flatnonzero(mine & starts & (time < ended)).tolist():
+            over = time[mine & ~starts & (time > time[at])]
+            until = min(ended, int(over.min())) if len(over) else ended
+            if until - max(begun, int(time[at])) >= MOSTLY * (ended - begun):
+                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[at])))
+                break
+    if not hits:
+        return None
+    hits.sort()
+    worst, row, first = hits[-1]
+    [one] = (
+        exchanges.select(["exchange", "stream", "request_first_frame", "method", "target"]).slice(row, 1).to_pylist()
+    )
+    values = {
+        "server": server.name, "n": len(hits), "span_ms": (hits[0][0], worst), "frame": first,
+        "name": called(one["method"], one["target"]),
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause="broker_blocked", owner="server",
+        clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
+        total_ms=sum(hit[0] for hit in hits), median_ms=hits[len(hits) // 2][0], max_ms=worst, harm="late",
+        worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=worst,
+        worst_frames=(one["request_first_frame"], first), filter=on_stream(one["stream"]), sentence="broker_blocked",
+        values=values,
+    )  # fmt: skip
+
+
+class _Session(NamedTuple):
+    """One connection: who had it, on which stream, when it logged in and when it ended, in ns."""
+
+    client: str
+    stream: int
+    start: int
+    end: int
+    frame: int
+
+
+def _taken_over(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Clients of MQTT at several addresses that log in with one client id: the broker closes the other's session."""
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    which = arrays.equals(exchanges, "protocol", "mqtt") & arrays.equals(exchanges, "method", "CONNECT")
+    rows = np.flatnonzero(which)
+    if len(rows) < TAKEOVERS:
+        return []
+    ends = ("server", "server_port", "client", "end")
+    of = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ends)
+    until = dict(
+        zip(
+            arrays.numbers(streams, "stream").tolist(),
+            arrays.numbers(streams, "end").tolist(),
+            strict=True,
+        )
+    )
+    names = ("target", "stream", "request_first_frame")
+    sessions: dict[tuple[str, int, str], list[_Session]] = defaultdict(list)
+    start = arrays.numbers(exchanges, "start")[rows].tolist()
+    columns = zip(
+        *(arrays.taken(exchanges, name, rows).to_pylist() for name in names),
+        strict=True,
+    )
+    for (target, stream, frame), (host, port, client, _), begun in zip(columns, of, start, strict=True):
+        if target:
+            sessions[host, port, target].append(_Session(client, stream, begun, until[stream], frame))
+    made = []
+    for (host, port, name), mine in sessions.items():
+        mine.sort(key=lambda one: one.start)
+        thrown = [(a, b) for a, b in pairwise(mine) if a.client != b.client and 0 <= a.end - b.start <= TAKEN_NS]
+        if len(thrown) >= TAKEOVERS and len({old.client for old, _ in thrown}) > 1:
+            made.append(_takeover((host, port), name, mine, thrown))
+    return made
+
+
+def _takeover(
+    server: tuple[str, int],
+    name: str,
+    sessions: Sequence[_Session],
+    thrown: Sequence[tuple[_Session, _Session]],
+) -> Finding:
+    away = []
+    for old, _ in thrown:
+        back = [one.start for one in sessions if one.client == old.client and one.start > old.end]
+        away.append((min(back, default=sessions[-1].end) - old.end) / NS_PER_MS)
+    lasted = sorted((old.end - old.start) / NS_PER_MS for old, _ in thrown)
+    clients = sorted({old.client for old, _ in thrown})
+    old, new = thrown[0]
+    values = {
+        "server": endpoint(*server), "id": name, "n": len(thrown), "client": clients[0], "other": clients[1],
+        "lasted_ms": lasted[len(lasted) // 2], "frame": new.frame, "span_ms": (min(away), max(away)),
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server[0], server_port=server[1], cause="client_id_twice", owner="client",
+        clients=len(clients), client=clients[0], streams=len(thrown), of_streams=len(sessions), total_ms=sum(away),
+        median_ms=sorted(away)[len(away) // 2], max_ms=max(away), harm="never", worst_stream=old.stream,
+        worst_ms=max(away), worst_frames=(old.frame, new.frame), filter=on_stream(old.stream),
+        sentence="client_id_twice", values=values,
+    )  # fmt: skip
+
+
+def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Sessions that are meant to last and that the server's side closed after one and the same silence, whose clients
+    came back: nobody wanted them to end.
+    """
+    import numpy as np
+
+    streams, exchanges, events = (
+        tables["streams"],
+        tables["exchanges"],
+        segments(tables),
+    )
+    if events is None or not exchanges.num_rows:
+        return []
+    lasting = arrays.equals(exchanges, "protocol", *LASTING) | slow_requests.streams(exchanges)
+    lasting |= arrays.numbers(exchanges, "status").astype(float) == SWITCHED
+    number = arrays.numbers(streams, "stream")
+    which = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[lasting]))
+    which &= arrays.equals(streams, "closed_by", "server_fin", "server_rst")
+    which &= arrays.numbers(streams, "end") - arrays.numbers(streams, "start") >= IDLE_MS * NS_PER_MS
+    if which.sum() < ENDED:
+        return []
+    courses = stream_ends.courses(events, number[which])
+    names = ("server", "server_port", "client")
+    ends = arrays.looked_up(streams, "stream", np.array(list(courses), number.dtype), names)
+    groups: dict[tuple[str, int, str], list[tuple[float, int, int, int]]] = defaultdict(list)
+    for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
+        shut = course.closes(client=False)
+        if shut is None:
+            continue
+        sent = np.flatnonzero((course.len > 1) & (course.time < course.time[shut] - LAST_WORDS_NS))
+        if len(sent):
+            idle = int(course.time[shut] - course.time[sent[-1]]) / NS_PER_MS
+            groups[server, port, client].append((idle, stream, int(course.time[shut]), int(course.frame[shut])))
+    start = _starts(streams)
+    made = []
+    for (server, port, client), cases in groups.items():
+        silences = [case[0] for case in cases]
+        later = start.get((server, port, client), [])
+        next_at = [next((at for at in later if at >= shut), shut + BACK_NS + 1) for _, _, shut, _ in cases]
+        gaps = [at - shut for at, (_, _, shut, _) in zip(next_at, cases, strict=True)]
+        back = [gap / NS_PER_MS for gap in gaps if gap <= BACK_NS]
+        if (
+            len(cases) < ENDED
+            or min(silences) < IDLE_MS
+            or max(silences) > ALIKE * min(silences)
+            or 2 * len(back) < len(cases)
+        ):
+            continue
+        _, stream, _, frame = max(cases, key=lambda case: case[0])
+        values = {
+            "server": endpoint(server, port), "n": len(cases), "idle_ms": min(silences), "client": client,
+            "frame": frame, "span_ms": (min(back), max(back)), "half_ms": min(silences) / 2,
+        }  # fmt: skip
+        made.append(
+            Finding(
+                kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
+                client=client, streams=len(cases), of_streams=len(later), total_ms=max(sum(back), LIMITS["stuck_ms"]),
+                median_ms=sorted(back)[len(back) // 2], max_ms=max(back), harm="late", worst_stream=stream,
+                worst_ms=max(back), worst_frames=(frame,), filter=on_stream(stream), sentence="session_idled",
+                values=values,
+            )
+        )  # fmt: skip
+    return made
+
+
+def _starts(streams: pa.Table) -> dict[tuple[str, int, str], list[int]]:
+    """When connections between these ends began, in order."""
+    found: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    rows = zip(*(streams[name].to_pylist() for name in ("server", "server_port", "client")), strict=True)
+    begun = zip(rows, arrays.numbers(streams, "start").tolist(), strict=True)
+    for key, at in sorted(begun, key=lambda one: one[1]):
+        found[key].append(at)
+    return found

@@ -1,0 +1,167 @@
+"""Sessions that are ended or held up by somebody else than the request, and requests that wait in front of a server."""
+
+from __future__ import annotations
+
+from case_scripts.queues import amqp, amqp_content, mqtt, short, word
+from makepcap import Ends, Segment, Talk, answer, get
+
+from spoken.registry import in_time, says
+
+PUBLISH = amqp(1, 60, 40, bytes(2), word("ex"), word("key"), b"\0") + amqp_content(1, b"job")
+
+
+def publishers(blocked: tuple[float, float] | None) -> bytes:
+    """A publisher with confirms, one of which takes four seconds; the broker blocks it from, and until, so many ms."""
+    talk = Talk(server_leg=1.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, b"AMQP\0\0\x09\x01")
+    talk.server(12, amqp(0, 10, 10, b"\0\x09", bytes(4)))
+    talk.client(13, amqp(0, 10, 11, bytes(12)))
+    talk.server(15, amqp(0, 10, 30, bytes(8)))
+    talk.client(16, amqp(0, 10, 31, bytes(8)) + amqp(0, 10, 40, word("/"), bytes(2)))
+    talk.server(18, amqp(0, 10, 41, b"\0"))
+    talk.client(20, amqp(1, 20, 10, b"\0"))
+    talk.server(22, amqp(1, 20, 11, bytes(4)))
+    talk.client(30, amqp(1, 85, 10, b"\0"))
+    talk.server(32, amqp(1, 85, 11))
+    sends = list(blocked or ())
+    for number in range(6):
+        at = 1000.0 + 500.0 * number + (4000.0 if number > 3 else 0.0)
+        while sends and sends[0] < at:
+            talk.server(sends.pop(0), amqp(0, 10, 61 - len(sends), *([word("low on memory")] if len(sends) else [])))
+        talk.client(at, PUBLISH)
+        done = at + (4000.0 if number == 3 else 2.0)
+        while sends and sends[0] < done:
+            talk.server(sends.pop(0), amqp(0, 10, 61 - len(sends), *([word("low on memory")] if len(sends) else [])))
+        talk.server(done, amqp(1, 60, 80, (number + 1).to_bytes(8, "big"), b"\0"))
+        talk.client(done + 0.1)
+    return in_time(talk.tape)
+
+
+@says(
+    "10.0.0.2:80 blocked its publishers (connection.blocked, frame ", "1 request waited 4,000 ms until it took messages"
+)
+def a_broker_that_is_low_on_memory() -> bytes:
+    return publishers((2505.0, 6490.0))
+
+
+def devices(ids: tuple[str, str], hosts: tuple[str, str] = ("10.0.0.7", "10.0.0.8")) -> bytes:
+    """Two devices log in to a broker in turn, and each log-in is followed by the end of the other's connection."""
+    tape: list[Segment] = []
+    old = None
+    for number in range(8):
+        talk = Talk(ends=Ends((hosts[number % 2], 40_000 + number), ("10.0.0.2", 1883)), tape=tape)
+        at = 1500.0 * number
+        talk.open(at)
+        talk.client(at + 5.0, mqtt(0x10, short("MQTT"), bytes([4, 2, 0, 60]), short(ids[number % 2])))
+        talk.server(at + 6.0, mqtt(0x20, b"\0\0"))
+        if old is not None:
+            old.server(at + 6.5, flags="FA")
+            old.client(at + 7.6, flags="FA")
+        talk.client(at + 500.0, mqtt(0x32, short("t"), b"\0\x02", b"21"))
+        talk.server(at + 501.0, mqtt(0x40, b"\0\x02"))
+        talk.client(at + 502.0)
+        old = talk
+    return in_time(tape)
+
+
+@says("10.0.0.7 and 10.0.0.8 log in to 10.0.0.2:1883 with one client id, hall: each log-in ended the other's session")
+def two_devices_with_one_id() -> bytes:
+    return devices(("hall", "hall"))
+
+
+def boards(idle_ms: tuple[float, ...], upgrade: bool = True) -> bytes:
+    """A client's connections, one after the other: each is closed by the server after so long without a word."""
+    tape: list[Segment] = []
+    at = 0.0
+    reply = answer(0, "101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade") if upgrade else answer(40)
+    for number, idle in enumerate((*idle_ms, 0.0)):
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), server_leg=8.0, client_leg=0.01, tape=tape)
+        talk.open(at)
+        lines = ("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13") if upgrade else ()
+        talk.client(at + 10.0, get("/ws", "GET", *lines))
+        talk.server(at + 20.0, b"".join(reply))
+        talk.client(at + 20.1)
+        talk.server(at + 500.0, b"\x81\x05hello" if upgrade else b"", flags="" if upgrade else "A")
+        talk.client(at + 500.1)
+        if idle:
+            at += 500.0 + idle
+            talk.server(at, flags="FA")
+            talk.client(at + 0.1, flags="FA")
+            talk.server(at + 8.2)
+            at += 3000.0
+    return in_time(tape)
+
+
+@says("10.0.0.2:80 closes connections that are idle for 45.0", "3 of 10.0.0.1, which opened the next 3,000 ms later")
+def sessions_that_idle_out() -> bytes:
+    return boards((45_000.0, 45_010.0, 45_020.0))
+
+
+def uploads(asks: str) -> bytes:
+    """Uploads whose body comes five seconds behind their head, while SYNs of this host get no answer."""
+    tape: list[Segment] = []
+    for number in range(2):
+        at = 20_000.0 * number
+        talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape, client_leg=0.01)
+        talk.open(at)
+        talk.client(at + 5.0, get("/save", "POST", "Content-Length: 400"))
+        dead = Talk(ends=Ends((asks, 41_000 + number), ("10.0.0.9", 80)), tape=tape)
+        for after in (10.0, 1010.0, 3010.0):
+            dead.client(at + after, flags="S", seq=0)
+        talk.client(at + 5010.0, bytes(400))
+        talk.server(at + 5011.0, b"".join(answer(40)))
+        talk.client(at + 5011.1)
+    return in_time(tape)
+
+
+@says("10.0.0.9:80 does not answer 10.0.0.1: while 10.0.0.2:80 waited for 10.0.0.1, 2 connections of it to 10.0.0.9:80")
+def a_client_that_looks_elsewhere_first() -> bytes:
+    return uploads("10.0.0.1")
+
+
+def menus(others: float) -> bytes:
+    """A report of four seconds, the menu that its client opens meanwhile, and another's menus, which take so long."""
+    tape: list[Segment] = []
+    waits = [("10.0.0.1", 1000.0, "/report", 4000.0), ("10.0.0.1", 1500.0, "/menu", 3500.05)]
+    waits += [("10.0.0.3", 400.0 + 300.0 * number, "/menu", others) for number in range(12)]
+    for number, (client, at, target, took) in enumerate(waits):
+        talk = Talk(ends=Ends((client, 40_000 + number)), tape=tape, client_leg=0.01)
+        talk.open(at)
+        talk.client(at + 1.0, get(target))
+        talk.server(at + 1.0 + took, b"".join(answer(50)))
+        talk.client(at + 1.1 + took)
+    return in_time(tape)
+
+
+@says(
+    "10.0.0.2:80: 1 request waited 3,500 ms (GET /menu, frame ",
+    "until another of the same client was done (GET /report",
+)
+def a_session_that_is_locked() -> bytes:
+    return menus(others=2.0)
+
+
+def labels(limit: bool) -> bytes:
+    """Eight requests at once to a proxy: it passes them on one by one, or all, and the server takes one at a time."""
+    tape: list[Segment] = []
+    for number in range(8):
+        at = 20.0 + number
+        front = Talk(ends=Ends(("10.0.0.1", 40_000 + number)), tape=tape, client_leg=0.01)
+        back = Talk(ends=Ends(("10.0.0.2", 41_000 + number), ("10.0.0.3", 8080)), tape=tape, client_leg=0.01)
+        front.open(at)
+        front.client(at + 1.0, get(f"/label/{number}"))
+        done = 440.0 + 402.0 * number
+        begun = done - 400.0 if limit else at + 2.0
+        back.open(begun - 1.0)
+        back.client(begun, get(f"/label/{number}"))
+        back.server(done, b"".join(answer(50)))
+        back.client(done + 0.1)
+        front.server(done + 0.5, b"".join(answer(50)))
+        front.client(done + 0.6)
+    return in_time(tape)
+
+
+@says("10.0.0.2:80 passes one request at a time on to 10.0.0.3:8080: 8 requests waited in it for their turn")
+def a_proxy_that_passes_on_in_turn() -> bytes:
+    return labels(limit=True)
