@@ -293,9 +293,11 @@ def _servers(
     found = []
     for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
         mine, tardy = slice(*cuts[at : at + 2]), slow[slice(*slow_cuts[at : at + 2])]
-        blind, *rest = (of[at] for of in counts)
+        blind, cut, left, byes, polls = (of[at] for of in counts)
         every = requests[slice(*request_cuts[at : at + 2])]
-        server = Server(*ends[at], rows[mine], latency[mine], spent, tardy, blind, every, *rest, clients[at])
+        server = Server(
+            *ends[at], rows[mine], latency[mine], spent, tardy, blind, every, cut, left, byes, polls, clients[at]
+        )
         harm = (len(tardy) - show.UNREAD_COUNTS * blind) * harmed
         found.append((-harm, -spent, server.name, server))
     found.sort(key=lambda one: one[:3])
@@ -349,7 +351,7 @@ class _Seen:
 
     KINDS: ClassVar = {
         "complete": "bool", "begun": "bool", "requests": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
-        "time": "float64", "stuck": "float64",
+        "waited": "bool", "time": "float64", "stuck": "float64",
     }  # fmt: skip
     complete: Array
     begun: Array
