@@ -106,14 +106,6 @@ pub const CIP: Words = &[
     (31, "vendor specific error"), (32, "invalid parameter"), (38, "invalid path size"),
 ];
 
-/// Exceptions of Modbus (Application Protocol 1.1b3, 7).
-#[rustfmt::skip]
-pub const MODBUS: Words = &[
-    (1, "illegal function"), (2, "illegal data address"), (3, "illegal data value"), (4, "server device failure"),
-    (5, "acknowledge"), (6, "server device busy"), (8, "memory parity error"), (10, "gateway path unavailable"),
-    (11, "gateway target device failed to respond"),
-];
-
 /// High halves of OPC UA's status codes (OPC 10000-6, annex A.2).
 #[rustfmt::skip]
 pub const OPC_UA: Words = &[

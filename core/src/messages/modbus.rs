@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, errors};
+use super::{Kind, Listener, Named, Side, Status};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -162,8 +162,7 @@ impl Modbus {
         let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
         let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
         let input = match code {
-            Some(code) if failed => errors::word(errors::MODBUS, u16::from(code))
-                .map_or_else(|| format_smolstr!("exception {code}"), SmolStr::new_static),
+            Some(code) if failed => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
         let mut exchange = sink.of(key);

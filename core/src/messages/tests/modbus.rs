@@ -46,7 +46,7 @@ fn answers_in_any_order_and_exceptions() {
         heard(&script),
         format!(
             "C0:( C0:{READ} C0:12) C1:( C1:{READ} C1:12) C2:( C2:WriteMultipleCoils.2@ C2:14) S1:( S1:=0/ok S1:13) \
-             S2:( S2:=2/illegal data address/error S2:9) S0:( S0:=0/ok S0:13) \
+             S2:( S2:=2/exception 2/error S2:9) S0:( S0:=0/ok S0:13) \
              C3:( C3:EncapsulatedInterfaceTransport.1@ C3:11) S3:( S3:=0/ok S3:14)"
         )
     );
