@@ -194,6 +194,9 @@ TARGETS = [
     "/a/eyJ{}7.eyJ{}.{}/b", "/a?b=ghp_{}7{}&c", "/a?t=hf_{}7{}", "/a?newPwd={}", "/a?j={'password':'{}'}",
     "/a?x=%3Cpassword%3E{}%3C/password%3E",
     "/a?c=user=a%20password={}", "/a?token.value={}", "/a?pass%20word={}", "/bot12:{}7{}{}/x",
+    "/a?%E5%AF%86%E7%A0%81={}", "/a?%D0%BF%D0%B0%D1%80%D0%BE%D0%BB%D1%8C={}", "/a?contrase%f1a={}", "/a?%u0070ass={}",
+    "/a?pa%C0%B3%C0%B3={}", "/a?p\u0430ssword={}", "/a?id_token_hint={}", "/a?basic=A1b2C3d4E5{}", "/a?A1b2C3d4E5{}",
+    "/a?hook=https%3A%2F%2Fh%2Fs%2FT0%2FA1b2C3d4E5{}", "/a?next=https%253A%252F%252Fh%252F%253Ftoken%253D{}",
 ]  # fmt: skip
 STATEMENTS = [
     "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",

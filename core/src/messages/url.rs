@@ -1,6 +1,6 @@
 //! What of a URL is no name: the password before its host, and values of parameters whose names are those of secrets,
 //! also in other words for the same bytes (`%70assword`, `user[password]`), in URLs that a value or a path holds, and
-//! behind `#`. Knows no protocol.
+//! behind `#`; and what of a query looks like a secret, whatever its name. Knows no protocol.
 
 use std::borrow::Cow;
 
@@ -81,7 +81,9 @@ const WHOLE: [&[u8]; 26] = [
     b"heslo",
 ];
 /// Behind the name of a secret these change nothing (`token.value`, `otp_code`).
-const BEHIND: [&[u8]; 4] = [b"old", b"new", b"value", b"code"];
+const BEHIND: [&[u8]; 8] = [
+    b"old", b"new", b"value", b"code", b"hint", b"hash", b"repeat", b"again",
+];
 /// These name secrets and harmless things alike: an OAuth code (RFC 6749 4.1.2) or a country's, an API key or a cache's.
 /// A secret is long and has digits and letters; an API key has no other signs.
 const EITHER: [&[u8]; 9] = [
@@ -97,6 +99,11 @@ const EITHER: [&[u8]; 9] = [
 ];
 /// Keys and codes of known services have 20 and more characters; UUIDs have 36.
 const SECRET_FROM: usize = 16;
+/// A value that mixes digits with letters of both cases at random is a secret from here on, whatever its name.
+const MIXED_FROM: usize = 10;
+/// In such a value one step in three at least leads from a digit to a letter, back, or to a capital letter; words that
+/// are written together (`iPhone14ProMax`) have fewer such steps.
+const STEADY: usize = 3;
 /// Tokens of known services begin so, wherever they stand; what belongs to them is letters, digits and these signs.
 const BEGINS: [&[u8]; 28] = [
     b"eyJ",
@@ -284,7 +291,8 @@ fn masked(url: &[u8], deep: u8) -> Cow<'_, [u8]> {
 fn parameters(part: &[u8], deep: u8) -> (&[u8], &[u8]) {
     let mut begin = usize::from(part.first().is_some_and(|first| b"?&#".contains(first)));
     let whole = part.get(begin..).unwrap_or_default();
-    if memchr(b'=', whole).is_none() && holds_secret(whole, deep) {
+    let sign = part.first().is_some_and(|first| b"?&#".contains(first));
+    if memchr(b'=', whole).is_none() && (holds_secret(whole, deep) || sign && holds_mixed(whole)) {
         return part.split_at(begin); // the sign between name and value is encoded
     }
     while let Some(equals) = part.get(begin..).and_then(|rest| memchr(b'=', rest)) {
@@ -296,7 +304,8 @@ fn parameters(part: &[u8], deep: u8) -> (&[u8], &[u8]) {
         let rest = part.get(value..).unwrap_or_default();
         let end = memchr(b';', rest).unwrap_or(rest.len());
         let holds = rest.get(..end).unwrap_or(rest);
-        if is_secret(name, holds) || holds_secret(rest, deep) {
+        if is_secret(name, holds) || is_foreign(name, holds) || holds_mixed(holds) || holds_secret(rest, deep)
+        {
             return part.split_at_checked(value).unwrap_or((part, &[]));
         }
         match part.get(value..).and_then(|rest| memchr(b';', rest)) {
@@ -393,6 +402,44 @@ fn is_secret(name: &[u8], value: &[u8]) -> bool {
     }
     let whole: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'[').collect();
     named(&whole, value) || name.split(|byte| *byte == b'[').any(|part| named(part, value))
+}
+
+/// A name of letters that no rule here reads (of other scripts, control characters, or escapes that are none) may be
+/// that of a secret, where its value is more than a number.
+fn is_foreign(name: &[u8], value: &[u8]) -> bool {
+    let mut name = decoded(name).into_owned();
+    for _ in 1..NESTED {
+        name = decoded(&name).into_owned();
+    }
+    let unread = |byte: &u8| !(byte.is_ascii_graphic() || *byte == b' ') || *byte == b'%';
+    name.iter().any(unread) && !value.iter().all(u8::is_ascii_digit)
+}
+
+/// Does one of its words look like a password that a program made?
+fn holds_mixed(value: &[u8]) -> bool {
+    if value.len() < MIXED_FROM {
+        return false;
+    }
+    let mut plain = decoded(value);
+    for _ in 1..NESTED {
+        plain = Cow::Owned(decoded(&plain).into_owned());
+    }
+    plain.split(|byte| !byte.is_ascii_alphanumeric()).any(is_mixed)
+}
+
+fn is_mixed(word: &[u8]) -> bool {
+    let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
+    let steps = word.iter().zip(word.iter().skip(1)).filter(|(one, next)| {
+        let (one, next) = (kind(one), kind(next));
+        // a capital letter begins a word
+        one != next && (one.0 || next.0 || next.1)
+    });
+    let has = |of: fn(&u8) -> bool| word.iter().any(of);
+    word.len() >= MIXED_FROM
+        && has(u8::is_ascii_digit)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && STEADY * steps.count() >= word.len() - 1
 }
 
 /// `password2` is named as `password` is, and `new_password` and `newPassword` are.
@@ -542,7 +589,7 @@ mod tests {
         for (url, seen) in [
             // 16 characters and 15
             ("/cb?code=SplxlOBeZQQYbYS6&state=x", "/cb?code=?&state=x"),
-            ("/cb?code=SplxlOBeZQQYbY6", "/cb?code=SplxlOBeZQQYbY6"),
+            ("/cb?code=splxlobezqqyby6", "/cb?code=splxlobezqqyby6"),
             ("/cb?code=4%2F0AX4XfWjYc8-a", "/cb?code=?"),
             ("/maps?key=AIzaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", "/maps?key=?"),
             (
@@ -556,8 +603,30 @@ mod tests {
             ),
             ("/find?key=BQzaSyD9tSrke72Pou;b=c", "/find?key=?"),
             (
-                "/find?monkey=BQzaSyD9tSrke72Pou",
-                "/find?monkey=BQzaSyD9tSrke72Pou",
+                "/find?monkey=bqzasyd9tsrke72pou",
+                "/find?monkey=bqzasyd9tsrke72pou",
+            ),
+            ("/find?monkey=BQzaSyD9tSrke72Pou&b=c", "/find?monkey=?&b=c"),
+            ("/find?a=zQ7vKp2Lm", "/find?a=zQ7vKp2Lm"),
+            ("/find?a=zQ7vKp2LmX", "/find?a=?"),
+            ("/find?zQ7vKp2LmX", "/find??"),
+            ("/find?a=x%2Fy%252FzQ7vKp2LmX", "/find?a=?"),
+            (
+                "/find?a=iPhone14ProMax&b=jQuery1124034567_12&c=2024-01-31T12:00:00Z&d=createdAtDesc",
+                "/find?a=iPhone14ProMax&b=jQuery1124034567_12&c=2024-01-31T12:00:00Z&d=createdAtDesc",
+            ),
+            (
+                "/find?a=0b8f3c1e-7a52-4d5e-9c3b-2f1a6d7e8c90",
+                "/find?a=0b8f3c1e-7a52-4d5e-9c3b-2f1a6d7e8c90",
+            ),
+            ("/zQ7vKp2LmX/b", "/zQ7vKp2LmX/b"),
+            (
+                "/a?%E5%AF%86%E7%A0%81=s3&p%C0%B3=s3&n%E4chste=7",
+                "/a?%E5%AF%86%E7%A0%81=?&p%C0%B3=?&n%E4chste=7",
+            ),
+            (
+                "/a?%u0070assword=s3&id_token_hint=s3",
+                "/a?%u0070assword=?&id_token_hint=?",
             ),
         ] {
             assert_eq!(String::from_utf8_lossy(&shown(url.as_bytes())), seen, "{url}");
