@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from spoken import SPOKEN
-from spoken.sessions import boards, devices, labels, menus, publishers, uploads
+from spoken.sessions import blocks, boards, devices, labels, menus, publishers, uploads
 
 import latpcap as lp
+from latpcap.findings import transfers
 
 LEADS = {
     "broker_blocked": "a_broker_that_is_low_on_memory",
@@ -17,6 +18,8 @@ LEADS = {
     "client_onward": "a_client_that_looks_elsewhere_first",
     "behind_session": "a_session_that_is_locked",
     "pool_before": "a_proxy_that_passes_on_in_turn",
+    "blocks_in_turn": "an_upload_in_blocks",
+    "transfer_level": "an_upload_with_a_fixed_amount_in_flight",
 }
 DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("broker_blocked", lambda: publishers(None)),  # a publish that takes long
@@ -28,6 +31,7 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("client_onward", lambda: uploads("10.0.0.4")),  # another host's SYNs
     ("behind_session", lambda: menus(others=3500.0)),  # everybody waits for it
     ("pool_before", lambda: labels(limit=False)),  # the server behind takes one at a time
+    ("blocks_in_turn", lambda: blocks(apart=90.0)),  # a program that has its data late
 ]
 
 
@@ -41,3 +45,16 @@ def test_it_is_the_headline(sentence: str) -> None:
 def test_what_only_looks_like_it_is_not(sentence: str, make: Callable[[], bytes]) -> None:
     why = lp.read(make()).why()
     assert sentence not in {finding.sentence for finding in why.findings}, why.headline
+
+
+@pytest.mark.parametrize(("lost", "rate", "sentence"), [
+    (11, 1.9, "transfer_lost"), (11, 4.0, "transfer_far"), (3, 0.5, "transfer_far"),
+])  # fmt: skip
+def test_losses_explain_pauses_where_they_allow_no_more(lost: int, rate: float, sentence: str) -> None:
+    """A sender that halves its window for each of 11 losses of 1,278 segments carries 2.5 Mbit/s at 60 ms."""
+    row = {
+        "limited_by": "sender_program", "grade": "suspected", "at_sender": False, "window_scaling": None, "rival": None,
+        "retransmissions": lost, "segments": 1278, "bytes": 1278 * 1448, "rate_mbit": rate, "rtt_load_ms": None,
+        "rtt_idle_ms": 60.0,
+    }  # fmt: skip
+    assert transfers._sentence(row) == sentence

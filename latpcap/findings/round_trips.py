@@ -16,6 +16,7 @@ from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
+from latpcap.user_waits.segments import segments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,6 +44,8 @@ WINDOW = 0.5
 """A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
 ALIKE = 0.75
 """So many of a run are one request with other values: a loop over rows."""
+MOST_UPLOADS = 100
+"""So many uploads are looked at packet by packet."""
 IN_TURN = 5
 """So many connections one after the other for one request each are no accident."""
 SPREAD = 0.1
@@ -242,6 +245,60 @@ def _connects_in_turn(
             _row("connects_in_turn", "client", "path", server, columns, rows, here, spent, many, took, extra)
         )
     return findings
+
+
+BLOCK, BLOCKS_OF_ALL = 4_096, 0.9
+"""A block of an upload has so many bytes and more; such blocks are this share of what was sent, and waits for the path
+are `MOST_BLOCKS` of the time: the rest is what sending a block takes."""
+MOST_BLOCKS = 0.6
+
+
+def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Uploads in blocks, each sent only when the one before was answered, where no reader sees requests."""
+    import numpy as np
+
+    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
+    if events is None:
+        return []
+    number, sent = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
+    first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
+    legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
+    rtt = np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
+    which = (sent >= RUN * BLOCK) & (arrays.numbers(streams, "server_payload_bytes") < sent) & (rtt >= LEAST_TRIP_MS)
+    read, often = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
+    which &= ~np.isin(number, read[often >= RUN])
+    if not which.any() or which.sum() > MOST_UPLOADS:
+        return []
+    table = events.of_streams(number[which])
+    stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
+    client = arrays.numbers(table, "from_client").astype(bool)
+    found_ = []
+    for place in np.flatnonzero(which).tolist():
+        mine = np.flatnonzero((stream == number[place]) & (length > 0))
+        turns = np.flatnonzero(np.diff(client[mine], prepend=~client[mine[:1]]))
+        size = np.add.reduceat(length[mine].astype(np.int64), turns)
+        block = np.flatnonzero(client[mine[turns]] & (size >= BLOCK))
+        if len(block) < RUN or size[block].sum() < BLOCKS_OF_ALL * sent[place]:
+            continue
+        begun = time[mine[turns[block]]]
+        whole, path = float(begun[-1] - begun[0]) / NS_PER_MS, (len(block) - 1) * float(rtt[place])
+        if whole < LEAST_MS or not MOST_BLOCKS * whole <= path <= whole:
+            continue
+        [row] = streams.select(["server", "server_port", "client"]).slice(place, 1).to_pylist()
+        values = {
+            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "n": len(block),
+            "sent": f"{size[block].sum() / 1e6:,.3g} MB", "block": f"{np.median(size[block]) / 1e3:,.3g} kB",
+            "trip_ms": float(rtt[place]), "whole_ms": whole, "path_ms": path,
+        }  # fmt: skip
+        at = int(frame[mine[turns[block[0]]]]), int(frame[mine[turns[block[1]]]])
+        made = Finding(
+            kind="wait", server=row["server"], server_port=row["server_port"], cause="blocks_in_turn", owner="client",
+            clients=1, client=row["client"], streams=1, of_streams=1, total_ms=path, median_ms=whole, max_ms=whole,
+            harm="path", worst_stream=int(number[place]), worst_ms=whole, worst_frames=at,
+            sentence="blocks_in_turn", values=values,
+        )  # fmt: skip
+        found_.append(made)
+    return found_
 
 
 def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
@@ -251,7 +252,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
     waits = sorted(one["duration_ms"] + (one["rtt_idle_ms"] or 0.0) for one in rows)
     to_client = row["direction"] == "to_client"
     sender, receiver = ("server", "client") if to_client else ("client", "server")
-    owner = row["owner"] if sentence != "transfer_far" else sender
+    owner = {"transfer_far": sender, "transfer_level": receiver, "transfer_lost": "network"}.get(sentence, row["owner"])
     values = {
         "n": len(rows),
         "what": words.say("a_download" if to_client else "an_upload"),
@@ -268,6 +269,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "rtt_ms": row["rtt_idle_ms"] or 0.0,
         "loaded_ms": row["rtt_load_ms"] or 0.0,
         "lost": row["retransmissions"],
+        "flight": size(row["rate_mbit"] * 125 * (row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0)),
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
     felt = waits[-1] >= FELT_TOGETHER_MS or row["limited_by"] != "start"  # slow start is there in every download
@@ -285,6 +287,18 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
 
 
 _FAR = ("sender_program", "sender_buffer", "pacing")
+LOSSES, MATHIS = 5, 1.22
+"""So many losses say how often the path loses; a sender that halves its window for each carries MSS / RTT times this by
+the square root of their share (Mathis et al. 1997)."""
+
+
+def _slowed(row: dict[str, Any]) -> bool:
+    """Do its losses allow no more than it carries, so that its pauses are the congestion window's?"""
+    rtt, lost = row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0, row["retransmissions"]
+    if lost < LOSSES or not rtt:
+        return False
+    mbit = 8 * row["bytes"] / row["segments"] / rtt / 1000
+    return bool(row["rate_mbit"] <= mbit * MATHIS / sqrt(lost / row["segments"]))
 
 
 def _sentence(row: dict[str, Any]) -> str:
@@ -292,6 +306,10 @@ def _sentence(row: dict[str, Any]) -> str:
     limit = row["limited_by"]
     if limit == "receiver_window":
         return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
+    if limit in _FAR and row["grade"] == "suspected" and _slowed(row):
+        return "transfer_lost"
+    if limit == "sender_buffer" and row["window_scaling"] is None and not row["at_sender"]:
+        return "transfer_level"
     if limit in _FAR and not row["at_sender"]:
         return "transfer_far"
     if limit == "congestion":

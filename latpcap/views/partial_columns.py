@@ -226,7 +226,7 @@ class Streams:
     NUMBERS: ClassVar = {
         "stream": "uint32", "client_port": "uint16", "server_port": "uint16", "start": "int64", "end": "int64",
         "first_frame": "uint64", "last_frame": "uint64", "completeness": "uint8", "initial_rtt_ms": "float64",
-        "client_rtt_ms": "float64",
+        "client_rtt_ms": "float64", "server_rtt_ms": "float64",
         **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
     }  # fmt: skip
     """As wide as they come: they are summed."""

@@ -383,6 +383,16 @@ SENTENCES = {
     "transfer_program.fix": (
         "Find what the {sender}'s program waits for between its writes: path and windows have room."
     ),
+    "transfer_level": (
+        "{end}: {what} of {size} at {rate}, {took_ms:s}: never more than {flight} are in flight, and each ACK lets the "
+        "next ones go ({loaded_ms} of round trip): the {receiver}'s receive window or the {sender}'s send buffer; the "
+        "handshake, which has the window's scale, is not in this capture"
+    ),
+    "transfer_level.fix": (
+        "Raise the {receiver}'s receive buffer (net.ipv4.tcp_rmem, SO_RCVBUF) and the {sender}'s send buffer "
+        "(net.ipv4.tcp_wmem, SO_SNDBUF), or use several connections; a capture that begins before the connection tells "
+        "which of them it is."
+    ),
     "transfer_far": (
         "{end}: {what} of {size} at {rate}, {took_ms:s}: the {sender} pauses while window and path have room: its "
         "program, a rate limit or its send buffer (a capture at the {sender} tells which)"
@@ -716,6 +726,14 @@ SENTENCES = {
         "on {connects:a new connection|new connections}, a round trip of {trip_ms} for each request and each connection"
     ),
     "redirects.fix": "Link to the last address, or redirect there in one step; keep connections open meanwhile.",
+    "blocks_in_turn": (
+        "{client} sent {sent} to {server} in {n} blocks of {block}, each only when the one before had been answered: a "
+        "round trip of {trip_ms} each, {whole_ms} in all, {path_ms} of it the path"
+    ),
+    "blocks_in_turn.fix": (
+        "Let the program of {client} have several blocks on their way at a time (SFTP: more requests in flight, "
+        "sftp -R, or larger blocks, -B; a pipeline or parallel uploads), or send the file as one stream."
+    ),
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
         "{whole_ms}, {path_ms} of it the path{alike}"

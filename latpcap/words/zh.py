@@ -277,6 +277,14 @@ SENTENCES = {
     "transfer_reader.fix": "让{receiver}的程序读得更快或每次读更多：更大的窗口或更快的线路都没有用。",
     "transfer_program": "{end}：{what} {size}，{rate}，{took_ms:s}：{sender}的程序在两次写之间停顿",
     "transfer_program.fix": "查清{sender}的程序在两次写之间等什么：路径和窗口都有余地。",
+    "transfer_level": (
+        "{end}：{what} {size}，{rate}，{took_ms:s}：在途数据从不超过 {flight}，每个 ACK 才放行下一批（往返 {loaded_ms}）："
+        "{receiver}的接收窗口或{sender}的发送缓冲；含窗口缩放因子的握手不在此抓包中"
+    ),
+    "transfer_level.fix": (
+        "增大{receiver}的接收缓冲（net.ipv4.tcp_rmem、SO_RCVBUF）和{sender}的发送缓冲（net.ipv4.tcp_wmem、SO_SNDBUF），"
+        "或使用多条连接；在连接建立之前开始的抓包可知是哪一个。"
+    ),
     "transfer_far": (
         "{end}：{what} {size}，{rate}，{took_ms:s}：窗口和路径都有余地时{sender}停顿：它的程序、限速或发送缓冲"
         "（在{sender}处抓包可知是哪个）"
@@ -511,6 +519,13 @@ SENTENCES = {
         "到 {server} 的 {n} 个请求每个都新开 TLS 连接：每次握手花 {span_ms}，即数个 {trip_ms} 的往返，保持的连接只需一个"
     ),
     "tls_each.fix": "在客户端重用连接（keep-alive、连接池、HTTP/2），或恢复 TLS 会话。",
+    "blocks_in_turn": (
+        "{client} 向 {server} 发送 {sent}，分 {n} 块，每块 {block}，前一块得到应答后才发下一块：每块一次 {trip_ms} 的往返，"
+        "共 {whole_ms}，其中 {path_ms} 在路上"
+    ),
+    "blocks_in_turn.fix": (
+        "让 {client} 的程序同时有多块在途（SFTP：更多未完成请求 sftp -R，或更大的块 -B；流水线或并行上传），或把文件作为一个流发送。"
+    ),
     "in_turn": "到 {server} 的 {n} 个请求一个接一个地发出，每个一次 {trip_ms} 的往返：连续 {run} 个花了 {whole_ms}，其中 {path_ms} 在路上{alike}",
     "in_turn_alike": "；其中 {n} 个是 {name}",
     "connects_in_turn": (

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import struct
+from typing import Any
+
+import dpkt
 from case_scripts.queues import amqp, amqp_content, mqtt, short, word
-from makepcap import Ends, Segment, Talk, answer, get
+from makepcap import Ends, Segment, Talk, answer, get, pcap_of
+from transfer_simulator import Transfer
 
 from spoken.registry import in_time, says
 
@@ -165,3 +171,49 @@ def labels(limit: bool) -> bytes:
 @says("10.0.0.2:80 passes one request at a time on to 10.0.0.3:8080: 8 requests waited in it for their turn")
 def a_proxy_that_passes_on_in_turn() -> bytes:
     return labels(limit=True)
+
+
+def blocks(apart: float) -> bytes:
+    """An upload through SSH in blocks of three segments, each so many ms behind the answer to the one before."""
+    talk = Talk(ends=Ends(server=("10.0.0.2", 22)), server_leg=30.0, client_leg=0.01)
+    talk.open()
+    talk.server(40.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    talk.client(41.0, b"SSH-2.0-OpenSSH_9.6\r\n")
+    talk.server(75.0, struct.pack(">IBB", 100, 6, 20) + bytes(98))
+    talk.client(76.0, struct.pack(">IBB", 100, 6, 20) + bytes(98))
+    talk.client(77.0, struct.pack(">IBB", 36, 6, 30) + bytes(34))
+    new = struct.pack(">IBB", 12, 10, 21) + bytes(10)
+    talk.server(110.0, struct.pack(">IBB", 100, 6, 31) + bytes(98) + new)
+    talk.client(111.0, new)
+    for number in range(4):  # log-in and a key: what follows is read no more
+        talk.client(120.0 + 40.0 * number, b"\x9f" * 44)
+        talk.server(151.0 + 40.0 * number, b"\x9f" * 44)
+    at = 300.0
+    for _ in range(24):
+        for number in range(3):
+            talk.client(at + 0.1 * number, b"\x9f" * 1448)
+        talk.server(at + 30.5, b"\x9f" * 44)
+        talk.client(at + 30.6)
+        at += 30.6 + apart
+    return in_time(talk.tape)
+
+
+@says("10.0.0.1 sent 0.104 MB to 10.0.0.2:22 in 24 blocks of 4.34 kB, each only when the one before had been answered")
+def an_upload_in_blocks() -> bytes:
+    return blocks(apart=0.2)
+
+
+def no_handshake(**what: Any) -> bytes:
+    """An upload that is captured at its sender in the middle of the run."""
+    capture = Transfer(download=False, bytes=4_000_000, rtt=80.0, **what).captures()["sender"]
+    frames = [(float(at), bytes(frame)) for at, frame in dpkt.pcap.Reader(io.BytesIO(capture))][40:]
+    return pcap_of([(round(at * 1e9), frame) for at, frame in frames])
+
+
+@says(
+    "never more than 80",
+    "are in flight, and each ACK lets the next ones go",
+    "the handshake, which has the window's scale,",
+)
+def an_upload_with_a_fixed_amount_in_flight() -> bytes:
+    return no_handshake(buffer=80_000)

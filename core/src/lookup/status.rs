@@ -106,7 +106,7 @@ fn kerberos(data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// A leap indicator of 3 is a clock that was never set, a stratum of 0 a "kiss of death" (RFC 5905 7.3, 7.4).
+/// A leap indicator of 3 is a clock that was never set, a stratum of 0 without it a "kiss of death" (RFC 5905 7.3, 7.4).
 fn ntp(data: &[u8]) -> Option<Status<'static>> {
     const KISSES: [&str; 15] = [
         "ACST", "AUTH", "AUTO", "BCST", "CRYP", "DENY", "DROP", "RSTR", "INIT", "MCST", "NKEY", "NTSN",
@@ -117,7 +117,12 @@ fn ntp(data: &[u8]) -> Option<Status<'static>> {
     match (stratum, leap) {
         (0, _) => {
             let kiss = KISSES.into_iter().find(|kiss| kiss.as_bytes() == code);
-            text(kiss.unwrap_or("kiss of death"), true)
+            let unset = if leap == 3 {
+                "unsynchronised"
+            } else {
+                "kiss of death"
+            };
+            text(kiss.unwrap_or(unset), true)
         }
         (16.., _) | (_, 3) => text("unsynchronised", true),
         _ => text("ok", false),
