@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from spoken import SPOKEN
@@ -10,6 +11,7 @@ from spoken.sessions import blocks, boards, devices, labels, menus, publishers, 
 
 import latpcap as lp
 from latpcap.findings import transfers
+from latpcap.views import partial_answer
 
 LEADS = {
     "broker_blocked": "a_broker_that_is_low_on_memory",
@@ -39,6 +41,14 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
 def test_it_is_the_headline(sentence: str) -> None:
     why = lp.read(SPOKEN[LEADS[sentence]].make()).why()
     assert why.findings[0].sentence == sentence, why.headline
+
+
+@pytest.mark.parametrize("sentence", LEADS)
+def test_an_answer_alone_says_the_same(sentence: str, tmp_path: Path) -> None:
+    """`latpcap why FILE` keeps less of a capture, and says no less."""
+    file = tmp_path / "a.pcap"
+    file.write_bytes(SPOKEN[LEADS[sentence]].make())
+    assert str(partial_answer.read(file).why()) == str(lp.read(file).why())
 
 
 @pytest.mark.parametrize(("sentence", "make"), DECOYS)

@@ -152,7 +152,7 @@ def rows(
         together = queues.stampede(server, tables) or queues.together(server, spent, tables)
         together = together or queues.behind(server, spent, tables)
         expects = round_trips.expects(server, spent, tables)
-        halted = sessions.blocked(server, tables) if pushed is not None else None
+        halted = sessions.blocked(server, tables, pushed) if pushed is not None else None
         waits = (
             halted,
             queues.pool(server, tables),

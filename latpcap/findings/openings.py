@@ -400,7 +400,10 @@ def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[
     mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
     if not mute or not exchanges.num_rows:
         return []
-    thought = np.nan_to_num(arrays.numbers(exchanges, "client_think_ms").astype(float))
+    causes = tables["causes"]
+    own = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
+    place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[own])
+    thought = np.bincount(place, arrays.numbers(causes, "duration_ms")[own], exchanges.num_rows)
     rows = np.flatnonzero(thought >= LIMITS["setup_ms"])[:MOST]
     start, end = (arrays.filled(exchanges, name, 0)[rows].tolist() for name in ("start", "end"))
     stream = arrays.numbers(exchanges, "stream")[rows].tolist()

@@ -56,6 +56,11 @@ class HeldPushes:
         return tuple(self._causes["evidence"][int(self._longest[row])].as_py())
 
 
+NOTICES = ("connection.blocked", "connection.unblocked")
+"""How an AMQP broker announces that it takes no more messages, and that it does again (RabbitMQ)."""
+NOTICE_COLUMNS = ["stream", "method", "start", "first_frame"]
+
+
 class Pushed:
     """What findings need of pushes; `add` takes the next rows of a table."""
 
@@ -64,6 +69,7 @@ class Pushed:
 
         self._count = np.zeros(0, np.uint32)
         self._kept: dict[str, list[pa.Table]] = {name: [] for name in COLUMNS}
+        self._notices: list[pa.Table] = []
 
     @classmethod
     def of(cls, pushes: pa.Table, gaps: pa.Table, causes: pa.Table) -> Pushed:
@@ -77,6 +83,8 @@ class Pushed:
         """Takes what matters of the next rows of "pushes", "gaps" or "causes"."""
         if not rows.num_rows:
             return
+        if name == "pushes" and (noted := arrays.equals(rows, "method", *NOTICES)).any():
+            self._notices.append(rows.select(NOTICE_COLUMNS).take(arrays.column(noted.nonzero()[0])))
         which = {"pushes": self._pushes, "gaps": _gaps, "causes": _causes}[name](rows)
         if which is not None and which.any():
             picked = rows.select(COLUMNS[name]).take(arrays.column(which.nonzero()[0]))
@@ -90,6 +98,12 @@ class Pushed:
         self._count = count.astype(np.uint32)
         held: Array = sum((arrays.numbers(rows, f"{name}_ms") for name in HALVES), np.zeros(rows.num_rows)) > 0
         return held
+
+    def notices(self) -> pa.Table | None:
+        """The pushes of `NOTICES`; None where there are none."""
+        import pyarrow as pa
+
+        return pa.concat_tables(self._notices).unify_dictionaries().combine_chunks() if self._notices else None
 
     def of_streams(self, streams: Array) -> Array:
         """How many pushes had each of these streams?"""

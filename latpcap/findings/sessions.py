@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from latpcap import arrays
 from latpcap.findings.evidence import called
+from latpcap.findings.pushes import NOTICES, Pushed
 from latpcap.findings.schema import Finding
 from latpcap.findings.silence import on_stream
 from latpcap.limits import LIMITS
@@ -24,7 +25,6 @@ from latpcap.user_waits.segments import segments
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BLOCKS = ("connection.blocked", "connection.unblocked")
 MOSTLY = 0.75
 """Of a wait, what takes this share is its reason."""
 TAKEOVERS, TAKEN_NS = 3, 1_000_000_000
@@ -46,17 +46,15 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     return [*_taken_over(tables), *_idled(tables)]
 
 
-def blocked(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
     """Did this broker block its publishers? None unless it sent that while a request waited."""
     import numpy as np
 
-    exchanges, pushes = tables["exchanges"], tables["pushes"]
-    method, methods = arrays.codes(pushes, "method")
-    if "connection.blocked" not in methods or not len(server.slow):
+    exchanges, notices = tables["exchanges"], pushed.notices()
+    if notices is None or not len(server.slow):
         return None
-    sent = np.flatnonzero(np.isin(method, [methods.index(word) for word in BLOCKS if word in methods]))
-    stream, time, frame = (arrays.numbers(pushes, name)[sent] for name in ("stream", "start", "first_frame"))
-    starts = method[sent] == methods.index("connection.blocked")
+    stream, time, frame = (arrays.numbers(notices, name) for name in ("stream", "start", "first_frame"))
+    starts = arrays.equals(notices, "method", NOTICES[0])
     of, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
     hits: list[tuple[float, int, int]] = []
     for row, number, begun, ended in zip(server.slow.tolist(), of.tolist(), start.tolist(), end.tolist(), strict=True):
