@@ -87,8 +87,10 @@ def _polls(exchanges: pa.Table) -> Array:
 
     marked = arrays.equals(exchanges, "kind", POLL)
     status = arrays.numbers(exchanges, "status")
+    if not (status == NO_CONTENT).any():
+        return marked
     target, words = arrays.codes(exchanges, "target")
-    if not words or not (status == NO_CONTENT).any():
+    if not words:
         return marked
     get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
     paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[1]  # ?since=7 is no other thing
@@ -194,7 +196,7 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
         if len(ms):
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
-        spill.rest()
+        spill.release_memory()
     known = list(FAMILIES)
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
     most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
