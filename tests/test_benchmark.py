@@ -86,14 +86,25 @@ def test_other_tools_answer(tool: str, program: str) -> None:
         assert closed["cause"] == "window" and ask(THINK) == run.UNKNOWN
 
 
+def test_the_page_has_the_row_of_latpcap() -> None:
+    """The page's table is what `run.py --write` makes of it."""
+    answers = {label["capture"]: run.latpcap(ROOT / label["capture"]) for label in LABELS}
+    row = score.table(LABELS, {"latpcap": answers}).splitlines()[-1]
+    assert row in (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8").splitlines()
+
+
 def test_the_command_writes_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, page = tmp_path / "labels.json", tmp_path / "page.md"
     labels.write_text(json.dumps([label for label in LABELS if label["capture"].endswith("think40.pcap")]))
-    page.write_text("before\n<!-- results -->\nold\n<!-- end -->\nbehind\n")
+    page.write_text("before\n<!-- results -->\nold\n| tcptrace | 1 | 2 | 3 | 4 |\n<!-- end -->\nbehind\n")
     monkeypatch.setattr(
         sys, "argv", ["run.py", "latpcap", "--labels", str(labels), "--write", str(page), "--out", str(tmp_path)]
     )
     run.main()
     text = page.read_text(encoding="utf-8")
-    assert "| latpcap | 1 | 0 | 0 | 0 |" in text and "old" not in text and text.endswith("behind\n")
+    assert (
+        "| latpcap | 1 | 0 | 0 | 0 |\n| tcptrace | 1 | 2 | 3 | 4 |\n<!-- end -->" in text
+        and "old" not in text
+        and text.endswith("behind\n")
+    )
     assert json.loads((tmp_path / "latpcap.json").read_text())

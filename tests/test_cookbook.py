@@ -27,7 +27,7 @@ def missing(blocks: list[Block]) -> set[str]:
 def test_it_has_its_tasks() -> None:
     headings = re.findall(r"^### (.*)$", TEXT, re.MULTILINE)
     assert [name for name in headings if name in TASKS] == list(TASKS)
-    assert len(TASKS) >= 28 and len(headings) - len(TASKS) <= 3, "tasks that are only shown are the exception"
+    assert len(TASKS) >= 57 and len(headings) - len(TASKS) <= 3, "tasks that are only shown are the exception"
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -41,7 +41,8 @@ def test_task(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     names: dict[str, Any] = {}
     pages.run(FIRST, names)
     for block in TASKS[task]:
-        assert len(block.text.splitlines()) <= 12, "no short idiom"
+        most = 12 if "Protocol" in task else 5  # an agent's program does that one, with a library of its own
+        assert len(block.text.strip().splitlines()) <= most, "no short idiom"
         said = pages.run(block, names, codes=(0, 1))
         if block.shown is not None:
             assert pages.same(block.shown.text, said), said

@@ -4,7 +4,8 @@
     run.py [TOOL ...] [--labels LABELS.json] [--out FOLDER] [--write PAGE.md]
 
 Tools: latpcap, transum (tshark), tcptrace, netverdict. One that is not there is left out and named. FOLDER gets each
-tool's answers as JSON, which score.py reads. --write puts the table between the marks of a page.
+tool's answers as JSON, which score.py reads. --write puts the table between the marks of a page, where the rows of
+tools that are not there stay as they were.
 """
 
 from __future__ import annotations
@@ -150,6 +151,9 @@ def main() -> None:
         text = given.write.read_text(encoding="utf-8")
         begin, end = "<!-- results -->\n", "\n<!-- end -->"
         before, after = text.partition(begin)[0], text.partition(end)[2]
+        stood = text.partition(begin)[2].partition(end)[0].splitlines()
+        kept = [row for name in TOOLS if name not in answers for row in stood if row.startswith(f"| {name} |")]
+        table = "\n".join([table, *kept])
         given.write.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
 
 
