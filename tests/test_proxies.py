@@ -16,7 +16,7 @@ NONE = np.zeros(0, np.int64)
 
 def server(address: str, rows: list[int], *clients: str) -> Server:
     at = np.array(rows)
-    return Server(address, 80, at, at * 1.0, 1.0, NONE, 0, at, 0, 0, 0, list(clients))
+    return Server(address, 80, at, at * 1.0, 1.0, NONE, 0, at, 0, 0, 0, 0, list(clients))
 
 
 def exchanges(*spans: tuple[int, int]) -> pa.Table:
