@@ -86,7 +86,8 @@ impl stream::Rows for EventRows<'_> {
     fn event(&mut self, event: &Event<'_>) {
         self.tables.event(event);
         if let Some(watch) = &mut self.watch {
-            watch.event(event);
+            let event = *event; // a copy, so that an event which nobody watches stays in registers
+            watch.event(&event);
         }
     }
 }

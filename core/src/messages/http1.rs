@@ -228,13 +228,12 @@ impl Http1 {
             // taken out, so that the sink can write while the head is read from
             let mut again = sink.head_cache().take().unwrap_or_default();
             let head = again.or_read(side, bytes, head::parse);
-            let read = head
-                .filter(|head| head.len <= MAX_HEAD)
-                .map(|head| self.whole_head(sink, head, bytes));
-            *sink.head_cache() = Some(again);
-            if let Some(rest) = read {
+            if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
+                let rest = self.whole_head(sink, head, bytes);
+                *sink.head_cache() = Some(again);
                 return rest;
             }
+            *sink.head_cache() = Some(again);
         }
         self.part_of_head(sink.lend(), bytes)
     }

@@ -291,6 +291,14 @@ fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, fir
         sink.protocol(reader.protocol());
         return true;
     }
+    // inside a message only its own protocol goes on: few need to be looked for
+    if inside
+        && !KNOWN
+            .iter()
+            .any(|known| known.protocol == spoken && begins(&known))
+    {
+        return false;
+    }
     let Some(known) = KNOWN.iter().find(begins) else {
         return false;
     };

@@ -66,36 +66,29 @@ impl Transfers {
             .then(|| Box::new(transfers))
     }
 
-    /// `opened`: of HTTP/2, the window that was empty, where this segment acknowledges what opens it.
+    /// This side sends so many bytes.
     #[inline(always)]
-    pub fn segment(
-        &mut self,
-        segment: &Segment<'_>,
-        facts: &Facts,
-        side: Side,
-        at: At,
-        known: &Known<'_>,
-        opened: impl FnOnce() -> Option<Shut>,
-    ) {
-        if segment.len > 0 {
-            let [client, server] = &mut self.runs;
-            let (own, other) = if side == Side::Client {
-                (client, server)
-            } else {
-                (server, client)
-            };
-            if own.bytes == 0 {
-                own.since = at.time_ns;
-            }
-            own.bytes = own.bytes.saturating_add(segment.len);
-            other.bytes = 0;
-            if own.bytes >= WATCHED_BYTES.get() {
-                self.begin(side);
-            }
+    pub fn sent(&mut self, side: Side, bytes: u32, time_ns: i64) {
+        let [client, server] = &mut self.runs;
+        let (own, other) = if side == Side::Client {
+            (client, server)
+        } else {
+            (server, client)
+        };
+        if own.bytes == 0 {
+            own.since = time_ns;
         }
-        if self.watched.iter().any(Option::is_some) {
-            self.watch(segment, facts, side, at, known, opened);
+        own.bytes = own.bytes.saturating_add(bytes);
+        other.bytes = 0;
+        if own.bytes >= WATCHED_BYTES.get() {
+            self.begin(side);
         }
+    }
+
+    /// Whether either side sent so much that segments are watched: of most streams none are.
+    #[inline(always)]
+    pub fn is_watching(&self) -> bool {
+        self.watched.iter().any(Option::is_some)
     }
 
     #[inline(never)]
@@ -108,8 +101,8 @@ impl Transfers {
         }
     }
 
-    #[inline(never)]
-    fn watch(
+    /// `opened`: of HTTP/2, the window that was empty, where this segment acknowledges what opens it.
+    pub fn segment(
         &mut self,
         segment: &Segment<'_>,
         facts: &Facts,

@@ -7,7 +7,7 @@ use crate::segment::Segment;
 use crate::seq::unwrap_near;
 
 /// One row of `events`, before it becomes columns.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     pub at: At,
     pub stream: u32,

@@ -156,6 +156,18 @@ impl Stream {
         }
     }
 
+    /// A segment of a stream that moves more than a first window.
+    #[inline(never)]
+    fn watch_transfers(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, scaled: bool) {
+        let known = transfer::Known {
+            rtts: &self.rtts,
+            mss: self.side(side).full.mss() as u16,
+            scaled,
+        };
+        let opened = || self.tracking.opened(side, facts.ack);
+        self.transfers.segment(segment, facts, side, at, &known, opened);
+    }
+
     /// Begins a stream in a used box: in place, as a new value would be built on the stack and copied.
     fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
         let (sender_is_client, by) = roles(segment);
@@ -401,6 +413,7 @@ impl Streams {
         } else {
             relative_sack(segment, rev)
         };
+        let sack = sack.as_deref();
         let time_delta = at.time_ns - stream.last.time_ns;
         stream.last = at;
         let (small, missing) = count(stream, segment, at.frame, frame_bytes, side, &facts);
@@ -412,18 +425,12 @@ impl Streams {
             stream.track_syn(segment, from_low, at);
         }
 
-        let [client, server] = &stream.counts;
-        let own = if side == Side::Client { client } else { server };
-        let known = transfer::Known {
-            rtts: &stream.rtts,
-            mss: own.full.mss() as u16,
-            scaled: scale_known,
-        };
-        let tracking = &stream.tracking;
-        let opened = || tracking.opened(side, facts.ack);
-        stream
-            .transfers
-            .segment(segment, &facts, side, at, &known, opened);
+        if segment.len > 0 {
+            stream.transfers.sent(side, segment.len, at.time_ns);
+        }
+        if stream.transfers.is_watching() {
+            stream.watch_transfers(segment, &facts, side, at, scale_known);
+        }
 
         let mut release = Release::default();
         track(
@@ -439,7 +446,7 @@ impl Streams {
                 scale_known,
                 small,
                 missing,
-                sack: sack.as_deref(),
+                sack,
             },
             &mut release,
         );
@@ -450,7 +457,7 @@ impl Streams {
             from_low,
             segment,
             facts: &facts,
-            sack: sack.as_deref(),
+            sack,
             time_delta,
             hold,
             release: &release,

@@ -26,6 +26,7 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::builder::StringBuilder;
 use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::evidence::rtt::Pairs;
@@ -115,7 +116,12 @@ fn plain<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> T::Native) -> 
 
 /// Values of a column with nulls.
 fn option<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::from_iter(rows.iter().map(of)))
+    let values: Vec<T::Native> = rows.iter().map(|row| of(row).unwrap_or_default()).collect();
+    let known = BooleanBuffer::collect_bool(rows.len(), |row| {
+        rows.get(row).is_some_and(|row| of(row).is_some())
+    });
+    let nulls = NullBuffer::new(known);
+    Arc::new(PrimitiveArray::<T>::new(values.into(), Some(nulls)))
 }
 
 fn instants<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {

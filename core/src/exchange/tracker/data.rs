@@ -57,7 +57,10 @@ impl Tracker {
             server: side == Side::Server,
             pool: *pick(&mut self.pools, side),
         };
-        (self.pairing.shown, self.pairing.paused, self.pairing.freed_since) = (None, None, None);
+        (self.pairing.shown, self.pairing.freed_since) = (None, None);
+        if self.pairing.paused.is_some() {
+            self.pairing.paused = None; // (to drop a step takes more than to look for one)
+        }
         let sender = pick(&mut self.senders, side);
         if sender.too_many_holes(start) {
             context.distrust(
@@ -241,6 +244,7 @@ impl Tracker {
 }
 
 impl Pairing {
+    #[inline(always)]
     pub(super) fn keep(&mut self, side: Side, step: Step, context: &mut Context) {
         let idle = self.is_idle() && !self.waits();
         let steps = pick(&mut self.steps, side);
@@ -261,6 +265,7 @@ impl Pairing {
     }
 
     /// A FIN without data, where an answer may end with its connection: that took time, too.
+    #[cold]
     pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
         let begun = (self.open.iter().rev())
             .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));

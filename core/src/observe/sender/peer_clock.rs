@@ -3,22 +3,28 @@
 
 use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, FAR_MORE, TICK_NS};
 
-/// The peer's clock: the first time stamp that passed, and the newest.
+/// The peer's clock: the first time stamp that passed, and the newest, and when they did.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
-    first: Option<(i64, u32)>,
-    newest: (i64, u32),
+    began: bool,
+    first: u32,
+    newest: u32,
+    first_ns: i64,
+    newest_ns: i64,
     /// How much the capture's time ran ahead of it at least, since the first: in the window before, and in this one.
     low: [i64; 2],
     window: i64,
 }
 
 impl PeerClock {
+    #[inline(always)]
     pub(super) fn heard(&mut self, time_ns: i64, tsval: u32) {
-        let first = *self.first.get_or_insert((time_ns, tsval));
-        self.newest = (time_ns, tsval);
-        let ahead = ahead(first, time_ns, tsval);
-        if time_ns.saturating_sub(self.window) > CLOCK_WINDOW_NS.get() {
+        if !self.began {
+            (self.began, self.first_ns, self.first) = (true, time_ns, tsval);
+        }
+        (self.newest_ns, self.newest) = (time_ns, tsval);
+        let ahead = self.ahead(time_ns, tsval);
+        if time_ns.wrapping_sub(self.window) > CLOCK_WINDOW_NS.get() {
             (self.low, self.window) = ([self.low[1], ahead], time_ns);
         }
         self.low[1] = ahead.min(self.low[1]);
@@ -26,20 +32,23 @@ impl PeerClock {
 
     /// How much later than at best this packet passed, beyond a tick; 0 while the clock was not seen to count milliseconds.
     pub(super) fn late(&self, time_ns: i64, tsval: u32) -> i64 {
-        let Some(first) = self.first.filter(|_| self.counts_ms()) else {
+        if !self.counts_ms() {
             return 0;
-        };
+        }
         let [before, now] = self.low;
-        (ahead(first, time_ns, tsval) - before.min(now) - TICK_NS).max(0)
+        (self.ahead(time_ns, tsval) - before.min(now) - TICK_NS).max(0)
     }
 
     fn counts_ms(&self) -> bool {
-        let (time_ns, newest) = self.newest;
-        self.first.is_some_and(|first| {
-            let elapsed = time_ns.saturating_sub(first.0);
-            elapsed >= DELACK_MIN_NS.get()
-                && ahead(first, time_ns, newest).saturating_abs() <= elapsed / FAR_MORE.get()
-        })
+        let elapsed = self.newest_ns.saturating_sub(self.first_ns);
+        let ahead = self.ahead(self.newest_ns, self.newest);
+        self.began && elapsed >= DELACK_MIN_NS.get() && ahead.saturating_abs() <= elapsed / FAR_MORE.get()
+    }
+
+    /// How much further the capture's time went since the first time stamp than the clock did.
+    fn ahead(&self, time_ns: i64, tsval: u32) -> i64 {
+        let counted = i64::from(tsval.wrapping_sub(self.first).cast_signed()) * TICK_NS;
+        time_ns.wrapping_sub(self.first_ns).wrapping_sub(counted)
     }
 
     /// When a packet with this time stamp passed; None while the clock was not seen to count milliseconds.
@@ -47,16 +56,9 @@ impl PeerClock {
         if !self.counts_ms() {
             return None;
         }
-        let (time_ns, newest) = self.newest;
-        let since = i64::from(tsval.wrapping_sub(newest).cast_signed()) * TICK_NS;
-        Some(time_ns.saturating_add(since))
+        let since = i64::from(tsval.wrapping_sub(self.newest).cast_signed()) * TICK_NS;
+        Some(self.newest_ns.saturating_add(since))
     }
-}
-
-/// How much further the capture's time went since the first time stamp than the clock did.
-fn ahead((since, first): (i64, u32), time_ns: i64, tsval: u32) -> i64 {
-    let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
-    time_ns.wrapping_sub(since).wrapping_sub(counted)
 }
 
 #[cfg(test)]

@@ -72,9 +72,17 @@ impl Sender {
 
     /// A packet of this sender without data whose number lies beyond all that was seen: the bytes below it were
     /// sent, and lost before the capture or by it (by it where the peer has acknowledged them).
+    #[inline(always)]
     pub fn passed(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
+        if self.next.is_some_and(|next| seq > next) {
+            self.passed_beyond(seq, at, ip_id);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn passed_beyond(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
         if let Some(next) = self.next
-            && seq > next
             && seq > self.una
             && self.holes.len() < MAX_HOLES
         {
