@@ -158,6 +158,19 @@ def lost_pair(tape: Tape) -> None:
         tape.talk(at + 5004)
 
 
+def kept_from_client(tape: Tape, numbers: tuple[int, ...] = (5, 6, 7, 8), again: float = 5000.0) -> None:
+    """At the name server: its answers leave at once, and both questions come again with their numbers."""
+    for turn, at in enumerate((0.0, 9000.0)):
+        tape.port += 1
+        for later in (0.0, again):
+            for kind, number in ((1, numbers[2 * turn]), (28, numbers[2 * turn + 1])):
+                now = at + later + kind / 10
+                tape.dns(now, "a.example", kind, number, tape.port, "10.0.0.9")
+                address = "10.0.0.2" if kind == 1 else None
+                tape.dns(now + 0.5, "a.example", kind, number, tape.port, "10.0.0.9", address, True)
+        tape.talk(at + again + 10)
+
+
 def searched(tape: Tape) -> None:
     for at in (0.0, 500.0):
         for step, suffix in enumerate((".x.local", ".y.local", ".z.local")):
@@ -1178,6 +1191,24 @@ def test_a_lookup_has_the_cause_and_the_grade_of_its_finding(reason: str) -> Non
     assert {(row["kind"], row["family"], row["owner"], row["grade"]) for row in rows} == {
         ("lookup", *LATE_NAMES[reason], found["grade"])
     }
+
+
+def test_an_answer_that_does_not_arrive_is_asked_for_again() -> None:
+    """The table has two quick rows a question; its client waited from the first to the second."""
+    capture = read(kept_from_client)
+    [found] = [row for row in capture.arrow("findings").to_pylist() if row["cause"] == "dns_lost"]
+    assert (found["exchanges"], found["owner"]) == (2, "dns")
+    waited = [row["waited_ms"] for row in capture.arrow("waits").to_pylist() if row["cause"] == "dns_lost"]
+    assert waited == pytest.approx([5003.2] * 2, abs=1)
+    assert "it is not DNS" not in str(capture.why())
+
+
+@pytest.mark.parametrize(
+    "tape", [lambda t: kept_from_client(t, (5, 5, 5, 5)), lambda t: kept_from_client(t, again=20.0)],
+    ids=["one number for all", "captured twice"],
+)  # fmt: skip
+def test_the_same_question_is_no_lost_answer(tape: Callable[[Tape], None]) -> None:
+    assert "dns_lost" not in {row["cause"] for row in read(tape).arrow("findings").to_pylist()}
 
 
 def test_a_quick_lookup_has_no_cause() -> None:

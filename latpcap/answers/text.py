@@ -28,7 +28,8 @@ def overall(d: Overall) -> str:
     """The answer for a capture or a stream."""
     lines: Lines = [(0, d["headline"]), *(_no_exchanges(d) if "server" not in d else _judged(d))]
     if d["dns"] is not None:
-        lines.append((1 if lookups.matters(d["dns"]) else 2, line("dns", lookups.line(d["dns"]))))
+        late = any(found.owner == "dns" for found in d["events"])
+        lines.append((1 if lookups.matters(d["dns"]) else 2, line("dns", lookups.line(d["dns"], late))))
     limits = [c.text for c in d["quality"] if c.most < 1 or c.check in _WORTH_A_LINE]
     lines += [(0, line("capture", sentence)) for sentence in limits[:2] if sentence not in d["headline"]]
     lines += [(1, line("damaged", sentence)) for sentence in d["damage"][:2]]

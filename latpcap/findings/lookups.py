@@ -271,8 +271,8 @@ def matters(dns: Lookups) -> bool:
     return max(waits) >= LIMITS["setup_ms"] or dns["unanswered"] == dns["lookups"]
 
 
-def line(dns: Lookups) -> str:
-    """Is it DNS? A sentence that says so, or that it is not."""
+def line(dns: Lookups, late: bool) -> str:
+    """Is it DNS? A sentence that says so, or that it is not; `late`: a finding names a wait for a name."""
     limit, lookups, unanswered = LIMITS["setup_ms"], dns["lookups"], dns["unanswered"]
     rest = say("dns_unanswered", n=unanswered, of=lookups) if unanswered else ""
     if dns["connect_ms"] is not None and dns["connect_ms"] >= limit:
@@ -287,5 +287,5 @@ def line(dns: Lookups) -> str:
         "dns_quick" if lookups - unanswered > 1 else "dns_one_quick",
         n=lookups - unanswered, median_ms=dns["median_ms"] or 0.0, most_ms=dns["max_ms"],
     )  # fmt: skip
-    nothing = not rest and dns["max_ms"] < LIMITS["slow_ms"]
+    nothing = not rest and not late and dns["max_ms"] < LIMITS["slow_ms"]
     return say("dns_is_not_it", took=took) if nothing else joined([took, rest])

@@ -41,6 +41,7 @@ class Question(NamedTuple):
     port: int
     server: str
     server_port: int
+    id: int | None
     kind: str
     name: str
     status: str | None
@@ -58,6 +59,21 @@ class Question(NamedTuple):
     def failed(self) -> bool:
         """Did its answer give no address?"""
         return self.end is not None and not self.addresses
+
+    def repeats_answered(self, before: Question) -> bool:
+        """Is it `before` again, by its socket and its number, although that was answered?
+
+        A resolver that got the answer would not ask again, and a new question has a new number: the answer, which was
+        captured on its way, did not get there.
+        """
+        if before.end is None or self.id is None or self.key != before.key:
+            return False
+        return AGAIN_MS * NS_PER_MS <= self.start - before.start <= GIVEN_UP_NS
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What a repeat has in common with its first question."""
+        return self.port, self.server, self.server_port, self.id, self.kind, self.name
 
 
 @dataclass
@@ -103,8 +119,8 @@ def questions(lookups: pa.Table) -> list[Question]:
     """The rows of `lookups` in order of time."""
     if not lookups.num_rows:
         return []
-    columns = ("lookup", "client", "client_port", "server", "server_port", "method", "target", "status_text",
-               "error", "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
+    columns = ("lookup", "client", "client_port", "server", "server_port", "id", "method", "target",
+               "status_text", "error", "addresses", "repeats", "request_frame", "response_frame")  # fmt: skip
     read = {name: lookups[name].to_pylist() for name in columns}
     start, last = (arrays.numbers(lookups, name).tolist() for name in ("start", "last_sent"))
     latency = lookups["latency_ms"].to_pylist()
@@ -112,7 +128,7 @@ def questions(lookups: pa.Table) -> list[Question]:
     rows = [
         Question(
             read["lookup"][at], read["client"][at], read["client_port"][at], read["server"][at],
-            read["server_port"][at], read["method"][at], read["target"][at], read["status_text"][at],
+            read["server_port"][at], read["id"][at], read["method"][at], read["target"][at], read["status_text"][at],
             bool(read["error"][at]), tuple(read["addresses"][at] or ()), start[at], last[at],
             None if latency[at] is None else end[at],
             read["repeats"][at], read["request_frame"][at], read["response_frame"][at],
@@ -126,12 +142,17 @@ def resolutions(lookups: pa.Table) -> list[Resolution]:
     """What each client did to get each name's addresses, in order of time. Linear in the rows."""
     done: list[Resolution] = []
     open_by: dict[tuple[str, str], Resolution] = {}
+    numbers: dict[str, set[int | None]] = {}
     for question in questions(lookups):
         if question.kind not in ADDRESS:
             continue
         key = question.client, _label(question.name)
         now = open_by.get(key)
-        if now is None or not _goes_on(now, question):
+        used = numbers.setdefault(question.client, set())
+        used.add(question.id)
+        # A client with one number for all its questions repeats none by it.
+        again = now is not None and len(used) > 1 and _again(now, question) is not None
+        if now is None or not (again or _goes_on(now, question)):
             now = open_by[key] = Resolution()
             done.append(now)
         now.questions.append(question)
@@ -170,6 +191,12 @@ def _goes_on(now: Resolution, question: Question) -> bool:
     if not any(q.addresses for q in mine) and before.failed and (same or _searched(before, question)):
         return True
     return same and question.kind not in answered
+
+
+def _again(now: Resolution, question: Question) -> Question | None:
+    """Which answered question of that resolution is asked once more here?"""
+    recent = now.questions[-MAX_RECENT:]
+    return next((q for q in recent if question.repeats_answered(q)), None)
 
 
 def _searched(one: Question, other: Question) -> bool:
@@ -218,6 +245,10 @@ def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | Non
     took = ((slow.end or 0) - slow.start) / NS_PER_MS
     if slow.repeats and took >= AGAIN_MS:
         return ("dns_lost_pair" if _pair(row, slow) else "dns_lost"), took, slow
+    for question in row.questions:
+        before = _again(row, question)
+        if before is not None:
+            return "dns_lost", (question.start - before.start) / NS_PER_MS, before
     needless = [q for q in good if q.status == "NXDOMAIN" and q.name.lower() != row.name.lower()]
     if needless and any(q.addresses for q in good):
         since = min(q.start for q in row.questions if q.name.lower() == row.name.lower() and q.addresses)
