@@ -95,7 +95,7 @@ def kind_of(row):
 
 
 def by_log(path, labels):
-    """The same of exchanges that the programs logged."""
+    """Judged time of exchanges that the programs logged."""
     capture = latpcap.read(path)
     ports = {s["stream"]: s["client_port"] for s in rows(capture, "streams")}
     exchanges = defaultdict(list)

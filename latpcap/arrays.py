@@ -212,14 +212,14 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
     if count > spill.BLOCK:
-        spill.rest()  # whoever asks for the next column is through with the last
+        spill.release_memory()  # whoever asks for the next column is through with the last
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)
     if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
         pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
-        return spill.made(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
+        return spill.filled(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
     values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
     if not chunk.null_count:
         return values
@@ -269,7 +269,7 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
         found.add(mine[starts])
         total.add(np.add.reduceat(values[begin:end], starts))
         begin = end
-        spill.rest()
+        spill.release_memory()
     return found.array(), total.array()
 
 
@@ -286,7 +286,7 @@ def grouped(keys: Array) -> tuple[Array, Array, Array]:
         here, at, count = np.unique(mine, return_index=True, return_counts=True)
         first[here] = np.minimum(first[here], at + span.start)
         many[here] += count
-    spill.rest()
+    spill.release_memory()
     return first, which.array(), many
 
 

@@ -2,9 +2,9 @@
 
 What a capture of millions of requests needs for its answer is more than should lie in memory, and most of it is looked
 at once. Such columns are written to a file in the folder of temporary files, from their beginning to their end, and
-read as arrays over the mapped file: `rest` gives back the memory of what was touched, and what is touched again is read
-again. (Writing to a mapped file instead takes a fault for each page.) Where no file can be had (no room, no such
-folder, no `posix_fallocate`) they lie in memory like all others.
+read as arrays over the mapped file: `release_memory` gives back the memory of what was touched, and what is touched
+again is read again. (Writing to a mapped file instead takes a fault for each page.) Where no file can be had (no room,
+no such folder, no `posix_fallocate`) they lie in memory like all others.
 
 No library does this: `numpy.memmap` has a name in the folder and faults on each written page, and engines that sort on
 disk (DuckDB, Polars) would be a dependency of 40 MB and more for `latpcap why`, and want their own copy of each column.
@@ -139,13 +139,13 @@ class Column:
             self._pieces = [(0, np.frombuffer(bytearray(written), self.kind)), (begin, values.copy())]
 
 
-def made(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
+def filled(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
     """These values, one piece behind the other."""
     column = Column(kind)
     for piece in pieces:
         column.add(piece)
     found = column.array()
-    rest()
+    release_memory()
     return found
 
 
@@ -218,7 +218,7 @@ def _short(count: int) -> bool:
         return False
     _calls += 1
     if not _calls % _REST_AFTER:
-        rest()
+        release_memory()
     return True
 
 
@@ -227,7 +227,7 @@ def taken(values: Array, order: Array) -> Array:
     if _short(len(order)):
         found: Array = values[order]
         return found
-    return made(values.dtype, (values[order[span]] for span in parts(len(order))))
+    return filled(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
 def rise(values: Array) -> bool:
@@ -263,7 +263,7 @@ def order(keys: Array) -> Array:
         before = np.r_[0, np.cumsum(stay)][np.searchsorted(risen, values[put:until], side="right")]
         found.add(np.insert((np.flatnonzero(stay) + span.start).astype(kind), before, late[put:until]))
         put = until
-    rest()
+    release_memory()
     return found.array()
 
 
@@ -297,7 +297,7 @@ def ranked(values: Array) -> Array:
             some.append((np.flatnonzero(inside) + span.start).astype(kind))
         mine = np.concatenate(some)
         found.add(mine[np.argsort(values[mine], kind="stable")])
-        rest()
+        release_memory()
     return found.array()
 
 
@@ -321,11 +321,11 @@ def nth(values: Array, place: int) -> Any:
         many += np.bincount(pieces(span), minlength=len(many))
     piece = int(np.searchsorted(np.cumsum(many), place, side="right"))
     if piece % 2:
-        rest()
+        release_memory()
         return bounds[piece // 2]
     some = [values[span][pieces(span) == piece] for span in parts(len(values))]
     inside, before = np.concatenate(some), place - int(many[:piece].sum())
-    rest()
+    release_memory()
     return np.partition(inside, before)[before]
 
 
@@ -345,14 +345,14 @@ def chosen(rows: Array, which: Array) -> Array:
         found: Array = rows[which[rows]]
         return found
     mine = (rows[span] for span in parts(len(rows)))
-    return made(rows.dtype, (some[which[some]] for some in mine))
+    return filled(rows.dtype, (some[which[some]] for some in mine))
 
 
 def parts(count: int) -> Iterator[slice]:
     """So many rows, a part at a time; what the last parts touched is given back on the way."""
     for number, at in enumerate(range(0, count, BLOCK)):
         if number and not number % _TOUCHED:
-            rest()
+            release_memory()
         yield slice(at, min(at + BLOCK, count))
 
 
@@ -385,7 +385,7 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
         length = np.diff(np.r_[starts, len(mine)])
         found[np.repeat(put[ordered[starts]] - starts, length) + np.arange(len(mine))] = order + span.start
         put[ordered[starts]] += length
-    rest()
+    release_memory()
     return found, bounds
 
 
@@ -403,7 +403,7 @@ def places(keys: Array, wanted: Array) -> Array:
     for span in parts(len(wanted)):
         at = np.searchsorted(keys, wanted[span], sorter=sort)
         found.add(at if sort is None else sort[at])
-    rest()
+    release_memory()
     return found.array()
 
 
@@ -414,7 +414,7 @@ def joined(several: Sequence[Array]) -> Array:
     if len(several) == 1:
         return several[0]
     kind = np.result_type(*several) if several else "uint32"
-    return made(kind, (values[span] for values in several for span in parts(len(values))))
+    return filled(kind, (values[span] for values in several for span in parts(len(values))))
 
 
 def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
@@ -425,7 +425,7 @@ def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None)
     for span in parts(len(codes) if rows is None else len(rows)):
         mine = span if rows is None else rows[span]
         found += np.bincount(codes[mine], weights[mine], count)
-    rest()
+    release_memory()
     return found
 
 
@@ -436,7 +436,7 @@ def counted(codes: Array, count: int, rows: Array) -> Array:
     found = np.zeros(count + 1, np.int64)
     for span in parts(len(rows)):
         found += np.bincount(codes[rows[span]].astype(np.int64) + 1, minlength=count + 1)
-    rest()
+    release_memory()
     return found[1:]
 
 
@@ -444,10 +444,10 @@ def kept(values: Array) -> Array:
     """A copy of the values that may stay for long."""
     if values.nbytes < LEAST_BYTES:
         return values
-    return made(values.dtype, (values[span] for span in parts(len(values))))
+    return filled(values.dtype, (values[span] for span in parts(len(values))))
 
 
-def rest() -> None:
+def release_memory() -> None:
     """Gives back the memory of all that lies in files, where it is much; nothing is lost."""
     # (how much is mapped is known without the system, which takes 50 us to say how much is resident)
     if sum(map(len, _maps)) > RESIDENT_BYTES and _resident() - _before[0] > RESIDENT_BYTES:

@@ -38,10 +38,10 @@ def test_a_long_column_lies_in_a_file_and_keeps_its_values() -> None:
     values = np.arange(1000, dtype=np.int64)
     kept = spill.kept(values)
     assert in_file(kept) and not in_file(spill.kept(values[:4]))
-    spill.rest()
+    spill.release_memory()
     assert kept.tolist() == values.tolist()
     kept[3] = 7
-    spill.rest()
+    spill.release_memory()
     assert kept[3] == 7
 
 
@@ -140,13 +140,13 @@ def test_memory_of_files_is_given_back_when_it_is_much(monkeypatch: pytest.Monke
     monkeypatch.setattr(spill, "_before", [5 << 20])
     monkeypatch.setattr(spill, "_resident", lambda: resident)
     resident = (5 << 20) + spill.RESIDENT_BYTES
-    spill.rest()
+    spill.release_memory()
     assert not given
     resident += 1
-    spill.rest()
+    spill.release_memory()
     assert not given, "so much may lie there of what is mapped"
     Held.size += 1
-    spill.rest()
+    spill.release_memory()
     assert len(given) == 1
 
 

@@ -94,7 +94,7 @@ pub const ONE_WAY_GAP_NS: Band = Band {
 pub const STRAY_SHARE: Derived<f64> = Derived(|| 1.0 / STRAY_PART.get() as f64);
 pub const RARE_SHARE: Derived<f64> = Derived(|| 1.0 / RARELY.get() as f64);
 pub const NEARLY_ALL: Derived<f64> = Derived(|| 1.0 - RARE_SHARE.get());
-/// The same as `LUCK` where a cause rests on nothing else.
+/// Chance that is tolerated where a cause rests on nothing else: below `LUCK`.
 pub const LESS_LUCK: Derived<f64> = Derived(|| LUCK.get() * STRAY_SHARE.get());
 
 limits! {
@@ -228,7 +228,7 @@ limits! {
     /// So many are no accident, where each alone may be one: held ACKs in front of a clean control group beside the sender (luck
     /// would be (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time differs.
     SEVERAL: usize = 3, "count", "chosen";
-    /// The same away from the sender: of held ACKs, late releases of one length, and what gives a slope.
+    /// As `SEVERAL`, away from the sender: of held ACKs, late releases of one length, and what gives a slope.
     HELD_AWAY: usize = 5, "count", "chosen; case decoy_pauses_on_a_line_of_jitter";
 
 

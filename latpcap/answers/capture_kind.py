@@ -50,25 +50,25 @@ def _icmp(tables: Mapping[str, pa.Table]) -> Iterator[tuple[str, str]]:
     probes = tables["probes"]
     if not probes.num_rows:
         return
-    answers, words = arrays.codes(probes, "answer")
+    answers, texts = arrays.codes(probes, "answer")
     pings = arrays.equals(probes, "kind", "icmp_echo")
     if not pings.any():
         return
-    hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(words)}
+    hit = {word: int((pings & (answers == code)).sum()) for code, word in enumerate(texts)}
     total = int(pings.sum())
     if hit.get("time_exceeded", 0) >= RISING * sum(hit.values()) > 0:
         [row] = probes.select(["dst"]).slice(int(pings.argmax()), 1).to_pylist()
         yield "traceroute", say("trace_by_icmp", target=row["dst"], n=hit["time_exceeded"], of=total)
         return
-    yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answers[pings], words)
+    yield "ping", _pings(arrays.numbers(probes, "rtt_ms").astype(float)[pings], answers[pings], texts)
 
 
-def _pings(rtt: Array, answers: Array, words: list[str]) -> str:
+def _pings(rtt: Array, answers: Array, texts: list[str]) -> str:
     """How many pings came back, how soon, and what came in place of an answer."""
     import numpy as np
 
-    other = {word: int((answers == code).sum()) for code, word in enumerate(words) if word != "echo_reply"}
-    came = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(words) if word not in other])])
+    other = {word: int((answers == code).sum()) for code, word in enumerate(texts) if word != "echo_reply"}
+    came = np.sort(rtt[~np.isnan(rtt) & np.isin(answers, [c for c, word in enumerate(texts) if word not in other])])
     lost = len(rtt) - len(came) - sum(other.values())
     one = "ping" if len(rtt) == 1 else "pings"
     parts = [say(f"{one}_icmp", n=n, word=word.replace("_", " ")) for word, n in other.items() if n]
@@ -175,8 +175,8 @@ def _windows(events: pa.Table, streams: pa.Table, side: str) -> tuple[str, int, 
     sent = arrays.numbers(events, "from_client").astype(bool) == (side == "client")
     shut, probe = (arrays.numbers(events, c).astype(bool) for c in ("zero_window", "zero_window_probe"))
     stream, time, frame = (arrays.numbers(events, c) for c in ("stream", "time", "frame"))
-    flags, words = arrays.codes(events, "flags")
-    living = sent & ~np.isin(flags, [code for code, word in enumerate(words) if "RST" in word])
+    flags, texts = arrays.codes(events, "flags")
+    living = sent & ~np.isin(flags, [code for code, word in enumerate(texts) if "RST" in word])
     worst: tuple[float, int, int, int] | None = None
     for number in np.unique(stream[living & shut]).tolist():
         every = np.flatnonzero(stream == number)

@@ -88,7 +88,7 @@ _WHOLE = ("scan", "traceroute", "one_direction")
 def _of_rest(d: Overall) -> Harm:
     """What harm does the answer speak of that no finding leads? Requests, what fell silent, and pushes."""
     if d["verdict"] == "no_exchanges":
-        gone = [e for e in d["events"] if e.kind == "silence" and e.harm is None and counts(e)]
+        gone = [e for e in d["events"] if e.kind == "silence" and e.harm is None and is_frequent(e)]
         return max([NONE, *(Harm(True, e.total_ms or 0.0) for e in gone)])
     slow, slowest = d["slow"], d["slow"]["worst"]
     waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
@@ -98,7 +98,7 @@ def _of_rest(d: Overall) -> Harm:
         found = max(found, Harm(False, late.total_ms or 0.0))
     for mute in d["events"]:
         longer = slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]
-        if mute.kind == "silence" and mute.harm is None and counts(mute) and longer:
+        if mute.kind == "silence" and mute.harm is None and is_frequent(mute) and longer:
             found = max(found, Harm(True, mute.total_ms or 0.0))
     push = pushed(d)
     return found if push is None else max(found, Harm(False, push.total_ms or 0.0))
@@ -108,7 +108,7 @@ def leading_sentence(d: Overall) -> Finding | None:
     """The finding that is the headline; None where the kind of the capture is, or what its requests waited for."""
     if d["lead"] is not None:
         return d["lead"]
-    mute = next((e for e in d["events"] if e.kind == "silence" and counts(e)), None)
+    mute = next((e for e in d["events"] if e.kind == "silence" and is_frequent(e)), None)
     if d["verdict"] == "no_exchanges":
         flood = next((e for e in d["events"] if e.cause == "syn_flood"), None)
         return flood or mute or pushed(d)
@@ -120,7 +120,7 @@ def leading_sentence(d: Overall) -> Finding | None:
     return pushed(d)
 
 
-def counts(mute: Finding) -> bool:
+def is_frequent(mute: Finding) -> bool:
     """Is it more than a request now and then that came just when its connection was closed?"""
     return mute.cause != "closed_on_request" or (mute.exchanges or 0) >= show.HOLDS_UP * (mute.of_exchanges or 0)
 
@@ -179,7 +179,7 @@ def headline(d: Overall) -> str:
     return nothing_judged(d) if d["verdict"] == "no_exchanges" else of_requests(d)
 
 
-def beside(d: Overall, other: str) -> str:
+def prepend_main_traffic(d: Overall, other: str) -> str:
     """The headline behind what most of the capture is, which is no TCP."""
     return words.say("mostly_other", other=other, rest=words.inside(d["headline"]))
 
@@ -297,7 +297,7 @@ def _forbids(d: Overall) -> str:
     return sentence[0] if sentence else words.say(f"meaning_{first.cause}")
 
 
-def over(d: Overall) -> str:
+def slow_limit(d: Overall) -> str:
     """From when on is a request slow here?"""
     limit = d["slow"]["limit_ms"]
     return words.say("over_beyond" if d["slow"]["path_ms"] >= show.PATH_OF_SLOW * limit else "over", limit=limit)
@@ -313,7 +313,7 @@ def _log_in(d: Overall) -> str:
         why = words.say("log_in_unknown", why=_forbids(d))
     else:
         why = words.say("log_in_because", sure=_sure(first.grade), cause=phrase(first), second=_second(d))
-    return words.say("log_in_slow", over=over(d), most_ms=worst["latency_ms"], why=why, **values)
+    return words.say("log_in_slow", over=slow_limit(d), most_ms=worst["latency_ms"], why=why, **values)
 
 
 def _by_both(d: Overall) -> bool:
@@ -377,7 +377,7 @@ def _nothing(d: Overall) -> str:
     else:
         polls = words.say("with_polls", n=slow["polls"]) if slow["polls"] else ""
         worst = slow["worst"]
-        few = words.say("few_took", n=slow["count"], over=over(d), most_ms=worst["latency_ms"]) if worst else ""
+        few = words.say("few_took", n=slow["count"], over=slow_limit(d), most_ms=worst["latency_ms"]) if worst else ""
         streams = words.say("with_streams", n=slow["streams"]) if slow["streams"] else ""
         many = words.say(
             "many_took",
@@ -426,7 +426,7 @@ def _backend(d: Overall, found: LatencyFinding) -> str:
 def _unread(d: Overall) -> str:
     """What came late in a protocol that no reader knows: nobody may have waited for it."""
     slow, t, first = d["slow"], d["traffic"], d["findings"][0]
-    values = {"server": d["server"], "protocol": t["protocol"], "n": slow["count"], "over": over(d)}
+    values = {"server": d["server"], "protocol": t["protocol"], "n": slow["count"], "over": slow_limit(d)}
     if traffic.people(t) or traffic.tunnel(t):
         kind = "session" if traffic.people(t) else "tunnel"
         return words.say(kind, many=words.say("turns", n=slow["of"]), **values)

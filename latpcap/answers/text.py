@@ -141,7 +141,7 @@ def _latency(d: Overall) -> str:
     took = "took_many" if d["complete"] > 1 else "took_one"
     parts = [
         say(took, p50_ms=d["p50_ms"], p99_ms=d["p99_ms"], many=say(kind, n=d["complete"])),
-        say("slow_over", n=d["slow"]["count"], over=headline.over(d)),
+        say("slow_over", n=d["slow"]["count"], over=headline.slow_limit(d)),
     ]
     if d["cut"]:
         parts.append(say("cut_all" if d["cut"] == d["complete"] else "cut_some", n=d["cut"]))

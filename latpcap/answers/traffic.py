@@ -156,11 +156,11 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
     return int((ended & (np.nan_to_num(arrays.numbers(exchanges, "error")[rows].astype(float)) == 1)).sum())
 
 
-def _counted(seen: Array, words: list[str]) -> dict[str, int]:
+def _counted(seen: Array, texts: list[str]) -> dict[str, int]:
     import numpy as np
 
     order = np.argsort(-seen, kind="stable")[: show.MOST_WORDS]
-    return {printable(words[i]): int(seen[i]) for i in order.tolist() if seen[i]}
+    return {printable(texts[i]): int(seen[i]) for i in order.tolist() if seen[i]}
 
 
 def _called(protocol: str, port: int, software: str | None) -> str:

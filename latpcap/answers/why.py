@@ -104,7 +104,7 @@ class Why:
         return cls(_one_exchange(capture, number))
 
     def with_beside(self, added: Sequence[SideSource]) -> Why:
-        """The same answer with what a trace or a log adds; itself where there is none. Where a trace of the headline's
+        """Add what a trace or a log shows; gives the answer itself where there is none. Where a trace of the headline's
         server contradicts it, the headline says so, and there is no fix.
         """
         if not added or self.data["kind"] != "overall":
@@ -239,11 +239,9 @@ def _overall(capture: Subject, scope: HasTables, stream: int | None, question: Q
     data["headline"] = headline.headline(data)
     other = _mostly(data, scope) if stream is None else None
     if other is not None:
-        data["headline"] = headline.beside(data, other)
-    if (
-        data["capture_kind"] == "scan" and "server" in data
-    ):  # then that is the headline, and not what the requests that were answered waited for
-        data["verdict"] = "scan"
+        data["headline"] = headline.prepend_main_traffic(data, other)
+    if data["capture_kind"] == "scan" and "server" in data:
+        data["verdict"] = "scan"  # not what the requests that were answered waited for
     if data.get("pushed", 0) and "slow" in data and data["slow"]["how"] == "none" and data["verdict"] != "scan":
         data["verdict"] = "pushes"  # what its few requests took is nobody's question
     if "fix" in data:
@@ -554,7 +552,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
             total[0] += float(ms[which].sum())
             total[1] += float(ms[which & sure].sum())
             exchanges.setdefault(code, np.zeros(hit, bool))[number[mine[which]] - first] = True
-        spill.rest()
+        spill.release_memory()
     found: list[Total] = [
         {
             "cause": causes_of[code // len(owners)],
@@ -614,7 +612,7 @@ def _waits_ms(first: cause_totals.CauseTotal, items: Sequence[cause_totals.Cause
         if slow_requests.family(item.cause) == name and (item.cause != "network" or first.cause == "network"):
             hit = np.isin(item.rows, slow)
             np.add.at(waited, np.searchsorted(slow, item.rows[hit]), item.ms[hit])
-        spill.rest()
+        spill.release_memory()
     waited = np.sort(waited[waited > 0])
     return (arrays.percentile(waited, 0.5), float(waited[-1])) if len(waited) else (0.0, 0.0)
 

@@ -334,7 +334,7 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
     for table in union.pieces("causes", (*LINKS, *Causes.COLUMNS)):
         pushed.add("causes", table)
         causes.add(of_stretches(table))
-        spill.rest()
+        spill.release_memory()
     return exchanges, causes, pushed
 
 

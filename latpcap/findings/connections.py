@@ -183,7 +183,7 @@ class _Seen:
         self.code = arrays.numbers(streams, "completeness")
         spans = spill.parts(streams.num_rows)
         answers = arrays.numbers(streams, "server_packets")
-        self.answered = spill.made("bool", (answers[span] > 0 for span in spans))
+        self.answered = spill.filled("bool", (answers[span] > 0 for span in spans))
         self._closed_by, self._words = arrays.codes(streams, "closed_by")
         self._client, self._clients = arrays.codes(streams, "client")
         # a SYN that was never followed by the rest of its handshake, nor refused
@@ -215,7 +215,7 @@ class _Seen:
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
         most = max((last[span].max() for span in spill.parts(len(last))), default=0)
         spans = spill.parts(len(last))
-        return spill.made("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
+        return spill.filled("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
 
     def there(self) -> Array:
         """Which streams are to a port that answered another connection?"""
@@ -243,7 +243,7 @@ class _Seen:
 
         spans = spill.parts(len(which))
         yield from spill.split(
-            spill.made("int32", (np.where(which[span], self.server[span], -1) for span in spans))
+            spill.filled("int32", (np.where(which[span], self.server[span], -1) for span in spans))
         ).items()
 
     def name(self, server: int) -> tuple[str, int]:
@@ -270,7 +270,7 @@ class _Seen:
 
 def _each(known: Array, codes: Array) -> Array:
     """For each row the truth of its code."""
-    return spill.made("bool", (known[codes[span]] for span in spill.parts(len(codes))))
+    return spill.filled("bool", (known[codes[span]] for span in spill.parts(len(codes))))
 
 
 def _shared(codes: Array, which: Array) -> Array:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Case:
+class ExampleExchange:
     """One exchange that shows a finding: which, how much of its time, and the frames of the longest piece."""
 
     exchange: int
@@ -45,7 +45,7 @@ class Case:
         return f"tcp.stream eq {self.stream}" + (f" and frame.number in {{{frames}}}" if frames else "")
 
 
-def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[Case, Case]:
+def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExchange, ExampleExchange]:
     """The exchange that it took the most time of, and the one in the middle of its time.
 
     Half of the finding's time lies in exchanges that took at most as much as the second: where a few long waits
@@ -89,7 +89,7 @@ def _half(values: Array) -> int:
     return next(begin + int(np.searchsorted(total, half)) for begin, total in sums() if total[-1] >= half)
 
 
-def _case(item: CauseTotal, which: int, tables: Mapping[str, pa.Table]) -> Case:
+def _case(item: CauseTotal, which: int, tables: Mapping[str, pa.Table]) -> ExampleExchange:
     import numpy as np
 
     exchanges, causes = tables["exchanges"], tables["causes"]
@@ -97,7 +97,7 @@ def _case(item: CauseTotal, which: int, tables: Mapping[str, pa.Table]) -> Case:
     number = exchanges["exchange"][position].as_py()
     mine = _pieces(item, number, causes)
     longest = int(mine[np.argmax(arrays.numbers(causes, "duration_ms")[mine])])
-    return Case(
+    return ExampleExchange(
         exchange=number,
         stream=exchanges["stream"][position].as_py(),
         ms=float(item.ms[which]),
@@ -120,10 +120,10 @@ def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
     numbers = arrays.numbers(causes, "exchange")
     spans = spill.parts(len(item.causes))
     mine: Array = np.concatenate([rows[numbers[rows] == exchange] for rows in (item.causes[span] for span in spans)])
-    words, names = arrays.codes(causes, "cause")
+    texts, names = arrays.codes(causes, "cause")
     if item.cause != STALL or "delayed_ack" not in names:
         return mine
-    held: Array = mine[words[mine] == names.index("delayed_ack")]
+    held: Array = mine[texts[mine] == names.index("delayed_ack")]
     return held if len(held) else mine
 
 
@@ -196,11 +196,11 @@ def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
     """What this column says on the streams of this server, the most frequent first."""
     import numpy as np
 
-    (address, addresses), (word, words) = arrays.codes(streams, "server"), arrays.codes(streams, column)
+    (address, addresses), (word, texts) = arrays.codes(streams, "server"), arrays.codes(streams, column)
     mine = address == (addresses.index(server.address) if server.address in addresses else -2)
     mine &= arrays.numbers(streams, "server_port") == server.port
     counts = np.bincount(word[mine & (word >= 0)], minlength=1)
-    return [words[i] for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
+    return [texts[i] for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
 
 
 def _is_name(host: str) -> bool:
@@ -218,8 +218,8 @@ def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     """In which protocol are most of the exchanges that it hit?"""
     import numpy as np
 
-    code, words = arrays.codes(tables["exchanges"], "protocol")
-    return words[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
+    code, texts = arrays.codes(tables["exchanges"], "protocol")
+    return texts[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
 
 
 OTHERS = {

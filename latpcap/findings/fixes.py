@@ -232,7 +232,7 @@ def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
 
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     spans = spill.parts(len(rows))
-    return spill.made("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
+    return spill.filled("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
 
 def _sure(causes: pa.Table) -> Array:
@@ -279,7 +279,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
         warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
         warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
         worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
-    spill.rest()
+    spill.release_memory()
     return left, worst, warm, 2 * _percentile(spill.taken(more, rows), 0.5)
 
 
@@ -299,18 +299,18 @@ class _Places:
             for span in spill.parts(len(rows)):
                 mine = rows[span]
                 np.add.at(found, self._place[mine], self._ms[mine])
-        spill.rest()
+        spill.release_memory()
         return found
 
     def sums_of(self, which: Array) -> Array:
-        """The same of the rows that are marked."""
+        """Of each exchange, how long the marked rows of causes took."""
         import numpy as np
 
         found = spill.zeros(self._size, "float64")
         for span in spill.parts(len(which)):
             mine = which[span]
             np.add.at(found, self._place[span][mine], self._ms[span][mine])
-        spill.rest()
+        spill.release_memory()
         return found
 
 
@@ -362,7 +362,7 @@ def _at_once(stream: Array, start: Array, end: Array) -> int:
     for span in spill.parts(len(stream)):
         np.minimum.at(first, stream[span], start[span].astype(np.int64))
         np.maximum.at(last, stream[span], end[span].astype(np.int64))
-    spill.rest()
+    spill.release_memory()
     begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
     # one that begins when another ends follows it
     return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
@@ -381,7 +381,7 @@ def _pauses(stream: Array, start: Array, end: Array) -> Array:
         pauses = ((start[behind] - end[span]) / NS_PER_MS)[same]
         found[done : done + len(pauses)] = pauses
         done += len(pauses)
-    spill.rest()
+    spill.release_memory()
     return found[:done]
 
 
@@ -451,7 +451,7 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
         left = ahead - np.arange(span.start, span.stop) - 1 >= 1
         between += int((answered[behind] - answered[span])[left].sum())
         leaving += int(left.sum())
-    spill.rest()
+    spill.release_memory()
     enough = leaving >= LIMITS["gain_exchanges"]
     return between / leaving / NS_PER_MS if enough else 0.0, overtaken <= LIMITS["overtaken_share"] * together
 
@@ -477,7 +477,7 @@ def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table)
     for span in spill.parts(len(requested)):
         late = np.minimum(path[span], usual) * NS_PER_MS
         requested[span] += np.clip(late.astype(np.int64), 0, np.maximum(answered[span] - requested[span], 0))
-    spill.rest()
+    spill.release_memory()
 
 
 def unknown_backend() -> str:

@@ -138,7 +138,7 @@ def _neighbour(cases: list[tuple[float, Question]]) -> Finding:
 
 def of_services(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Servers of other services over UDP that answered late, never or with errors, by reason, service and server."""
-    groups: dict[tuple[str, str, str], list[services.Case]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[services.ServiceWait]] = defaultdict(list)
     rows = questions(tables["lookups"])
     for case in services.late(rows, tables["streams"]).values():
         groups[case.reason, case.question.kind, case.question.server].append(case)
@@ -164,7 +164,7 @@ def _failure_finding(failure: services.Failure) -> Finding:
     )  # fmt: skip
 
 
-def _service_finding(cases: list[services.Case]) -> Finding:
+def _service_finding(cases: list[services.ServiceWait]) -> Finding:
     worst = cases[-1]
     q, then, reason = worst.question, worst.then, worst.reason
     values = {

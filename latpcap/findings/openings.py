@@ -55,7 +55,7 @@ FEW, ENOUGH = 2, 3
 
 
 @dataclass(frozen=True)
-class Case:
+class LateOpening:
     """One beginning that took long, or never came to an end."""
 
     sentence: str
@@ -76,7 +76,7 @@ def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[l
         return [], set()
     all_of = Streams(streams, rows)
     opened = [(one, all_of.ends(one.stream)) for one in begun(rows, which)]
-    cases: list[Case] = []
+    cases: list[LateOpening] = []
     for search in SEARCHES:
         known = {case.opened.stream for case in cases}
         rest = [(one, ends) for one, ends in opened if one.stream not in known]
@@ -86,7 +86,7 @@ def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[l
     reasons = {case.extra[0] for case in cases if case.sentence == "callback_dead"}
     cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in reasons]
     cases += _moved(all_of, {case.opened.stream for case in cases})
-    groups: dict[tuple[str, str, int], list[Case]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[LateOpening]] = defaultdict(list)
     for case in cases:
         groups[case.sentence, *case.ends.to].append(case)
     return [_finding(mine, all_of) for mine in groups.values()], {case.opened.stream for case in cases}
@@ -110,7 +110,7 @@ def _strays(rows: dict[str, Array]) -> Array:
 Opening = tuple[Opened, Ends]
 
 
-def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs whose answer came from an address that was not asked."""
     import numpy as np
 
@@ -130,7 +130,7 @@ def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Ta
             continue
         if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
             waited = (ends.end - one.syns[0]) / NS_PER_MS
-            cases.append(Case("syn_other_address", one, ends, waited, (answer[0], answer[2])))
+            cases.append(LateOpening("syn_other_address", one, ends, waited, (answer[0], answer[2])))
     return cases
 
 
@@ -157,7 +157,7 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
     return cases
 
 
-def _moved(all_of: Streams, known: set[int]) -> list[Case]:
+def _moved(all_of: Streams, known: set[int]) -> list[LateOpening]:
     """Segments of a connection that came from an address that was not asked, and that the client answered with RST."""
     import numpy as np
 
@@ -193,43 +193,43 @@ def _moved(all_of: Streams, known: set[int]) -> list[Case]:
                     stray = Ends(
                         mine, port, other, ends.server_port if mine == ends.client else ends.client_port, None, 0
                     )
-                    case = Case("data_other_address", opened[0], same, waited, (stray, int(rows["frame"][at])))
+                    case = LateOpening("data_other_address", opened[0], same, waited, (stray, int(rows["frame"][at])))
                     cases.append(case)
                     known.add(stream)
     return cases
 
 
-def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Addresses that did not answer, or refused, before the same client connected to another one on the same port."""
     names = names_of(tables["lookups"]) if "lookups" in tables else {}
     cases = []
     for one, ends, begin, other, _ in instead(opened, all_of, names):
         of = "address" if ends.family == other.family else "family"
         how = "refused" if one.refused is not None else "dead"
-        cases.append(Case(f"{of}_{how}", one, ends, (begin - one.syns[0]) / NS_PER_MS, (other,)))
+        cases.append(LateOpening(f"{of}_{how}", one, ends, (begin - one.syns[0]) / NS_PER_MS, (other,)))
     return cases
 
 
-def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs that went through a tunnel with a wrong outer checksum, and were not answered until they came again."""
-    code, words = arrays.codes(tables["issues"], "code")
-    if "tunnel_checksum" not in words:
+    code, texts = arrays.codes(tables["issues"], "code")
+    if "tunnel_checksum" not in texts:
         return []
     [row] = (
         tables["issues"]
         .select(["frame", "last_frame"])
-        .slice(int((code == words.index("tunnel_checksum")).argmax()), 1)
+        .slice(int((code == texts.index("tunnel_checksum")).argmax()), 1)
         .to_pylist()
     )
     cases = []
     for one, ends in opened:
         if len(one.syns) > 1 and row["frame"] <= one.frames[0] <= row["last_frame"]:
             until = one.answered or one.syns[-1]
-            cases.append(Case("tunnel_checksum", one, ends, (until - one.syns[0]) / NS_PER_MS))
+            cases.append(LateOpening("tunnel_checksum", one, ends, (until - one.syns[0]) / NS_PER_MS))
     return cases
 
 
-def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs that a server leaves unanswered whose time stamps are older than those of others from the same address."""
     groups: dict[tuple[str, tuple[str, int]], list[Opening]] = defaultdict(list)
     for one, ends in opened:
@@ -259,20 +259,20 @@ def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table])
             for one, ends in mine:
                 if one.stream in dropped:
                     until = one.answered or one.syns[-1]
-                    cases.append(Case("syn_old_stamp", one, ends, (until - one.syns[0]) / NS_PER_MS))
+                    cases.append(LateOpening("syn_old_stamp", one, ends, (until - one.syns[0]) / NS_PER_MS))
     return cases
 
 
-def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs that were answered for a connection of before: the client sent a RST, and the SYN again."""
     return [
-        Case("syn_challenged", one, ends, (one.answered - one.syns[0]) / NS_PER_MS)
+        LateOpening("syn_challenged", one, ends, (one.answered - one.syns[0]) / NS_PER_MS)
         for one, ends in opened
         if one.answered is not None and one.gave_up is not None and len(one.syns) > 1 and one.gave_up < one.syns[-1]
     ]
 
 
-def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[Case]:
+def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs that offer ECN and are never answered, while their repeats without it are."""
     groups: dict[tuple[str, int], list[Opening]] = defaultdict(list)
     for one, ends in opened:
@@ -284,11 +284,11 @@ def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) 
         if len(mine) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
             continue  # one that was answered passed: then these were lost
         for one, ends in mine:
-            cases.append(Case("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
+            cases.append(LateOpening("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
     return cases
 
 
-def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[Case]:
+def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[LateOpening]:
     """SYNs that came to the server's own host, or near it while requests wait there for each other: it answered them
     only when they came again.
     """
@@ -298,17 +298,17 @@ def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) ->
         if one.answered is None or len(one.syns) < FEW or one.ecn[0] != one.ecn[-1]:
             continue
         if ends.to not in at_server:
-            words = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
-            near = words["at_server"] > 0 or endpoint(*ends.to) in busy
-            at_server[ends.to] = near and not (words["at_client"] or words["between"])
+            texts = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
+            near = texts["at_server"] > 0 or endpoint(*ends.to) in busy
+            at_server[ends.to] = near and not (texts["at_client"] or texts["between"])
         if at_server[ends.to]:
-            cases.append(Case("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
+            cases.append(LateOpening("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
     often = Counter(case.ends.to for case in cases)
     # one alone may have another reason, unless requests wait there for each other
     return [case for case in cases if often[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
 
 
-def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """Servers that speak first, and whose greeting was whole long after the handshake."""
     cases = []
     known_names: dict[tuple[str, str], list[Question]] = defaultdict(list)
@@ -325,10 +325,10 @@ def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, p
         if name is not None:
             there = Ends(name.client, name.port, name.server, name.server_port, None, name.start)
             came = "reverse_never" if name.end is None else "reverse_late"
-            cases.append(Case("greeting_reverse", one, ends, waited, (there, name.frame, came)))
+            cases.append(LateOpening("greeting_reverse", one, ends, waited, (there, name.frame, came)))
         else:
             partly = one.spoke - one.answered < (1 - MOSTLY) * (one.greeted - one.answered)
-            cases.append(Case("greeting_partial" if partly else "greeting_late", one, ends, waited))
+            cases.append(LateOpening("greeting_partial" if partly else "greeting_late", one, ends, waited))
     return cases
 
 
@@ -341,7 +341,7 @@ def _looked_up(known_names: Sequence[Question], begin: int, end: int) -> Questio
     return mine[0] if min(known, end) - mine[0].start >= MOSTLY * (end - begin) else None
 
 
-def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs of a server that nobody answers, while a client waits for an answer of that server, or for its greeting: to
     that client (FTP's active mode, ident, a callback), or to another host that it needs.
     """
@@ -365,7 +365,7 @@ def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, 
             word = "onward_dead"
             if waiting.client == ends.server:
                 word = "ftp_active" if waiting.server_port == FTP else "callback_dead"
-            cases.append(Case(word, one, ends, (end - one.syns[0]) / NS_PER_MS, (waiting,)))
+            cases.append(LateOpening(word, one, ends, (end - one.syns[0]) / NS_PER_MS, (waiting,)))
             break
     return cases
 
@@ -392,7 +392,7 @@ def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[
     ]  # fmt: skip
 
 
-def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs that nobody answers, of a client that meanwhile keeps another server waiting, until it gives up."""
     import numpy as np
 
@@ -415,12 +415,12 @@ def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[
             inside = waiting.client == ends.client and since <= one.syns[0] and one.syns[-1] < ended
             waited = (ended - one.syns[0]) / NS_PER_MS
             if inside and waiting.server != ends.server and MOSTLY * waited <= ms <= waited / MOSTLY:
-                cases.append(Case("client_onward", one, ends, min(ms, waited), (waiting,)))
+                cases.append(LateOpening("client_onward", one, ends, min(ms, waited), (waiting,)))
                 break
     return cases
 
 
-def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[Case]:
+def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
     """SYNs to a host that answers nothing, of a client that came there from an answer, did nothing else meanwhile, and
     went on when it gave up.
     """
@@ -459,7 +459,7 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
             alone = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
             if led and alone:
                 there = all_of.ends(int(all_of.number[answers[before][1]]))
-                cases.append(Case("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (there,)))
+                cases.append(LateOpening("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (there,)))
     return cases
 
 
@@ -479,7 +479,7 @@ OWNERS = {
 }  # fmt: skip
 
 
-def _finding(cases: list[Case], all_of: Streams) -> Finding:
+def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
     cases.sort(key=lambda case: case.waited_ms)
     worst = cases[-1]
     one, ends = worst.opened, worst.ends

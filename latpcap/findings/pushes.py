@@ -126,8 +126,8 @@ class Pushed:
         first = np.flatnonzero(np.diff(number[order], prepend=-1))
         longest, which = order[first], np.zeros(len(number), np.int64)
         which[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-        confidence, (cause, words) = arrays.numbers(causes, "confidence"), arrays.codes(causes, "cause")
-        behind = cause == arrays.code_of(words, HALVES[1])
+        confidence, (cause, texts) = arrays.numbers(causes, "confidence"), arrays.codes(causes, "cause")
+        behind = cause == arrays.code_of(texts, HALVES[1])
         sums = [np.bincount(which, ms * part) for part in (1.0, confidence >= PROVEN, behind)]
         rows = self._rows(number[longest])
         if rows is None:
@@ -178,8 +178,8 @@ def _causes(rows: pa.Table) -> Array | None:
 
     if all(rows[link].null_count == rows.num_rows for link in ("push", "gap")):
         return None
-    code, words = arrays.codes(rows, "cause")
-    stalls = np.isin(code, [words.index(name) for name in HALVES if name in words])
+    code, texts = arrays.codes(rows, "cause")
+    stalls = np.isin(code, [texts.index(name) for name in HALVES if name in texts])
     found: Array = stalls & (_is_there(rows, "push") | _is_there(rows, "gap"))
     return found
 

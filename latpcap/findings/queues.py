@@ -66,7 +66,7 @@ def of(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Tabl
     if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
         came, mine = arrays.numbers(exchanges, "request_end"), spill.marked(rows, exchanges.num_rows)
         spans = list(spill.parts(len(came)))
-        last = spill.nth(spill.made(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
+        last = spill.nth(spill.filled(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
         complete &= np.concatenate([came[span] <= last for span in spans])
     rows = spill.chosen(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:

@@ -44,7 +44,7 @@ TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 720
 
 
 @dataclass(frozen=True)
-class Case:
+class UnansweredWait:
     """A wait that was not answered, or a stream that stands still."""
 
     stream: int
@@ -57,6 +57,9 @@ class Case:
     exchange: int | None = None
     half: bool = False
     """The answer had begun."""
+    cause: str = ""
+    """What it is where its packets say no more; of a peer that fell silent its side."""
+    repeats: int = 0
 
     @property
     def key(self) -> tuple[str, int]:
@@ -65,10 +68,10 @@ class Case:
 
 
 def path_mtu(
-    cases: Sequence[Case], courses: Mapping[int, Course], notices: Mapping[int, tuple[int, int]]
-) -> list[tuple[Case, Finding]]:
+    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], notices: Mapping[int, tuple[int, int]]
+) -> list[tuple[UnansweredWait, Finding]]:
     """Cases whose packets are too large for the path, by server and direction."""
-    groups: dict[tuple[str, int, bool, str], list[tuple[Case, dict[str, Any], Grade]]] = defaultdict(list)
+    groups: dict[tuple[str, int, bool, str], list[tuple[UnansweredWait, dict[str, Any], Grade]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
         if course is None:
@@ -93,7 +96,7 @@ def path_mtu(
 
 
 def _too_large(
-    case: Case, course: Course, client: bool, notices: tuple[int, int] | None
+    case: UnansweredWait, course: Course, client: bool, notices: tuple[int, int] | None
 ) -> tuple[str, dict[str, Any], Grade] | None:
     held = course.held(client)
     if held is None or held.copies < LIMITS["hung_copies"] or held.length < LIMITS["mtu_least_bytes"]:
@@ -158,15 +161,15 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
 
 
 def after_idling(
-    cases: Sequence[Case], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
-    next_at: Callable[[Case, int], tuple[int, bool] | None], asked_of: Mapping[tuple[str, int], int],
-) -> list[tuple[Case, Finding]]:  # fmt: skip
+    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
+    next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], asked_of: Mapping[tuple[str, int], int],
+) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
     """Cases whose connection had been idle, and was closed, reset or dropped for that; by server.
 
     `survived`: the longest idle time in ms after which a server still answered. `next_at`: when did the next
     connection to the same server begin, behind this instant, that was answered?
     """
-    groups: dict[tuple[str, int, str], list[tuple[Case, dict[str, Any]]]] = defaultdict(list)
+    groups: dict[tuple[str, int, str], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     asked = {case.stream for case in cases if case.exchange is not None}
     for case in cases:
         course = None if case.exchange is None and case.stream in asked else courses.get(case.stream)
@@ -197,7 +200,7 @@ def after_idling(
 
 
 def _ended_idle(
-    case: Case, course: Course, next_at: Callable[[Case, int], tuple[int, bool] | None]
+    case: UnansweredWait, course: Course, next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None]
 ) -> tuple[str, dict[str, Any]] | None:
     import numpy as np
 
@@ -232,9 +235,9 @@ def _ended_idle(
     return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
 
 
-def dead(cases: Sequence[Case], courses: Mapping[int, Course]) -> list[tuple[Case, Finding]]:
+def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list[tuple[UnansweredWait, Finding]]:
     """Connections whose other side answers no keep-alive probe any more; by server and side."""
-    groups: dict[tuple[str, int, bool], list[tuple[Case, dict[str, Any]]]] = defaultdict(list)
+    groups: dict[tuple[str, int, bool], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
         found = None if course is None else course.probes()
@@ -267,11 +270,11 @@ def _timer(idle_ms: float, *, exact: bool) -> str:
 
 
 def half_way(
-    cases: Sequence[Case], courses: Mapping[int, Course], at_server: Callable[[int], bool],
+    cases: Sequence[UnansweredWait], courses: Mapping[int, Course], at_server: Callable[[int], bool],
     answered: Mapping[tuple[str, int], int],
-) -> list[tuple[Case, Finding]]:  # fmt: skip
+) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
     """Answers that began and stopped; by server. `answered`: how many answers each server began."""
-    groups: dict[tuple[str, int], list[tuple[Case, dict[str, Any]]]] = defaultdict(list)
+    groups: dict[tuple[str, int], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
         found = None if course is None or not case.half else _stopped(case, course)
@@ -297,7 +300,7 @@ _UNTIL = {None: "until_end", True: "until_client", False: "until_server"}
 """Who ended the wait, by whether that is the client."""
 
 
-def _stopped(case: Case, course: Course) -> dict[str, Any] | None:
+def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
     import numpy as np
 
     place = course.at(case.frame)
@@ -325,8 +328,8 @@ def _stopped(case: Case, course: Course) -> dict[str, Any] | None:
 
 
 def _finding(
-    cause: str, word: str, values: dict[str, Any], cases: Sequence[Case], owner: str, grade: Grade, waited_ms: float,
-    *, of: int | None = None,
+    cause: str, word: str, values: dict[str, Any], cases: Sequence[UnansweredWait], owner: str, grade: Grade,
+    waited_ms: float, *, of: int | None = None,
 ) -> Finding:  # fmt: skip
     worst = max(cases, key=lambda c: c.waited_ms)
     asked = [c for c in cases if c.exchange is not None]
@@ -366,7 +369,7 @@ def on_stream(number: int) -> str:
     return f"tcp.stream eq {number}"
 
 
-def reported(found: Iterable[tuple[Case, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
+def reported(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
     """The findings, each once; the streams and the exchanges that they explain."""
     several = list(found)
     once = list({id(finding): finding for _, finding in several}.values())
@@ -384,13 +387,6 @@ TALK, ANSWERS = "websocket", 3
 ENDS = ("server", "server_port", "client")
 
 
-@dataclass(frozen=True)
-class _Case(Case):
-    cause: str = ""
-    """What it is where its packets say no more; of a peer that fell silent its side."""
-    repeats: int = 0
-
-
 def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
     """Requests that were never answered, and peers that fell silent; by server, the longest wait first.
 
@@ -400,7 +396,7 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     gone = _gone(tables)
     explained, done, known, answered, left = _explained(tables, [*asked, *gone], asked_of)
     known |= {case.exchange for case in asked if case.stream in answered}
-    groups: dict[tuple[str, str, int], list[_Case]] = defaultdict(list)
+    groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
     for case in asked:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
@@ -414,7 +410,7 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
 
 def _explained(
-    tables: Mapping[str, pa.Table], cases: Sequence[_Case], asked_of: Mapping[tuple[str, int], int]
+    tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], asked_of: Mapping[tuple[str, int], int]
 ) -> tuple[list[Finding], set[int], set[int | None], set[int], set[int]]:
     """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges. And
     streams on which the server said more than the capture has; and those whose silent side had reset them before.
@@ -430,7 +426,7 @@ def _explained(
     standing = [n for n in still if n not in waiting]
     ends = arrays.looked_up(streams, "stream", np.array(standing, numbers.dtype), ENDS)
     more = [
-        Case(number, client, server, port, 0, 0.0, "")
+        UnansweredWait(number, client, server, port, 0, 0.0, "")
         for number, (server, port, client) in zip(standing, ends, strict=True)
     ]
     every = sorted([*cases, *more], key=lambda case: -case.waited_ms)
@@ -444,7 +440,7 @@ def _explained(
     found: list[Finding] = []
     idled = survived(tables["exchanges"], streams) if tables["exchanges"].num_rows else {}
     later = _next_answered(streams)
-    rules: list[Callable[[list[Case]], list[tuple[Case, Finding]]]] = [
+    rules: list[Callable[[list[UnansweredWait]], list[tuple[UnansweredWait, Finding]]]] = [
         lambda left: path_mtu(left, courses, notices),
         lambda left: after_idling(left, courses, idled, later, asked_of),
         lambda left: dead(left, courses),
@@ -476,7 +472,7 @@ def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
     return np.array(sorted({stream for (stream,) in found}), np.int64)
 
 
-def _next_answered(streams: pa.Table) -> Callable[[Case, int], tuple[int, bool] | None]:
+def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[int, bool] | None]:
     """When did the next connection to the same server that was answered begin, behind this instant, and was it this
     client's?
     """
@@ -486,7 +482,7 @@ def _next_answered(streams: pa.Table) -> Callable[[Case, int], tuple[int, bool] 
     (server, servers), port = arrays.codes(streams, "server"), arrays.numbers(streams, "server_port")
     client, clients = arrays.codes(streams, "client")
 
-    def next_at(case: Case, instant: int) -> tuple[int, bool] | None:
+    def next_at(case: UnansweredWait, instant: int) -> tuple[int, bool] | None:
         here = (server == servers.index(case.server)) & (port == case.port)
         rows = np.flatnonzero(here & (start > instant) & (answers > 0))
         if not len(rows):
@@ -497,14 +493,16 @@ def _next_answered(streams: pa.Table) -> Callable[[Case, int], tuple[int, bool] 
     return next_at
 
 
-def _keyed(groups: Mapping[tuple[str, str, int], list[_Case]]) -> Iterator[tuple[str, tuple[str, int], list[_Case]]]:
+def _keyed(
+    groups: Mapping[tuple[str, str, int], list[UnansweredWait]],
+) -> Iterator[tuple[str, tuple[str, int], list[UnansweredWait]]]:
     for (word, server, port), mine in groups.items():
         yield word, (server, port), mine
 
 
 def _unanswered(
     tables: Mapping[str, pa.Table], pushed: Pushed | None
-) -> tuple[list[_Case], dict[tuple[str, int], int]]:
+) -> tuple[list[UnansweredWait], dict[tuple[str, int], int]]:
     """Requests that had a second and more, and got nothing, until their stream ended, or the capture; those whose
     connection the server closed instead; and, without a cause, those whose answer began and did not end. And how many
     requests each server got.
@@ -559,7 +557,7 @@ def _unanswered(
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
     each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
     cases = [
-        _Case(
+        UnansweredWait(
             stream, client, server, port, frame, wait,
             called(method, target) if method or target else words.say("nameless"), number,
             half=half, cause="" if half or closes > 1 else "closed_on_request" if closes else "unanswered_request",
@@ -618,7 +616,7 @@ def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     return dict(zip(zip(servers, ports, strict=True), asked, strict=True))
 
 
-def _gone(tables: Mapping[str, pa.Table]) -> list[_Case]:
+def _gone(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
     import numpy as np
 
@@ -637,11 +635,11 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[_Case]:
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
     for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
         side = "client" if is_client else "server"
-        found.append(_Case(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
+        found.append(UnansweredWait(number, client, server, port, frame, waited, "", repeats=repeats, cause=side))
     return found
 
 
-def _row(cause: str, owner: str, key: tuple[str, int], cases: list[_Case], of: int) -> Finding:
+def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWait], of: int) -> Finding:
     cases.sort(key=lambda c: c.waited_ms)
     worst = cases[-1]
     if cause == "silent_peer":

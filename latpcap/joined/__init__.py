@@ -85,10 +85,10 @@ def _pair(a: Point, b: Point) -> Joined:
     from latpcap.joined import exchanges, limits, match, pairing
 
     pairs = match.streams(a, b)
-    spill.rest()
+    spill.release_memory()
     spill.give_back()
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
-    spill.rest()
+    spill.release_memory()
     spill.give_back()
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:
         return Joined(a, b, found, exchanges.within(a, b, found))
@@ -156,7 +156,7 @@ class Joined:
         from latpcap.joined import tables
 
         found = tables.exchanges(self._a, self._b, self._matched)
-        spill.rest()
+        spill.release_memory()
         spill.give_back()
         return found
 
@@ -222,7 +222,7 @@ class Joined:
 
         with words.language(lang):
             packets = tables.tally(self._a, self._b, self._found, self._fates, self.clock)
-            spill.rest()
+            spill.release_memory()
             found = answer.numbers(
                 packets, self._exchanges, self._parts, self.clock, self.way, self.proxied, self.one_file
             )

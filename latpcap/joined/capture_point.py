@@ -65,7 +65,7 @@ class Columns:
     def end(self) -> None:
         """No row comes after this."""
         self._columns = {name: column.array() for name, column in self._filling.items()}
-        spill.rest()
+        spill.release_memory()
 
     def __getitem__(self, name: str) -> Array:
         return self._columns[name]
@@ -160,7 +160,7 @@ def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.Rec
     with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
         for batch in rows:
             writer.write_batch(batch.select(columns))
-    held = spill.made("u1", [np.frombuffer(out.getvalue(), np.uint8)])
+    held = spill.filled("u1", [np.frombuffer(out.getvalue(), np.uint8)])
     return list(pa.ipc.open_stream(pa.py_buffer(held)))
 
 
@@ -195,7 +195,7 @@ class Point:
                     batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), NEEDED[name])
                 elif name == "causes" and causes:
                     self.causes.add(drain.table(rows))
-            spill.rest()
+            spill.release_memory()
 
         with bar(f"reading {feed.name}", feed.size, shown=None if progress else False) as shown:
             waiting = 0

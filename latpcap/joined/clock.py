@@ -71,7 +71,7 @@ class Clock:
         import numpy as np
 
         spans = spill.parts(len(time))
-        return spill.made("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
+        return spill.filled("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
     def error_ns(self, place: Array, time: Array) -> Array:
         """How far off can it be there? Infinite where only one direction was seen."""

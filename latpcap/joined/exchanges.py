@@ -108,7 +108,7 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
     error = matched.error_ns()
     # A frame that B lacks makes a later copy of it B's last: nothing leaves after it came.
     possible = np.flatnonzero((arrived - left >= -error) & (came - answered >= -error))
-    spill.rest()
+    spill.release_memory()
     return Matched(front, back, matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32), found.clock)
 
 

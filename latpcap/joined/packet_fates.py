@@ -117,7 +117,7 @@ def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
         fates[here].fate[rows] = LOST if complete else UNKNOWN
         fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
         _alone(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
-    spill.rest()
+    spill.release_memory()
     return fates[0], fates[1]
 
 

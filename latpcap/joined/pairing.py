@@ -65,10 +65,10 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     ra, rb = ra[order], rb[order]
     del sure_a, sure_b, sure, order
     turned = _turned(a, b, of, ra, rb, len(pairs.a))
-    spill.rest()
+    spill.release_memory()
     up_a, up_b = _up(a, of.pair_a, turned), _up(b, of.pair_b, turned)
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
-    spill.rest()
+    spill.release_memory()
     line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
     time_b = line.of_a(b.packets["time"])
     typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])

@@ -94,15 +94,15 @@ class CauseTotal:
     def total_ms(self) -> float:
         """Of all its exchanges."""
         found = float(self.ms.sum())
-        spill.rest()
+        spill.release_memory()
         return found
 
     @cached_property
     def ordered(self) -> Array:
         """`ms`, rising."""
-        found = spill.made(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
+        found = spill.filled(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
         found.sort()
-        spill.rest()
+        spill.release_memory()
         return found
 
 
@@ -134,7 +134,7 @@ class CauseTotals:
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
-        owner = spill.made("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
+        owner = spill.filled("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
         whose = spill.taken(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
@@ -179,7 +179,7 @@ class CauseTotals:
                     ms=ms,
                     causes=which,
                     confidence=_middle(self._levels, level, duration),
-                    proven=len(arrays.distinct(spill.made(row.dtype, proven))),
+                    proven=len(arrays.distinct(spill.filled(row.dtype, proven))),
                 )
             )
         families = slowness.by_family(found, server.waited_for, len(server.rows))
@@ -258,7 +258,7 @@ def _servers(
         found: Array = stuck(span) & held[which[span]] | begun
         return found
 
-    judged = spill.made("bool", (done(span) | waiting(span) for span in spill.parts(total)))
+    judged = spill.filled("bool", (done(span) | waiting(span) for span in spill.parts(total)))
 
     def missing(span: slice) -> Array:
         return seen.requests[span] & ~judged[span] & ~poll(span)
@@ -268,7 +268,7 @@ def _servers(
     rows = spill.taken(by_time, rows)
     slow = spill.chosen(rows, seen.late)
     requests, request_bounds = spill.grouped(
-        spill.made("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
+        spill.filled("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
     )
     slow_bounds = np.r_[0, np.cumsum(each(lambda span: judged[span] & seen.late[span]))].astype(int)
     latency = spill.taken(seen.time, rows)
@@ -309,7 +309,7 @@ def _sums(values: Array, begins: Array) -> Array:
     import numpy as np
 
     found: Array = np.add.reduceat(values, begins) if len(begins) else np.zeros(0)
-    spill.rest()
+    spill.release_memory()
     return found
 
 
@@ -371,7 +371,7 @@ class _Seen:
                 columns[name].add(values)
         for name, column in columns.items():
             setattr(self, name, column.array())
-        spill.rest()
+        spill.release_memory()
 
     @staticmethod
     def _of(streams: pa.Table, exchanges: pa.Table, stream_row: Array, slow_ms: float | None) -> dict[str, Array]:
@@ -424,11 +424,11 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     turned = arrays.numbers(exchanges, "server_asks").astype(bool)
     if not turned.any():
-        return spill.made("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
+        return spill.filled("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
     client, own, _ = arrays.grouped(arrays.codes(streams, "client")[0])
     answers = streams.num_rows + client[own]
     spans = spill.parts(len(rows))
-    return spill.made("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
+    return spill.filled("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
 
 
 def server_keys(streams: pa.Table) -> Array:
@@ -438,7 +438,7 @@ def server_keys(streams: pa.Table) -> Array:
     server, _ = arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
     spans = spill.parts(streams.num_rows)
-    return spill.made("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
+    return spill.filled("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
@@ -494,6 +494,6 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
     spans = spill.parts(len(item.rows))
     taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
     of = float(server.latency[around].sum())
-    spill.rest()
+    spill.release_memory()
     share = min(1.0, taken / of) if of > 0 else 0.0
     return share * arrays.percentile(server.latency, AT[name]), share

@@ -30,7 +30,7 @@ ADMIT = (DHCP, "DHCPv6", "RADIUS")
 """Who is refused by these has no network."""
 
 
-class Case(NamedTuple):
+class ServiceWait(NamedTuple):
     """A request that was answered late, or never; instants in ns."""
 
     reason: str
@@ -47,7 +47,7 @@ class Case(NamedTuple):
         return (self.until - self.question.start) / NS_PER_MS
 
 
-def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, Case]:
+def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
     """The requests that somebody waited for beyond the path, by their numbers; `rows`: all of `lookups`."""
     mine = [q for q in rows if q.kind in SERVICES]
     if not mine:
@@ -62,10 +62,12 @@ def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, Case]:
                 q.repeats + 1 for q in sought
                 if (q.client, q.name) == (question.server, question.name) and question.start < q.start < question.end
             )  # fmt: skip
-            case: Case | None = Case("dhcp_checked" if checks else "datagram_late", question, question.end, checks)
+            case: ServiceWait | None = ServiceWait(
+                "dhcp_checked" if checks else "datagram_late", question, question.end, checks
+            )
         elif question.kind == DHCP:
             alone = not offered and question.repeats + 1 >= OFFERS
-            case = Case("dhcp_never", question, question.last) if alone else None
+            case = ServiceWait("dhcp_never", question, question.last) if alone else None
         else:
             case = _dead(question, mine, did[question.client])
         if case is not None and case.waited_ms >= LATE_MS:
@@ -112,7 +114,7 @@ def _did(rows: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict
     return did
 
 
-def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int, int]]) -> Case | None:
+def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int, int]]) -> ServiceWait | None:
     """It waited until it sent something else: to another server of the protocol, or anything."""
     if not question.repeats:
         return None
@@ -123,7 +125,7 @@ def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int,
     if any(begun <= last and first < ended for begun, ended in did) or any(first < q.start <= last for q in others):
         return None  # it did something else meanwhile
     begun = [at for at, _ in did if last < at <= until] + ([then.start] if then is not None else [])
-    return Case("datagram_dead", question, min(begun), then=then) if begun else None
+    return ServiceWait("datagram_dead", question, min(begun), then=then) if begun else None
 
 
 def owner_of(reason: str) -> str:

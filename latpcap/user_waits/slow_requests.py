@@ -196,7 +196,7 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
         if len(ms):
             causes = spent.setdefault(family(item.cause), {})
             causes[item.cause] = causes.get(item.cause, 0.0) + float(ms.sum())
-        spill.rest()
+        spill.release_memory()
     known = list(FAMILIES)
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
     most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}

@@ -73,7 +73,7 @@ class _Rows:
         streams = _whole(portion["streams"], Streams.COLUMNS)
         if streams.num_rows:
             self.streams.add(streams)
-        spill.rest()
+        spill.release_memory()
 
 
 def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:

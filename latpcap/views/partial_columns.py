@@ -67,7 +67,7 @@ class Numbers:
             return values, spill.nothing((len(values) + 7) // 8, "uint8")
         known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
         lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
-        return spill.made(values.dtype, lower), known
+        return spill.filled(values.dtype, lower), known
 
 
 class Words:
@@ -297,7 +297,7 @@ def compact_tables(capture: Recording) -> Lazy:
     for name in names:
         for rows in capture.pieces(name):
             folded.add(name, rows)
-            spill.rest()
+            spill.release_memory()
     kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
     made = {name: rows.table() for name, rows in kept if rows.count}
     found = Lazy(capture.arrow, None, made, folded.causes.evidence if folded.causes.count else None, folded.pushed)
@@ -335,7 +335,7 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
     named = arrays.numbers(pa.table([first], ["place"]), "place")
     places[named] = np.arange(len(first))
     codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
-    moved = spill.made(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
+    moved = spill.filled(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
     buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
     indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
     return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))

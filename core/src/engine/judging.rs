@@ -217,13 +217,13 @@ fn write_exchange(
 /// Its time by causes, as sure as what is read of it lets them be.
 #[inline(always)]
 pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
-    judge::partition(exchange, known, rows);
+    judge::judge_exchange(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
-        judge::unread(rows);
+        judge::cap_unknown_protocol(rows);
     }
     if exchange.kind == MessageKind::LongPoll {
-        judge::waiting(rows);
+        judge::cap_long_poll(rows);
     }
     if let (MessageKind::EventStream, Some(answer)) = (exchange.kind, &exchange.response) {
         // an answer that begins no later than its pieces come waited for the first of them
@@ -237,18 +237,18 @@ pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
         } else {
             answer.first
         };
-        judge::streaming(rows, since.time_ns);
+        judge::cap_event_stream(rows, since.time_ns);
     }
     if let Some(until) = exchange.behind_until {
-        judge::behind(rows, until);
+        judge::cap_behind_answers(rows, until);
     }
     if exchange.row == RowKind::Pause {
-        judge::beside(rows);
+        judge::cap_piggyback(rows);
     }
     if exchange.doubled {
-        judge::doubt(rows);
+        judge::cap_doubled(rows);
     }
     if known.spread {
-        judge::spread(rows);
+        judge::cap_multipath(rows);
     }
 }

@@ -278,7 +278,7 @@ impl Pool {
         self.refutations + self.more + self.gaps.len() as u64
     }
 
-    /// The same with what was let go.
+    /// What was seen in all, with what was dropped since.
     pub fn seen(&self) -> u64 {
         self.let_go.unwrap_or(0) + self.evidence()
     }

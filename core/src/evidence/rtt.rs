@@ -1,4 +1,4 @@
-//! Round trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
+//! KernelRtt trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
 //!
 //! A sample is the time from a packet that passes towards an endpoint to that endpoint's first packet
 //! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
@@ -131,7 +131,7 @@ impl Rtt {
         self.wavers(|_| true)
     }
 
-    /// The same of what kernels answered alone: beside a host there is no path, and what its program takes is no jitter.
+    /// How much the path wavers, by what kernels answered alone: beside a host there is no path, and what its program takes is no jitter.
     pub fn kernels_jitter(&self) -> i64 {
         self.wavers(|sample| !sample.by_program())
     }
@@ -177,12 +177,12 @@ fn brief(ns: i64) -> u32 {
 /// A round trip of one connection that a kernel has answered: what the path takes beside what a program does. 0 where there
 /// is none; in 32 bits, the lowest of which says that one ACK at least could not have been held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Round(u32);
+pub struct KernelRtt(u32);
 
-impl Round {
+impl KernelRtt {
     #[inline]
     fn new(ns: i64, prompt: bool) -> Self {
-        Round(brief(ns) & !1 | u32::from(prompt))
+        KernelRtt(brief(ns) & !1 | u32::from(prompt))
     }
 
     /// How much worse than at best on this path, where no timer explains that.
@@ -197,7 +197,7 @@ impl Round {
     }
 }
 
-/// Round trips of one path without those that a receiver's timer may have spoiled.
+/// KernelRtt trips of one path without those that a receiver's timer may have spoiled.
 ///
 /// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
 /// 3.8.6.3). So a sample from an ACK that had no licence to wait counts however long it took; any other counts if it
@@ -214,7 +214,7 @@ pub struct RoundTrips {
     held: u32,
     best: Best,
     /// The newest sample that was not left out.
-    newest: Round,
+    newest: KernelRtt,
 }
 
 /// The shortest so far; none is longer than any.
@@ -264,22 +264,22 @@ impl RoundTrips {
             self.held = self.held.saturating_add(1);
             return;
         }
-        self.newest = Round::new(ns, self.prompts > 0);
+        self.newest = KernelRtt::new(ns, self.prompts > 0);
     }
 
     /// What the path takes by what the host's kernel has answered: lately where time stamps tell how it wavers (`stamped`),
     /// else at its worst. Beside the host there is no path that wavers, but its own queue.
     #[inline]
-    pub fn round(&self, stamped: bool) -> Round {
+    pub fn round(&self, stamped: bool) -> KernelRtt {
         if stamped { self.newest } else { self.worst() }
     }
 
     #[cold]
-    fn worst(&self) -> Round {
+    fn worst(&self) -> KernelRtt {
         if self.best.0 < AT_HOST_NS.get() {
             return self.newest;
         }
-        Round::new(self.prompt.max.max(self.free.max), self.prompts > 0)
+        KernelRtt::new(self.prompt.max.max(self.free.max), self.prompts > 0)
     }
 
     pub fn samples(&self) -> u64 {

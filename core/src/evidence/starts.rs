@@ -9,7 +9,7 @@ pub struct Starts {
     pub prompt: u64,
     /// Wait and its end, of those that may have waited for it.
     pub late: Vec<(i64, i64)>,
-    /// The same of those that may have waited for a held ACK on another connection.
+    /// Wait and its end, of those that may have waited for a held ACK on another connection.
     pub timed: Vec<(i64, i64)>,
 }
 

@@ -17,7 +17,7 @@ use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use crate::base::{At, Side};
-use crate::evidence::rtt::{Round, RoundTrips};
+use crate::evidence::rtt::{KernelRtt, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::lookup::Found;
 use crate::messages::{Close, Kind as MessageKind, Protocol, Secured, Tags};
@@ -243,7 +243,7 @@ pub struct Exchange {
     /// Of its request's sender.
     pub pool: u32,
     /// What the path to each side took by the answers of its kernel.
-    pub rounds: [Round; 2],
+    pub rounds: [KernelRtt; 2],
     /// Its connection's segments are in the capture twice.
     pub doubled: bool,
     /// When the answer to the request before it had passed, where this request was whole by then and the protocol
@@ -473,7 +473,7 @@ pub struct Seen<'a, 'b> {
     pub sacks: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub rtts: &'a [Option<i64>; 2],
-    /// Round trips to this side that its kernel has answered.
+    /// KernelRtt trips to this side that its kernel has answered.
     pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,

@@ -3,7 +3,7 @@
 
 use super::{Context, RowKind};
 use crate::base::{At, Side};
-use crate::evidence::rtt::Round;
+use crate::evidence::rtt::KernelRtt;
 use crate::limits::{RTO_MIN_NS, STRAY_PART, TWO_TICKS_NS};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
@@ -13,7 +13,7 @@ pub struct RowPlace {
     pub stream: u32,
     pub index: u32,
     pub pair: u32,
-    pub rounds: [Round; 2],
+    pub rounds: [KernelRtt; 2],
     pub doubled: bool,
 }
 

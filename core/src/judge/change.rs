@@ -128,7 +128,7 @@ mod tests {
         found_on(&runs)
     }
 
-    /// The same on these connections.
+    /// The change as these connections show it.
     fn found_on(runs: &[(usize, bool, u32)]) -> Option<(u64, bool, bool)> {
         let each = runs
             .iter()

@@ -6,7 +6,7 @@
 //! program that wrote just then (`program`).
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, Named, row};
+use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, reach};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
@@ -46,7 +46,7 @@ pub(super) fn lone(
         let rule = Rule::CwndDelayedAck;
         let grounds = Grounds::probable(Because::WindowOfOne, think(side));
         let waits = row(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);
-        let delayed = Named {
+        let delayed = Attribution {
             parent: Some(Cause::Cwnd),
             ..row(
                 Cause::DelayedAck,
@@ -72,7 +72,7 @@ pub(super) fn lone(
     cutter.cut(cutter.end, named);
 }
 
-fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Named {
+fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Attribution {
     let (side, from, to) = (piece.sender, piece.step.from, piece.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);

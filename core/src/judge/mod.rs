@@ -35,7 +35,7 @@ pub use backend::explain;
 pub use change::Change;
 pub use grounds::Grounds;
 pub use inside::{Inside, Nesting, Span};
-pub use nagle::{Freed, Ruling, held_since};
+pub use nagle::{ReleasedBy, Ruling, held_since};
 use partition::Cutter;
 pub use partition::{Evidence, Row};
 pub use path::Paths;
@@ -76,9 +76,9 @@ impl CaptureFacts<'_> {
 }
 
 /// The time of one exchange, judged piece by piece, in order; added to `rows`.
-pub fn partition(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+pub fn judge_exchange(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     if known.needless.is_some() || exchange.dialogue {
-        return partition_rare(exchange, known, rows);
+        return judge_with_needless_or_dialogue(exchange, known, rows);
     }
     // each loop is compiled for its side
     let [client, server] = exchange.pieces_by_side();
@@ -93,7 +93,7 @@ pub fn partition(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<R
 /// Packets that are in the capture twice make waits of their own, and spoil the round trips: nothing but a proven stall is more
 /// than suspected.
 #[cold]
-pub fn doubt(rows: &mut [Row]) {
+pub fn cap_doubled(rows: &mut [Row]) {
     let stall = |row: &Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade == Grade::Proven
     };
@@ -105,7 +105,7 @@ pub fn doubt(rows: &mut [Row]) {
 
 /// Parts of its messages may have passed on other connections: nothing is more than probable.
 #[cold]
-pub fn spread(rows: &mut [Row]) {
+pub fn cap_multipath(rows: &mut [Row]) {
     let most = Grounds::probable(Because::OnOtherPaths, Hypothesis::OtherPath);
     for row in rows {
         row.grounds.at_most(most);
@@ -114,21 +114,21 @@ pub fn spread(rows: &mut [Row]) {
 
 /// No reader knows the protocol: what one side said last need not be what the other was asked for. It may be a push, the
 /// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then.
-pub fn unread(rows: &mut [Row]) {
+pub fn cap_unknown_protocol(rows: &mut [Row]) {
     not_asked(rows, Because::OnlyTurns);
 }
 
 /// The answer waits for an event, as the request asked it to (a fetch of a queue, a call that rings): nobody can tell
 /// how much of that is the program's own time.
 #[cold]
-pub fn waiting(rows: &mut [Row]) {
+pub fn cap_long_poll(rows: &mut [Row]) {
     not_asked(rows, Because::WaitsForEvent);
 }
 
 /// The answer is a stream that began at this time: its next piece waits for an event. That is the first thing to say of
 /// a program's time, also where something else makes it no more than probable.
 #[cold]
-pub fn streaming(rows: &mut [Row], since: i64) {
+pub fn cap_event_stream(rows: &mut [Row], since: i64) {
     let begun = rows.partition_point(|row| row.start < since);
     let most = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
     for row in rows
@@ -143,7 +143,7 @@ pub fn streaming(rows: &mut [Row], since: i64) {
 /// Until then the answers to the requests before it on its connection were still coming, and this one's could not pass
 /// them: a program's time was theirs, its own, or both.
 #[cold]
-pub fn behind(rows: &mut Vec<Row>, until: i64) {
+pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     let most = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
     let mut at = 0;
     while let Some(row) = rows.get_mut(at).filter(|row| row.start < until) {
@@ -175,16 +175,16 @@ fn not_asked(rows: &mut [Row], because: Because) {
 /// Of rows beside the requests: a client that waits for an ACK that came with data may as well have written only when it was
 /// answered. So its wait by Nagle's algorithm is no more than suspected.
 #[cold]
-pub fn beside(rows: &mut [Row]) {
+pub fn cap_piggyback(rows: &mut [Row]) {
     let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
     for row in rows.iter_mut().filter(|row| row.rule == Rule::NaglePiggyback) {
         row.grounds.at_most(most);
     }
 }
 
-/// The same where some repeats were not needed, or both sides take turns.
+/// The time of an exchange in which some repeats were not needed, or both sides take turns.
 #[cold]
-fn partition_rare(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let mut needless: Option<Piece<'_>> = None;
     exchange.pieces(|mut piece| {
         let request = needless.take();
@@ -232,7 +232,7 @@ fn judge(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     }
 }
 
-/// The same of the others. The piece is passed by value so that LLVM keeps it in registers.
+/// Gives the time of a piece of the rarer kinds. It is passed by value so that LLVM keeps it in registers.
 #[inline(never)]
 fn judge_rare(piece: Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);

@@ -9,7 +9,7 @@
 //! was set later.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, Named, row};
+use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, queue, reach};
 use super::program::{approach, paused, think, thought};
 use super::sender::{Control, Judged, Verdict};
@@ -22,7 +22,7 @@ use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Freed {
+pub enum ReleasedBy {
     /// An ACK of its own.
     ByAck,
     /// An ACK that came along with data.
@@ -42,7 +42,7 @@ pub enum Ruling {
         likely: i64,
     },
     /// Nagle's wait for an ACK that came at once.
-    Waited { freed: Freed, grounds: Grounds },
+    Waited { freed: ReleasedBy, grounds: Grounds },
     /// The program paused.
     Pause { grounds: Grounds },
 }
@@ -53,7 +53,7 @@ impl Judged {
         self.rule_gap(sender, c, &Gap::of(stream, c))
     }
 
-    /// The same of what began a message: that waited from its first byte on, whatever was written behind it.
+    /// What a candidate is that began a message: that waited from its first byte on, whatever was written behind it.
     pub fn rule_first(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
         let bytes = 0;
         self.rule_gap(
@@ -126,9 +126,9 @@ impl Judged {
         }
         Ruling::Waited {
             freed: match (c.ack_fin, c.ack_pure) {
-                (true, _) => Freed::ByFin,
-                (false, false) => Freed::ByData,
-                (false, true) => Freed::ByAck,
+                (true, _) => ReleasedBy::ByFin,
+                (false, false) => ReleasedBy::ByData,
+                (false, true) => ReleasedBy::ByAck,
             },
             grounds: self.probable(sender),
         }
@@ -234,7 +234,7 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
         } => {
             let rule = Rule::NagleDelayedAck;
             let receiver = Owner::of(side.other());
-            let delayed = |grounds| Named {
+            let delayed = |grounds| Attribution {
                 parent: Some(Cause::Nagle),
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
@@ -264,9 +264,9 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
         }
         Ruling::Waited { freed, grounds } => {
             let rule = match freed {
-                Freed::ByAck => Rule::NagleWait,
-                Freed::ByData => Rule::NaglePiggyback,
-                Freed::ByFin => Rule::NagleFinRelease,
+                ReleasedBy::ByAck => Rule::NagleWait,
+                ReleasedBy::ByData => Rule::NaglePiggyback,
+                ReleasedBy::ByFin => Rule::NagleFinRelease,
             };
             cutter.cut(cutter.end, nagle(rule, grounds));
         }
@@ -367,7 +367,7 @@ pub fn held_since(wait: &Wait, side: Side, stream: u32, pools: &[Judged], paths:
     (grounds.grade <= least && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
-/// The same in a turn: the peer had spoken, and then came the ACK with which this segment left.
+/// A wait by Nagle's algorithm in a turn: the peer had spoken, and then came the ACK with which this segment left.
 pub(super) fn in_turn(
     cutter: &mut Cutter<'_>,
     since: At,

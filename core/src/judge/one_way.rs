@@ -5,7 +5,7 @@
 //! Rivals: a program's pause of that length, which the other direction would tell apart.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, Named, row};
+use super::partition::{Attribution, Cutter, row};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
@@ -19,7 +19,7 @@ pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece
     let evidence = [piece.from_frame, middle, piece.to_frame];
     let grounds = Grounds::suspected(Because::OneDirection, think(sender));
     let of = |cause, owner| row(cause, owner, Rule::OneWay, grounds, evidence);
-    let delayed = Named {
+    let delayed = Attribution {
         parent: Some(Cause::Nagle),
         ..of(Cause::DelayedAck, Owner::of(sender.other()))
     };

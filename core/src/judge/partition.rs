@@ -42,7 +42,7 @@ impl Row {
 
 /// A row but for its time and place.
 #[derive(Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct Attribution {
     pub(super) cause: Cause,
     pub(super) parent: Option<Cause>,
     pub(super) owner: Owner,
@@ -73,13 +73,13 @@ impl<'a> Cutter<'a> {
 
     /// Gives the time up to `until` to a cause; nothing where that time has passed already.
     #[inline(always)]
-    pub(super) fn cut(&mut self, until: i64, named: Named) {
+    pub(super) fn cut(&mut self, until: i64, named: Attribution) {
         let until = until.min(self.end);
         if until <= self.at {
             return;
         }
         let start = std::mem::replace(&mut self.at, until);
-        let Named {
+        let Attribution {
             cause,
             parent,
             owner,
@@ -118,8 +118,14 @@ impl<'a> Cutter<'a> {
 }
 
 #[inline(always)]
-pub(super) fn row(cause: Cause, owner: Owner, rule: Rule, grounds: Grounds, evidence: Evidence) -> Named {
-    Named {
+pub(super) fn row(
+    cause: Cause,
+    owner: Owner,
+    rule: Rule,
+    grounds: Grounds,
+    evidence: Evidence,
+) -> Attribution {
+    Attribution {
         cause,
         parent: None,
         owner,

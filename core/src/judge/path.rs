@@ -6,11 +6,11 @@
 //! Rivals: a program that takes its time (`program`), a host too busy for its packets.
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, Evidence, Named, row};
+use super::partition::{Attribution, Cutter, Evidence, row};
 use super::program::{approach, behind, bounded, think};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
-use crate::evidence::rtt::Round;
+use crate::evidence::rtt::KernelRtt;
 use crate::exchange::Piece;
 use crate::limits::{AT_HOST_NS, SOON_NS};
 
@@ -19,7 +19,7 @@ use crate::limits::{AT_HOST_NS, SOON_NS};
 pub struct Paths {
     pub min: [Option<i64>; 2],
     /// What the exchange's own connection took lately, by the answers of kernels.
-    pub rounds: [Round; 2],
+    pub rounds: [KernelRtt; 2],
     /// No kernel has answered by itself: the best round trip may hold a program's time.
     pub by_program: [bool; 2],
     /// The one round trip to each side that was ever seen is an answer of its program.
@@ -113,7 +113,7 @@ pub(super) fn queued_turn(
 }
 
 /// A queue, by the time stamps of its sender.
-pub(super) fn queue(evidence: Evidence) -> Named {
+pub(super) fn queue(evidence: Evidence) -> Attribution {
     let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
     row(
         Cause::Queueing,

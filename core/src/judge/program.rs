@@ -7,7 +7,7 @@
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
-use super::partition::{Cutter, Named, row};
+use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
@@ -46,7 +46,7 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
 /// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part
 /// of the time may be the path's, it is suspected: of such time over labelled lines that waver a tenth was the program's.
 #[inline(always)]
-pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Named {
+pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Attribution {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let grounds = match paths.known(side) {
         None => Grounds::probable(Because::NoRoundTrip, Cause::Network),
@@ -101,7 +101,7 @@ pub(super) fn bounded(
     late: u32,
     side: Side,
     paths: &Paths,
-) -> Named {
+) -> Attribution {
     let waited = cutter.end - since.time_ns;
     let mut named = from_kernels_answer(cutter, since, acked, late, side, paths);
     if paths.behind(side, waited).is_some() {
@@ -121,7 +121,7 @@ fn from_kernels_answer(
     late: u32,
     side: Side,
     paths: &Paths,
-) -> Named {
+) -> Attribution {
     let mut named = thought(cutter, side, paths, late);
     if !paths.away(side) {
         return named;
@@ -193,7 +193,7 @@ pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
     cutter.cut(cutter.end, named);
 }
 
-/// The same message goes on, and nothing held it back; or the line or its sender's pacing may have.
+/// A message goes on, and nothing held it back; or the line or its sender's pacing may have.
 #[inline(always)]
 pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &Piece<'_>, paths: &Paths) {
     reach(cutter, piece, paths);

@@ -84,7 +84,7 @@ pub struct Judged {
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
     pub release_median: Option<i64>,
-    /// The same by its sender's clock, where that tells what the path took.
+    /// Median release by its sender's clock, where that shows what the path took.
     pub sent_median: Option<i64>,
     pub release_p95: Option<i64>,
     pub release_max: Option<i64>,

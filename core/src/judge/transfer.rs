@@ -9,7 +9,7 @@ use crate::limits::{
     ENDED_SHARE, EVEN_SHARE, LESSER_LIMIT_SHARE, LIMIT_SHARE, LOW_SHARE, PACED_BURST, PACED_SHARE,
     REORDERED_SHARE, STANDING_NS, STANDING_SHARE, STEADY_SHARE, SURE_SHARE, TRANSFER_BYTES,
 };
-use crate::observe::transfer::{Round, Transfer, Waited};
+use crate::observe::transfer::{RoundTrip, Transfer, Waited};
 
 /// Where what was seen leads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -135,7 +135,7 @@ fn swapped(t: &Transfer) -> bool {
 }
 
 /// The last two thirds of the time: the beginning is not under load yet.
-fn rest(rounds: &[Round]) -> impl Iterator<Item = &Round> + Clone {
+fn rest(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
     let first = rounds.first().map_or(0, |round| round.start);
     let last = rounds.last().map_or(0, |round| round.start + round.ns);
     let from = first + (last - first) / 3;

@@ -361,7 +361,7 @@ pub struct PeerPacket {
 pub enum Outcome {
     /// It brought the stream forward.
     Forward(Step),
-    /// The same packet once more, or bytes that the peer already had: no part of anybody's wait.
+    /// A packet that is in the capture twice, or bytes that the peer already had: part of no wait.
     Needless,
 }
 

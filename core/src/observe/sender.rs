@@ -15,7 +15,7 @@ use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
 use crate::limits::{BEYOND_ROOM, BURST_NS, FAR_MORE};
 
-use freed::Freed;
+use freed::NagleReleases;
 use pacer::Pacer;
 use peer_clock::PeerClock;
 pub use repair::late_copy;
@@ -82,7 +82,7 @@ pub struct Sender {
     next: Option<i64>,
     una: i64,
     small: Option<Small>,
-    freed: Freed,
+    freed: NagleReleases,
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: Vec<Early>,

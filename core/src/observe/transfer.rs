@@ -16,7 +16,7 @@ use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// ACKs that the sender does not know yet; pairs of them are merged beyond it.
 const MOST_AHEAD: usize = 64;
-/// Round trips that are kept; pairs of them are merged beyond it.
+/// RoundTrip trips that are kept; pairs of them are merged beyond it.
 const MOST_ROUNDS: usize = 64;
 
 /// Both directions of a stream.
@@ -154,7 +154,7 @@ struct Heard {
 
 /// One round trip of the sender.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Round {
+pub struct RoundTrip {
     pub start: i64,
     pub ns: i64,
     /// What it took on the side of the receiver, smoothed as a kernel does, and at best; 0 is unknown.
@@ -246,7 +246,7 @@ pub struct Transfer {
     pub short_gaps: u64,
     pub arrivals: Spacing,
     pub acks: Spacing,
-    pub rounds: Vec<Round>,
+    pub rounds: Vec<RoundTrip>,
     pub near: bool,
     pub mss: u16,
     /// The most bytes in flight in any round trip.
@@ -254,7 +254,7 @@ pub struct Transfer {
     heard: Heard,
     ahead: VecDeque<Heard>,
     newest: Heard,
-    round: Round,
+    round: RoundTrip,
     mark: i64,
     high: i64,
     high_time: i64,
@@ -329,9 +329,9 @@ impl Transfer {
         if begins {
             (self.base, self.segments) = (facts.next_seq - i64::from(run), 1);
             self.begun = self.base;
-            self.round = Round {
+            self.round = RoundTrip {
                 start: self.first,
-                ..Round::default()
+                ..RoundTrip::default()
             };
         } else {
             self.segments += 1;
@@ -342,9 +342,9 @@ impl Transfer {
             if self.attribute(now, gap, trip) {
                 // another answer: the window may have to grow once more (RFC 2861)
                 (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, end, facts.seq);
-                self.round = Round {
+                self.round = RoundTrip {
                     start: now,
-                    ..Round::default()
+                    ..RoundTrip::default()
                 };
             }
             if facts.seq > self.high && self.hole_at.is_none() {
@@ -463,9 +463,9 @@ impl Transfer {
         if self.rounds.len() >= MOST_ROUNDS {
             self.rounds = self.rounds.chunks(2).map(merged).collect();
         }
-        self.round = Round {
+        self.round = RoundTrip {
             start: now,
-            ..Round::default()
+            ..RoundTrip::default()
         };
     }
 
@@ -623,12 +623,12 @@ fn best(value: &mut i64, sample: i64) {
     }
 }
 
-fn merged(pair: &[Round]) -> Round {
-    let mean = |of: fn(&Round) -> i64| {
+fn merged(pair: &[RoundTrip]) -> RoundTrip {
+    let mean = |of: fn(&RoundTrip) -> i64| {
         let known = pair.iter().map(of).filter(|value| *value > 0);
         known.clone().sum::<i64>() / (known.count() as i64).max(1)
     };
-    Round {
+    RoundTrip {
         start: pair.first().map_or(0, |round| round.start),
         ns: pair.iter().map(|round| round.ns).sum(),
         smooth: mean(|round| round.smooth),

@@ -59,6 +59,6 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
         calls_others: false,
         many: false,
     };
-    judge::partition(&exchange, &known, &mut rows);
+    judge::judge_exchange(&exchange, &known, &mut rows);
     rows
 }

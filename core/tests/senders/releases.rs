@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use latpcap_core::base::Side;
-use latpcap_core::judge::{Because, Freed, Grounds, Ruling, Verdict};
+use latpcap_core::judge::{Because, Grounds, ReleasedBy, Ruling, Verdict};
 use latpcap_core::observe::Candidate;
 
 use crate::common::{CLIENT, Lcg, MS, SERVER};
@@ -53,7 +53,10 @@ fn few_candidates_are_at_most_probable() {
 
 #[test]
 fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
-    for (ack_pure, ack_fin, by) in [(true, true, Freed::ByFin), (false, false, Freed::ByData)] {
+    for (ack_pure, ack_fin, by) in [
+        (true, true, ReleasedBy::ByFin),
+        (false, false, ReleasedBy::ByData),
+    ] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
         e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();

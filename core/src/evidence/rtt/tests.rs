@@ -1,4 +1,4 @@
-//! Round trips by pair of addresses, and those of one connection.
+//! KernelRtt trips by pair of addresses, and those of one connection.
 
 use super::*;
 
@@ -167,9 +167,9 @@ fn no_timer_reaches_35_ms_above_the_best() {
     };
     assert_eq!((trips(MS, 36 * MS - 1), trips(MS, 36 * MS)), ((2, 0), (1, 1)));
     assert_eq!((trips(36 * MS, MS), trips(36 * MS + 1, MS)), ((2, 0), (1, 1)));
-    let round = Round::new(36 * MS, false);
+    let round = KernelRtt::new(36 * MS, false);
     assert_eq!((round.beyond(MS), round.beyond(MS + 2)), (0, 35 * MS - 2));
-    assert_eq!(Round::new(36 * MS, true).beyond(MS), 35 * MS + 1);
+    assert_eq!(KernelRtt::new(36 * MS, true).beyond(MS), 35 * MS + 1);
 }
 
 #[test]

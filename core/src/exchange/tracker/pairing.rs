@@ -7,7 +7,7 @@ use super::pauses::RowPlace;
 use super::subscriptions::Subscriptions;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
-use crate::evidence::rtt::Round;
+use crate::evidence::rtt::KernelRtt;
 use crate::exchange::setup::Begun;
 use crate::exchange::{Context, CutBy, Exchange, FlowControl, Message, few_steps};
 use crate::messages::{Close, Kind, Protocol, Tags};
@@ -26,7 +26,7 @@ pub(super) struct Pairing {
     pool: u32,
     pub(super) steps: [Vec<Step>; 2],
     /// What the path to each side took lately, when its turn was over.
-    pub(super) rounds: [Round; 2],
+    pub(super) rounds: [KernelRtt; 2],
     /// Its segments are in the capture twice.
     pub(super) doubled: bool,
     /// How many of them the context knows of; it hears of long messages only.

@@ -220,11 +220,11 @@ fn an_ack_of_its_own_with_data_or_a_fin_frees() {
             _ => None,
         }
     };
-    assert_eq!(freed(true, false), Some(Freed::ByAck));
-    assert_eq!(freed(false, false), Some(Freed::ByData));
+    assert_eq!(freed(true, false), Some(ReleasedBy::ByAck));
+    assert_eq!(freed(false, false), Some(ReleasedBy::ByData));
     assert_eq!(
         (freed(true, true), freed(false, true)),
-        (Some(Freed::ByFin), Some(Freed::ByFin))
+        (Some(ReleasedBy::ByFin), Some(ReleasedBy::ByFin))
     );
     // only one of its own is held
     let hold = |ack_pure, ack_fin, wait| {

@@ -78,7 +78,7 @@ struct Lists {
 struct Sorted {
     /// Of all streams: rising.
     all: Lists,
-    /// The same of each stream.
+    /// Of each stream alone: rising.
     own: AHashMap<u32, Lists>,
 }
 
@@ -360,7 +360,7 @@ impl Controls {
         self.left_within(0)
     }
 
-    /// The same as promptly as a slow kernel sends, or a quick relay.
+    /// Beside its sender: what left soon left as promptly as a slow kernel sends, or a quick relay.
     pub(in crate::judge) fn may_be_kernels(&self) -> bool {
         self.are_kernels() || self.left_within(1)
     }

@@ -12,7 +12,7 @@ impl Judged {
         self.controls.says(gap.stream, gap.wait + gap.release)
     }
 
-    /// The same of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
+    /// What the control group says of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
     /// it they took is not known, for they end while the first write is held.
     pub(in crate::judge) fn says_of_last(&self, gap: &Gap) -> Control {
         let (control, more) = (self.says(gap), self.controls.gathered(gap.bytes));

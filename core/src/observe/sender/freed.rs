@@ -9,7 +9,7 @@ use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
 #[derive(Debug, Default)]
-pub(super) struct Freed {
+pub(super) struct NagleReleases {
     /// By ACKs without data: its program writes without waiting for answers, as one that takes turns has nothing to send then.
     by_acks: u32,
     /// Just when the peer's data acknowledged the small segment before.
@@ -82,7 +82,7 @@ impl Sender {
         })
     }
 
-    /// The same of a client, which writes again as soon as it is answered, or has written before: each that leaves later than a
+    /// Counts a release of a client, which writes again as soon as it is answered, or has written before: each that leaves later than a
     /// kernel sends speaks for the first, and those that do not only let us suspect the second.
     fn weigh_asking(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
         if at_once(ack.at, d.at, 0) {
@@ -170,16 +170,16 @@ mod tests {
     }
 
     /// It was asked in frame 3, answers after 1 ms at best, and was freed by one ACK and by data once.
-    fn freed() -> Freed {
-        Freed {
+    fn freed() -> NagleReleases {
+        NagleReleases {
             by_acks: 1,
             along: 1,
             answered_in: Some(MS),
-            ..Freed::default()
+            ..NagleReleases::default()
         }
     }
 
-    fn along(freed: Freed, p: Small, d: Data) -> bool {
+    fn along(freed: NagleReleases, p: Small, d: Data) -> bool {
         let mut sender = Sender {
             freed,
             unanswered: Some(at(3, 0)),
@@ -192,7 +192,7 @@ mod tests {
     fn a_server_that_was_asked_before_is_freed_as_a_kernel_sends() {
         assert!(along(freed(), small(), after(100 * US)));
         assert!(!along(freed(), small(), after(100 * US + 1)), "no kernel");
-        let quick = |took| Freed {
+        let quick = |took| NagleReleases {
             answered_in: Some(took),
             ..freed()
         };
@@ -201,20 +201,20 @@ mod tests {
             "half of what its program takes"
         );
         assert!(!along(quick(80 * US - 1), small(), after(40 * US)));
-        let unknown = Freed {
+        let unknown = NagleReleases {
             answered_in: None,
             ..freed()
         };
         assert!(!along(unknown, small(), after(US)));
         // more often than by ACKs alone, and by those at all
-        let counts = |along, by_acks| Freed {
+        let counts = |along, by_acks| NagleReleases {
             along,
             by_acks,
             ..freed()
         };
         assert!(along(counts(2, 2), small(), after(US)) && !along(counts(1, 2), small(), after(US)));
         assert!(!along(counts(9, 0), small(), after(US)));
-        let overtook = Freed {
+        let overtook = NagleReleases {
             overtook: true,
             ..freed()
         };
@@ -260,11 +260,11 @@ mod tests {
         // so often along, so often later, so often by ACKs; and once more, so long after the ACK
         let found = |along, later, by_acks, release| {
             let mut sender = Sender {
-                freed: Freed {
+                freed: NagleReleases {
                     along,
                     later,
                     by_acks,
-                    ..Freed::default()
+                    ..NagleReleases::default()
                 },
                 ..Sender::default()
             };
