@@ -287,9 +287,10 @@ impl Controls {
     }
 
     /// Whether a segment holds about as many bytes as two that left where nothing was held, of a program that was not seen to
-    /// write on.
+    /// write on, in a capture that lacks no ACKs: where some are missing, so may be what its writes were like.
     pub(super) fn may_gather(&self, bytes: u32) -> bool {
-        !self.goes_on()
+        !self.goes_on
+            && !self.lacks_acks
             && self.most_bytes > 0
             && bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1
     }

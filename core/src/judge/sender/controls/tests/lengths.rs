@@ -89,6 +89,11 @@ fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_fo
     assert_eq!([449, 450, 600].map(|bytes| may(true, bytes)), [false, true, true]);
     assert!(!may(false, 600), "how it pauses there is known");
     assert!(!Controls::default().may_gather(600), "nothing left freely");
+    let lacking = Controls {
+        lacks_acks: true,
+        ..of_300_bytes(true, 12 * MS)
+    };
+    assert!(!lacking.may_gather(600), "its writes may be missing");
 }
 
 #[test]
