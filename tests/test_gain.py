@@ -103,6 +103,14 @@ def test_the_server_is_as_quick_as_without_the_path() -> None:
     assert fixes._capacity(rows, seen(asked - 2_500_000, answered + 2_500_000, 5.0)) == near
 
 
+@pytest.mark.parametrize(("queue", "goes"), [(0.0, [0, 44, 64]), (12.0, [0, 44, 52]), (90.0, [0, 44, 44])])
+def test_what_a_wait_takes_beyond_the_shortest_may_be_a_queue(queue: float, goes: list[float]) -> None:
+    waits = np.array([0.0, 44.0, 64.0])
+    shortest = fixes._shortest(waits)
+    assert shortest == 44 and fixes._shortest(waits[:1]) == 0
+    assert fixes._beyond_queue(waits, shortest, queue).tolist() == goes
+
+
 @pytest.mark.parametrize(
     ("spans", "most"),
     [

@@ -247,7 +247,8 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
 
     At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
     what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
-    where all may be its work, nothing goes. So the wait hides twice that of the program.
+    where all may be its work, nothing goes. So the wait hides twice that of the program. And where packets queue on the
+    path, what a wait takes beyond the shortest may be a queue before the hold, which the fixed answer meets as well.
     """
     import numpy as np
 
@@ -271,6 +272,9 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(spill.taken(made, rows), 0.1)
+    queued = where.sums([i.causes for i in items if i.cause == "queueing"])
+    queue, gone = _percentile(spill.taken(queued, rows), 0.9), spill.taken(least, rows)
+    shortest = _shortest(gone)
     left, warm, worst = (spill.zeros(len(rows), "float64") for _ in range(3))
     for span in spill.parts(len(rows)):
         mine = rows[span]
@@ -278,9 +282,24 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
         left[span] = np.maximum(took - best[mine], 0.0)
         warmer = np.minimum(WARMER_SHARE * work[mine], WARMER_MS)
         warm[span] = np.maximum(left[span] - np.maximum(warmer, made[mine] - quickest), 0.0)
-        worst[span] = np.maximum(np.minimum(took, took - least[mine] + more[mine]), 0.0)
+        goes = _beyond_queue(least[mine], shortest, queue)
+        worst[span] = np.maximum(np.minimum(took, took - goes + more[mine]), 0.0)
     spill.release_memory()
     return left, worst, warm, 2 * _percentile(spill.taken(more, rows), 0.5)
+
+
+def _shortest(waits: Array) -> float:
+    """The shortest of these waits, without strays; 0 where there is none."""
+    waited = waits[waits > 0]
+    return _percentile(waited, 0.1) if len(waited) else 0.0
+
+
+def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
+    """The waits, each less what it is longer than the shortest, and by a queue at most."""
+    import numpy as np
+
+    left: Array = waits - np.clip(waits - shortest, 0.0, queue)
+    return left
 
 
 class _Places:

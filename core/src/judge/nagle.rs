@@ -163,7 +163,7 @@ impl Judged {
             }
             Control::Unclear => Because::ControlUnclear,
             // its later writes may have come at any time of the wait
-            Control::Shorter { .. } if self.may_gather(gap.bytes) => Because::FollowsAcks,
+            Control::Shorter { .. } if self.may_gather(gap) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
         };

@@ -48,8 +48,11 @@ pub struct Controls {
     longest_held: i64,
     /// Beside it, held ACKs that were followed later than a busy host explains, if not by much: its program wrote then.
     after_ack: usize,
-    /// The most bytes of a segment that left where the ACK was not held.
+    /// The most bytes of a segment that left where the ACK was not held; and of one behind its message's first.
     most_bytes: u32,
+    first_bytes: u32,
+    /// Where nothing was held, a message had a third segment.
+    has_third: bool,
     /// Where nothing was held, its program paused again behind a later segment of its message.
     goes_on: bool,
     /// The capture lacks some ACKs, and so perhaps the requests between what looks like one message.
@@ -201,6 +204,10 @@ impl Controls {
             self.goes_on |= !gap.first && !pause.is_at_once();
             self.all.unheld.push(pause);
             self.most_bytes = self.most_bytes.max(gap.bytes);
+            if gap.first {
+                self.first_bytes = self.first_bytes.max(gap.bytes);
+            }
+            self.has_third |= !gap.first;
         }
     }
 
@@ -286,13 +293,13 @@ impl Controls {
         if self.goes_on() { i64::from(writes) - 1 } else { 0 }
     }
 
-    /// Whether a segment holds about as many bytes as two that left where nothing was held, of a program that was not seen to
-    /// write on, in a capture that lacks no ACKs: where some are missing, so may be what its writes were like.
-    pub(super) fn may_gather(&self, bytes: u32) -> bool {
-        !self.goes_on
-            && !self.lacks_acks
-            && self.most_bytes > 0
-            && bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1
+    /// Whether a segment may hold later writes of a program that was not seen to pause behind its second: it holds about as many
+    /// bytes as two that left where nothing was held, or more than the second held of messages of three segments. Where ACKs
+    /// are missing from the capture, so may be segments.
+    pub(super) fn may_gather(&self, gap: &Gap) -> bool {
+        let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
+        let third = self.has_third && gap.first && self.first_bytes > 0 && gap.bytes > self.first_bytes;
+        !self.goes_on && !self.lacks_acks && (two || third)
     }
 
     /// Whether its program is known to write again and again within a message.

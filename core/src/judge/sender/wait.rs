@@ -33,10 +33,9 @@ impl Judged {
         }
     }
 
-    /// Whether so many bytes may be several writes though none was seen to follow another: about as many as two that left where nothing
-    /// was held, and whether its program pauses behind those was not seen.
-    pub(in crate::judge) fn may_gather(&self, bytes: u32) -> bool {
-        self.controls.may_gather(bytes)
+    /// Whether the freed segment may hold later writes, of which the control group says nothing.
+    pub(in crate::judge) fn may_gather(&self, gap: &Gap) -> bool {
+        self.controls.may_gather(gap)
     }
 
     /// After about how long its program wrote the first of several pieces that filled a segment together, where that is known: it

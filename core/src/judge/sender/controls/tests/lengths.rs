@@ -85,15 +85,45 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
 
 #[test]
 fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_follow() {
-    let may = |first, bytes| of_300_bytes(first, 12 * MS).may_gather(bytes);
+    let held = |bytes| Gap {
+        bytes,
+        ..Gap::default()
+    };
+    let may = |first, bytes| of_300_bytes(first, 12 * MS).may_gather(&held(bytes));
     assert_eq!([449, 450, 600].map(|bytes| may(true, bytes)), [false, true, true]);
     assert!(!may(false, 600), "how it pauses there is known");
-    assert!(!Controls::default().may_gather(600), "nothing left freely");
+    assert!(!Controls::default().may_gather(&held(600)), "nothing left freely");
     let lacking = Controls {
         lacks_acks: true,
         ..of_300_bytes(true, 12 * MS)
     };
-    assert!(!lacking.may_gather(600), "its writes may be missing");
+    assert!(!lacking.may_gather(&held(600)), "its writes may be missing");
+}
+
+#[test]
+fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three() {
+    let may = |third, first, bytes| {
+        let (judged, mut controls) = (Judged::default(), of_300_bytes(true, 12 * MS));
+        if third {
+            // an ACK that came at once let it go
+            let gap = Gap {
+                wait: 4 * MS,
+                covered: 4 * MS,
+                timer: true,
+                bytes: 300,
+                ..Gap::default()
+            };
+            controls.add(&gap, 0, &judged);
+        }
+        controls.may_gather(&Gap {
+            bytes,
+            first,
+            ..Gap::default()
+        })
+    };
+    assert!(may(true, true, 301) && !may(true, true, 300));
+    assert!(!may(false, true, 301), "no message had a third");
+    assert!(!may(true, false, 301), "it is the third");
 }
 
 #[test]
