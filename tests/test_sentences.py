@@ -40,12 +40,12 @@ def test_what_is_printed_of_joined_captures(name: str) -> None:
 
 
 UNPRINTED = {
-    "mostly_other", "late_close", "late_close.fix", "buffered", "buffered.fix", "transfer_or_receiver_window",
-    "clients", "until_end", "until_server", "tls_certificates", "tls_certificates.fix", "tls_each", "tls_each.fix",
+    "buffered", "buffered.fix", "transfer_or_receiver_window",
+    "clients",
     "servers_left",
     "sure_unknown", "part_largest_beyond", "their_largest", "their_most_beyond", "their_largest_beyond",
-    "stall_server_and_client", "first_line_filtered", "further_slow", "also_unreachable", "redirect_loop",
-    "unnamed_with", "closed_instead", "of_first_frames", "ping_icmp", "ping_answered",
+    "stall_server_and_client", "first_line_filtered",
+    "of_first_frames",
     "pause_none_before_elsewhere", "acks", "unasked", "push_message", "push_messages", "side_client and server",
     "fix_before_first", "pause_left_before", "seen_on", "join_client",
     "join_client_part", "join_fate_made",

@@ -200,7 +200,7 @@ def sentence(t: Traffic, server: str) -> str | None:
         kind = "one_error"
     target = printable(t["target"] or "")[: show.MOST_NAME]
     return words.say(
-        f"{kind}_at" if kind == "redirect_loop" and target else kind,
+        kind,
         server=server, status=_status(t, status), statuses=_answers(t), n=many, of=t["answers"], target=target,
         again=t["asked_again"],
     )  # fmt: skip

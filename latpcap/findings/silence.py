@@ -309,7 +309,8 @@ def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
         return None
     last = int(mine[-1])
     shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
-    end = int(course.time[min(shut)]) if shut else course.end
+    waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on beyond the stream
+    end = int(course.time[min(shut)]) if shut else max(course.end, waited_until)
     gap = (end - int(course.time[last])) / NS_PER_MS
     gaps = np.diff(course.time[mine]) / NS_PER_MS
     if gap < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap / 2):
@@ -532,7 +533,7 @@ def _unanswered(
         which = asked & ~polls(rows)  # a poll that is meant to wait may wait
         which &= answers[mine] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
-        half = which & ~nameless & ~silent & (end[mine] - asked_at >= LIMITS["stuck_ms"] * NS_PER_MS) & ~streaming(rows)
+        half = which & ~nameless & ~silent & (waited >= LIMITS["stuck_ms"]) & ~streaming(rows)
         half &= ~arrays.equals(rows, "protocol", TALK)
         which &= ~arrays.equals(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
         which &= ~lost[mine] & silent & ~arrays.equals(rows, "cut_by", "gap")

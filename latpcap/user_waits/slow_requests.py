@@ -68,9 +68,13 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
 
 
 def unread(exchanges: pa.Table) -> Array:
-    """Which exchanges are turns of which nothing tells that they are requests?"""
-    asked: Array = arrays.codes(exchanges, "kind")[0] < 0
-    return asked
+    """Which exchanges are turns of which nothing tells that they are requests? A TLS handshake waits for its server."""
+    turns: Array = arrays.codes(exchanges, "kind")[0] < 0
+    hello = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
+    if not hello.any():
+        return turns
+    work, took = (arrays.numbers(exchanges, name) for name in ("server_think_ms", "latency_ms"))
+    return turns & ~(hello & (2 * work > took))
 
 
 def polls(exchanges: pa.Table) -> Array:

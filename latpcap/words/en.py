@@ -1032,9 +1032,6 @@ SENTENCES = {
     "errors": "{n} of {of} {of:answer|answers} of {server} are {status}",
     "logins_refused": "{n} of {of} {of:answer|answers} of {server} are {status}: logins are refused",
     "redirect_loop": (
-        "{n} of {of} {of:answer|answers} of {server} are {status}: a redirect loop, or a client that does not follow"
-    ),
-    "redirect_loop_at": (
         "{n} of {of} {of:answer|answers} of {server} are {status}: a redirect loop, or a client that does not follow "
         "({target} was asked {again} times)"
     ),

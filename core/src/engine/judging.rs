@@ -220,7 +220,8 @@ pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
     judge::judge_exchange(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
-        judge::cap_unknown_protocol(rows);
+        // (a TLS handshake can be read: it waits for its server; its client may wait for a person)
+        judge::cap_unknown_protocol(rows, exchange.dialogue && !interactive);
     }
     if exchange.kind == MessageKind::LongPoll {
         judge::cap_long_poll(rows);

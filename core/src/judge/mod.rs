@@ -113,16 +113,17 @@ pub fn cap_multipath(rows: &mut [Row]) {
 }
 
 /// No reader knows the protocol: what one side said last need not be what the other was asked for. It may be a push, the
-/// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then.
-pub fn cap_unknown_protocol(rows: &mut [Row]) {
-    not_asked(rows, Because::OnlyTurns);
+/// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then; the
+/// server's may be, where it waits for it for certain (`for_server`).
+pub fn cap_unknown_protocol(rows: &mut [Row], for_server: bool) {
+    not_asked(rows, Because::OnlyTurns, for_server);
 }
 
 /// The answer waits for an event, as the request asked it to (a fetch of a queue, a call that rings): nobody can tell
 /// how much of that is the program's own time.
 #[cold]
 pub fn cap_long_poll(rows: &mut [Row]) {
-    not_asked(rows, Because::WaitsForEvent);
+    not_asked(rows, Because::WaitsForEvent, false);
 }
 
 /// The answer is a stream that began at this time: its next piece waits for an event. That is the first thing to say of
@@ -161,11 +162,13 @@ pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     }
 }
 
-fn not_asked(rows: &mut [Row], because: Because) {
+fn not_asked(rows: &mut [Row], because: Because, for_server: bool) {
     let most = Grounds::probable(because, Hypothesis::NotAsked);
     // (it wrote again at once: that needs no protocol)
-    let program = |row: &&mut Row| {
-        matches!(row.cause, Cause::ServerThink | Cause::ClientThink) && row.rule != Rule::WriteGap
+    let program = |row: &&mut Row| match row.cause {
+        Cause::ServerThink => !for_server && row.rule != Rule::WriteGap,
+        Cause::ClientThink => row.rule != Rule::WriteGap,
+        _ => false,
     };
     for row in rows.iter_mut().filter(program) {
         row.grounds.at_most(most);
