@@ -3,13 +3,13 @@
     check_scores.py FOLDER [--raise]
 
 FOLDER has what the scorers wrote: lab.json, lab3.json and lab4.json (score_lab.py --json), real.json and real3.json
-(score_real.py --json), cut_real.json and cut_real3.json (of captures that begin in the middle),
-calibration.json (calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
-(score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), gain-real.txt and
-gain-lab.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A floor has "at_least",
-"at_most" or both; a figure that a scorer did not give is below every floor. `--raise` writes floors
-that became reachable, rounded to the careful side, and never lowers one; one with both sides stays. Exit code 1 if any
-figure is on the wrong side of its floor.
+(score_real.py --json), cut_real.json and cut_real3.json (of captures that begin in the middle), calibration.json
+(calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
+(score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), paths.json
+(check_paths.py --json), gain-*.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A
+floor has "at_least", "at_most" or both; a figure that a scorer did not give is below every floor. `--raise` writes
+floors that became reachable, rounded to the careful side, and never lowers one; one with both sides stays. Exit
+code 1 if any figure is on the wrong side of its floor.
 """
 
 import argparse
@@ -114,6 +114,9 @@ READERS = {
     "joined.json": of_numbers,
     "gain-real.txt": of_gain,
     "gain-lab.txt": of_gain,
+    "gain-lab4.txt": of_gain,
+    "gain-real3.txt": of_gain,
+    "paths.json": of_numbers,
     "wireshark.txt": of_wireshark,
 }
 

@@ -181,7 +181,7 @@ pub struct KernelRtt(u32);
 
 impl KernelRtt {
     #[inline]
-    fn new(ns: i64, prompt: bool) -> Self {
+    pub(crate) fn new(ns: i64, prompt: bool) -> Self {
         KernelRtt(brief(ns) & !1 | u32::from(prompt))
     }
 

@@ -161,17 +161,20 @@ impl DataConnections {
                 acked,
                 late: busy,
                 queued: 0,
+                fine: false,
             },
             Wait::QueuedTurn {
                 since,
                 acked,
                 late,
                 queued,
+                ..
             } => Wait::QueuedTurn {
                 since,
                 acked,
                 late: late.max(busy),
                 queued,
+                fine: false,
             },
             _ => Wait::Unsure,
         };
@@ -215,6 +218,7 @@ mod tests {
             acked: 0,
             late: 70_000_000,
             queued: 0,
+            fine: false,
         };
         assert_eq!(doubted(7, 1, Wait::App), Wait::Unsure);
         assert_eq!(doubted(7, 1, turn.clone()), late);

@@ -124,6 +124,11 @@ impl Tracker {
         pick(&mut self.senders, side).began(time_ns, tsval);
     }
 
+    /// Its SYN of this side was seen.
+    pub fn shook(&mut self, side: Side) {
+        pick(&mut self.senders, side).shook();
+    }
+
     /// Its first data pass now.
     pub fn begin(&mut self, time_ns: i64) {
         self.begun = time_ns;

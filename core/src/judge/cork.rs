@@ -77,7 +77,7 @@ pub(super) fn late_turn(
             named.grounds.at_most(most);
             cutter.cut(piece.end, named);
         }
-        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], piece, paths),
+        _ if late > 0 => queued_turn(cutter, since, acked, [late, 0], false, piece, paths),
         _ => turn(cutter, since, acked, piece, paths),
     }
 }

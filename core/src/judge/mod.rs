@@ -247,8 +247,9 @@ fn judge_rare(piece: Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
             acked,
             late,
             queued,
+            fine,
         } => {
-            path::queued_turn(cutter, *since, *acked, [*late, *queued], piece, paths);
+            path::queued_turn(cutter, *since, *acked, [*late, *queued], *fine, piece, paths);
         }
         Wait::AgainTurn { since, acked } => {
             program::turn(cutter, *since, *acked, piece, paths);

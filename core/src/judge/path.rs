@@ -7,7 +7,7 @@
 
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, Evidence, row};
-use super::program::{approach, behind, bounded, think};
+use super::program::{approach, behind, bounded, more_likely, think};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::KernelRtt;
@@ -83,12 +83,14 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
 }
 
 /// The first segment after the peer spoke. By its sender's clock it passed `late` nanoseconds later than at best, `queued` of
-/// them for sure. `acked`: the kernel there had acknowledged by itself what the peer said, so that had reached its host.
+/// them for sure; `fine`: that clock was seen to count every millisecond. `acked`: the kernel there had acknowledged by
+/// itself what the peer said, so that had reached its host.
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,
     acked: u32,
     [late, queued]: [u32; 2],
+    fine: bool,
     piece: &Piece<'_>,
     paths: &Paths,
 ) {
@@ -99,15 +101,16 @@ pub(super) fn queued_turn(
         return behind(cutter, since.time_ns + far, piece);
     }
     approach(cutter, since, piece, paths);
-    let split = |passed: u32| end.saturating_sub(i64::from(passed));
-    cutter.end = split(queued).max(cutter.at);
+    let left = |passed: u32| end.saturating_sub(i64::from(passed));
+    let stamped = fine && queued == 0 && paths.away(side);
+    cutter.end = left(if stamped { late } else { queued }).max(cutter.at);
     let late = if queued > 0 { 0 } else { late };
     let named = bounded(cutter, since, acked, late, side, paths);
-    if late > 0 && paths.away(side) && named.grounds.grade != Grade::Suspected {
+    if late > 0 && !stamped && paths.away(side) && named.grounds.grade != Grade::Suspected {
         // its time stamp says when the answer left its host, as far as that clock is to be believed so soon
-        cutter.end = split(late).max(cutter.at);
+        cutter.end = left(late).max(cutter.at);
     }
-    cutter.cut(cutter.end, named);
+    cutter.cut(cutter.end, more_likely(named, cutter, side, paths));
     cutter.end = end;
     cutter.cut(end, queue([cutter.from_frame, cutter.to_frame, 0]));
 }

@@ -88,7 +88,25 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
             .grounds
             .at_most(Grounds::probable(Because::TimerLength, Hypothesis::OtherPath));
     }
-    cutter.cut(piece.end, named);
+    cutter.cut(piece.end, more_likely(named, cutter, side, paths));
+}
+
+/// This side's program is suspected of a time the larger part of which the path took for packets of kernels just before: then
+/// it is a queue that is suspected. Over labelled lines that waver a twentieth of such time was the program's.
+pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, paths: &Paths) -> Attribution {
+    let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
+    let path = 2 * round.beyond(paths.to(side)) > cutter.end - cutter.at;
+    if !path || named.grounds.because != Because::PathMayBeMore {
+        return named;
+    }
+    let grounds = Grounds::suspected(Because::PathMayBeMore, think(side));
+    row(
+        Cause::Queueing,
+        Owner::Network,
+        Rule::Queue,
+        grounds,
+        [cutter.from_frame, cutter.to_frame, 0],
+    )
 }
 
 /// This side's program had the turn. Away from its host that is sure only from when its kernel acknowledged by itself what
@@ -233,10 +251,45 @@ pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::rtt::KernelRtt;
     use crate::judge::Row;
     use crate::observe::{Step, Wait};
 
     const MS: i64 = 1_000_000;
+
+    #[test]
+    fn what_kernels_took_just_before_is_suspected_to_be_a_queue() {
+        let suspected = |round: i64, because| {
+            let at = |frame, time_ns| At { frame, time_ns };
+            let step = Step {
+                from: at(1, 0),
+                to: at(9, 40 * MS),
+                wait: Wait::App,
+            };
+            let piece = Piece {
+                start: 0,
+                end: 40 * MS,
+                from_frame: 1,
+                to_frame: 9,
+                request_at: 0,
+                sender: Side::Server,
+                step: &step,
+            };
+            let paths = Paths {
+                min: [Some(0), Some(6 * MS)],
+                rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
+                ..Paths::default()
+            };
+            let mut rows: Vec<Row> = Vec::new();
+            let cutter = &Cutter::of(&piece, &mut rows);
+            let grounds = Grounds::suspected(because, Cause::Queueing);
+            let of = row(Cause::ServerThink, Owner::Server, Rule::Turn, grounds, [0; 3]);
+            more_likely(of, cutter, Side::Server, &paths).cause
+        };
+        assert_eq!(suspected(26 * MS, Because::PathMayBeMore), Cause::Queueing);
+        assert_eq!(suspected(26 * MS - 2, Because::PathMayBeMore), Cause::ServerThink);
+        assert_eq!(suspected(40 * MS, Because::NoKernelAnswer), Cause::ServerThink);
+    }
 
     #[test]
     fn no_turn_is_proven_where_something_nearer_acknowledges() {

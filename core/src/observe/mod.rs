@@ -89,6 +89,8 @@ pub enum Wait {
         acked: u32,
         late: u32,
         queued: u32,
+        /// That clock was seen to count every millisecond.
+        fine: bool,
     },
     /// A small `Turn` after about the kernel's probe timer: a cork released it, or its program wrote late. `late` is as in
     /// `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.

@@ -137,6 +137,11 @@ impl Sender {
         self.clock.late(time_ns, tsval);
     }
 
+    /// Its SYN was seen, so its data begin at 1.
+    pub fn shook(&mut self) {
+        (self.next, self.una) = (Some(1), 1);
+    }
+
     /// The peer's newest byte that brought the other direction forward.
     pub fn peer_spoke(&mut self, at: At) {
         self.peer_data = Some(at);

@@ -110,6 +110,7 @@ fn each_wait_has_its_word() {
             acked: 0,
             late,
             queued,
+            fine: false,
         },
     ] {
         assert_eq!(release(wait), answer);

@@ -207,6 +207,12 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     tracker.begin(at.time_ns);
     if read.cut {
         tracker.go_on(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
+    } else {
+        for (side, counts) in [Side::Client, Side::Server].into_iter().zip(&stream.counts) {
+            if counts.syn() {
+                tracker.shook(side);
+            }
+        }
     }
     if stream.side(side.other()).packets == 0 {
         tracker.alone(side);

@@ -67,6 +67,7 @@ fn every_wait_fills_its_time_exactly() {
                 acked: 0,
                 late,
                 queued: third.unsigned_abs() as u32,
+                fine: second % 2 == 0,
             },
             Wait::Suspected { held: None },
             Wait::Suspected { held: Some(a) },

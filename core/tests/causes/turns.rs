@@ -21,6 +21,7 @@ fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
             acked,
             late,
             queued: 0,
+            fine: false,
         };
         let timed = Wait::LateTurn {
             since,
@@ -70,12 +71,14 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
                 acked,
                 late: 0,
                 queued: 0,
+                fine: false,
             },
             Wait::QueuedTurn {
                 since,
                 acked,
                 late: 0,
                 queued: 20 * MS as u32,
+                fine: false,
             },
             Wait::LateTurn {
                 since,
@@ -105,6 +108,42 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
 }
 
 #[test]
+fn a_fine_clock_says_when_an_answer_left_though_the_path_may_have_been_as_late_before() {
+    let paths = Paths {
+        min: [None, Some(6 * MS)],
+        ..Paths::default()
+    };
+    let judged = |late: i64, fine: bool, paths: &Paths| {
+        let wait = Wait::QueuedTurn {
+            since: At { frame: 1, time_ns: 0 },
+            acked: 0,
+            late: (late * MS) as u32,
+            queued: 0,
+            fine,
+        };
+        let rows = cut(wait, 0, 30 * MS, &[], paths);
+        let of = |row: &Row| (row.cause, row.end / MS, row.grounds.grade);
+        rows.iter().map(of).collect::<Vec<_>>()
+    };
+    let (path, think) = ((Cause::Network, 6, Grade::Proven), Cause::ServerThink);
+    let queue = (Cause::Queueing, 30, Grade::Probable);
+    assert_eq!(
+        judged(20, true, &paths),
+        [path, (think, 10, Grade::Suspected), queue]
+    );
+    assert_eq!(judged(20, false, &paths), [path, (think, 30, Grade::Suspected)]);
+    assert_eq!(
+        judged(5, true, &paths),
+        [path, (think, 25, Grade::Probable), queue]
+    );
+    let at_host = Paths {
+        min: [None, Some(0)],
+        ..Paths::default()
+    };
+    assert_eq!(judged(20, true, &at_host), judged(20, false, &at_host));
+}
+
+#[test]
 fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
     let paths = Paths {
         min: [None, Some(6 * MS)],
@@ -124,6 +163,7 @@ fn what_the_path_may_be_of_a_turn_is_told_to_the_nanosecond() {
             acked,
             late,
             queued: 0,
+            fine: false,
         };
         let rows = cut(wait, 0, 6 * MS + took, &[], &paths);
         let think = rows.iter().find(|row| row.cause == Cause::ServerThink).unwrap();

@@ -93,6 +93,7 @@ impl Sender {
                 acked: 0,
                 late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
                 queued: 0,
+                fine: false,
             },
             Some(since) => self.behind_peer(since, gap, hole, missing, d),
             None if gap <= BURST_NS.get() && self.last_full => Wait::FullBurst,
@@ -250,6 +251,7 @@ impl Sender {
                 acked,
                 late: u32::try_from(gap).unwrap_or(u32::MAX),
                 queued: 0,
+                fine: false,
             },
             // (what is missing before it was lost on its way, and this may be sent again as well)
             0 if hole && d.own_rtt_ns >= AT_HOST_NS.get()
@@ -272,6 +274,7 @@ impl Sender {
                     acked,
                     late,
                     queued,
+                    fine: self.clock.is_fine() && late < u32::MAX,
                 }
             }
         }

@@ -285,6 +285,28 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
 }
 
 #[test]
+fn what_is_missing_of_a_first_message_shows_where_the_syn_was_seen() {
+    let first = |shook: bool, start| {
+        let mut sender = Sender::default();
+        if shook {
+            sender.shook();
+        }
+        sender.peer_spoke(at(1, 0));
+        let mut d = small(30 * MS, start);
+        d.own_rtt_ns = 7 * MS;
+        matches!(
+            sender.data(&d, Some(0), None),
+            Outcome::Forward(Step {
+                wait: Wait::AgainTurn { .. },
+                ..
+            })
+        )
+    };
+    assert!(first(true, 1_000) && !first(true, 1));
+    assert!(!first(false, 1_000), "what came before may be in no capture");
+}
+
+#[test]
 fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
     // an answer whose head was lost: 100 bytes, that long after the request, or its repeat
     let answered = |passed: i64, start: i64| {
@@ -306,6 +328,7 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
         acked,
         late,
         queued,
+        fine: false,
     };
     assert_eq!(answered(200, 200), lost);
     assert_eq!(answered(100, 100), Wait::Turn { since, acked });
