@@ -82,7 +82,8 @@ WORTH: dict[str, float] = {
     **dict.fromkeys((
         "arp_late", "broker_blocked", "client_id_twice", "datagram_failed", "datagram_late", "dhcp_checked",
         "dhcp_never", "dns_dead", "dns_failed", "dns_lost_pair", "dns_never", "dns_search", "ecn", "later_until",
-        "refused", "refused_until", "tls_alert", "traceroute", "unreachable", "zero_window",
+        "refused", "refused_until", "tls_alert",
+        "took_nothing_client", "took_nothing_server", "traceroute", "unreachable", "zero_window",
     ), SEEN),
     **dict.fromkeys((
         "buffered_events", "certificates", "client_think", "closed_on_request", "connects_in_turn", "expect_continue",

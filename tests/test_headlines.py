@@ -133,7 +133,10 @@ MADE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a traceroute by pings": (
         lambda: pings(False), "No TCP: a traceroute to 10.0.0.9 by ICMP: routers answered 5 of 5 echo requests.",
     ),
-    "a dead window": (dead_window, "A dead window: 10.0.0.2:80 takes nothing from frame 5 on (window 0 for 2,095 ms"),
+    "a dead window": (
+        dead_window,
+        "10.0.0.2:80 took no data for 2,095 ms: its receive window was closed (from frame 5 on, to the end), because",
+    ),
     "idle": (idle, "Idle: 1 connection without any data in 5 s."),
     "one direction": (one_direction, "Only one direction was captured of its one connection: no latency can be seen"),
     "refused": (refused, "The only connection to 10.0.0.2:80 was refused with RST: nothing listens on that port."),

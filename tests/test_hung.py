@@ -575,3 +575,22 @@ def test_who_has_reset_its_connection_is_not_silent(resets: bool) -> None:
     for at in (48.0, 300.0, 800.0, 1800.0, 3800.0):
         talk.server(at, b"more of it", seq=start)
     assert ("silent_peer" in causes(pcap(talk.tape))) != resets
+
+
+def test_a_keyed_request_that_is_repeated_in_vain_ended_when_it_was_sent() -> None:
+    """An LDAP search whose repeats carry more than it did: it has an end, and the wait begins there."""
+    bind, bound = b"0\x0c\x02\x01\x01`\x07\x02\x01\x03\x04\0\x80\0", b"0\x0c\x02\x01\x01a\x07\x0a\x01\0\x04\0\x04\0"
+    search = b"0%\x02\x01\x02c \x04\0\x0a\x01\x02\x0a\x01\0\x02\x01\0\x02\x01\0\x01\x01\0\x87\x0bobjectclass0\0"
+    talk = Talk(ends=Ends(server=("10.0.0.2", 389)))
+    talk.open()
+    talk.client(5.0, bind)
+    talk.server(6.0, bound)
+    talk.client(10.0, search)
+    talk.client(20.0, b"0\x05\x02\x01\x03B\0")
+    for again in (300.0, 900.0, 2100.0, 4500.0):
+        talk.client(again, search + b"0\x05\x02\x01\x03B\0", seq=1 + len(bind))
+    capture = lp.read(pcap(talk.tape))
+    [asked] = [row for row in capture.exchanges.to_dict("records") if row["method"] == "search"]
+    assert asked["request_first_frame"] == asked["request_last_frame"] == 6
+    assert asked["request_end"] == asked["start"]
+    assert "4,490 ms and gets no acknowledgement (it waits for search" in capture.why().headline

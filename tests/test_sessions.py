@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from spoken import SPOKEN
-from spoken.sessions import blocks, boards, devices, labels, menus, publishers, uploads
+from spoken.sessions import blocks, boards, devices, labels, menus, publishers, publishes, uploads
 
 import latpcap as lp
 from latpcap.findings import transfers
@@ -17,6 +17,8 @@ LEADS = {
     "broker_blocked": "a_broker_that_is_low_on_memory",
     "client_id_twice": "two_devices_with_one_id",
     "session_idled": "sessions_that_idle_out",
+    "took_nothing_server": "a_server_that_does_not_read",
+    "took_nothing_client": "a_client_that_takes_nothing",
     "client_onward": "a_client_that_looks_elsewhere_first",
     "behind_session": "a_session_that_is_locked",
     "pool_before": "a_proxy_that_passes_on_in_turn",
@@ -30,6 +32,9 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("client_id_twice", lambda: devices(("hall", "hall"), ("10.0.0.7", "10.0.0.7"))),  # one that comes back itself
     ("session_idled", lambda: boards((45_000.0, 20_000.0, 31_000.0))),  # closed, by no timer
     ("session_idled", lambda: boards((45_000.0, 45_010.0, 45_020.0), upgrade=False)),  # a keep-alive that ran out
+    ("session_idled", lambda: boards((20_340.0,))),  # closed once, and by no timer of whole seconds
+    ("took_nothing_server", lambda: publishes(800.0)),  # not for long
+    ("took_nothing_server", lambda: publishes(5000.0, probes=False)),  # nothing was left to send
     ("client_onward", lambda: uploads("10.0.0.4")),  # another host's SYNs
     ("behind_session", lambda: menus(others=3500.0)),  # everybody waits for it
     ("pool_before", lambda: labels(limit=False)),  # the server behind takes one at a time

@@ -34,7 +34,7 @@ def test_a_client_that_is_gone_repairs_nothing() -> None:
 def test_a_server_that_is_gone_is_named() -> None:
     found, text = said("silence_server_gone")
     assert "10.0.0.2:80 says nothing after frame 5" in (found["silent_peer"] or "")
-    assert "never answered 1 of" not in text and "never answered GET /second" in text
+    assert "never answered" not in text and "(it waits for GET /second)" in text
 
 
 def test_one_silence_on_many_connections_is_one_line() -> None:
@@ -50,7 +50,7 @@ def test_one_silence_on_many_connections_is_one_line() -> None:
     tape.sort(key=lambda s: s.time_ns)
     whys = {f.cause: f.text or "" for f in lp.read(pcap(tape)).why().findings}
     assert "the same on 2 connections" in whys["silent_peer"]
-    assert "never answered 2 of 2 requests" in whys["unanswered_request"]
+    assert "unanswered_request" not in whys  # once is enough
 
 
 def test_a_request_behind_the_servers_fin_waits_for_nothing() -> None:

@@ -17,9 +17,7 @@ from latpcap.errors import CaptureError
 from latpcap.findings.quality import one_way
 from latpcap.findings.schema import Finding
 from latpcap.reading.reread import Record, packet
-from latpcap.tables import NS_PER_MS, Completeness
-from latpcap.user_waits.cause_totals import endpoint
-from latpcap.user_waits.segments import segments
+from latpcap.tables import Completeness
 from latpcap.words import say
 
 if TYPE_CHECKING:
@@ -150,50 +148,11 @@ def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Itera
         which = "its_one_connection" if streams.num_rows == 1 else "of_connections"
         some = say(which, n=int(alone.sum()), of=streams.num_rows)
         yield "one_direction", say("one_direction_capture", which=some)
-    events = segments(tables)
-    shut = events.shut() if events is not None else None
-    for side in ("server", "client"):
-        dead = _windows(shut, streams, side) if shut is not None else None
-        if dead:
-            name, frame, waited, probes = dead
-            again = say("probes_again", n=probes) if probes else ""
-            yield (
-                "dead_window",
-                say(f"dead_window_{side}", server=name, frame=frame, wait_ms=waited, again=again),
-            )
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
     if not data.any() and not any(e.kind in WAITED for e in happened):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
         if seconds >= show.IDLE_S:
             yield "idle", say("idle", n=streams.num_rows, seconds=seconds)
-
-
-def _windows(events: pa.Table, streams: pa.Table, side: str) -> tuple[str, int, float, int] | None:
-    """The window of 0 that lasts the longest on this side, to the end: whose, its first frame, ms, probes of it."""
-    import numpy as np
-
-    sent = arrays.numbers(events, "from_client").astype(bool) == (side == "client")
-    shut, probe = (arrays.numbers(events, c).astype(bool) for c in ("zero_window", "zero_window_probe"))
-    stream, time, frame = (arrays.numbers(events, c) for c in ("stream", "time", "frame"))
-    flags, texts = arrays.codes(events, "flags")
-    living = sent & ~np.isin(flags, [code for code, word in enumerate(texts) if "RST" in word])
-    worst: tuple[float, int, int, int] | None = None
-    for number in np.unique(stream[living & shut]).tolist():
-        every = np.flatnonzero(stream == number)
-        rows = every[living[every]]
-        if not shut[rows[-1]]:
-            continue
-        opened = np.flatnonzero(~shut[rows])
-        first = int(rows[int(opened[-1]) + 1 if len(opened) else 0])
-        probes = int(probe[every[every > first]].sum())
-        case = float(time[every[-1]] - time[first]) / NS_PER_MS, int(number), int(frame[first]), probes
-        worst = case if worst is None else max(worst, case)
-    if worst is None:
-        return None
-    waited, number, first_frame, probes = worst
-    at = int(np.flatnonzero(arrays.numbers(streams, "stream") == number)[0])
-    [row] = streams.select(["server", "server_port"]).slice(at, 1).to_pylist()
-    return endpoint(row["server"], row["server_port"]), first_frame, waited, probes
 
 
 IP_PROTOCOLS = {

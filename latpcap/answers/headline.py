@@ -66,7 +66,7 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
 
 def leading(d: Overall) -> Finding | None:
     """The finding that did more harm than what is said of the requests without it; None where there is none."""
-    lead = worst(d["events"])
+    lead = worst(found for found in d["events"] if found.kind != "silence" or is_frequent(d, found))
     if d["capture_kind"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
         return None
     if lead is None and d["verdict"] == "no_exchanges":
@@ -88,18 +88,13 @@ _WHOLE = ("scan", "traceroute", "one_direction")
 def _of_rest(d: Overall) -> Harm:
     """What harm does the answer speak of that no finding leads? Requests, what fell silent, and pushes."""
     if d["verdict"] == "no_exchanges":
-        gone = [e for e in d["events"] if e.kind == "silence" and e.harm is None and is_frequent(e)]
-        return max([NONE, *(Harm(True, e.total_ms or 0.0) for e in gone)])
-    slow, slowest = d["slow"], d["slow"]["worst"]
+        return NONE
+    slow = d["slow"]
     waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
     late = asked_late(d)
     found = Harm(False, waited if waited_for(d) else waited / 2)
     if late is not None:
         found = max(found, Harm(False, late.total_ms or 0.0))
-    for mute in d["events"]:
-        longer = slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]
-        if mute.kind == "silence" and mute.harm is None and is_frequent(mute) and longer:
-            found = max(found, Harm(True, mute.total_ms or 0.0))
     push = pushed(d)
     return found if push is None else max(found, Harm(False, push.total_ms or 0.0))
 
@@ -108,21 +103,19 @@ def leading_sentence(d: Overall) -> Finding | None:
     """The finding that is the headline; None where the kind of the capture is, or what its requests waited for."""
     if d["lead"] is not None:
         return d["lead"]
-    mute = next((e for e in d["events"] if e.kind == "silence" and is_frequent(e)), None)
     if d["verdict"] == "no_exchanges":
-        flood = next((e for e in d["events"] if e.cause == "syn_flood"), None)
-        return flood or mute or pushed(d)
-    if d["capture_sentence"]:
-        return None
-    slowest = d["slow"]["worst"]
-    if mute is not None and (slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]):
-        return mute
-    return pushed(d)
+        return next((e for e in d["events"] if e.cause == "syn_flood"), None) or pushed(d)
+    return None if d["capture_sentence"] else pushed(d)
 
 
-def is_frequent(mute: Finding) -> bool:
-    """Is it more than a request now and then that came just when its connection was closed?"""
-    return mute.cause != "closed_on_request" or (mute.exchanges or 0) >= show.HOLDS_UP * (mute.of_exchanges or 0)
+def is_frequent(d: Overall, mute: Finding) -> bool:
+    """Is it more than a request now and then that came just when its connection was closed, and longer than any
+    that was answered?
+    """
+    if mute.cause == "closed_on_request" and (mute.exchanges or 0) < show.HOLDS_UP * (mute.of_exchanges or 0):
+        return False
+    slowest = None if d["verdict"] == "no_exchanges" else d["slow"]["worst"]
+    return mute.cause not in SILENCES or slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]
 
 
 def pushed(d: Overall) -> Finding | None:
@@ -162,6 +155,8 @@ def asked_late(d: Overall) -> Finding | None:
 
 UNPROVEN = ("network", *PROGRAMS)
 """What may be a person's or nobody's time, where no reader knows the protocol."""
+SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
+"""Silences of which nothing says why."""
 SILENT = ("unanswered", "without_data", "without_answer")
 """How far connections without a request and its answer got."""
 
@@ -389,6 +384,8 @@ def _nothing(d: Overall) -> str:
             few=few,
         )
     pushed = words.say("with_pushes", n=d["pushed"]) if d["pushed"] else ""
+    if d["positions"] == ["at_server"] and slow["trip_ms"] > slow["limit_ms"]:
+        many += words.say("trip_to_clients", trip_ms=slow["trip_ms"])
     path = first.cause == "network"
     long = path and slow["path_ms"] > slow["limit_ms"]
     return words.say(

@@ -392,6 +392,7 @@ def _remarks(d: Overall) -> list[str]:
         if number:
             parts.append(say(f"also_{cause}", n=number, whose=headline.servers_of(d, rows)))
     held_up = {cause for family in d["families"] for cause in family["causes"]}
+    held_up |= {e.cause for e in events if e.kind == "wait"}
     parts += [e.text for e in events if e.cause == "zero_window" and e.text and "zero_window" not in held_up][:1]
     parts += [e.text for e in events if e.cause == "ecn" and e.text][:1]
     if d["pauses"]["count"]:

@@ -92,6 +92,7 @@ class Slow(TypedDict):
     of: int
     limit_ms: float
     path_ms: float
+    trip_ms: float
     unread: int
     polls: int
     streams: int

@@ -448,12 +448,23 @@ def _slow(
         "of": count,
         "limit_ms": float(spill.nth(limits.array(), count // 2)),
         "path_ms": float(spill.nth(took.array(), count // 2)),
+        "trip_ms": _trip_ms(server, tables["streams"]),
         "unread": server.unread,
         "polls": polls + server.polls,
         "streams": streams,
         "in_queue": transfers.in_queue(server, tables) if "transfers" in tables else 0,
         "worst": _worst(server, items, exchanges) if len(server.slow) else None,
     }
+
+
+def _trip_ms(server: cause_totals.Server, streams: pa.Table) -> float:
+    """The round trip of this server's handshakes at the median; 0 where none was seen."""
+    import numpy as np
+
+    here = arrays.equals(streams, "server", server.address) & (arrays.numbers(streams, "server_port") == server.port)
+    trips = arrays.numbers(streams, "initial_rtt_ms").astype(float)[here]
+    trips = trips[~np.isnan(trips)]
+    return float(np.median(trips)) if len(trips) else 0.0
 
 
 def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -> bool:

@@ -21,6 +21,7 @@ from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests, stream_ends
 from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
+from latpcap.words import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +32,10 @@ TAKEOVERS, TAKEN_NS = 3, 1_000_000_000
 """So many sessions that ended within this behind another's log-in with their id are no accident."""
 ALIKE = 1.02
 """A timer ends what it ends within this of each other."""
-ENDED, IDLE_MS, BACK_NS = 2, 5_000.0, 30_000_000_000
-"""So many sessions that ended after one silence, which lasted so long, and whose clients came back within this."""
+IDLE_MS, BACK_NS = 5_000.0, 30_000_000_000
+"""A session ended after a silence that lasted so long, and its client came back within this."""
+WHOLE_MS, ONCE_MS = 50.0, 10_000.0
+"""A silence that is whole seconds, and so much more at most, was ended by a timer; a single one of this length."""
 LAST_WORDS_NS = 500_000_000
 """What a side sends so shortly before it closes announces that."""
 LASTING = ("mqtt", "amqp", "stomp", "nats", "websocket", "xmpp", "irc", "imap")
@@ -43,7 +46,7 @@ SWITCHED = 101
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The findings about sessions of all servers."""
-    return [*_taken_over(tables), *_idled(tables)]
+    return [*_taken_over(tables), *_idled(tables), *_took_nothing(tables)]
 
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
@@ -178,7 +181,7 @@ def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
     which = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[lasting]))
     which &= arrays.equals(streams, "closed_by", "server_fin", "server_rst")
     which &= arrays.numbers(streams, "end") - arrays.numbers(streams, "start") >= IDLE_MS * NS_PER_MS
-    if which.sum() < ENDED:
+    if not which.any():
         return []
     courses = stream_ends.courses(events, number[which])
     names = ("server", "server_port", "client")
@@ -200,12 +203,9 @@ def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
         next_at = [next((at for at in later if at >= shut), shut + BACK_NS + 1) for _, _, shut, _ in cases]
         gaps = [at - shut for at, (_, _, shut, _) in zip(next_at, cases, strict=True)]
         back = [gap / NS_PER_MS for gap in gaps if gap <= BACK_NS]
-        if (
-            len(cases) < ENDED
-            or min(silences) < IDLE_MS
-            or max(silences) > ALIKE * min(silences)
-            or 2 * len(back) < len(cases)
-        ):
+        once = len(cases) == 1 and (silences[0] < ONCE_MS or silences[0] % 1e3 > WHOLE_MS)
+        alike = min(silences) >= IDLE_MS and max(silences) <= ALIKE * min(silences)
+        if once or not alike or 2 * len(back) < len(cases):
             continue
         _, stream, _, frame = max(cases, key=lambda case: case[0])
         values = {
@@ -222,6 +222,65 @@ def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
             )
         )  # fmt: skip
     return made
+
+
+def _took_nothing(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Whose window was closed for long while the other side had more to send, as its probes show? By server and side.
+
+    What requests and transfers are already known to have waited for it is not counted again.
+    """
+    events, streams = segments(tables), tables["streams"]
+    if events is None or not streams.num_rows:
+        return []
+    groups: dict[tuple[str, int, bool], list[tuple[float, int, bool, int, str]]] = defaultdict(list)
+    key, _, often = events.noted("zero_window")
+    closed = arrays.distinct(key[often > 1] >> 1)  # (each probe is answered with a closed window)
+    courses = stream_ends.courses(events, closed)
+    known = _known_closed(tables) if courses else {}
+    names = ("server", "server_port", "client")
+    ends = arrays.looked_up(streams, "stream", closed[: len(courses)], names)
+    for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
+        for by_client in (False, True):
+            spans = course.closed_windows(by_client)
+            if spans and 2 * known.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
+                groups[server, port, by_client] += [(*one, stream, client) for one in spans]
+    return [_took_nothing_finding(*at, cases) for at, cases in groups.items()]
+
+
+def _known_closed(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:
+    """How long, in ms, are requests and transfers known to have waited for windows? By stream and whose they are."""
+    import numpy as np
+
+    exchanges, found = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
+    if exchanges.num_rows:
+        waited = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
+        rows = np.flatnonzero(waited)
+        for stream, ms in zip(arrays.numbers(exchanges, "stream")[rows].tolist(), waited[rows].tolist(), strict=True):
+            for by_client in (False, True):
+                found[stream, by_client] += ms
+    for row in tables["transfers"].to_pylist() if "transfers" in tables else ():
+        if row["limited_by"].startswith("receiver"):
+            found[row["stream"], row["direction"] == "to_client"] += row["duration_ms"]
+    return found
+
+
+def _took_nothing_finding(
+    server: str, port: int, by_client: bool, cases: list[tuple[float, int, bool, int, str]]
+) -> Finding:
+    cases.sort()
+    worst, frame, opened, stream, client = cases[-1]
+    side = "client" if by_client else "server"
+    values = {
+        "server": endpoint(server, port), "client": client, "n": len(cases), "span_ms": (cases[0][0], worst),
+        "frame": frame, "still": "" if opened else say("still_closed"),
+    }  # fmt: skip
+    return Finding(
+        kind="wait", server=server, server_port=port, cause="zero_window", owner=side,
+        clients=len({case[-1] for case in cases}), client=client, streams=len({case[-2] for case in cases}),
+        total_ms=sum(case[0] for case in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst,
+        harm="late" if opened else "never", worst_stream=stream, worst_ms=worst, worst_frames=(frame,),
+        filter=on_stream(stream), sentence=f"took_nothing_{side}", values=values,
+    )  # fmt: skip
 
 
 def _starts(streams: pa.Table) -> dict[tuple[str, int, str], list[int]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
@@ -398,6 +398,12 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
     explained, done, known, answered, left = _explained(tables, [*asked, *gone], asked_of)
     known |= {case.exchange for case in asked if case.stream in answered}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
+    for place, case in enumerate(gone):
+        mine = [one for one in asked if one.stream == case.stream and one.cause == "unanswered_request"]
+        if mine and case.cause == "server" and case.stream not in left:  # it answers nothing at all any more
+            first = max(mine, key=lambda one: one.waited_ms)
+            gone[place] = replace(case, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
+            known |= {one.exchange for one in mine}
     for case in asked:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
@@ -652,10 +658,12 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWai
     values = {
         "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
         "repeats": worst.repeats, "wait_ms": worst.waited_ms,
+        "asked": words.say("silent_asked", name=worst.name) if cause == "silent_peer" and worst.name else "",
         "wait": words.say("wait" if worst.waited_ms < MOST_MS else "wait_hour", wait_ms=worst.waited_ms),
     }  # fmt: skip
     late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]
     values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if late else ""
+    fix = words.fix(sentence, **values)
     if cause == "silent_peer" and len(cases) > 1:
         values["text"], sentence = words.say(sentence, **values), "silent_peers"
     clients = {c.client for c in cases}
@@ -665,5 +673,5 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWai
         streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
         worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
-        filter=f"tcp.stream eq {worst.stream}", sentence=sentence, values=values,
+        filter=on_stream(worst.stream), harm="never", sentence=sentence, values=values, fix=fix,
     )  # fmt: skip

@@ -25,7 +25,6 @@ COLUMNS = (
     "frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "tsval", "retransmission", "zero_window",
     "ack_hold_ms", "release_frame", "time_delta_ms",
 )  # fmt: skip
-SHUT = ["from_client", "zero_window", "zero_window_probe", "stream", "time", "frame", "flags"]
 COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
 """What tells how a connection came to its end."""
 PROBES, PROBES_MS = 3, 500.0
@@ -117,20 +116,6 @@ class Segments:
             for name in DATA:
                 found[name].append(arrays.numbers(events, name)[rows])
         return {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in found.items()}
-
-    def shut(self) -> pa.Table | None:
-        """All events of the streams on which a window of 0 was seen; None where none was."""
-        import numpy as np
-        import pyarrow as pa
-
-        if "zero_window" not in self._noted:
-            return None
-        streams = arrays.distinct(self.noted("zero_window")[0] >> 1)
-        found = []
-        for events in self.again():
-            rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), streams))
-            found.append(events.select(SHUT).take(arrays.column(rows)))
-        return pa.concat_tables(found)
 
     def of_streams(self, streams: Array) -> pa.Table:
         """The columns COURSE of all events of these streams."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from latpcap import arrays
+from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.segments import PROBES, PROBES_MS, Segments
 
@@ -208,6 +209,25 @@ class Course:
             passed_before=int(self.len[before].max()) if len(before) else 0,
             cut_to=max(smaller, default=0) if until is not None else 0, heard=len(later),
         )  # fmt: skip
+
+    def closed_windows(self, client: bool) -> list[tuple[float, int, bool]]:
+        """How long, in ms, was this side's window closed while the other one probed it, from which frame on, and did it
+        open again? Those of `stuck_ms` and more.
+        """
+        import numpy as np
+
+        mine = np.setdiff1d(np.flatnonzero(self.client == client), self.resets)
+        shut = np.concatenate([[False], self.window[mine] == 0, [False]])
+        first, opens = (np.flatnonzero(np.diff(shut.astype(np.int8)) == step) for step in (1, -1))
+        found = []
+        for begin, after in zip(first.tolist(), opens.tolist(), strict=True):
+            place, opened = int(mine[begin]), after < len(mine)
+            until = int(mine[after]) if opened else len(self.time) - 1
+            probes = (self.client[place:until] != client) & (self.len[place:until] <= 1)
+            span = int(self.time[until] - self.time[place]) / NS_PER_MS
+            if span >= LIMITS["stuck_ms"] and probes.any():
+                found.append((span, int(self.frame[place]), opened))
+        return found
 
     def hole(self, client: bool) -> tuple[int, int, int] | None:
         """What of this side's bytes never came to this end, though later ones did?

@@ -97,6 +97,23 @@ SENTENCES = {
         "Have either side say something more often than every {idle_ms:s} (WebSocket pings, keep-alives, heartbeats: "
         "every {half_ms:s}), or raise the idle time-out of {server} or of the balancer in front of it."
     ),
+    "took_nothing_server": (
+        "{server} took no data for {span_ms}{n:| each time}: its receive window was closed (from frame {frame} on"
+        "{still}), because its program did not read"
+    ),
+    "took_nothing_server.fix": (
+        "See what the program at {server} waited for then: a queue, disk or lock, garbage collection, a broker's "
+        "memory or disk alarm. A larger receive buffer only delays it."
+    ),
+    "took_nothing_client": (
+        "{client} took no data of {server} for {span_ms}{n:| each time}: its receive window was closed (from frame "
+        "{frame} on{still}), because its program did not read"
+    ),
+    "still_closed": ", to the end",
+    "took_nothing_client.fix": (
+        "See what the program at {client} did when it did not read: work between its reads, a full queue or disk, a "
+        "debugger, a paused player. A larger receive buffer only delays it."
+    ),
     "client_onward": (
         "{server} does not answer {client}: while {other} waited for {client}, {n} {n:connection|connections} of it to "
         "{server} waited {span_ms} for SYNs that nobody answered"
@@ -859,6 +876,7 @@ SENTENCES = {
         "just as the answer before came: perhaps second parts of requests that Nagle's algorithm on the client held"
         " until then."
     ),
+    "trip_to_clients": ", and {trip_ms} more at its clients: the way there and back",
     "with_pushes": "{n} messages that it pushed waited for nobody",
     "many_took": "{many}, p50 {p50_ms:n}, p99 {p99_ms}{few}{polls}{streams}",
     "few_took": " ({n} took {over}, {most_ms} at most)",
@@ -1151,6 +1169,14 @@ SENTENCES = {
         "{server} never answered {n} of {of} {of:request|requests}; the longest wait is {wait}, for {name} (frame "
         "{frame:d})"
     ),
+    "never_answered.fix": (
+        "See what the program of {server} did with {name} (its log, a deadlock, a queue, a server behind it), and give "
+        "the client a time-out of its own."
+    ),
+    "never_answered_some.fix": (
+        "See what the program of {server} did with {name} (its log, a deadlock, a queue, a server behind it), and give "
+        "the client a time-out of its own."
+    ),
     "closed_instead": "{server} closed the connection instead of answering {name} (frame {frame:d}){after}",
     "closed_instead_one": (
         "{server} closed the connection instead of answering {name} (frame {frame:d}), 1 of {of} requests{after}"
@@ -1159,13 +1185,30 @@ SENTENCES = {
         "{server} closed the connection instead of answering {n} of {of} {of:request|requests}, one of them {name} "
         "(frame {frame:d}){after}"
     ),
+    "closed_instead.fix": (
+        "Read the log of {server} for frame {frame:d}: a crash, a limit, a time-out, a restart. The client may ask "
+        "again what has no side effects."
+    ),
+    "closed_instead_one.fix": (
+        "Read the log of {server} for frame {frame:d}: a crash, a limit, a time-out, a restart. The client may ask "
+        "again what has no side effects."
+    ),
+    "closed_instead_some.fix": (
+        "Read the log of {server} for frame {frame:d}: a crash, a limit, a time-out, a restart. The client may ask "
+        "again what has no side effects."
+    ),
     "closed_after": ", after {wait_ms}",
     "nameless": "a message",
     "wait": "{wait_ms}",
     "wait_hour": "more than an hour",
     "silent_peer_server": (
         "{server} says nothing after frame {frame:d}: the client repeats its data {repeats} times in {wait_ms} and "
-        "gets no acknowledgement"
+        "gets no acknowledgement{asked}"
+    ),
+    "silent_asked": " (it waits for {name})",
+    "silent_peer_server.fix": (
+        "Capture at the server, too: where the repeats do not arrive there, a firewall or the path drops them; where "
+        "they do, its host does not answer."
     ),
     "silent_peer_client": (
         "the client of {server} says nothing after frame {frame:d}: the server repeats its data {repeats} times in "
@@ -1231,15 +1274,6 @@ SENTENCES = {
     ),
     "its_one_connection": "its one connection",
     "of_connections": "{n} of {of} connections",
-    "dead_window_server": (
-        "A dead window: {server} takes nothing from frame {frame:d} on (window 0 for {wait_ms}, to the capture's end"
-        "{again}): its program does not read"
-    ),
-    "dead_window_client": (
-        "A dead window: the client of {server} takes nothing from frame {frame:d} on (window 0 for {wait_ms}, to the "
-        "capture's end{again}): its program does not read"
-    ),
-    "probes_again": ", {n} {n:probe|probes} asked again",
     "idle": "Idle: {n} {n:connection|connections} without any data in {seconds:,.0f} s",
     # what else it may be, and why that lost
     "not_ruled_out": "not ruled out: {why}",

@@ -70,6 +70,15 @@ SENTENCES = {
         "让任一方比 {idle_ms:s} 更频繁地发送（WebSocket ping、keep-alive、心跳：每 {half_ms:s}），"
         "或提高 {server} 或其前面负载均衡器的空闲超时。"
     ),
+    "took_nothing_server": "{server} {n:|每次}有 {span_ms} 不接收数据：接收窗口为零（从帧 {frame} 起{still}），因为它的程序没有读取",
+    "took_nothing_server.fix": (
+        "查明 {server} 的程序当时在等什么：队列、磁盘、锁、垃圾回收、消息代理的内存或磁盘告警。更大的接收缓冲区只会推迟它。"
+    ),
+    "took_nothing_client": "{client} {n:|每次}有 {span_ms} 不接收 {server} 的数据：接收窗口为零（从帧 {frame} 起{still}），因为它的程序没有读取",
+    "still_closed": "，直到结束",
+    "took_nothing_client.fix": (
+        "查明 {client} 的程序不读取时在做什么：两次读取之间的处理、满的队列或磁盘、调试器、暂停的播放器。更大的接收缓冲区只会推迟它。"
+    ),
     "client_onward": "{server} 不应答 {client}：{other} 等待 {client} 期间，它到 {server} 的 {n} 条连接等了 {span_ms}，SYN 没有人应答",
     "client_onward.fix": (
         "开放到 {server} 的路径，或免去 {client} 继续之前在那里的查询（证书吊销：OCSP stapling、CRL；许可证或登录服务），"
@@ -626,6 +635,7 @@ SENTENCES = {
     ),
     "many_took": "{many}，p50 {p50_ms:n}，p99 {p99_ms}{few}{polls}{streams}",
     "few_took": "（{n} 个{over}，最长 {most_ms}）",
+    "trip_to_clients": "，在其客户端再加 {trip_ms}（往返路径）",
     "with_pushes": "它推送的 {n} 条消息没有人在等",
     "with_polls": "；另有 {n} 个有意等待事件（长轮询）",
     "with_streams": "，其中 {n} 个是事件流",
@@ -844,14 +854,21 @@ SENTENCES = {
         "客户端的请求在 {n} 条连接上比前一个应答晚 {span_ms} 发出，每次都随内核定时器：没有取消的 cork（TCP_CORK、MSG_MORE），"
         "或程序恰好睡这么久"
     ),
+    "never_answered.fix": "查看 {server} 的程序当时如何处理 {name}（日志、死锁、队列、其后端），并让客户端更早超时。",
+    "never_answered_some.fix": "查看 {server} 的程序当时如何处理 {name}（日志、死锁、队列、其后端），并让客户端更早超时。",
     "never_answered": "{server} 从未应答 {name}（帧 {frame:d}）：{wait} 过去没有应答",
     "never_answered_some": "{server} 对 {of} 个请求中的 {n} 个从未应答；最长等了 {wait}，为 {name}（帧 {frame:d}）",
+    "closed_instead.fix": "查看 {server} 在帧 {frame} 时的日志：崩溃、限制、超时或重启；客户端可以重试不产生副作用的请求。",
+    "closed_instead_one.fix": "查看 {server} 在帧 {frame} 时的日志：崩溃、限制、超时或重启；客户端可以重试不产生副作用的请求。",
+    "closed_instead_some.fix": "查看 {server} 在帧 {frame} 时的日志：崩溃、限制、超时或重启；客户端可以重试不产生副作用的请求。",
     "closed_instead": "{server} 没有应答 {name} 而关闭连接（帧 {frame:d}）{after}",
     "closed_instead_one": "{server} 没有应答 {name} 而关闭连接（帧 {frame:d}），是 {of} 个请求中的 1 个{after}",
     "closed_instead_some": "{server} 对 {of} 个请求中的 {n} 个没有应答而关闭连接，其一是 {name}（帧 {frame:d}）{after}",
     "wait": "{wait_ms}",
     "wait_hour": "超过一小时",
-    "silent_peer_server": "{server} 在帧 {frame:d} 之后沉默：客户端在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认",
+    "silent_peer_server": "{server} 在帧 {frame:d} 之后沉默：客户端在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认{asked}",
+    "silent_asked": "（它在等待 {name}）",
+    "silent_peer_server.fix": "也在服务器端抓包：若重传没有到达那里，是防火墙或路径丢弃了它们；若到达了，是它的主机不应答。",
     "silent_peer_client": "{server} 的客户端在帧 {frame:d} 之后沉默：服务器在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认",
     "silent_peers": "{text}；{n} 条连接都这样",
     "option_off": (
@@ -897,13 +914,6 @@ SENTENCES = {
     "one_direction_capture": "{which}只抓到一个方向：看不出延迟，请抓两个方向",
     "its_one_connection": "唯一的连接",
     "of_connections": "{of} 条连接中 {n} 条",
-    "dead_window_server": (
-        "窗口已死：{server} 从帧 {frame:d} 起不再接收（零窗口 {wait_ms}，直到抓包结束{again}）：其程序不读"
-    ),
-    "dead_window_client": (
-        "窗口已死：{server} 的客户端从帧 {frame:d} 起不再接收（零窗口 {wait_ms}，直到抓包结束{again}）：其程序不读"
-    ),
-    "probes_again": "，探测了 {n} 次",
     "idle": "空闲：{n} 条连接在 {seconds:,.0f} s 内没有任何数据",
     "not_ruled_out": "未排除：{why}",
     "rival_left": "{name}，{meaning}",

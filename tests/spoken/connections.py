@@ -148,8 +148,8 @@ def a_request_without_an_answer_for_two_hours() -> bytes:
 
 
 @says(
-    "10.0.0.2:80 says nothing after frame 11: the client repeats its data 5 times in 14,004 ms and gets no ack",
-    "; the same on 2 ",
+    "10.0.0.2:80 says nothing after frame 5: the client repeats its data 5 times in 14,050 ms and gets no ack",
+    "(it waits for GET /b); the same on 2 ",
 )
 def a_server_that_is_gone() -> bytes:
     tape: list[Segment] = []
@@ -190,8 +190,8 @@ def refused_by_two() -> bytes:
 
 
 @says(
-    "A dead window: the client of 10.0.0.2:80 takes nothing from frame 5 on (window 0 for 1,000 ms, to the capture's ",
-    " end, 2 probes asked again): its program does not read.",
+    "10.0.0.1 took no data of 10.0.0.2:80 for 1,000 ms: its receive window was closed (from frame 5 on, to the end), ",
+    "because its program did not read.",
 )
 def a_client_that_does_not_read() -> bytes:
     talk = Talk()

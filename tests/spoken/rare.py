@@ -194,3 +194,33 @@ def handshakes_that_take_long() -> bytes:
     talk.client(2011.0, handshake(16, bytes(66)) + FINISHED)
     talk.server(2012.0, FINISHED)
     return pcap(talk.tape)
+
+
+@says(
+    "Nothing is slow at 10.0.0.2:80: 3 requests, p50 1.02, p99 1.02 ms, and 80.0 ms more at its clients: the way there"
+)
+def clients_that_are_far_away() -> bytes:
+    talk = Talk(client_leg=80.0, server_leg=0.01)
+    talk.open()
+    for number in range(3):
+        at = 200.0 + 500.0 * number
+        talk.client(at, get())
+        talk.server(at + 1.02, b"".join(answer(50)))
+        talk.client(at + 81.0)
+    return pcap(talk.tape)
+
+
+@says(
+    "10.0.0.2:443 says nothing after frame ",
+    "  fix       Capture at the server, too: where the repeats do not arrive there, a fire",
+)
+def a_hello_of_which_a_part_never_arrives() -> bytes:
+    talk = Talk(client_leg=0.01, server_leg=30.0, ends=Ends(server=("10.0.0.2", 443)))
+    talk.open()
+    hello = handshake(1, b"\x03\x03" + bytes(32) + b"\0" + b"\0\x02\xc0\x2f" + b"\x01\0" + b"\x06\0" + bytes(1536))
+    talk.client(40.0, hello[:1448])
+    talk.client(40.1, hello[1448:])
+    talk.server(70.1, ack=1449)
+    for again in (300.0, 800.0, 1800.0, 3800.0):
+        talk.client(again, hello[1448:], seq=1449)
+    return pcap(talk.tape)

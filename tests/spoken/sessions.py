@@ -104,6 +104,44 @@ def sessions_that_idle_out() -> bytes:
     return boards((45_000.0, 45_010.0, 45_020.0))
 
 
+@says("10.0.0.2:80 closes connections that are idle for 20.0", "1 of 10.0.0.1, which opened the next 3,000 ms later")
+def one_session_that_idles_out() -> bytes:
+    return boards((20_004.0,))
+
+
+def publishes(closed_ms: float, probes: bool = True, by_client: bool = False) -> bytes:
+    """Messages that nobody answers, one after the other; in the middle the receiver's window is closed for so long."""
+    talk = Talk(client_leg=0.01, ends=Ends(server=("10.0.0.2", 9000)))
+    talk.open()
+    sends, takes = (talk.server, talk.client) if by_client else (talk.client, talk.server)
+    talk.client(5.0, b"log in")
+    talk.server(6.0, b"welcome")
+    at = 10.0
+    for number in range(8):
+        sends(at, bytes([number]) * 900)
+        takes(at + 1.0, window=0 if number == 4 else 500)
+        if number == 4:
+            for again in range(1, 1 + int(closed_ms / 250.0) * probes):
+                sends(at + 240.0 * again, seq=(talk.s if by_client else talk.c).sent - 1)
+                takes(at + 240.0 * again + 1.0, window=0)
+            at += closed_ms
+            takes(at, window=500)
+        at += 20.0
+    return in_time(talk.tape)
+
+
+@says(
+    "10.0.0.2:9000 took no data for 4,999 ms: its receive window was closed (from frame ", "  fix       See what the p"
+)
+def a_server_that_does_not_read() -> bytes:
+    return publishes(5000.0)
+
+
+@says("10.0.0.1 took no data of 10.0.0.2:9000 for 4,999 ms: its receive window was closed (from frame ")
+def a_client_that_takes_nothing() -> bytes:
+    return publishes(5000.0, by_client=True)
+
+
 def uploads(asks: str) -> bytes:
     """Uploads whose body comes five seconds behind their head, while SYNs of this host get no answer."""
     tape: list[Segment] = []

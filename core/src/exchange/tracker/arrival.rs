@@ -116,7 +116,7 @@ impl Pairing {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
         let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
-        if lost && self.server_ack < request.end_offset {
+        if lost && request.whole.frame > 0 && self.server_ack < request.end_offset {
             request.last = request.whole; // no copy ever came to a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);

@@ -93,6 +93,7 @@ impl Pairing {
                 response.last = at;
             }
             (ExchangeEvent::RequestEnd, _) => {
+                e.request.whole = e.request.last;
                 e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
                 (e.request.complete, e.request.end_offset) = (true, come);
             }
