@@ -123,7 +123,11 @@ mod tests {
     fn starts(late: usize, prompt: u64) -> Starts {
         Starts {
             prompt,
-            late: ENDS.iter().take(late).map(|end| (204 * MS, end * MS)).collect(),
+            late: ENDS
+                .iter()
+                .take(late)
+                .map(|end| (204 * MS, end * MS + 9_000))
+                .collect(),
             ..Starts::default()
         }
     }

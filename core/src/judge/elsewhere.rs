@@ -67,11 +67,15 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// So many answers that took 43 ms each, until a tick of 4 ms.
+    /// So many answers that took 43 ms each, until shortly after a tick of 4 ms.
     fn answers(count: usize) -> Starts {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
         Starts {
-            timed: ends.iter().take(count).map(|end| (44 * MS, end * MS)).collect(),
+            timed: ends
+                .iter()
+                .take(count)
+                .map(|end| (44 * MS, end * MS + 9_000))
+                .collect(),
             ..Starts::default()
         }
     }
@@ -82,6 +86,15 @@ mod tests {
         assert!(wait(&answers(10)));
         assert!(!wait(&answers(9)), "it might be luck");
         assert!(!wait(&answers(7)));
+        let mut stamped = answers(10);
+        for (_, end) in &mut stamped.timed {
+            *end -= 9_000;
+        }
+        assert!(wait(&stamped), "no clock of the capture has steps of 4 ms");
+        for (_, end) in &mut stamped.timed {
+            *end += *end / (4 * MS) % 4 * MS;
+        }
+        assert!(!wait(&stamped), "the capture's own milliseconds");
         let mut varied = answers(10);
         varied.timed.push((34 * MS, 500 * MS));
         assert!(wait(&varied), "one stray");

@@ -15,7 +15,8 @@ use crate::evidence::{Gap, Pool, Pools};
 
 use super::{Change, change, cork, elsewhere};
 use crate::limits::{
-    AT_HOST_NS, CORK_ROUND_NS, FAR_MORE, GROWN, HELD_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
+    AT_HOST_NS, CORK_ROUND_NS, ENOUGH, FAR_MORE, GROWN, HELD_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
+    THIRD, TICK_NS,
 };
 pub use controls::Control;
 use controls::Controls;
@@ -352,9 +353,18 @@ impl Judged {
 
 /// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
 /// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
+/// Whether the capture is stamped in whole milliseconds, as all that was seen of this sender shows, and more than one release in
+/// three took one or more: then a round trip of 0 does not say that the capture sits at this host.
+fn in_steps(pool: &Pool) -> bool {
+    let whole = |gap: &Gap| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
+    let away = pool.gaps.iter().filter(|gap| gap.release >= TICK_NS).count();
+    pool.gaps.len() >= ENOUGH.get() && THIRD.get() * away > pool.gaps.len() && pool.gaps.iter().all(whole)
+}
+
 fn round_trips(pool: &Pool, pairs: &Pairs) -> [i64; 2] {
     let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
-    let (sender, receiver) = (rtt(pool.key.sender), rtt(pool.key.sender.other()));
+    let least = if in_steps(pool) { AT_HOST_NS.get() } else { 0 };
+    let (sender, receiver) = (rtt(pool.key.sender).max(least), rtt(pool.key.sender.other()));
     let path = pairs.get(pool.pair);
     let path = path.and_then(|pair| pair.rtts.get(pool.key.sender.index()));
     if path.is_none_or(Rtt::has_kernels_answer) {

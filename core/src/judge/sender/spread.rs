@@ -2,7 +2,7 @@
 
 use crate::evidence::Gap;
 pub(super) use crate::evidence::rtt::at_share;
-use crate::limits::{ENOUGH, FITS_WELL, HELD_AWAY, LUCK, SOON_NS, TICKS_NS};
+use crate::limits::{ENOUGH, FITS_WELL, HELD_AWAY, LUCK, SOON_NS, TICK_NS, TICKS_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
@@ -72,8 +72,12 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         }
         (period, (x * x + y * y).sqrt() / n)
     };
+    // a capture whose clock counts milliseconds, or tens of them, shows no shorter tick, and none as long
+    let steps = |period: i64| ends.iter().all(|end| end % period == 0);
+    let step = [10 * TICK_NS, TICK_NS].into_iter().find(|step| steps(*step));
     let (period, together) = TICKS_NS
         .into_iter()
+        .filter(|period| step.is_none_or(|step| *period > step))
         .map(fits)
         .find(|(_, together)| *together > FITS_WELL.get())?;
     let luck = (-n * together * together).exp();
@@ -101,8 +105,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_captures_clock_rounds_ends_on_no_tick_of_its_own() {
+        let ends = [0, 7, 23, 58, 101, 146, 199, 235, 314];
+        let rounded = |to: i64| ends.map(|at| (at * 4 * MS + 500_000) / to * to);
+        assert_eq!(tick(rounded(1_000)), Some(4 * MS));
+        assert_eq!(tick(rounded(MS)), Some(4 * MS));
+        assert_eq!(tick(rounded(10 * MS)), None);
+        let any = ends.map(|at| at * MS);
+        assert_eq!(tick(any), None);
+        assert_eq!(tick(any.map(|end| end + 9_000)), Some(MS));
+    }
+
+    #[test]
     fn timers_that_end_together_are_one() {
-        let ends = [0, 52, 96, 148, 200, 252, 296, 348].map(|at| at * MS);
+        let ends = [0, 52, 96, 148, 200, 252, 296, 348].map(|at| at * MS + 9_000);
         let alone = lattice(ends.into_iter());
         let together = ends.iter().flat_map(|end| (0..10).map(move |n| end + n * 40_000));
         assert_eq!(lattice(together), alone);

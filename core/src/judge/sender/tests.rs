@@ -504,3 +504,18 @@ fn one_segment_that_its_program_wrote_behind_the_ack_shows_that_it_works_as_long
     assert!(always(750 * US), "a busy host");
     assert!(!always(751 * US) && !always(1_900 * US));
 }
+
+#[test]
+fn a_clock_of_milliseconds_puts_no_capture_beside_a_host() {
+    let rtt = |at_once: i64, later: i64, more: i64| {
+        let (mut pools, pairs) = seen(0, 0);
+        follow(&mut pools, 0, at_once, 0);
+        follow(&mut pools, 1, later, MS + more);
+        let [sender, _] = round_trips(pools.get(0).unwrap(), &pairs);
+        sender
+    };
+    assert_eq!(rtt(5, 3, 0), AT_HOST_NS.get());
+    assert_eq!(rtt(6, 3, 0), 0, "as a busy host answers");
+    assert_eq!(rtt(4, 3, 0), 0, "ENOUGH");
+    assert_eq!(rtt(5, 3, 1), 0, "a finer clock");
+}
