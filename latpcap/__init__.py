@@ -10,6 +10,23 @@ pandas data frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wir
 `batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
 """
 
+# ruff: noqa: E402 - a clone without a build has to find the installed package before anything is imported from it
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+
+def _is_built(folder: Path) -> bool:
+    return any((folder / f"_core{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+
+
+if not _is_built(Path(__file__).parent):
+    # Python was started in a clone that has no build in it: the package that was installed from it has one
+    __path__[:] = [str(folder) for place in sys.path if _is_built(folder := Path(place, "latpcap"))][:1]
+    if not __path__:
+        raise ImportError(f"latpcap is not built in {Path(__file__).parent}: run pip install . there first")
+
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError
 from latpcap.joined import Joined, join

@@ -191,3 +191,24 @@ def test_a_program_that_fails_shows_what_it_printed(tmp_path: Path) -> None:
     here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "LATPCAP_TESTS": "all"}
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=here, check=False)
     assert done.returncode == 1 and "so far" in done.stdout and "a reason" in done.stdout
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder whose `latpcap` has the source and no build, as a clone has after `pip install .`."""
+    (tmp_path / "latpcap").mkdir()
+    shutil.copy(ROOT / "latpcap" / "__init__.py", tmp_path / "latpcap")
+    return tmp_path
+
+
+def test_a_clone_without_a_build_uses_what_was_installed(clone: Path) -> None:
+    sample = ROOT / "sample_pcaps" / "more" / "lost-tail.pcap"
+    code = f"import latpcap as lp; print(lp.__file__, len(lp.read({str(sample)!r}).exchanges))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=clone, check=True)
+    assert done.stdout.split() == [str(clone / "latpcap" / "__init__.py"), str(len(latpcap.read(sample).exchanges))]
+
+
+def test_a_clone_that_was_never_installed_says_so(clone: Path) -> None:
+    alone = [sys.executable, "-S", "-c", "import latpcap"]
+    done = subprocess.run(alone, capture_output=True, text=True, cwd=clone, check=False)
+    assert f"latpcap is not built in {clone / 'latpcap'}: run pip install . there first" in done.stderr

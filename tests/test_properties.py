@@ -261,12 +261,17 @@ def test_ip_version(seed: int) -> None:
 
 
 def told(capture: lp.Capture, client: str) -> list[tuple[Any, ...]]:
-    """What is said of a client's exchanges, without numbers that count over the whole capture."""
+    """What is said of a client's exchanges, without what counts over the whole capture: numbers, and how long one
+    without an end waited for missing packets (to the last packet of anybody).
+    """
     streams = {s["stream"] for s in capture.arrow("streams").to_pylist() if client in (s["client"], s["server"])}
-    mine = {e["exchange"]: e["index"] for e in capture.arrow("exchanges").to_pylist() if e["stream"] in streams}
+    mine = {e["exchange"]: e for e in capture.arrow("exchanges").to_pylist() if e["stream"] in streams}
     keys = ("cause", "parent", "owner", "duration_ms", "rule", "confidence")
     rows = [c for c in capture.arrow("causes").to_pylist() if c["exchange"] in mine]
-    return [(mine[c["exchange"]], *(c[k] for k in keys)) for c in rows]
+    for row in rows:
+        if row["cause"] == "capture_gap" and mine[row["exchange"]]["cut_by"] == "capture_end":
+            row["duration_ms"] = None
+    return [(mine[c["exchange"]]["index"], *(c[k] for k in keys)) for c in rows]
 
 
 @few
