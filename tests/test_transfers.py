@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from makepcap import Talk, pcap
 from spoken.transfers import clicks_beside_it
 from transfer_simulator import Transfer
 
@@ -63,6 +64,20 @@ def test_a_line_has_its_rate_and_its_queue(end: str) -> None:
     assert found["rtt_load_ms"] == pytest.approx(232, rel=0.1)
     assert found["queue_ms"] == pytest.approx(192, rel=0.15)
     assert found["owner"] == "network"
+
+
+@pytest.mark.parametrize("way", [0.01, 12.0])
+def test_a_closed_window_is_closed_at_any_scale(way: float) -> None:
+    """Begun in the middle: the windows' scale is not known, and that they are 0 is. At the receiver, and at the sender."""
+    talk = Talk(server_leg=12.0 - way, client_leg=way)
+    for burst in range(60):
+        at = 160.0 * burst + way
+        for number in range(8):
+            talk.server(at + 0.01 * number, bytes(1448))
+        talk.client(at + 12.1, window=0)
+        talk.client(at + 147.0, window=91)  # the program has read
+    (found,) = lp.read(pcap(talk.tape)).arrow("transfers").to_pylist()
+    assert (found["limited_by"], found["owner"]) == ("receiver_program", "client") and found["window_bytes"] is None
 
 
 def test_a_window_says_its_size_and_its_scale() -> None:

@@ -511,6 +511,9 @@ impl Transfer {
         let window = i64::from(facts.window);
         self.window_known |= known.scaled;
         self.zero_windows += u64::from(window == 0);
+        if window == 0 {
+            self.room = 0; // whatever its scale is
+        }
         let edge = facts.ack + window;
         let before = self.newest;
         if edge - before.edge >= 2 * i64::from(self.mss) && !segment.has(FIN) && self.answered_at == 0 {
