@@ -68,7 +68,7 @@ def test_a_line_has_its_rate_and_its_queue(end: str) -> None:
 
 @pytest.mark.parametrize("way", [0.01, 12.0])
 def test_a_closed_window_is_closed_at_any_scale(way: float) -> None:
-    """Begun in the middle: the windows' scale is not known, and that they are 0 is. At the receiver, and at the sender."""
+    """Begun in the middle: the windows' scale is not known, and that they are 0 is. At the receiver, at the sender."""
     talk = Talk(server_leg=12.0 - way, client_leg=way)
     for burst in range(60):
         at = 160.0 * burst + way

@@ -175,7 +175,7 @@ def rows(
     moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
     mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
     found = floods + found + mute + [e for e in events if e not in floods]
-    found += round_trips.trips(tables) + round_trips.blocks(tables)
+    found += round_trips.trips(tables) + round_trips.blocks(tables) + round_trips.messages(tables, pushed)
     found += openings.before_asking(tables, known)
     if "lookups" in tables:
         found += lookups.of_lookups(tables) + lookups.of_services(tables)

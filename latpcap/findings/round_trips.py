@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
 from latpcap.findings.evidence import called
+from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
@@ -261,9 +262,7 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     if events is None:
         return []
     number, sent = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
-    first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
-    legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
-    rtt = np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
+    rtt = _trips_ms(streams)
     which = (sent >= RUN * BLOCK) & (arrays.numbers(streams, "server_payload_bytes") < sent) & (rtt >= LEAST_TRIP_MS)
     read, often = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
     which &= ~np.isin(number, read[often >= RUN])
@@ -299,6 +298,62 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
         )  # fmt: skip
         found_.append(made)
     return found_
+
+
+LATER, LATER_MS = 1.1, 2.0
+"""The next message follows within so many round trips, and this: what acknowledges one took no longer."""
+
+
+def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
+    """Messages of which a server sends the next one only when the client has acknowledged the one before."""
+    import numpy as np
+
+    streams, events = tables["streams"], segments(tables)
+    if events is None or pushed is None:
+        return []
+    number, rtt = arrays.numbers(streams, "stream"), _trips_ms(streams)
+    which = (pushed.of_streams(number) >= RUN) & (rtt >= LEAST_TRIP_MS)
+    if not which.any() or which.sum() > MOST_UPLOADS:
+        return []
+    table = events.of_streams(number[which])
+    stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
+    client = arrays.numbers(table, "from_client").astype(bool)
+    made = []
+    for place in np.flatnonzero(which).tolist():
+        mine = np.flatnonzero((stream == number[place]) & (length > 1))
+        sent = mine[np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])]
+        trip = float(rtt[place])
+        apart: Array = np.diff(time[sent].astype(np.int64)) / NS_PER_MS
+        late = (apart >= trip / LATER) & (apart <= LATER * trip + LATER_MS)
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]]).astype(np.int8)))
+        begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
+        path = float(late.sum()) * trip
+        if after - begin + 1 < RUN or path < LEAST_MS:
+            continue
+        [row] = streams.select(["server", "server_port", "client", "protocol"]).slice(place, 1).to_pylist()
+        longest = float(apart[begin:after].sum())
+        values = {
+            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "trip_ms": trip,
+            "n": int(late.sum()) + 1, "run": int(after - begin) + 1, "whole_ms": longest,
+        }  # fmt: skip
+        made.append(Finding(
+            kind="wait", server=row["server"], server_port=row["server_port"], cause="messages_in_turn",
+            owner="server", clients=1, client=row["client"], streams=1, of_streams=1, total_ms=path,
+            median_ms=longest, max_ms=longest, harm="late", worst_stream=int(number[place]), worst_ms=longest,
+            worst_frames=(int(frame[sent[begin]]), int(frame[sent[begin + 1]])), sentence="messages_in_turn",
+            values=values,
+        ))  # fmt: skip
+    return made
+
+
+def _trips_ms(streams: pa.Table) -> Array:
+    """The shortest round trip that is known of each stream; not a number where none is."""
+    import numpy as np
+
+    first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
+    legs = [arrays.numbers(streams, f"{side}_rtt_ms").astype(float) for side in ("client", "server")]
+    shortest: Array = np.fmin(first, np.where(np.isnan(first), np.nan, np.nan_to_num(legs[0]) + np.nan_to_num(legs[1])))
+    return shortest
 
 
 def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:

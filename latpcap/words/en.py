@@ -751,6 +751,14 @@ SENTENCES = {
         "Let the program of {client} have several blocks on their way at a time (SFTP: more requests in flight, "
         "sftp -R, or larger blocks, -B; a pipeline or parallel uploads), or send the file as one stream."
     ),
+    "messages_in_turn": (
+        "{server} sends {client} its messages one at a time, the next only when {client} has acknowledged the one "
+        "before: a round trip of {trip_ms} each, {run} in a row in {whole_ms} ({n} in all)"
+    ),
+    "messages_in_turn.fix": (
+        "Let several be on their way: mosquitto max_inflight_messages, AMQP's prefetch (basic.qos), NATS "
+        "max_ack_pending, a consumer's receive maximum; or acknowledge many at once."
+    ),
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "
         "{whole_ms}, {path_ms} of it the path{alike}"

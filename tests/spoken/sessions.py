@@ -110,7 +110,7 @@ def one_session_that_idles_out() -> bytes:
 
 
 def publishes(closed_ms: float, probes: bool = True, by_client: bool = False) -> bytes:
-    """Messages that nobody answers, one after the other; in the middle the receiver's window is closed for so long."""
+    """Messages that nobody answers, one by one; in the middle the receiver's window is closed for so long."""
     talk = Talk(client_leg=0.01, ends=Ends(server=("10.0.0.2", 9000)))
     talk.open()
     sends, takes = (talk.server, talk.client) if by_client else (talk.client, talk.server)
@@ -140,6 +140,31 @@ def a_server_that_does_not_read() -> bytes:
 @says("10.0.0.1 took no data of 10.0.0.2:9000 for 4,999 ms: its receive window was closed (from frame ")
 def a_client_that_takes_nothing() -> bytes:
     return publishes(5000.0, by_client=True)
+
+
+def alarms(apart: float) -> bytes:
+    """A broker's messages to a subscriber 90 ms away, which acknowledges each at once; the next comes so much later."""
+    talk = Talk(client_leg=90.0, server_leg=0.01, ends=Ends(server=("10.0.0.2", 1883)))
+    talk.open()
+    talk.client(100.0, mqtt(0x10, short("MQTT"), bytes([4, 2, 0, 60]), short("pump")))
+    talk.server(100.2, mqtt(0x20, b"\0\0"))
+    talk.client(190.5, mqtt(0x82, b"\0\1", short("alarm/#"), b"\1"))
+    talk.server(190.7, mqtt(0x90, b"\0\1\1"))
+    for number in range(20):
+        at = 400.0 + (90.3 + apart) * number
+        talk.server(at, mqtt(0x32, short("alarm/7"), struct.pack(">H", number + 1), b"value"))
+        talk.client(at + 90.2, mqtt(0x40, struct.pack(">H", number + 1)))
+    return in_time(talk.tape)
+
+
+@says(
+    "10.0.0.2:1883 sends 10.0.0.1 its messages one at a time, the next only when 10.0.0.1 has acknowledged the one",
+    "a round trip of 90.",
+    ", 19 in a row in 1,625 ms (20 in all)",
+    "  fix       Let several be on their way: mosquitto max_inflight_messages",
+)
+def a_broker_that_sends_one_at_a_time() -> bytes:
+    return alarms(0.0)
 
 
 def uploads(asks: str) -> bytes:
