@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from spoken import SPOKEN
-from spoken.sessions import alarms, blocks, boards, devices, labels, menus, publishers, publishes, uploads
+from spoken.sessions import alarms, blocks, boards, devices, jobs, labels, menus, publishers, publishes, uploads
 
 import latpcap as lp
 from latpcap.findings import transfers
@@ -18,6 +18,7 @@ LEADS = {
     "client_id_twice": "two_devices_with_one_id",
     "session_idled": "sessions_that_idle_out",
     "messages_in_turn": "a_broker_that_sends_one_at_a_time",
+    "consumer_in_turn": "a_consumer_that_is_slow",
     "took_nothing_server": "a_server_that_does_not_read",
     "took_nothing_client": "a_client_that_takes_nothing",
     "client_onward": "a_client_that_looks_elsewhere_first",
@@ -37,6 +38,8 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("took_nothing_server", lambda: publishes(800.0)),  # not for long
     ("took_nothing_server", lambda: publishes(5000.0, probes=False)),  # nothing was left to send
     ("messages_in_turn", lambda: alarms(60.0)),  # at a rhythm of its own
+    ("consumer_in_turn", lambda: jobs(400.0, 300.0)),  # the queue is empty between
+    ("consumer_in_turn", lambda: jobs(400.0, 0.0, number=3)),  # few
     ("client_onward", lambda: uploads("10.0.0.4")),  # another host's SYNs
     ("behind_session", lambda: menus(others=3500.0)),  # everybody waits for it
     ("pool_before", lambda: labels(limit=False)),  # the server behind takes one at a time

@@ -301,18 +301,22 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 LATER, LATER_MS = 1.1, 2.0
-"""The next message follows within so many round trips, and this: what acknowledges one took no longer."""
+"""The next message follows within so many round trips, and this: nothing else was waited for."""
+QUEUES = ("amqp", "mqtt", "nats", "stomp")
+"""Protocols of brokers, whose clients acknowledge messages."""
 
 
 def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
-    """Messages of which a server sends the next one only when the client has acknowledged the one before."""
+    """Messages of which a broker sends the next one only when the client has acknowledged the one before: that is a
+    round trip for each, or what the client's program takes for it.
+    """
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
     if events is None or pushed is None:
         return []
-    number, rtt = arrays.numbers(streams, "stream"), _trips_ms(streams)
-    which = (pushed.of_streams(number) >= RUN) & (rtt >= LEAST_TRIP_MS)
+    number, trips_ms = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
+    which = (pushed.of_streams(number) >= IN_TURN) & arrays.equals(streams, "protocol", *QUEUES)
     if not which.any() or which.sum() > MOST_UPLOADS:
         return []
     table = events.of_streams(number[which])
@@ -321,26 +325,34 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
     made = []
     for place in np.flatnonzero(which).tolist():
         mine = np.flatnonzero((stream == number[place]) & (length > 1))
-        sent = mine[np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])]
-        trip = float(rtt[place])
-        apart: Array = np.diff(time[sent].astype(np.int64)) / NS_PER_MS
-        late = (apart >= trip / LATER) & (apart <= LATER * trip + LATER_MS)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], late, [False]]).astype(np.int8)))
+        sent = np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])[
+            1:
+        ]  # the first has no message before
+        trip, at = float(trips_ms[place]), mine[sent]
+        prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= LATER * trip + LATER_MS
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], prompt[1:], [False]]).astype(np.int8)))
         begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
-        path = float(late.sum()) * trip
-        if after - begin + 1 < RUN or path < LEAST_MS:
+        apart: Array = np.diff(time[at[begin : after + 1]].astype(np.int64)) / NS_PER_MS
+        each = float(np.median(apart)) if len(apart) else 0.0
+        long = np.flatnonzero(2 * apart >= each)  # a log-in's steps are shorter
+        run, whole = len(long) + 1, float(apart[long].sum())
+        by_path = each <= LATER * trip + LATER_MS
+        if not len(long) or (by_path and (run < RUN or trip < LEAST_TRIP_MS or whole < LEAST_MS)):
             continue
-        [row] = streams.select(["server", "server_port", "client", "protocol"]).slice(place, 1).to_pylist()
-        longest = float(apart[begin:after].sum())
+        if not by_path and (run < IN_TURN or whole < LIMITS["stuck_ms"] or each < trip + LIMITS["slow_ms"]):
+            continue
+        [row] = streams.select(["server", "server_port", "client"]).slice(place, 1).to_pylist()
         values = {
-            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "trip_ms": trip,
-            "n": int(late.sum()) + 1, "run": int(after - begin) + 1, "whole_ms": longest,
+            "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "run": run,
+            "each_ms": trip if by_path else each, "whole_ms": whole,
         }  # fmt: skip
+        sentence = "messages_in_turn" if by_path else "consumer_in_turn"
         made.append(Finding(
-            kind="wait", server=row["server"], server_port=row["server_port"], cause="messages_in_turn",
-            owner="server", clients=1, client=row["client"], streams=1, of_streams=1, total_ms=path,
-            median_ms=longest, max_ms=longest, harm="late", worst_stream=int(number[place]), worst_ms=longest,
-            worst_frames=(int(frame[sent[begin]]), int(frame[sent[begin + 1]])), sentence="messages_in_turn",
+            kind="wait", server=row["server"], server_port=row["server_port"], cause=sentence,
+            owner="server" if by_path else "client", clients=1, client=row["client"], streams=1, of_streams=1,
+            total_ms=whole, median_ms=whole, max_ms=whole, harm="late", worst_stream=int(number[place]),
+            worst_ms=whole, worst_frames=tuple(int(frame[at[begin + place]]) for place in (long[-1], long[-1] + 1)),
+            sentence=sentence,
             values=values,
         ))  # fmt: skip
     return made

@@ -753,11 +753,19 @@ SENTENCES = {
     ),
     "messages_in_turn": (
         "{server} sends {client} its messages one at a time, the next only when {client} has acknowledged the one "
-        "before: a round trip of {trip_ms} each, {run} in a row in {whole_ms} ({n} in all)"
+        "before: a round trip of {each_ms} each, {run} in a row in {whole_ms}"
     ),
     "messages_in_turn.fix": (
         "Let several be on their way: mosquitto max_inflight_messages, AMQP's prefetch (basic.qos), NATS "
         "max_ack_pending, a consumer's receive maximum; or acknowledge many at once."
+    ),
+    "consumer_in_turn": (
+        "the consumer {client} takes {each_ms} for each message of {server}, which sends the next one as soon as it "
+        "acknowledges: {run} in a row took {whole_ms}, and what else is in the queue waits behind them"
+    ),
+    "consumer_in_turn.fix": (
+        "Make the program of {client} faster for each message, or have more consumers or workers take from the queue "
+        "at {server}; the broker itself passes on at once."
     ),
     "in_turn": (
         "{n} requests to {server} were made one after the other, a round trip of {trip_ms} each: {run} in a row took "

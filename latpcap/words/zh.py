@@ -536,12 +536,19 @@ SENTENCES = {
         "让 {client} 的程序同时有多块在途（SFTP：更多未完成请求 sftp -R，或更大的块 -B；流水线或并行上传），或把文件作为一个流发送。"
     ),
     "messages_in_turn": (
-        "{server} 逐条向 {client} 发送消息，{client} 确认上一条后才发下一条：每条一个往返 {trip_ms}，"
-        "连续 {run} 条用了 {whole_ms}（共 {n} 条）"
+        "{server} 逐条向 {client} 发送消息，{client} 确认上一条后才发下一条：每条一个往返 {each_ms}，"
+        "连续 {run} 条用了 {whole_ms}"
     ),
     "messages_in_turn.fix": (
         "允许多条同时在途：mosquitto 的 max_inflight_messages、AMQP 的 prefetch（basic.qos）、NATS 的 max_ack_pending、"
         "消费者的 receive maximum；或一次确认多条。"
+    ),
+    "consumer_in_turn": (
+        "消费者 {client} 处理 {server} 的每条消息要 {each_ms}，它一确认，后者就发下一条："
+        "连续 {run} 条用了 {whole_ms}，队列里的其他消息都在后面等待"
+    ),
+    "consumer_in_turn.fix": (
+        "让 {client} 的程序更快处理每条消息，或让更多消费者从 {server} 的队列取消息；消息代理本身是立即转发的。"
     ),
     "in_turn": "到 {server} 的 {n} 个请求一个接一个地发出，每个一次 {trip_ms} 的往返：连续 {run} 个花了 {whole_ms}，其中 {path_ms} 在路上{alike}",
     "in_turn_alike": "；其中 {n} 个是 {name}",
