@@ -7,7 +7,19 @@ from pathlib import Path
 
 import pytest
 from spoken import SPOKEN
-from spoken.sessions import alarms, blocks, boards, devices, jobs, labels, menus, publishers, publishes, uploads
+from spoken.sessions import (
+    alarms,
+    blocks,
+    boarding,
+    boards,
+    devices,
+    jobs,
+    labels,
+    menus,
+    publishers,
+    publishes,
+    uploads,
+)
 
 import latpcap as lp
 from latpcap.findings import transfers
@@ -19,6 +31,7 @@ LEADS = {
     "session_idled": "sessions_that_idle_out",
     "messages_in_turn": "a_broker_that_sends_one_at_a_time",
     "consumer_in_turn": "a_consumer_that_is_slow",
+    "at_a_rate": "answers_at_a_rate",
     "took_nothing_server": "a_server_that_does_not_read",
     "took_nothing_client": "a_client_that_takes_nothing",
     "client_onward": "a_client_that_looks_elsewhere_first",
@@ -40,6 +53,7 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("messages_in_turn", lambda: alarms(60.0)),  # at a rhythm of its own
     ("consumer_in_turn", lambda: jobs(400.0, 300.0)),  # the queue is empty between
     ("consumer_in_turn", lambda: jobs(400.0, 0.0, number=3)),  # few
+    ("at_a_rate", lambda: boarding(40.0)),  # work, which takes now more and now less
     ("client_onward", lambda: uploads("10.0.0.4")),  # another host's SYNs
     ("behind_session", lambda: menus(others=3500.0)),  # everybody waits for it
     ("pool_before", lambda: labels(limit=False)),  # the server behind takes one at a time

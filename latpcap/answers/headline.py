@@ -34,7 +34,8 @@ ELSEWHERE = (
 )  # fmt: skip
 """Waits for something else than the work on a request: the requests' own sentence would blame the program for them."""
 INSIDE = (
-    *ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some", "buffered", "buffered_events",
+    *ELSEWHERE, "frozen", "behind_one", "stampede", "pool_of_one", "pool_of_some", "at_a_rate", "buffered",
+    "buffered_events",
 )  # fmt: skip
 """Waits that a server's program had while a request waited for it."""
 

@@ -155,7 +155,7 @@ def rows(
         halted = sessions.blocked(server, tables, pushed) if pushed is not None else None
         waits = (
             halted,
-            queues.pool(server, tables),
+            queues.pool(server, tables) or queues.at_a_rate(server, tables),
             together,
             queues.buffered(server, tables),
             expects,

@@ -510,6 +510,49 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     )  # fmt: skip
 
 
+ONE_EACH, STEADY_MS, STEADY_SHARE = 6, 4.0, 0.01
+"""So many answers, one each so many ms, and so much more or less, are no work: that takes now more and now less."""
+
+
+def at_a_rate(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """One answer each so many ms, on whichever connection, while others wait: a limit of their rate; else None."""
+    import numpy as np
+
+    exchanges, rows = tables["exchanges"], server.rows
+    if not ONE_EACH < len(rows) < LIMITS["queue_requests"]:
+        return None
+    came, left = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
+    order = np.argsort(left, kind="stable")
+    came, left, rows = came[order], left[order], rows[order]
+    waits = (left[:-1] > 0) & (came[1:] < left[:-1])  # when the one before left, this one had been waiting
+    apart = np.diff(left)[waits] / NS_PER_MS
+    if len(apart) < ONE_EACH:
+        return None
+    each = float(np.median(apart))
+    steady = np.abs(apart - each) <= max(STEADY_MS, STEADY_SHARE * each)
+    late = np.flatnonzero(waits)[steady] + 1
+    took = (left - came)[late] / NS_PER_MS
+    stream = arrays.numbers(exchanges, "stream")[rows[late]]
+    few = len(late) < ONE_EACH or steady.mean() < LIMITS["pool_fits_share"] or len(set(stream.tolist())) < TOGETHER
+    if few or each < LIMITS["slow_ms"] or np.median(took) < 2 * each:
+        return None
+    worst = int(took.argmax())
+    [row] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(int(rows[late[worst]]), 1).to_pylist()
+    values = {
+        "server": server.name,
+        "n": len(late),
+        "each_ms": each,
+        "span_ms": (float(np.median(took)), float(took.max())),
+    }
+    return Finding(
+        kind="wait", server=server.address, server_port=server.port, cause="at_a_rate", owner="server",
+        clients=len(server.clients), exchanges=len(late), of_exchanges=len(server.rows), total_ms=float(took.sum()),
+        median_ms=float(np.median(took)), max_ms=float(took.max()), worst_exchange=row["exchange"],
+        worst_stream=row["stream"], worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
+        filter=on_stream(row["stream"]), harm="late", sentence="at_a_rate", values=values,
+    )  # fmt: skip
+
+
 def _passed_in_turn(server: Server, rows: Array, each_ms: float, tables: Mapping[str, pa.Table]) -> str:
     """Which server does this one pass these requests on to, each when its turn has come, and it is the work there that
     takes `each_ms`? "" where it does so with fewer than most.

@@ -213,6 +213,14 @@ SENTENCES = {
         "{each_ms}, the last waited {most_ms})"
     ),
     "pool_of_some.fix": _POOL,
+    "at_a_rate": (
+        "{server} lets out one answer each {each_ms}, on whichever connection, while others wait: {n} requests waited "
+        "{span_ms} for their turn, for a limit of their rate, or for one worker that takes as long each time"
+    ),
+    "at_a_rate.fix": (
+        "Look for a limit of the request rate at {server} (nginx: limit_req with a burst and without nodelay; HAProxy; "
+        "an API gateway), and raise it, or ask less often; else for its one worker."
+    ),
     "behind_other": (
         "{server} works on one request at a time, or on these: {n} {n:request|requests} waited {span_ms} ({name}, "
         "frame {frame}) and got {n:its answer|their answers} only when another was done ({other} of {client}, frame "

@@ -138,6 +138,14 @@ SENTENCES = {
     "pool_of_one.fix": _POOL,
     "pool_of_some": "{server} 一次应答 {workers} 个：同时到来的 {n} 个请求互相等待（每个 {each_ms}，最后一个等了 {most_ms}）",
     "pool_of_some.fix": _POOL,
+    "at_a_rate": (
+        "{server} 每 {each_ms} 才放出一个应答，不论在哪条连接上，而其他请求在等待：{n} 个请求等了 {span_ms} 才轮到，"
+        "因为速率限制，或只有一个每次耗时相同的工作进程"
+    ),
+    "at_a_rate.fix": (
+        "检查 {server} 的请求速率限制（nginx：带 burst 而无 nodelay 的 limit_req；HAProxy；API 网关），"
+        "提高它，或降低请求频率；否则检查其唯一的工作进程。"
+    ),
     "behind_other": (
         "{server} 一次只处理一个请求（或这些请求）：{n} 个请求等了 {span_ms}（{name}，第 {frame} 帧），"
         "直到另一个完成才得到应答（{client} 的 {other}，第 {other_frame} 帧）"

@@ -261,6 +261,29 @@ def a_proxy_that_passes_on_in_turn() -> bytes:
     return labels(limit=True)
 
 
+def boarding(off_ms: float) -> bytes:
+    """Four clients that ask again at once; one answer leaves each 300 ms, now so much sooner and now so much later."""
+    tape: list[Segment] = []
+    talks = [Talk(ends=Ends(("10.0.0.1", 40_000 + n)), tape=tape, client_leg=0.01) for n in range(4)]
+    for number, talk in enumerate(talks):
+        talk.open(number)
+        talk.client(5.0 + number, get(f"/seat/{number}"))
+    for number in range(24):
+        at = 1200.0 + 300.0 * number + (off_ms if number % 2 else 0.0)
+        talks[number % 4].server(at, b"".join(answer(50)))
+        talks[number % 4].client(at + 0.1, get(f"/seat/{number}"))
+    return in_time(tape)
+
+
+@says(
+    "10.0.0.2:80 lets out one answer each 300 ms, on whichever connection, while others wait: ",
+    " for their turn, for a limit of their rate, or for one worker that takes as long each time",
+    "  fix       Look for a limit of the request rate at 10.0.0.2:80",
+)
+def answers_at_a_rate() -> bytes:
+    return boarding(0.0)
+
+
 def blocks(apart: float) -> bytes:
     """An upload through SSH in blocks of three segments, each so many ms behind the answer to the one before."""
     talk = Talk(ends=Ends(server=("10.0.0.2", 22)), server_leg=30.0, client_leg=0.01)
