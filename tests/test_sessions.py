@@ -16,8 +16,12 @@ from spoken.sessions import (
     jobs,
     labels,
     menus,
+    news,
+    photo,
     publishers,
     publishes,
+    scan,
+    tapped,
     uploads,
 )
 
@@ -32,6 +36,10 @@ LEADS = {
     "messages_in_turn": "a_broker_that_sends_one_at_a_time",
     "consumer_in_turn": "a_consumer_that_is_slow",
     "at_a_rate": "answers_at_a_rate",
+    "idle_drop_push": "a_push_on_a_connection_that_was_forgotten",
+    "path_mtu_or_gone": "an_upload_whose_head_gets_through",
+    "reset_between": "a_reset_that_nobody_meant",
+    "path_mtu_all": "an_upload_of_which_nothing_gets_through",
     "took_nothing_server": "a_server_that_does_not_read",
     "took_nothing_client": "a_client_that_takes_nothing",
     "client_onward": "a_client_that_looks_elsewhere_first",
@@ -54,6 +62,11 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("consumer_in_turn", lambda: jobs(400.0, 300.0)),  # the queue is empty between
     ("consumer_in_turn", lambda: jobs(400.0, 0.0, number=3)),  # few
     ("at_a_rate", lambda: boarding(40.0)),  # work, which takes now more and now less
+    ("idle_drop_push", lambda: news(8000.0, there=False)),  # the client may be gone
+    ("idle_drop_push", lambda: news(600.0, there=True)),  # it was not idle
+    ("reset_between", lambda: tapped(False)),  # the client gave up
+    ("path_mtu_or_gone", lambda: scan(900)),  # not full
+    ("path_mtu_all", lambda: photo(300, alive=True)),  # small packets
     ("client_onward", lambda: uploads("10.0.0.4")),  # another host's SYNs
     ("behind_session", lambda: menus(others=3500.0)),  # everybody waits for it
     ("pool_before", lambda: labels(limit=False)),  # the server behind takes one at a time

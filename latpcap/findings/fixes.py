@@ -62,6 +62,17 @@ RULED_OUT = cause_names("stall", "path")
 """Rivals of a program's time that a test rules out."""
 
 
+CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
+"""So long clients wait for a 100 Continue (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
+CONTINUE_LESS, CONTINUE_MORE = 0.97, 1.1
+"""Of that, what is measured."""
+
+
+def waits_for_continue(waited_ms: float) -> bool:
+    """Is this as long as a client waits for a 100 Continue?"""
+    return any(CONTINUE_LESS * timer < waited_ms < CONTINUE_MORE * timer for timer in CONTINUE_MS)
+
+
 def fix(
     cause: str,
     owner: str,
@@ -94,7 +105,7 @@ def fix(
             knob = words.say("cut_by_losses", n=lost, fix=knob)
         if cause == "server_think" and typical_ms > LIMITS["long_poll_ms"]:
             knob = words.say("or_long_poll", fix=knob)
-        if cause == "client_think" and LIMITS["continue_least_ms"] < typical_ms < LIMITS["continue_most_ms"]:
+        if cause == "client_think" and waits_for_continue(typical_ms):
             knob = words.say("or_expected", fix=knob)
     cost = words.say(f"cost_{cause}") if cause in COSTS else None
     return Fix(knob, owner if owner in ("client", "server") else None, cost)

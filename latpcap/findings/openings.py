@@ -46,6 +46,8 @@ FTP = 21
 ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
 """An answer from elsewhere belongs to the last SYN for so long, a segment from elsewhere to a connection that went
 quiet for so long: a SYN's first timer (RFC 6298 2.1), and some repeats of a segment."""
+SEEN_THERE = 4
+"""So many connections seen at the server for each that seems to be seen elsewhere."""
 FORWARDED_NS = 50_000_000
 """A packet that is translated leaves the host again within this."""
 STAMPS = 1 << 32
@@ -300,7 +302,9 @@ def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) ->
         if ends.to not in at_server:
             texts = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
             near = texts["at_server"] > 0 or endpoint(*ends.to) in busy
-            at_server[ends.to] = near and not (texts["at_client"] or texts["between"])
+            # (an ACK that was dropped with the SYN makes a handshake look as if it were seen between)
+            others = texts["at_client"] + texts["between"]
+            at_server[ends.to] = near and (not others or texts["at_server"] >= SEEN_THERE * others)
         if at_server[ends.to]:
             cases.append(LateOpening("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
     often = Counter(case.ends.to for case in cases)

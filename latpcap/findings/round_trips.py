@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
+from latpcap.findings import fixes
 from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import Finding, Harmful
@@ -156,32 +157,38 @@ def _in_turn(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array
         return []
     at = at[np.lexsort((arrays.numbers(rows, "start")[at], columns.place[at]))]
     start, end = arrays.numbers(rows, "start")[at], arrays.numbers(rows, "end")[at]
-    felt, gap = path[at] >= LEAST_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS
+    # at the server the way to the client and back lies between an answer and the next request
+    rtt = np.nan_to_num(columns.rtt[columns.place[at]])
+    away = np.where(path[at] < LEAST_TRIP_MS, rtt, 0.0)
+    path, took_here = path[at] + away, took[at] + away
+    felt, gap = path >= LEAST_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - away[:-1]
     follows = felt[1:] & felt[:-1] & (columns.place[at][1:] == columns.place[at][:-1])
-    follows &= (gap >= 0) & (gap <= SOON * path[at][1:])
+    follows &= (gap >= -AT_ONCE * away[:-1]) & (gap <= SOON * path[1:])
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
     begins, ends = edges[::2], edges[1::2]
-    summed = [np.r_[0.0, np.cumsum(ms[at])] for ms in (path, took)]
-    mine, ms_all = (ms[ends + 1] - ms[begins] for ms in summed)
+    mine, ms_all, apart = (
+        sums[ends + 1] - sums[begins] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path, took_here, away))
+    )
     # one that takes long makes no other loop of it
-    passed = (end[ends] - start[begins]) / NS_PER_MS - ms_all  # between them
+    passed = (end[ends] - start[begins]) / NS_PER_MS - (ms_all - apart) - (apart - away[ends])  # between them
     long = (ends - begins + 1 >= RUN) & (mine >= MOST_PATH * ms_all) & (passed <= AT_ONCE * mine)
     runs = list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))
     findings = []
     places = columns.place[at[np.array([begin for begin, _ in runs], np.int64)]]
-    for server, mine in columns.groups(places).items():
-        here = np.concatenate([at[runs[run][0] : runs[run][1] + 1] for run in mine.tolist()])
-        longest = max((runs[run] for run in mine.tolist()), key=lambda run: run[1] - run[0])
-        span = (end[longest[1]] - start[longest[0]]) / NS_PER_MS
-        if took[here].sum() >= LEAST_MS:
+    for server, which in columns.groups(places).items():
+        here = np.concatenate([np.arange(runs[run][0], runs[run][1] + 1) for run in which.tolist()])
+        first, last = max((runs[run] for run in which.tolist()), key=lambda run: run[1] - run[0])
+        if took_here[here].sum() >= LEAST_MS:
             extra: dict[str, float | str] = {
-                "run": longest[1] - longest[0] + 1, "whole_ms": span,
-                "path_ms": float(path[at[longest[0] : longest[1] + 1]].sum()), "trip_ms": float(np.median(path[here])),
-                "alike": _alike(rows, at[longest[0] : longest[1] + 1]),
+                "run": last - first + 1, "whole_ms": (end[last] - start[first]) / NS_PER_MS,
+                "path_ms": float(path[first : last + 1].sum()), "trip_ms": float(np.median(path[here])),
+                "alike": _alike(rows, at[first : last + 1]),
             }  # fmt: skip
             many = int((wanted & np.isin(columns.place, _streams(columns, server))).sum())
-            row = _row("in_turn", "client", "path", server, columns, rows, here, took[here], many, took, extra)
-            findings.append(row)
+            spent = took_here[here]
+            findings.append(
+                _row("in_turn", "client", "path", server, columns, rows, at[here], spent, many, took, extra)
+            )
     return findings
 
 
@@ -302,6 +309,8 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 LATER, LATER_MS = 1.1, 2.0
 """The next message follows within so many round trips, and this: nothing else was waited for."""
+ACK_BYTES = 32
+"""An acknowledgement is so long at most (MQTT's PUBACK has 4 bytes, AMQP's basic.ack 21); else it may be a request."""
 QUEUES = ("amqp", "mqtt", "nats", "stomp")
 """Protocols of brokers, whose clients acknowledge messages."""
 
@@ -330,6 +339,7 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
         ]  # the first has no message before
         trip, at = float(trips_ms[place]), mine[sent]
         prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= LATER * trip + LATER_MS
+        prompt &= length[mine[sent - 1]] <= ACK_BYTES
         edges = np.flatnonzero(np.diff(np.concatenate([[False], prompt[1:], [False]]).astype(np.int8)))
         begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
         apart: Array = np.diff(time[at[begin : after + 1]].astype(np.int64)) / NS_PER_MS
@@ -383,7 +393,7 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
         return None
     mine = uploads[thought.rows]
     here, waited = thought.rows[mine], thought.ms[mine]
-    timed = (waited > LIMITS["continue_least_ms"]) & (waited < LIMITS["continue_most_ms"])
+    timed = np.array([fixes.waits_for_continue(ms) for ms in waited.tolist()], bool)
     here, waited = here[timed], waited[timed]
     if len(here) < CONNECTS or 2 * len(here) < len(every) or np.ptp(waited) > SPREAD * waited.min():
         return None

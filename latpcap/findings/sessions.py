@@ -46,7 +46,7 @@ SWITCHED = 101
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The findings about sessions of all servers."""
-    return [*_taken_over(tables), *_idled(tables), *_took_nothing(tables)]
+    return [*_taken_over(tables), *_idled(tables), *_took_nothing(tables), *_reset_between(tables)]
 
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
@@ -245,6 +245,38 @@ def _took_nothing(tables: Mapping[str, pa.Table]) -> list[Finding]:
             if spans and 2 * known.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
                 groups[server, port, by_client] += [(*one, stream, client) for one in spans]
     return [_took_nothing_finding(*at, cases) for at, cases in groups.items()]
+
+
+def _reset_between(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Connections that an RST ended while its sender went on: it was not its own. By server and side."""
+    events, streams = segments(tables), tables["streams"]
+    if events is None or not streams.num_rows:
+        return []
+    groups: dict[tuple[str, int, bool], list[tuple[float, int, int, str]]] = defaultdict(list)
+    for by_client in (False, True):
+        closed = arrays.equals(streams, "closed_by", "client_rst" if by_client else "server_rst")
+        # (a handshake that is refused is another thing)
+        closed &= arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes") > 0
+        number = arrays.numbers(streams, "stream")[closed]
+        courses = stream_ends.courses(events, number)
+        ends = arrays.looked_up(streams, "stream", number[: len(courses)], ("server", "server_port", "client"))
+        for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
+            place = course.goes_on_after_reset(by_client)
+            if place is not None:
+                lasted = int(course.end - course.time[0]) / NS_PER_MS
+                groups[server, port, by_client].append((lasted, int(course.frame[place]), stream, client))
+    made = []
+    for (server, port, by_client), cases in groups.items():
+        lasted, frame, stream, client = max(cases)
+        who, other = (client, endpoint(server, port)) if by_client else (endpoint(server, port), client)
+        values = {"who": who, "other": other, "n": len(cases), "frame": frame}
+        made.append(Finding(
+            kind="wait", server=server, server_port=port, cause="reset_between", owner="network",
+            clients=len({case[-1] for case in cases}), client=client, streams=len(cases), of_streams=len(cases),
+            total_ms=sum(case[0] for case in cases), max_ms=lasted, harm="never", worst_stream=stream,
+            worst_ms=lasted, worst_frames=(frame,), filter=on_stream(stream), sentence="reset_between", values=values,
+        ))  # fmt: skip
+    return made
 
 
 def _known_closed(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:

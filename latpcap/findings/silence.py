@@ -122,6 +122,11 @@ def _too_large(
         return "path_mtu", values, "proven" if alive and held.copies >= LIMITS["mtu_copies"] else "probable"
     if held.passed_before and alive and held.copies >= LIMITS["mtu_copies"]:
         return "path_mtu_perhaps", values, "suspected"
+    full = held.length >= course.most_allowed(client) - OPTIONS > 0
+    if held.passed_before and not held.heard and full and held.copies >= LIMITS["mtu_copies"]:
+        return "path_mtu_or_gone", values, "suspected"
+    if not held.passed_before and course.only_large(client):
+        return "path_mtu_all", values, "probable" if alive else "suspected"
     return None
 
 
@@ -163,17 +168,19 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
 def after_idling(
     cases: Sequence[UnansweredWait], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
     next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], asked_of: Mapping[tuple[str, int], int],
+    lives: Callable[[UnansweredWait, int], bool],
 ) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
     """Cases whose connection had been idle, and was closed, reset or dropped for that; by server.
 
     `survived`: the longest idle time in ms after which a server still answered. `next_at`: when did the next
-    connection to the same server begin, behind this instant, that was answered?
+    connection to the same server begin, behind this instant, that was answered? `lives`: did the same client send
+    anything else behind it?
     """
     groups: dict[tuple[str, int, str], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     asked = {case.stream for case in cases if case.exchange is not None}
     for case in cases:
         course = None if case.exchange is None and case.stream in asked else courses.get(case.stream)
-        found = None if course is None else _ended_idle(case, course, next_at)
+        found = None if course is None else _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
         if found is not None and found[1]["idle_ms"] > survived.get(case.key, 0.0):
             groups[case.server, case.port, found[0]].append((case, found[1]))
     findings = []
@@ -233,6 +240,20 @@ def _ended_idle(
     begun, mine = anew
     until = begun if mine else max(held.last, course.end, begun)  # its own new connection ends the client's wait
     return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
+
+
+def _forgotten(
+    case: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]
+) -> tuple[str, dict[str, Any]] | None:
+    """What a server sent on an idle connection, in vain, while its client was there."""
+    held = course.held(False)
+    if held is None or held.until is not None or held.copies < LIMITS["hung_copies"] or held.heard:
+        return None
+    idle = course.silence_before(course.at(held.frame)) / NS_PER_MS
+    if idle < LIMITS["idle_least_ms"] or not lives(case, held.first):
+        return None
+    values = {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (held.last - held.first) / NS_PER_MS}
+    return "idle_drop_push", {**values, "client": case.client}
 
 
 def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list[tuple[UnansweredWait, Finding]]:
@@ -308,6 +329,8 @@ def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
     if not len(mine) or course.unacked(client=False):
         return None
     last = int(mine[-1])
+    if course.as_long_as_one_before(last):
+        return None  # its head may have been cut off: it is whole
     shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
     waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on beyond the stream
     end = int(course.time[min(shut)]) if shut else max(course.end, waited_until)
@@ -449,7 +472,7 @@ def _explained(
     later = _next_answered(streams)
     rules: list[Callable[[list[UnansweredWait]], list[tuple[UnansweredWait, Finding]]]] = [
         lambda left: path_mtu(left, courses, notices),
-        lambda left: after_idling(left, courses, idled, later, asked_of),
+        lambda left: after_idling(left, courses, idled, later, asked_of, _lives(streams)),
         lambda left: dead(left, courses),
         lambda left: half_way(left, courses, lambda n: facts[n][4] == "at_server", asked_of),
     ]
@@ -498,6 +521,18 @@ def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[i
         return int(start[first]), clients[int(client[first])] == case.client
 
     return next_at
+
+
+def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
+    """Did the client of this wait send on another connection behind this instant?"""
+    number, end = arrays.numbers(streams, "stream"), arrays.numbers(streams, "end")
+    (client, clients), sent = arrays.codes(streams, "client"), arrays.numbers(streams, "client_packets") > 0
+
+    def lives(case: UnansweredWait, instant: int) -> bool:
+        mine = (client == clients.index(case.client)) & (number != case.stream) & sent
+        return bool((end[mine] > instant).any())
+
+    return lives
 
 
 def _keyed(

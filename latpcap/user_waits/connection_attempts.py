@@ -28,6 +28,8 @@ TIMER_NS = 1_000_000_000
 """A SYN's first timer: RFC 6298 2.1. A client that still waits sends another SYN within twice the last one."""
 OFTEN = 2
 """So many alike are no accident."""
+NEXT_NS = 50_000_000
+"""A client that is refused tries the next address of its list at once."""
 
 
 class Ends(NamedTuple):
@@ -145,6 +147,8 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
     for pair in pairs:
         ends, other = pair.ends, pair.other
         same = _loopback(ends.server) and _loopback(other.server)
+        refused = pair.opened.refused is not None and other.family != ends.family
+        same |= refused and 0 <= pair.begin - max(pair.opened.syns[-1], pair.opened.refused or 0) <= NEXT_NS
         named = bool(names.get(ends.server, set()) & names.get(other.server, set()))
         if ends.to in alive or not (same or named or often[ends.to, other.to] >= OFTEN):
             continue

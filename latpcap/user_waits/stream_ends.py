@@ -78,6 +78,18 @@ class Course:
         """The instant of the last packet."""
         return int(self.time[-1])
 
+    def goes_on_after_reset(self, client: bool) -> int | None:
+        """The place of this side's RST behind which it acknowledged as if it had sent none; else None."""
+        import numpy as np
+
+        mine = np.flatnonzero(self.client == client)
+        resets = np.intersect1d(self.resets, mine)
+        if not len(resets):
+            return None
+        first = int(resets[0])
+        later = np.setdiff1d(mine[(mine > first) & (self.len[mine] == 0)], np.union1d(self.resets, self.having("SYN")))
+        return first if len(later) and (self.ack[later] > 0).all() and not len(self.fins) else None
+
     def at(self, frame: int) -> int:
         """The place of this frame; of the next one where it is not of this stream."""
         import numpy as np
@@ -159,6 +171,30 @@ class Course:
         """The largest segment that this side has sent."""
         mine = self.len[self.client == client]
         return int(mine.max()) if len(mine) else 0
+
+    def only_large(self, client: bool) -> bool:
+        """Did this side send nothing but packets that a narrow path may refuse, several, and get none acknowledged?"""
+        mine = (self.client == client) & (self.len > 0)
+        if mine.sum() < LIMITS["hung_copies"] or not self.most_allowed(client):
+            return False
+        large = self.len[mine] >= max(LIMITS["mtu_least_bytes"], self.most_allowed(client) / 2)
+        return bool(large.all()) and self.most_acked(client) <= int(self.seq[mine].min())
+
+    def as_long_as_one_before(self, place: int) -> bool:
+        """Has the server's answer that ends here as many bytes as one before on this stream?"""
+        import numpy as np
+
+        data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= place))
+        turns = np.flatnonzero(np.diff(self.client[data], prepend=True) & ~self.client[data])
+        if len(turns) < 2:
+            return False
+        begins, ends = self.seq[data[turns]], (self.seq + self.len)[data[np.r_[turns[1:], len(data)] - 1]]
+        asks = self.client[
+            data[np.r_[turns[1:], len(data)] - 1]
+        ]  # what stands last before the next answer is a request
+        ends = np.where(asks, self.ack[data[np.r_[turns[1:], len(data)] - 1]], ends)
+        sizes = (ends - begins).tolist()
+        return sizes[-1] in sizes[:-1]
 
     def held(self, client: bool) -> Resent | None:
         """The bytes of this side that were repeated the longest; None where none were."""

@@ -97,6 +97,15 @@ SENTENCES = {
         "Have either side say something more often than every {idle_ms:s} (WebSocket pings, keep-alives, heartbeats: "
         "every {half_ms:s}), or raise the idle time-out of {server} or of the balancer in front of it."
     ),
+    "reset_between": (
+        "an RST in the name of {who} ended {n} {n:connection|connections} with {other} (frame {frame}), but {who} went "
+        "on acknowledging what it got: something between sent it, or {who} got packets whose addresses were not "
+        "translated back (NAT)"
+    ),
+    "reset_between.fix": (
+        "Look at the NAT, firewall or balancer between for packets that its connection tracking calls invalid: drop "
+        "them (ct state invalid drop) or let them be translated (net.netfilter.nf_conntrack_tcp_be_liberal=1)."
+    ),
     "took_nothing_server": (
         "{server} took no data for {span_ms}{n:| each time}: its receive window was closed (from frame {frame} on"
         "{still}), because its program did not read"
@@ -304,6 +313,20 @@ SENTENCES = {
         "and never acknowledged, while small ones had been and the receiver was alive: their size may be more than the "
         "path's MTU"
     ),
+    "path_mtu_or_gone": (
+        "packets with {length} bytes of data from {sender} to {receiver} were repeated {repeats} times in {span_ms} "
+        "and never acknowledged, while small ones had been: they are larger than the path's MTU, or {receiver} is gone"
+    ),
+    "path_mtu_or_gone.fix": (
+        "Ping with packets of that size (ping -M do -s 1400): where small ones pass and large ones do not, clamp the "
+        'MSS to the path (nft: tcp option maxseg size set rt mtu), or let ICMP\'s "too big" messages reach the sender.'
+    ),
+    "path_mtu_all": (
+        "nothing that {sender} sends to {receiver} gets through: packets with {length} bytes of data, repeated "
+        "{repeats} times in {span_ms} and never acknowledged, though the small ones of the handshake passed: perhaps "
+        "they are larger than the path's MTU"
+    ),
+    "path_mtu_all.fix": _MTU,
     "path_mtu_cut": (
         "packets with {length} bytes of data did not get through from {sender} to {receiver} (path MTU): after "
         "{span_ms} they were sent again with {cut} bytes, and passed; so on {n} {n:connection|connections}"
@@ -353,6 +376,15 @@ SENTENCES = {
         "Close idle connections at the client sooner than that, or send TCP keep-alives before it "
         "(net.ipv4.tcp_keepalive_time, SO_KEEPALIVE): the idle time-out on the way is {least}at most "
         "{idle_ms:s}{timer}; TCP_USER_TIMEOUT ends the wait for a dead connection."
+    ),
+    "idle_drop_push": (
+        "after {idle_ms:s} idle what {server} sends to {client} is repeated {repeats} times and never acknowledged for "
+        "{span_ms}, while {client} is there on another connection: a firewall, NAT or balancer between has dropped the "
+        "idle one without a word"
+    ),
+    "idle_drop_push.fix": (
+        "Send something on idle connections sooner than that (heartbeats, pings, SO_KEEPALIVE with "
+        "net.ipv4.tcp_keepalive_time): the idle time-out on the way is {least}at most {idle_ms:s}{timer}."
     ),
     "peer_gone": (
         "{asked} answers no more: {repeats} keep-alive probes of {asker} got nothing for {span_ms}, after {idle_ms:s} "

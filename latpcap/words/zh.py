@@ -70,6 +70,14 @@ SENTENCES = {
         "让任一方比 {idle_ms:s} 更频繁地发送（WebSocket ping、keep-alive、心跳：每 {half_ms:s}），"
         "或提高 {server} 或其前面负载均衡器的空闲超时。"
     ),
+    "reset_between": (
+        "以 {who} 名义发出的 RST 结束了与 {other} 的 {n} 条连接（帧 {frame}），但 {who} 仍继续确认收到的数据："
+        "是中间设备发出的，或 {who} 收到了地址未被转换回来的包（NAT）"
+    ),
+    "reset_between.fix": (
+        "检查中间的 NAT、防火墙或负载均衡器：连接跟踪判为 invalid 的包应丢弃（ct state invalid drop）"
+        "或照样转换（net.netfilter.nf_conntrack_tcp_be_liberal=1）。"
+    ),
     "took_nothing_server": "{server} {n:|每次}有 {span_ms} 不接收数据：接收窗口为零（从帧 {frame} 起{still}），因为它的程序没有读取",
     "took_nothing_server.fix": (
         "查明 {server} 的程序当时在等什么：队列、磁盘、锁、垃圾回收、消息代理的内存或磁盘告警。更大的接收缓冲区只会推迟它。"
@@ -178,6 +186,14 @@ SENTENCES = {
     "buffered.fix": _BUFFERED,
     "tls_alert": "{server}：{of} 次 TLS 握手中 {n} 次失败：{side}发送了警报 {alert}（帧 {frame}）",
     "tls_alert.fix": "{hint}",
+    "idle_drop_push": (
+        "空闲 {idle_ms:s} 后，{server} 发给 {client} 的数据在 {span_ms} 内重发 {repeats} 次，从未被确认，"
+        "而 {client} 在另一条连接上仍在：中间的防火墙、NAT 或负载均衡器悄悄丢弃了空闲连接"
+    ),
+    "idle_drop_push.fix": (
+        "在空闲连接上更早发送数据（心跳、ping、SO_KEEPALIVE 与 net.ipv4.tcp_keepalive_time）："
+        "路径上的空闲超时{least}最多 {idle_ms:s}{timer}。"
+    ),
     "peer_gone": "{asked} 不再应答：{asker} 的 {repeats} 个保活探测在空闲 {idle_ms:s} 之后 {span_ms} 内毫无回应{until}",
     "peer_gone.fix": (
         "查清什么使另一端悄然消失（主机崩溃或断网，NAT 或防火墙忘记了连接）；更短的保活时间（TCP_KEEPIDLE、"
@@ -229,6 +245,19 @@ SENTENCES = {
         "从 {sender} 到 {receiver} 带 {length} 字节数据的包在 {span_ms} 内被重发 {repeats} 次而从未确认，小包曾得到确认，"
         "接收方还活着：包长可能超过路径 MTU"
     ),
+    "path_mtu_or_gone": (
+        "从 {sender} 到 {receiver} 的带 {length} 字节数据的包在 {span_ms} 内重发 {repeats} 次，从未被确认，"
+        "而小包曾被确认：它们大于路径 MTU，或 {receiver} 已不在"
+    ),
+    "path_mtu_or_gone.fix": (
+        "用同样大小的包 ping（ping -M do -s 1400）：若小包通过而大包不通过，把 MSS 钳制到路径（nft: tcp option maxseg size "
+        "set rt mtu），或让 ICMP 的 too big 消息到达发送方。"
+    ),
+    "path_mtu_all": (
+        "{sender} 发给 {receiver} 的数据都没有通过：带 {length} 字节数据的包在 {span_ms} 内重发 {repeats} 次，从未被确认，"
+        "而握手的小包通过了：它们可能大于路径 MTU"
+    ),
+    "path_mtu_all.fix": _MTU,
     "path_mtu_cut": (
         "带 {length} 字节数据的包从 {sender} 到不了 {receiver}（路径 MTU）：{span_ms} 后改以 {cut} 字节重发，才通过；"
         "共 {n} 条连接如此"

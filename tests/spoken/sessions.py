@@ -192,6 +192,105 @@ def jobs(works_ms: float, apart: float, number: int = 8) -> bytes:
     return in_time(talk.tape)
 
 
+def news(idle_ms: float, there: bool) -> bytes:
+    """What a server sends on a connection that was idle for so long never arrives; its client asks elsewhere or not."""
+    tape: list[Segment] = []
+    talk = Talk(ends=Ends(server=("10.0.0.2", 6000)), client_leg=20.0, server_leg=0.01, tape=tape)
+    talk.open()
+    talk.client(30.0, b"subscribe\n")
+    talk.server(31.0, b"welcome\n")
+    talk.client(51.1)
+    begin = talk.s.sent
+    for after in (0.0, 300.0, 900.0, 2100.0, 4500.0):
+        talk.server(51.0 + idle_ms + after, b"it rains\n", seq=begin)
+    other = Talk(ends=Ends(("10.0.0.1", 41_000), ("10.0.0.2", 8001)), client_leg=20.0, server_leg=0.01, tape=tape)
+    other.open(100.0)
+    for number in range(int(idle_ms / 1000.0) + 4 if there else 2):
+        other.client(200.0 + 1000.0 * number, get("/health"))
+        other.server(201.0 + 1000.0 * number, b"".join(answer(20)))
+        other.client(221.0 + 1000.0 * number)
+    return in_time(tape)
+
+
+@says(
+    "After 8.00 s idle what 10.0.0.2:6000 sends to 10.0.0.1 is repeated 4 times and never acknowledged for 4,500 ms, ",
+    "while 10.0.0.1 is there on another connection: a firewall, NAT or balancer between has dropped the idle one",
+    "  fix       Send something on idle connections sooner than that",
+)
+def a_push_on_a_connection_that_was_forgotten() -> bytes:
+    return news(8000.0, True)
+
+
+def tapped(goes_on: bool) -> bytes:
+    """A download that an RST ends in the name of its client, which acknowledges on, or does not."""
+    talk = Talk(client_leg=10.0, server_leg=0.01)
+    talk.open()
+    talk.client(20.0, get("/film"))
+    talk.server(21.0, b"HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n" + bytes(1300))
+    for number in range(6):
+        talk.server(21.1 + 0.1 * number, bytes(1448))
+    talk.client(31.2, ack=1400)
+    talk.client(31.5, flags="R")
+    if goes_on:
+        for number in range(3):
+            talk.client(31.8 + 0.2 * number, ack=2800 + 1448 * number)
+            talk.server(31.81 + 0.2 * number, flags="R")
+    return in_time(talk.tape)
+
+
+@says(
+    "An RST in the name of 10.0.0.1 ended 1 connection with 10.0.0.2:80 (frame 13), but 10.0.0.1 went on acknowledging",
+    "  fix       Look at the NAT, firewall or balancer between",
+)
+def a_reset_that_nobody_meant() -> bytes:
+    return tapped(True)
+
+
+def scan(size: int) -> bytes:
+    """An upload whose head is acknowledged, and of whose packets of this size none is; nothing more comes back."""
+    talk = Talk(client_leg=0.01, server_leg=15.0, ends=Ends(server=("10.0.0.2", 8000)))
+    talk.open()
+    talk.client(20.0, b"PUT /scan HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n")
+    talk.server(35.1)
+    begin = talk.c.sent
+    for number in range(10):
+        talk.client(40.0 + 0.01 * number, bytes(size))
+    for after in (300.0, 900.0, 2100.0, 4500.0):
+        talk.client(40.0 + after, bytes(size), seq=begin)
+    return in_time(talk.tape)
+
+
+@says(
+    "Packets with 1,448 bytes of data from 10.0.0.1 to 10.0.0.2:8000 were repeated 4 times in ",
+    "while small ones had been: they are larger than the path's MTU, or 10.0.0.2:8000 is gone",
+    "  fix       Ping with packets of that size",
+)
+def an_upload_whose_head_gets_through() -> bytes:
+    return scan(1448)
+
+
+def photo(size: int, alive: bool) -> bytes:
+    """An upload in packets of this size, none of which is acknowledged; the server says again that it is there."""
+    talk = Talk(client_leg=0.01, server_leg=15.0, ends=Ends(server=("10.0.0.2", 8000)))
+    talk.open()
+    for number in range(10):
+        talk.client(20.0 + 0.01 * number, bytes(size))
+    for after in (300.0, 900.0, 2100.0, 4500.0):
+        talk.client(20.0 + after, bytes(size), seq=1)
+        if alive:
+            talk.server(50.0 + after, ack=1)
+    return in_time(talk.tape)
+
+
+@says(
+    "Nothing that 10.0.0.1 sends to 10.0.0.2:8000 gets through: packets with 1,448 bytes of data, repeated 4 times in ",
+    "though the small ones of the handshake passed: perhaps they are larger than the path's MTU",
+    "  fix       Let ICMP ",
+)
+def an_upload_of_which_nothing_gets_through() -> bytes:
+    return photo(1448, True)
+
+
 def uploads(asks: str) -> bytes:
     """Uploads whose body comes five seconds behind their head, while SYNs of this host get no answer."""
     tape: list[Segment] = []

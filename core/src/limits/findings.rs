@@ -1,7 +1,7 @@
 //! Limits that findings use: Python reads them by name.
 
 /// The limits that findings use: each name ends in its unit unless it is a count or a share.
-pub const OF_FINDINGS: [(&str, f64); 77] = [
+pub const OF_FINDINGS: [(&str, f64); 75] = [
     // More than this share of a side's segments twice: a second point or a mirror port, not the path. Chosen.
     ("doubled_most_share", 0.5),
     // Fewer doubles than this are a path's. Chosen.
@@ -125,8 +125,6 @@ pub const OF_FINDINGS: [(&str, f64); 77] = [
     // --- GET answered 204 after the same time again and again is a long poll from here on. Chosen: servers end them after
     // tens of seconds (RFC 6202 5.5), and no program's work takes the same second twice.
     ("poll_ms", 1_000.0),
-    // --- advice: a longer silence may be a long poll; curl waits about a second for 100 Continue (RFC 9110 10.1.1).
+    // --- advice: a longer silence may be a long poll.
     ("long_poll_ms", 2_000.0),
-    ("continue_least_ms", 970.0),
-    ("continue_most_ms", 1_100.0),
 ];

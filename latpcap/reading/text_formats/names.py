@@ -57,7 +57,7 @@ class Message:
     answers: list[tuple[str, str]] = field(default_factory=list)
 
     def packed(self, length: int) -> Part:
-        """Its bytes, of a message that was `length` bytes long; 0 where the text does not tell."""
+        """Its bytes, of a message that was `length` bytes long by the text, or longer: names are changed by hand."""
         flags = (0x8000 | 0x80 if self.response else 0) | self.rcode & 15
         flags |= (0x100 if self.recursion else 0) | (0x200 if self.truncated else 0)
         kind, name = _number(self.kind), _name(self.name)
@@ -69,7 +69,7 @@ class Message:
         out = struct.pack(">HHHHHH", self.ident & 0xFFFF, flags, 1 if self.name else 0, *self.counts)
         if name is not None:
             out += name + struct.pack(">HH", kind, 1) + records
-        return Part(out[:length] if length else out, max(0, length - len(out)))
+        return Part(out, max(0, length - len(out)))
 
 
 @dataclass

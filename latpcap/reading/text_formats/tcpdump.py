@@ -61,7 +61,7 @@ _ARP_ASK = re.compile(r"who-has (\S+?),?(?: \(([^)]*)\))? tell (\S+?),?(?:\s|$)"
 _ARP_REPLY = re.compile(r"[Rr]eply (\S+) is-at (\S+?),?(?:\s|$)")
 _BITS = {"F": 0x01, "S": 0x02, "R": 0x04, "P": 0x08, ".": 0x10, "U": 0x20, "E": 0x40, "W": 0x80, "e": 0x100}
 _TUNNELS = re.compile(
-    r"^(?:\[[^]]*\] )?(?P<kind>VXLAN|Geneve|GRE)[^\n]*?(?P<id>vni (?:0x[0-9a-f]+|\d+))?"
+    r"^(?:\[[^]]*\] )?(?P<kind>VXLAN|OTV|Geneve|GRE)[^\n]*?(?P<id>vni (?:0x[0-9a-f]+|\d+))?"
     r"(?P<rest>(?:: |[\n ])\s*(?:IP6?|ARP)[ ,].*|\n.*)$",
     re.S,
 )
@@ -260,17 +260,18 @@ class Printed:
 
     def _tunnel(self, body: str) -> Part | None:
         found = _TUNNELS.match(body)
-        if not found or found["kind"] not in ("VXLAN", "Geneve"):
+        if not found or found["kind"] == "GRE":
             return None
         inner, link = self._linked(found["rest"].lstrip(": \n"))
         if inner is None:
             return None
-        network = re.search(r"vni (0x[0-9a-f]{1,8}|\d{1,8})", body)
+        network = re.search(r"(?:vni|instance) (0x[0-9a-f]{1,8}|\d{1,8})", body)
         number = (int(network[1], 16 if "x" in network[1] else 10) & 0xFFFFFF) << 8 if network else 0
         if link == wire.RAW:
             six = inner.held[:1] >= b"\x60"
             inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
-        first = b"\x08\0\0\0" if found["kind"] == "VXLAN" else b"\0\0\x65\x58"
+        # (tcpdump takes 8472, Linux's own port of VXLAN, for OTV's)
+        first = b"\0\0\x65\x58" if found["kind"] == "Geneve" else b"\x08\0\0\0"
         return inner.behind(first + number.to_bytes(4, "big"))
 
     def _tcp(self, names: tuple[str, str], ports: tuple[int, int], letters: str, text: str) -> tuple[Tcp, int]:
