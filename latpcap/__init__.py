@@ -12,20 +12,20 @@ pandas data frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wir
 
 # ruff: noqa: E402 - a clone without a build has to find the installed package before anything is imported from it
 
-import sys
-from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
+import sys as _sys
+from importlib.machinery import EXTENSION_SUFFIXES as _SUFFIXES
+from pathlib import Path as _Path
 
 
-def _is_built(folder: Path) -> bool:
-    return any((folder / f"_core{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+def _is_built(folder: _Path) -> bool:
+    return any((folder / f"_core{suffix}").exists() for suffix in _SUFFIXES)
 
 
-if not _is_built(Path(__file__).parent):
+if not _is_built(_Path(__file__).parent):
     # Python was started in a clone that has no build in it: the package that was installed from it has one
-    __path__[:] = [str(folder) for place in sys.path if _is_built(folder := Path(place, "latpcap"))][:1]
+    __path__[:] = [str(folder) for place in _sys.path if _is_built(folder := _Path(place, "latpcap"))][:1]
     if not __path__:
-        raise ImportError(f"latpcap is not built in {Path(__file__).parent}: run pip install . there first")
+        raise ImportError(f"latpcap is not built in {_Path(__file__).parent}: run pip install . there first")
 
 from latpcap.archive.public import batch, compare, open_results
 from latpcap.errors import CaptureError, FilterError, Interrupted, LatpcapError, OutputError

@@ -204,11 +204,12 @@ def clone(tmp_path: Path) -> Path:
 def test_a_clone_without_a_build_uses_what_was_installed(clone: Path) -> None:
     sample = ROOT / "sample_pcaps" / "more" / "lost-tail.pcap"
     code = f"import latpcap as lp; print(lp.__file__, len(lp.read({str(sample)!r}).exchanges))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=clone, check=True)
+    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(clone)!r}); {code}"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=clone, check=True)
     assert done.stdout.split() == [str(clone / "latpcap" / "__init__.py"), str(len(latpcap.read(sample).exchanges))]
 
 
 def test_a_clone_that_was_never_installed_says_so(clone: Path) -> None:
-    alone = [sys.executable, "-S", "-c", "import latpcap"]
+    alone = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(clone)!r}); import latpcap"]
     done = subprocess.run(alone, capture_output=True, text=True, cwd=clone, check=False)
     assert f"latpcap is not built in {clone / 'latpcap'}: run pip install . there first" in done.stderr
