@@ -20,6 +20,7 @@ from spoken.sessions import (
     photo,
     publishers,
     publishes,
+    questions,
     scan,
     tapped,
     uploads,
@@ -61,6 +62,7 @@ DECOYS: list[tuple[str, Callable[[], bytes]]] = [
     ("messages_in_turn", lambda: alarms(60.0)),  # at a rhythm of its own
     ("consumer_in_turn", lambda: jobs(400.0, 300.0)),  # the queue is empty between
     ("consumer_in_turn", lambda: jobs(400.0, 0.0, number=3)),  # few
+    ("consumer_in_turn", questions),  # answers to what it publishes
     ("at_a_rate", lambda: boarding(40.0)),  # work, which takes now more and now less
     ("idle_drop_push", lambda: news(8000.0, there=False)),  # the client may be gone
     ("idle_drop_push", lambda: news(600.0, there=True)),  # it was not idle

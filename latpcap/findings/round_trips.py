@@ -309,10 +309,9 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 LATER, LATER_MS = 1.1, 2.0
 """The next message follows within so many round trips, and this: nothing else was waited for."""
-ACK_BYTES = 32
-"""An acknowledgement is so long at most (MQTT's PUBACK has 4 bytes, AMQP's basic.ack 21); else it may be a request."""
-QUEUES = ("amqp", "mqtt", "nats", "stomp")
-"""Protocols of brokers, whose clients acknowledge messages."""
+ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
+"""Bytes of what acknowledges a message of a broker, by protocol: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP. What has
+others may be a request, and the message its answer."""
 
 
 def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
@@ -325,7 +324,7 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
     if events is None or pushed is None:
         return []
     number, trips_ms = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
-    which = (pushed.of_streams(number) >= IN_TURN) & arrays.equals(streams, "protocol", *QUEUES)
+    which = (pushed.of_streams(number) >= IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
     if not which.any() or which.sum() > MOST_UPLOADS:
         return []
     table = events.of_streams(number[which])
@@ -339,7 +338,9 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
         ]  # the first has no message before
         trip, at = float(trips_ms[place]), mine[sent]
         prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= LATER * trip + LATER_MS
-        prompt &= length[mine[sent - 1]] <= ACK_BYTES
+        [row] = streams.select(["server", "server_port", "client", "protocol"]).slice(place, 1).to_pylist()
+        least, most = ACKS[row["protocol"]]
+        prompt &= (length[mine[sent - 1]] >= least) & (length[mine[sent - 1]] <= most)
         edges = np.flatnonzero(np.diff(np.concatenate([[False], prompt[1:], [False]]).astype(np.int8)))
         begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
         apart: Array = np.diff(time[at[begin : after + 1]].astype(np.int64)) / NS_PER_MS
@@ -351,7 +352,6 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
             continue
         if not by_path and (run < IN_TURN or whole < LIMITS["stuck_ms"] or each < trip + LIMITS["slow_ms"]):
             continue
-        [row] = streams.select(["server", "server_port", "client"]).slice(place, 1).to_pylist()
         values = {
             "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "run": run,
             "each_ms": trip if by_path else each, "whole_ms": whole,

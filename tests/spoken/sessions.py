@@ -176,6 +176,20 @@ def a_consumer_that_is_slow() -> bytes:
     return jobs(400.0, 0.0)
 
 
+def questions() -> bytes:
+    """A client's short messages, each of which the broker answers with one at once: nothing waits in a queue."""
+    talk = Talk(client_leg=0.01, server_leg=0.3, ends=Ends(server=("10.0.0.2", 1883)))
+    talk.open()
+    talk.client(5.0, mqtt(0x10, short("MQTT"), bytes([4, 2, 0, 60]), short("asks")))
+    talk.server(6.0, mqtt(0x20, b"\0\0"))
+    talk.client(7.0, mqtt(0x82, b"\0\1", short("a/#"), b"\0"))
+    talk.server(8.0, mqtt(0x90, b"\0\1\0"))
+    for one in range(12):
+        talk.client(100.0 + 400.0 * one, mqtt(0x30, short("q"), b"why"))
+        talk.server(100.6 + 400.0 * one, mqtt(0x30, short("a/1"), b"because"))
+    return in_time(talk.tape)
+
+
 def jobs(works_ms: float, apart: float, number: int = 8) -> bytes:
     """A broker's messages to a worker near it, which acknowledges each when it is done; the next comes later."""
     talk = Talk(client_leg=0.01, server_leg=0.3, ends=Ends(server=("10.0.0.2", 1883)))
