@@ -13,12 +13,11 @@ ROOT = Path(__file__).parents[1]
 WORDS = re.compile(r"\b(?:un)?(?:said|told|tells|heard|asked|says)\b|(?:\"\"\"|//[/!]? |# )The same\b")
 CEILINGS = {
     "core/src/capture core/src/frame core/src/decrypt core/src/table core/src/engine core/src/stream core/src/facts": 0,
-    "core/src/exchange core/src/messages": 0,
-    "core/src/judge core/src/observe core/src/evidence": 232,
-    "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 3,
-    "latpcap/findings latpcap/answers latpcap/user_waits latpcap/reports latpcap/words": 285,
+    "core/src/exchange core/src/messages core/src/judge core/src/observe core/src/evidence": 0,
+    "latpcap/reading latpcap/archive latpcap/views latpcap/side_sources latpcap/cli": 2,
+    "latpcap/findings latpcap/answers latpcap/user_waits latpcap/reports latpcap/words": 45,
     "latpcap/joined latpcap/plot latpcap/page": 4,
-    "core/src/limits core/src/lookup core/src/probe latpcap/exports latpcap/statistics": 5,
+    "core/src/limits core/src/lookup core/src/probe latpcap/exports latpcap/statistics": 3,
 }
 """Uses in the sources below these folders, their tests aside. Lower a count with the uses; never raise one."""
 

@@ -57,7 +57,7 @@ pub const CORK_ROUND_NS: Derived<i64> = Derived(|| DELACK_MIN_NS.get() + TICK_MO
 pub const RTO_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() - TICKS_NS[0]);
 /// A tail loss probe waits at most this and two round trips (tcp_schedule_loss_probe).
 pub const PROBE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() + LATE_TIMER_NS);
-/// Whoever has been acknowledged and says nothing for so long has said all, where no protocol is known: longer than a kernel
+/// End of a turn, where no protocol is known: no data for this long after everything was acknowledged: longer than a kernel
 /// holds a segment or its ACK back.
 pub const SILENCE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() / 2 * 3);
 /// What was written behind a message without an answer (MySQL) has left within this: Nagle's algorithm holds it until the
@@ -217,7 +217,7 @@ limits! {
     /// A pause of the control group explains a wait that is up to this much longer or shorter.
     CONTROL_NEAR_NS: i64 = 5_000_000, "ns", "chosen: a tick of CONFIG_HZ=250, and one more";
     /// A program of which one pause alone was seen takes up to so many times as long the next time; and what outlasted a held ACK
-    /// says that its program may as well have ended within one, up to so many times the wait: longer ones are other answers.
+    /// show that the program may also have ended within one, up to this many times the wait: longer ones are other answers.
     LONGER_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
     /// Where no pause of a program is known otherwise, a busy host outlasts one in so many held ACKs at most, seen beside it.
     OUTLASTED: usize = 1000, "parts", "chosen: one in a hundred is a program that works for 20 to 60 ms (real)";
@@ -244,7 +244,7 @@ limits! {
     /// No path holds a segment for longer.
     MOST_LATE_NS: u64 = 2_000_000_000, "ns", "chosen";
     /// What a tick, the drift and a busy host explain, and what two clocks that count milliseconds leave open. A hole that closes
-    /// sooner was reordering, where nothing else tells.
+    /// sooner was reordering, where no other sign exists.
     NOISE_NS: i64 = 3_000_000, "ns", "chosen: three ticks of a time stamp";
     /// A clock's rate shows after this.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";

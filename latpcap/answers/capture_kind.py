@@ -1,4 +1,4 @@
-"""What kind of capture is this, where no request says so? Streams, probes, findings and, without TCP, its first frames
+"""What kind of capture is this, where no request shows it? Streams, probes, findings and, without TCP, its first frames
 in; a sentence out: a scan, a traceroute, a refusal, a dead window, one direction only, idle connections, no TCP.
 
 What a port is for is only a port's word, and no frame inside a tunnel is looked at.
@@ -139,7 +139,7 @@ WAITED = ("setup", "wait", "silence")
 
 
 def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """Connections on which nothing was asked and answered: of what kind?"""
+    """Connections on which no request was answered: of what kind?"""
     streams = tables["streams"]
     if not streams.num_rows:
         return
@@ -181,14 +181,14 @@ def without_tcp(records: Iterable[Record]) -> tuple[str, str] | None:
     """Kind and sentence; None where nothing of it is known, or the bytes cannot be read again."""
     if (counts := _counted_frames(records)) is None:
         return None
-    total, seen, asked, errors = counts
+    total, seen, receivers, errors = counts
     routed = Counter({where: n for (word, where), n in errors.items() if word == "time_exceeded"})
     if routed:
         [(where, answers)] = routed.most_common(1)
         came = errors["unreachable", where]
         return "traceroute", words.say(
             "trace_by_udp", target=ip_address(where), n=answers,
-            of=words.say("of_datagrams", n=asked[where]) if asked[where] >= answers else "",
+            of=words.say("of_datagrams", n=receivers[where]) if receivers[where] >= answers else "",
             came=words.say("came_unreachable", n=came) if came else "",
         )  # fmt: skip
     if not seen:
@@ -201,17 +201,17 @@ def _counted_frames(
     records: Iterable[Record],
 ) -> tuple[int, Counter[str], Counter[bytes], Counter[tuple[str, bytes]]] | None:
     """How many of the first records were looked at, their kinds, UDP's targets and ICMP's errors; None: unreadable."""
-    seen, asked, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
+    seen, receivers, errors = Counter[str](), Counter[bytes](), Counter[tuple[str, bytes]]()
     total = 0
     try:
         for record in records:
             total += 1
-            _look(record, seen, asked, errors)
+            _look(record, seen, receivers, errors)
             if total == show.MOST_OTHERS:
                 break
     except CaptureError:
         return None
-    return total, seen, asked, errors
+    return total, seen, receivers, errors
 
 
 def mostly(records: Iterable[Record], segments: int) -> str | None:
@@ -233,7 +233,7 @@ def _kinds(seen: Counter[str], total: int) -> str:
     return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])
 
 
-def _look(record: Record, seen: Counter[str], asked: Counter[bytes], errors: Counter[tuple[str, bytes]]) -> None:
+def _look(record: Record, seen: Counter[str], receivers: Counter[bytes], errors: Counter[tuple[str, bytes]]) -> None:
     """Counts one frame by what it carries; not at all where dpkt gives up on it."""
     import dpkt
 
@@ -256,7 +256,7 @@ def _look(record: Record, seen: Counter[str], asked: Counter[bytes], errors: Cou
     if word is None:
         return
     if isinstance(inner, dpkt.udp.UDP):
-        asked[bytes(layer.dst)] += 1
+        receivers[bytes(layer.dst)] += 1
         ports = [port for port in (inner.sport, inner.dport) if port in UDP_PORTS]
         word = words.say("by_its_port", protocol=UDP_PORTS[min(ports)]) if ports else word
     seen[word] += 1

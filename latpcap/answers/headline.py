@@ -92,7 +92,7 @@ def _of_rest(d: Overall) -> Harm:
         return NONE
     slow = d["slow"]
     waited = sum(beyond(f["causes"]) for f in d["families"]) if slow["count"] else 0.0
-    late = asked_late(d)
+    late = late_request(d)
     found = Harm(False, waited if waited_for(d) else waited / 2)
     if late is not None:
         found = max(found, Harm(False, late.total_ms or 0.0))
@@ -120,7 +120,7 @@ def is_frequent(d: Overall, mute: Finding) -> bool:
 
 
 def pushed(d: Overall) -> Finding | None:
-    """What waited that nobody had asked for, where that is the headline: not only now and then, and no request was
+    """Unsolicited messages that waited, where that is the headline: not only now and then, and no request was
     slow, or all of them took less time.
     """
     if d.get("lead") is not None:
@@ -148,7 +148,7 @@ def setup(d: Overall) -> Finding | None:
     return max(rows, key=lambda e: e.total_ms or 0.0, default=None)
 
 
-def asked_late(d: Overall) -> Finding | None:
+def late_request(d: Overall) -> Finding | None:
     """What took more time before the first requests than all answers took? None where nothing did."""
     before = setup(d)
     return before if before is not None and (before.total_ms or 0.0) > d["total_ms"] else None
@@ -157,7 +157,7 @@ def asked_late(d: Overall) -> Finding | None:
 UNPROVEN = ("network", *PROGRAMS)
 """What may be a person's or nobody's time, where no reader knows the protocol."""
 SILENCES = ("closed_on_request", "silent_peer", "unanswered_request")
-"""Silences of which nothing says why."""
+"""Silences whose reason is unknown."""
 SILENT = ("unanswered", "without_data", "without_answer")
 """How far connections without a request and its answer got."""
 
@@ -210,7 +210,7 @@ def of_requests(d: Overall) -> str:
     """What the requests of one server say: how many are slow, and why."""
     if d["verdict"] == "no_time" or not d["findings"]:
         return words.say("no_time", server=d["server"])
-    late = asked_late(d)
+    late = late_request(d)
     if late:
         return words.sentence(words.say("of_server", server=d["server"], text=late.text))
     if traffic.log_in(d["traffic"]):
@@ -445,7 +445,7 @@ def phrase(found: Finding) -> str:
 
 
 def contradicted(d: Overall) -> str | None:
-    """What a trace of the program at this server's sockets says against the headline; None where nothing."""
+    """What contradicts the headline in a trace of the program at this server's sockets; None where nothing does."""
     first = next(iter(d["findings"]), None)
     if first is None or "server" not in d or d["capture_sentence"] or d["lead"] or pushed(d):
         return None

@@ -152,8 +152,8 @@ def _latency(d: Overall) -> str:
 
 
 def _servers(d: Overall) -> Lines:
-    """The servers besides the first: as many as were asked for; or those behind it, the slow ones, the worst first, and
-    how many others there are.
+    """The servers besides the first: as many as `servers` wants; or those behind it, the slow ones, the worst first,
+    and how many others there are.
     """
     rows = d["servers"][1:]
     if d["shown"]:
@@ -253,7 +253,7 @@ def _timer(found: Finding) -> str:
 
 
 def _other(d: Overall) -> Lines:
-    found, t, late = d["findings"][0], d["typical"], headline.asked_late(d)
+    found, t, late = d["findings"][0], d["typical"], headline.late_request(d)
     known = found.grade != "unknown" or found.cause in ("unknown", "capture_gap")
     lines = [*_opening(d), (0, _latency(d)), *(_families(d) if known else []), *_queue(d)]
     if t["frames"] and known:
@@ -277,7 +277,7 @@ def _opening(d: Overall) -> Lines:
     lines: Lines = [(1, line("traffic", traffic.line(d["traffic"])))]
     plain, lead = headline.of_requests(d), d["lead"]
     here = lead is not None and lead.kind == "transfer" and _end(lead) == d["server"]
-    measured = headline.queued(d) is not None  # then `plain` says what the queue cost
+    measured = headline.queued(d) is not None  # then `plain` has what the queue cost
     if lead is not None and lead.sentence == "transfer_bloat" and d["slow"]["in_queue"] and not measured:
         count, of, during = d["slow"]["count"], d["slow"]["of"], d["slow"]["in_queue"]
         plain = words.sentence(say("slow_in_queue", server=d["server"], n=count, of=of, during=during))
@@ -354,7 +354,7 @@ _ENDS = ("unanswered", "unreachable", "traceroute", "refused", "reset", "half_op
 def _also(d: Overall) -> Lines:
     """What is there and does not matter, or matters elsewhere."""
     events = d["events"]
-    late = headline.asked_late(d)
+    late = headline.late_request(d)
     idle = [e for e in events if e.kind == "setup" and (e.max_ms or 0.0) > d["p50_ms"] and _end(e) == d["server"]]
     mute = [e for e in events if e.kind == "silence" and not headline.has_sentence(d, e)]
     waits = [e for e in events if e.kind == "wait" and e is not d["lead"] and e is not headline.queued(d)]
@@ -464,7 +464,7 @@ def _unknown(d: Overall, sender: str | None) -> Lines:
 
 
 def _push(found: Finding) -> Lines:
-    """What stands behind a headline about messages that waited unasked."""
+    """What stands behind a headline about unsolicited messages that waited."""
     lines: Lines = [(0, line("see", say("see_push", seen=_frames(found), waited_ms=found.typical_ms or 0.0)))]
     if found.nodelay != "unknown":
         options = say("push_options", sender=found.sender, holder=found.held_by, nodelay=found.nodelay,
@@ -480,7 +480,7 @@ def _push(found: Finding) -> Lines:
 
 
 def _pushes(d: Overall) -> Lines:
-    """Messages that waited unasked, of which the headline does not speak."""
+    """Unsolicited messages that waited, of which the headline does not speak."""
     rows = [e for e in d["events"] if e.kind == "push" and not headline.has_sentence(d, e)]
     return [
         (0, line("pushes", say("push_line", text=e.text, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
@@ -535,7 +535,7 @@ def paragraphs(d: Overall, first_line: str) -> list[str]:
     """A paragraph for each owner of this answer, the one of the headline first; what nobody waited for has none."""
     lead = d["lead"] or headline.pushed(d)
     if lead is None and d["findings"]:
-        lead = headline.asked_late(d) or (d["findings"][0] if d["slow"]["count"] else None)
+        lead = headline.late_request(d) or (d["findings"][0] if d["slow"]["count"] else None)
     first = [] if lead is None else [lead]
     parts = d["findings"] if lead is None or lead.kind == "latency" else []  # else they are parts of what leads
     rows = [*first, *(row for row in [*parts, *d["events"]] if row is not lead)]

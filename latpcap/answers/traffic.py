@@ -1,4 +1,4 @@
-"""What was asked, and what was answered? Requests of one server in; counts by protocol, method and status out.
+"""Which requests, and which answers? Requests of one server in; counts by protocol, method and status out.
 
 Where one status is nearly all that a server answers, that is the answer before any time is: a redirect loop, pages that
 are not there, logins that are refused.
@@ -59,7 +59,7 @@ UNREAD_TRAITS = {"rlogin": "person", "socks": "tunnel"}
 
 
 class Traffic(TypedDict):
-    """What one server was asked, and what it answered; the most frequent first, and at most `MOST` of each."""
+    """The requests to one server, and its answers; the most frequent first, and at most `MOST` of each."""
 
     protocol: str
     names: list[str]
@@ -97,9 +97,9 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         redirects = np.isin(status, REDIRECTS)
         away, refused = away + int(redirects.sum()), refused + int(np.isin(status, LOGINS).sum())
         seen += np.bincount(target[span][mine][redirects].astype(np.int64) + 1, minlength=len(seen))
-    asked = seen[1:]  # the first are requests without a target
-    first = int(asked.argmax()) if asked.any() else -1
-    again, which = (0, None) if first < 0 else (int(asked[first]), targets[first])
+    targets_seen = seen[1:]  # the first are requests without a target
+    first = int(targets_seen.argmax()) if targets_seen.any() else -1
+    again, which = (0, None) if first < 0 else (int(targets_seen[first]), targets[first])
     found: Traffic = {
         "protocol": _called(most, port, software),
         "names": [printable(name) for name in names],
@@ -119,7 +119,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
 
 
 def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
-    """How long after its answer was the same asked again, at the median? In seconds."""
+    """How long after its answer came the next equal request, at the median? In seconds."""
     import numpy as np
 
     mine = rows[spill.taken(wanted, rows)]
@@ -172,7 +172,7 @@ def _called(protocol: str, port: int, software: str | None) -> str:
 
 
 def _kind(found: Traffic, away: int, refused: int) -> str | None:
-    """Which kind of trouble do the answers show? None where most are fine, and where none says what it is."""
+    """Which kind of trouble do the answers show? None where most are fine, and where none shows what it is."""
     if not found["answers"]:
         return None
     everyday = found["protocol"] in ("http", "http2")
@@ -216,7 +216,7 @@ def _answers(t: Traffic) -> str:
 
 
 def line(t: Traffic) -> str:
-    """How much of what was asked, and what was answered, in a line."""
+    """The requests and answers, counted, in a line."""
     many, others = words.say("turns" if turns(t) else "requests", n=t["requests"]), len(t["names"]) - 1
     of = "traffic" if others < 0 else "traffic_for" if not others else "traffic_for_some"
     methods = words.say("and_more").join(f"{n:,} {word}" for word, n in t["methods"].items())

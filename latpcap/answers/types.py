@@ -73,7 +73,7 @@ class Skipped(TypedDict):
 
 
 class Request(TypedDict):
-    """A slow request by its name: what was asked, and where it is in the capture."""
+    """A slow request by its name: the request, and where it is in the capture."""
 
     exchange: int
     stream: int

@@ -105,7 +105,7 @@ class Why:
 
     def with_beside(self, added: Sequence[SideSource]) -> Why:
         """Add what a trace or a log shows; gives the answer itself where there is none. Where a trace of the headline's
-        server contradicts it, the headline says so, and there is no fix.
+        server contradicts it, the headline names that, and there is no fix.
         """
         if not added or self.data["kind"] != "overall":
             return self
@@ -165,7 +165,7 @@ class Why:
 
     @property
     def fix(self) -> str | None:
-        """What mends what the headline says; None where nothing is slow, or nothing mends it."""
+        """The fix of what the headline names; None where nothing is slow, or nothing mends it."""
         return self.data.get("fix") if self.data["kind"] == "overall" else None
 
     @property
@@ -192,7 +192,7 @@ class Why:
 
     @property
     def servers(self) -> list[Row]:
-        """The servers that were asked, the one whose slow requests did the most harm first; empty for one exchange."""
+        """The servers with requests, the one whose slow requests did the most harm first; empty for one exchange."""
         return list(self.data.get("servers", [])) if self.data["kind"] == "overall" else []
 
     def for_owner(self) -> list[str]:
@@ -264,8 +264,8 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
 
 
 def _fix(data: Overall) -> str | None:
-    """What mends what the headline says; None where nothing is slow and nothing is held up."""
-    late, first = headline.asked_late(data), data["findings"][0]
+    """The fix of what the headline names; None where nothing is slow and nothing is held up."""
+    late, first = headline.late_request(data), data["findings"][0]
     if late is not None:
         return late.fix
     if data["closes_late"] and data["slow"]["count"]:
@@ -318,8 +318,8 @@ def _judged(capture: Subject, scope: HasTables, stream: int | None, question: Qu
         question.top or 0,
     )
     software = evidence.software_of(server, tables)
-    asked_for = evidence.names_of(server, tables)
-    data["traffic"] = traffic.of(tables["exchanges"], server.asked, server.port, software, asked_for)
+    names = evidence.names_of(server, tables)
+    data["traffic"] = traffic.of(tables["exchanges"], server.all_requests, server.port, software, names)
     data["slow"] = _slow(server, items, tables, question.slow_ms)
     data["families"] = _families(items, server)
     data["pauses"] = openings.pauses(tables, server.address, server.port)
@@ -361,7 +361,7 @@ def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     here = address == arrays.code_of(addresses, server.address)
     here &= arrays.numbers(streams, "server_port") == server.port
     many = int(pushed.of_streams(arrays.numbers(streams, "stream")[here]).sum())
-    return many if many >= show.MOSTLY_PUSHED * len(server.asked) else 0
+    return many if many >= show.MOSTLY_PUSHED * len(server.all_requests) else 0
 
 
 def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.Table]) -> int:
@@ -387,8 +387,8 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
 
 
 def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
-    """The servers that were asked, in their order, those behind a proxy after it: how many requests, how many slow, and
-    what takes their time.
+    """The servers with requests, in their order, those behind a proxy after it: how many requests, how many slow,
+    and what takes their time.
     """
     rows: list[Row] = []
     most = quality.ceiling(list(checks))
@@ -476,7 +476,7 @@ def _unfelt(server: cause_totals.Server, items: list[cause_totals.CauseTotal]) -
 
 
 def _worst(server: cause_totals.Server, items: list[cause_totals.CauseTotal], exchanges: pa.Table) -> Request:
-    """The slowest request by its name: what was asked, its frames, and what took the most of it."""
+    """The slowest request by its name: the request, its frames, and what took the most of it."""
     at = int(server.slow[-1])
     columns = ["exchange", "stream", "method", "target", "request_first_frame", "response_last_frame"]
     [row] = exchanges.select(columns).slice(at, 1).to_pylist()
@@ -578,7 +578,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
 
 
 def _main(data: Overall, items: Sequence[cause_totals.CauseTotal], tables: Mapping[str, pa.Table]) -> None:
-    """What the first finding, the one that took the most time, says for the whole headline."""
+    """What the first finding, the one that took the most time, gives the whole headline."""
     import numpy as np
 
     first, item = data["findings"][0], items[0]

@@ -52,8 +52,8 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
 
     `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
     of its streams). Optional: "connects" and "gaps", for what came before requests; "pushes" with "gaps", for what
-    waited unasked; "events", for delayed ACKs that nobody waited for and peers that fell silent; "probes", for what
-    ICMP answered to SYNs. Raises KeyError where one of the five is missing.
+    waited without a request; "events", for delayed ACKs that nobody waited for and peers that fell silent; "probes",
+    for what ICMP answered to SYNs. Raises KeyError where one of the five is missing.
     """
     import pyarrow as pa
 
@@ -61,7 +61,7 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 class Lazy(HasSegments):
-    """The tables of a `Capture` or `Stream`, each made when it is first asked for.
+    """The tables of a `Capture` or `Stream`, each made at its first use.
 
     "exchanges" has the rows of `connects` and `gaps` too, and "causes" theirs, by one number: `tables.stretches`.
     `made` are tables that are so already; `evidence` gives the frames of a row of "causes" where that lacks them.
@@ -163,8 +163,8 @@ def rows(
         found += [one for one in waits if one is not None]
         if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
             found += queues.transactions(server, tables)  # else somebody waited, and that is the answer
-    asked = {f.client for f in found if f.sentence == "stampede"}
-    found = [f for f in found if f.sentence != "stampede" or f.server not in asked]  # it waits for the other one
+    stormed = {f.client for f in found if f.sentence == "stampede"}
+    found = [f for f in found if f.sentence != "stampede" or f.server not in stormed]  # it waits for the other one
     busy = {cause_totals.endpoint(f.server, f.server_port) for f in found if f.cause == "pool"}
     before, known = openings.found(tables, busy)
     found += before

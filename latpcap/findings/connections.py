@@ -34,7 +34,7 @@ OUTAGE = 3
 def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
     """What did the connections suffer that no exchange shows? Floods first, then by count.
 
-    `probes` says which SYNs ICMP has answered; without it they count as never answered.
+    `probes` has the SYNs that ICMP answered; without it they count as never answered.
     """
     import numpy as np
 

@@ -188,12 +188,12 @@ def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
 
 
 def names_of(server: Server, tables: Mapping[str, pa.Table]) -> list[str]:
-    """The names by which clients asked for this server, that of most streams first; addresses are no names."""
+    """The names that clients used for this server, that of most streams first; addresses are no names."""
     return [name for name in _words_of(server, tables["streams"], "server_name") if _is_name(name)]
 
 
 def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
-    """What this column says on the streams of this server, the most frequent first."""
+    """The values of this column on the streams of this server, the most frequent first."""
     import numpy as np
 
     (address, addresses), (word, texts) = arrays.codes(streams, "server"), arrays.codes(streams, column)

@@ -43,7 +43,7 @@ sends them, or it was taken away."""
 SERVERS, CLIENTS = ("http", "mqtt"), ("http", "memcached", "mqtt", "redis")
 """Protocols of programs that give no name and whose settings are known."""
 IN_ITS_WORDS = (STALL, "nagle")
-"""The causes whose fix is said in the words of the server's software."""
+"""The causes whose fix names the settings of the server's software."""
 
 COSTS = (*STALLS, "cork", "receive_window", "cwnd", "queueing")
 """Causes whose fix costs something."""
@@ -84,8 +84,8 @@ def fix(
     rival: str | None = None,
     lost: int = 0,
 ) -> Fix:
-    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it says it;
-    `protocol` tells which programs it may be where nobody says a name; `lost`: segments, on the connections it hit.
+    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it is known;
+    `protocol` decides which programs it may be where no name is known; `lost`: segments, on the connections it hit.
 
     What is not `proven` clears nobody else: the fix does not say so then, but how its `rival` is ruled out.
     """
@@ -98,7 +98,7 @@ def fix(
         if known is None:
             return Fix(None, None, None)
         knob = known
-        if cause in PROGRAMS and not proven:  # the fix says who is not to blame, where that is proven
+        if cause in PROGRAMS and not proven:  # the fix names who is not to blame, where that is proven
             first = knob.partition(words.say("between").strip())[0].rstrip(".。")
             knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
         if cause == "cwnd" and lost:
@@ -124,7 +124,7 @@ def _ruled_out(rival: str | None, owner: str) -> str:
 
 
 def _known(owner: str, software: str | None, protocol: str | None) -> str:
-    """The knob in the words of this server, or of the programs that it may be; nothing where that says little."""
+    """The knob in the words of this server, or of the programs that it may be; nothing where that is of little use."""
     if owner == "server" and software:
         name = software.lower()
         for start, program in KNOBS.items():
@@ -140,7 +140,7 @@ class Gain:
     """The median latency without the cause lies between `low_ms` and `high_ms`.
 
     `open`: why that may be no less than it is now; None where something is won at worst. `factor_low` and
-    `factor_high`: requests per second against now, only for closed loops. `limit` says what will be the limit then:
+    `factor_high`: requests per second against now, only for closed loops. `limit` names what will be the limit then:
     "server" (its capacity), "path and programs", or "unknown".
     """
 
@@ -163,7 +163,7 @@ Or an answer is made as soon as the quickest tenth was: a program that is cold a
 TURN = "turn"
 """The rule of the time that a program took before its answer began."""
 NO_CONTROL = "follows_acks"
-"""Why it is proven that the ACKs ended waits of which no control group says how long they are."""
+"""Why it is proven that the ACKs ended waits whose length no control group shows."""
 AT_WORK, LATE = "within_control", "late_after_ack"
 """Why a program's time beside a stall is not proven to be the program's."""
 

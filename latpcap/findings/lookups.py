@@ -109,7 +109,7 @@ def _reverse_finding(host: str, port: int, cases: list[tuple[float, Question, in
 
 
 def _neighbours(questions: list[Question]) -> list[Finding]:
-    """Hosts on the link that answered only when they were asked again: what is sent to them waits meanwhile. One that
+    """Hosts on the link that answered only a repeated request: what is sent to them waits meanwhile. One that
     never answers may not be there, and nobody may miss it.
     """
     groups: dict[tuple[str, str], list[tuple[float, Question]]] = defaultdict(list)
@@ -272,7 +272,7 @@ def matters(dns: Lookups) -> bool:
 
 
 def line(dns: Lookups, late: bool) -> str:
-    """Is it DNS? A sentence that says so, or that it is not; `late`: a finding names a wait for a name."""
+    """Is it DNS? A sentence either way; `late`: a finding names a wait for a name."""
     limit, lookups, unanswered = LIMITS["setup_ms"], dns["lookups"], dns["unanswered"]
     rest = say("dns_unanswered", n=unanswered, of=lookups) if unanswered else ""
     if dns["connect_ms"] is not None and dns["connect_ms"] >= limit:

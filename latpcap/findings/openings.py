@@ -6,8 +6,9 @@ queue is full, or whose answer comes from another address; a server that greets 
 client waits for the host that sends them, or while the host that sends them does nothing else.
 
 Also what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
-that asked late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a connection waits
-for it, and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's program.
+that sent its request late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a
+connection waits for it, and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's
+program.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ Opening = tuple[Opened, Ends]
 
 
 def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs whose answer came from an address that was not asked."""
+    """SYNs whose answer came from an address that got no SYN."""
     import numpy as np
 
     rows = all_of.rows
@@ -160,7 +161,7 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
 
 
 def _moved(all_of: Streams, known: set[int]) -> list[LateOpening]:
-    """Segments of a connection that came from an address that was not asked, and that the client answered with RST."""
+    """Segments of a connection that came from an address that got no SYN, and that the client answered with RST."""
     import numpy as np
 
     rows = all_of.rows
@@ -523,8 +524,8 @@ ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
 
 
 def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
-    """Set-ups that waited for a repeated SYN, those whose client asked late, and requests that a cork held; by server,
-    the longest first. Of the streams `known` there is a better reason why a SYN was sent again.
+    """Set-ups that waited for a repeated SYN, those whose client sent its request late, and requests that a cork held;
+    by server, the longest first. Of the streams `known` there is a better reason why a SYN was sent again.
     """
     streams, exchanges = tables["streams"], tables["exchanges"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
@@ -539,7 +540,7 @@ def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset())
                 continue
             if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(spoken, ())):
                 continue
-            if cause == "client_think" and lost:  # it may have asked before, and the request was lost
+            if cause == "client_think" and lost:  # it may have sent it before, and the request was lost
                 continue
             found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
             groups[cause, server, port].append(found)

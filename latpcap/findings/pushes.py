@@ -1,7 +1,7 @@
-"""Which pushes waited in their sender's kernel, and which messages that clients sent unasked? Rows of one capture in,
+"""Which pushes waited in their sender's kernel, and which unsolicited messages of clients? Rows of one capture in,
 one finding per server and sender out.
 
-Nobody asked for them, so they are part of no latency. But who watches a chat, a feed or a queue sees each that late.
+No request preceded them, so they are part of no latency. But who watches a chat, a feed or a queue sees each that late.
 What is needed of their rows is collected batch by batch (`Pushed`).
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 HELD = "held"
-"""The `kind` of gaps in which a client's kernel held what it sent unasked."""
+"""The `kind` of gaps in which a client's kernel held an unsolicited message."""
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "pushes": ("push", "stream", "protocol", "method", *(f"{name}_ms" for name in HALVES)),
     "gaps": ("gap", "stream", "kind"),

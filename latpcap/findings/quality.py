@@ -1,7 +1,7 @@
 """Can this capture carry a verdict? Tables of one capture in, a list of what limits the answer out.
 
 Judged before anything is accused: packets that the capture lacks, a direction that it does not hold, a clock that
-stepped. Each check says how far verdicts may still go; most say nothing, and then there is no row.
+stepped. Each check limits how far verdicts may go; most find nothing, and then there is no row.
 
 How many segments were lost is counted here, too: at their sender what was sent again, less what the receiver had
 already; elsewhere what never came by, where hosts number their packets. Wireshark's labels are no count.
@@ -80,9 +80,9 @@ def one_way(streams: pa.Table) -> arrays.Array:
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
     found = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
-        client, server, asked, answered, code = (arrays.numbers(rows, c) for c in columns)
+        client, server, requests, answered, code = (arrays.numbers(rows, c) for c in columns)
         found[span] = ((client > 0) != (server > 0)) & (
-            (asked > 0) | (answered > 0) | (code & ~np.uint8(Completeness.SYN) != 0)
+            (requests > 0) | (answered > 0) | (code & ~np.uint8(Completeness.SYN) != 0)
         )
     return found
 
@@ -132,15 +132,15 @@ def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
-    asked = ~arrays.equals(exchanges, "protocol", SETUP)  # set-ups and pauses are no exchanges
-    of = int(asked.sum())
+    requests = ~arrays.equals(exchanges, "protocol", SETUP)  # set-ups and pauses are no exchanges
+    of = int(requests.sum())
     if not of:
         return []
     cut, cuts = arrays.codes(exchanges, "cut_by")
     gap = arrays.code_of(cuts, "gap")
     count = 0
     for span, rows in arrays.sliced(exchanges):
-        count += int((asked[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap))).sum())
+        count += int((requests[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap))).sum())
     if not count:
         return []
     share = count / of
@@ -162,7 +162,7 @@ def _coded(issues: pa.Table, code: str) -> list[dict[str, Any]]:
 
 
 def _dropped(issues: pa.Table) -> list[Check]:
-    """What the capturing interface says that it dropped (pcapng)."""
+    """Packets that the capturing interface reports as dropped (pcapng)."""
     count = sum((row["number"] or 0) * row["count"] for row in _coded(issues, "dropped"))
     if not count:
         return []

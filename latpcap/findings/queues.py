@@ -400,7 +400,7 @@ def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     key = method.astype(np.int64) * (len(targets) + 1) + target
     found = []
     for name in np.unique(key[late]).tolist():
-        rows = server.asked[key[server.asked] == name]
+        rows = server.all_requests[key[server.all_requests] == name]
         rows = rows[np.argsort(start[rows], kind="stable")]
         ends = np.maximum.accumulate(end[rows])
         bursts = np.split(rows, np.flatnonzero(start[rows][1:] >= ends[:-1]) + 1)
@@ -606,7 +606,7 @@ LUMPS = 2.0
 def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     """Did this server hold back what another had answered in pieces? None where no such answer lies inside one of its.
 
-    The other server has to be asked by this one's host: from its address, or on the host itself.
+    The other server has to get its requests from this one's host: from its address, or on the host itself.
     """
     import numpy as np
 
@@ -624,8 +624,8 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     client, clients = arrays.codes(streams, "client")
     here = [code for code, name in enumerate(clients) if name == server.address or name.startswith(LOCAL)]
     stream = arrays.numbers(exchanges, "stream")
-    asked = client[spill.places(arrays.numbers(streams, "stream"), stream[inner])]
-    inner = inner[np.isin(asked, here) & ~np.isin(inner, server.rows)]
+    callers = client[spill.places(arrays.numbers(streams, "stream"), stream[inner])]
+    inner = inner[np.isin(callers, here) & ~np.isin(inner, server.rows)]
     gap = arrays.filled(exchanges, "longest_gap_ms", 0)
     hits = []
     for row in late if len(inner) else ():

@@ -41,7 +41,7 @@ UNGRADED = cast(Grade, "")
 class Finding:
     """One row of the table of findings: of each column its type here, its type in the table, and what it means.
 
-    None where a column says nothing of this kind.
+    None where a column does not apply to this kind.
     """
 
     finding: Annotated[int, "uint32", "its number, from 0, the most important first"] = 0
@@ -49,9 +49,9 @@ class Finding:
         Kind, "string",
         "latency (took time of exchanges), queue (what a server's time waited for), wait (what users waited "
         "for that is no answered request), transfer (what held back a download or an upload), silence (not "
-        "answered, or answering no more), push (waited in its sender's kernel, unasked), connection (happened "
-        "to connections), setup (before a request), one_way (suspected from one direction), change (an option "
-        "was set on the way), harmless (nobody waited), rest (servers beyond the first thousand, in one row)",
+        "answered, or answering no more), push (an unsolicited message waited in its sender's kernel), connection "
+        "(happened to connections), setup (before a request), one_way (suspected from one direction), change (an "
+        "option was set on the way), harmless (nobody waited), rest (servers beyond the first thousand, in one row)",
     ]  # fmt: skip
     server: Annotated[str, "string", "the server's address"]
     server_port: Annotated[int, "uint16", "the server's port"]

@@ -40,7 +40,7 @@ SURE: dict[Grade, float] = {"proven": SHOWN, "probable": PROBABLE, "suspected": 
 OPTIONS = 40
 """TCP's options take so many bytes of a segment at most."""
 TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 7200, 28800, 432000)
-"""Idle time-outs that people run into; the catalogue says whose each is by default."""
+"""Idle time-outs that people run into; the catalogue names whose each is by default."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _too_large(
     if held.passed_before and alive and held.copies >= LIMITS["mtu_copies"]:
         return "path_mtu_perhaps", values, "suspected"
     full = held.length >= course.most_allowed(client) - OPTIONS > 0
-    if held.passed_before and not held.heard and full and held.copies >= LIMITS["mtu_copies"]:
+    if held.passed_before and not held.later_packets and full and held.copies >= LIMITS["mtu_copies"]:
         return "path_mtu_or_gone", values, "suspected"
     if not held.passed_before and course.only_large(client):
         return "path_mtu_all", values, "probable" if alive else "suspected"
@@ -167,7 +167,7 @@ def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grad
 
 def after_idling(
     cases: Sequence[UnansweredWait], courses: Mapping[int, Course], survived: Mapping[tuple[str, int], float],
-    next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], asked_of: Mapping[tuple[str, int], int],
+    next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], requests_of: Mapping[tuple[str, int], int],
     lives: Callable[[UnansweredWait, int], bool],
 ) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
     """Cases whose connection had been idle, and was closed, reset or dropped for that; by server.
@@ -177,9 +177,9 @@ def after_idling(
     anything else behind it?
     """
     groups: dict[tuple[str, int, str], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
-    asked = {case.stream for case in cases if case.exchange is not None}
+    with_request = {case.stream for case in cases if case.exchange is not None}
     for case in cases:
-        course = None if case.exchange is None and case.stream in asked else courses.get(case.stream)
+        course = None if case.exchange is None and case.stream in with_request else courses.get(case.stream)
         found = None if course is None else _ended_idle(case, course, next_at) or _forgotten(case, course, lives)
         if found is not None and found[1]["idle_ms"] > survived.get(case.key, 0.0):
             groups[case.server, case.port, found[0]].append((case, found[1]))
@@ -200,7 +200,7 @@ def after_idling(
         made = _finding(
             word, word, values, [c for c, _ in several], owner, grade,
             max(found.get("span_ms", case.waited_ms) for case, found in several),
-            of=asked_of.get((server, port)),
+            of=requests_of.get((server, port)),
         )  # fmt: skip
         findings += [(c, made) for c, _ in several]
     return findings
@@ -215,9 +215,9 @@ def _ended_idle(
     frame = case.frame if case.exchange is not None or held is None else held.frame
     place = course.at(frame)
     idle = course.silence_before(place) / NS_PER_MS
-    asked = int(course.seq[place])
+    sent = int(course.seq[place])
     shut = course.closes(client=False)
-    if shut is not None and shut in course.fins and course.ack[shut] <= asked:
+    if shut is not None and shut in course.fins and course.ack[shut] <= sent:
         before = np.flatnonzero((np.arange(len(course.time)) < min(shut, place)) & (course.len > 1))
         if not len(before):
             return None
@@ -228,11 +228,11 @@ def _ended_idle(
     if idle < LIMITS["idle_least_ms"]:
         return None
     if shut is not None and shut in course.resets and shut > place:
-        heard = np.flatnonzero(~course.client & (np.arange(len(course.time)) > place))
-        if len(heard) and heard[0] == shut:
+        from_server = np.flatnonzero(~course.client & (np.arange(len(course.time)) > place))
+        if len(from_server) and from_server[0] == shut:
             return "idle_reset", {"idle_ms": idle}
     dead = held is not None and held.until is None and held.copies >= LIMITS["hung_copies"] and held.frame == frame
-    if held is None or not dead or held.heard:
+    if held is None or not dead or held.later_packets:
         return None
     anew = next_at(case, held.first)
     if anew is None:
@@ -247,7 +247,7 @@ def _forgotten(
 ) -> tuple[str, dict[str, Any]] | None:
     """What a server sent on an idle connection, in vain, while its client was there."""
     held = course.held(False)
-    if held is None or held.until is not None or held.copies < LIMITS["hung_copies"] or held.heard:
+    if held is None or held.until is not None or held.copies < LIMITS["hung_copies"] or held.later_packets:
         return None
     idle = course.silence_before(course.at(held.frame)) / NS_PER_MS
     if idle < LIMITS["idle_least_ms"] or not lives(case, held.first):
@@ -274,7 +274,7 @@ def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list
     for (server, port, client), several in groups.items():
         _, values = max(several, key=lambda one: one[1]["span_ms"])
         name, peer = endpoint(server, port), words.say("client_of", server=endpoint(server, port))
-        who = {"asker": peer, "asked": name} if client else {"asker": name, "asked": peer}
+        who = {"prober": peer, "silent": name} if client else {"prober": name, "silent": peer}
         cases_ = [case for case, _ in several]
         made = _finding("peer_gone", "peer_gone", {**values, **who, "n": len(several)}, cases_, "network", "probable",
                         values["span_ms"])  # fmt: skip
@@ -356,11 +356,11 @@ def _finding(
     waited_ms: float, *, of: int | None = None,
 ) -> Finding:  # fmt: skip
     worst = max(cases, key=lambda c: c.waited_ms)
-    asked = [c for c in cases if c.exchange is not None]
+    with_request = [c for c in cases if c.exchange is not None]
     return Finding(
         kind="silence", server=worst.server, server_port=worst.port, cause=cause, owner=owner,
-        clients=len({c.client for c in cases}), client=worst.client, exchanges=len(asked) or None,
-        of_exchanges=of if asked else None, streams=len({c.stream for c in cases}),
+        clients=len({c.client for c in cases}), client=worst.client, exchanges=len(with_request) or None,
+        of_exchanges=of if with_request else None, streams=len({c.stream for c in cases}),
         total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms,
         confidence=SURE[grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
         worst_ms=waited_ms, worst_frames=(values.get("frame", worst.frame),),
@@ -375,8 +375,8 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
 
     stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
     complete = arrays.numbers(exchanges, "complete").astype(bool)
-    asked = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
-    order = asked[np.lexsort((start[asked], stream[asked]))]
+    requests = np.flatnonzero(~arrays.equals(exchanges, "protocol", SETUP))
+    order = requests[np.lexsort((start[requests], stream[requests]))]
     stream, start, end, complete = stream[order], start[order], end[order], complete[order]
     follows = (stream[1:] == stream[:-1]) & complete[1:] & complete[:-1]
     idle = np.where(follows, (start[1:] - end[:-1]) / NS_PER_MS, 0.0)
@@ -405,7 +405,7 @@ REPEATS = 2
 MOST_MS = 3_600_000.0
 """A capture that goes on for longer than this behind a connection may be several, joined."""
 SAYS_MORE = 64
-"""A record of TLS with so many bytes says more than that its sender closes (RFC 8446 6.1), or HTTP/2's good-bye."""
+"""A record of TLS with so many bytes is more than its sender's close (RFC 8446 6.1), or HTTP/2's good-bye."""
 TALK, ANSWERS = "websocket", 3
 """In this both sides may speak when they like: that messages ask for answers is seen by so many that got one."""
 ENDS = ("server", "server_port", "client")
@@ -414,23 +414,23 @@ ENDS = ("server", "server_port", "client")
 def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
     """Requests that were never answered, and peers that fell silent; by server, the longest wait first.
 
-    `pushed`: on which streams servers speak unasked.
+    `pushed`: on which streams servers send without requests.
     """
-    asked, asked_of = _unanswered(tables, pushed)
+    unanswered, requests_of = _unanswered(tables, pushed)
     gone = _gone(tables)
-    explained, done, known, answered, left = _explained(tables, [*asked, *gone], asked_of)
-    known |= {case.exchange for case in asked if case.stream in answered}
+    explained, done, known, answered, left = _explained(tables, [*unanswered, *gone], requests_of)
+    known |= {case.exchange for case in unanswered if case.stream in answered}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
     for place, case in enumerate(gone):
-        mine = [one for one in asked if one.stream == case.stream and one.cause == "unanswered_request"]
+        mine = [one for one in unanswered if one.stream == case.stream and one.cause == "unanswered_request"]
         if mine and case.cause == "server" and case.stream not in left:  # it answers nothing at all any more
             first = max(mine, key=lambda one: one.waited_ms)
             gone[place] = replace(case, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
             known |= {one.exchange for one in mine}
-    for case in asked:
+    for case in unanswered:
         if case.cause and case.exchange not in known:
             groups[case.cause, case.server, case.port].append(case)
-    found = [_row(cause, "server", at, mine, asked_of[at]) for cause, at, mine in _keyed(groups)]
+    found = [_row(cause, "server", at, mine, requests_of[at]) for cause, at, mine in _keyed(groups)]
     groups.clear()
     for case in gone:
         if case.stream not in done and case.stream not in left:
@@ -440,10 +440,10 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 
 
 def _explained(
-    tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], asked_of: Mapping[tuple[str, int], int]
+    tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
 ) -> tuple[list[Finding], set[int], set[int | None], set[int], set[int]]:
     """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges. And
-    streams on which the server said more than the capture has; and those whose silent side had reset them before.
+    streams on which the server sent more than the capture has; and those whose silent side had reset them before.
     """
     import numpy as np
 
@@ -472,9 +472,9 @@ def _explained(
     later = _next_answered(streams)
     rules: list[Callable[[list[UnansweredWait]], list[tuple[UnansweredWait, Finding]]]] = [
         lambda left: path_mtu(left, courses, notices),
-        lambda left: after_idling(left, courses, idled, later, asked_of, _lives(streams)),
+        lambda left: after_idling(left, courses, idled, later, requests_of, _lives(streams)),
         lambda left: dead(left, courses),
-        lambda left: half_way(left, courses, lambda n: facts[n][4] == "at_server", asked_of),
+        lambda left: half_way(left, courses, lambda n: facts[n][4] == "at_server", requests_of),
     ]
     for rule in rules:
         left = [case for case in every if case.stream not in streams_done]
@@ -563,15 +563,15 @@ def _unanswered(
     talks = _answered_talks(streams.num_rows, exchanges, place)
     found, long, hung_up, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
-        asked = ~arrays.equals(rows, "protocol", SETUP)
-        np.add.at(counts, place[span][asked], 1)
+        is_request = ~arrays.equals(rows, "protocol", SETUP)
+        np.add.at(counts, place[span][is_request], 1)
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
         asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
         left = (last[mine] - asked_at) / NS_PER_MS
         still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
         waited = np.where(still, left, (end[mine] - asked_at) / NS_PER_MS)
-        which = asked & ~polls(rows)  # a poll that is meant to wait may wait
+        which = is_request & ~polls(rows)  # a poll that is meant to wait may wait
         which &= answers[mine] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
         half = which & ~nameless & ~silent & (waited >= LIMITS["stuck_ms"]) & ~streaming(rows)
@@ -587,7 +587,7 @@ def _unanswered(
         idled = met & ~instead & arrays.equals(rows, "cut_by", "rst")
         which &= never | instead | idled
         which |= half
-        if pushed is not None:  # there nobody says whether a message asks for anything, or what is an answer to it
+        if pushed is not None:  # there no message is known to be a request or an answer
             which &= ~(arrays.equals(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
         found.append(np.flatnonzero(which) + span.start)
         long.append(waited[which])
@@ -637,29 +637,29 @@ def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
 
 
 def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
-    """On which streams did the server say something of which nothing could be read, where it speaks only when asked?"""
+    """On which streams did the server send data that could not be read, although it only answers requests?"""
     import numpy as np
 
-    spoken, heard = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
+    spoken, answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
-        asked = arrays.equals(rows, "protocol", *protocol_names("client_first"))
-        spoken[place[span][asked]] = True
+        is_request = arrays.equals(rows, "protocol", *protocol_names("client_first"))
+        spoken[place[span][is_request]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
-        heard[place[span][asked & ~np.isnan(first)]] = True
-    more: Array = spoken & ~heard & (arrays.numbers(streams, "server_payload_bytes") > 0)
+        answered[place[span][is_request & ~np.isnan(first)]] = True
+    more: Array = spoken & ~answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
     return more
 
 
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     """How many requests did each server get? `counts` has those of each stream."""
     first, which, _ = arrays.grouped(server_keys(streams))
-    asked = spill.weighed(which, counts, len(first)).astype(int).tolist()
+    per_server = spill.weighed(which, counts, len(first)).astype(int).tolist()
     servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
-    return dict(zip(zip(servers, ports, strict=True), asked, strict=True))
+    return dict(zip(zip(servers, ports, strict=True), per_server, strict=True))
 
 
 def _gone(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
-    """Peers that said nothing any more while the other side repeated what it had sent, for a second and more."""
+    """Peers that sent nothing any more while the other side repeated what it had sent, for a second and more."""
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
@@ -693,7 +693,7 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWai
     values = {
         "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
         "repeats": worst.repeats, "wait_ms": worst.waited_ms,
-        "asked": words.say("silent_asked", name=worst.name) if cause == "silent_peer" and worst.name else "",
+        "request": words.say("silent_request", name=worst.name) if cause == "silent_peer" and worst.name else "",
         "wait": words.say("wait" if worst.waited_ms < MOST_MS else "wait_hour", wait_ms=worst.waited_ms),
     }  # fmt: skip
     late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]

@@ -4,7 +4,7 @@ An option is known only where on and off would have behaved differently, and the
 that writes each message at once never shows whether Nagle would have held anything back.
 
 Findings: options that changed on the way; held ACKs that nobody waited for; and, where one direction alone was
-captured, gaps that may be stalls. There a gap between two small segments in which the sender heard from its peer (its
+captured, gaps that may be stalls. There a gap between two small segments in which a packet of its peer came (its
 echoed time stamp moved) may be Nagle's wait for a held ACK, or a pause of the program in which an ACK happened to come:
 never more than suspected.
 """
@@ -44,7 +44,7 @@ class Option:
     seen_off: int
     opportunities: int
     streams_on: int = 0
-    """Connections that show it on, and off; 0 and 0 where that is not told."""
+    """Connections that show it on, and off; 0 and 0 where that is unknown."""
     streams_off: int = 0
 
 
@@ -120,7 +120,7 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
     streams_on, streams_off = (sum(r[f"{v}_streams"] for r in mine) for v in ("nodelay", "nagle"))
     if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= LIMITS["option_few"]):
         return Option("mixed", on, off, chances, streams_on, streams_off)
-    if "mixed" in verdicts:  # the others' programs pause, which says nothing of the option
+    if "mixed" in verdicts:  # the others' programs pause, which shows nothing of the option
         return Option("off", on, off, chances, streams_on, streams_off)
     if "nagle" in verdicts and "nodelay" not in verdicts:
         return Option("off", on, off, chances, streams_on, streams_off)
@@ -171,7 +171,7 @@ def timer(pool: Pool) -> Timer:
 
 
 def _os(value: float | None, tick: float | None) -> str | None:
-    """An honest word about the receiver's system: only where its timer says something."""
+    """What the receiver's timer shows of its system; empty where it shows nothing."""
     if value is None:
         return None
     if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:

@@ -2,7 +2,7 @@
 `transfers`, requests and segments in, findings out.
 
 The limit and its grade are the core's. Here transfers of one server, direction and limit are put together, and the
-largest speaks for them. What cannot be told from where the capture was taken names its rivals and has no fix.
+largest speaks for them. What cannot be decided from where the capture was taken names its rivals and has no fix.
 
 A queue before a line is every packet's of its direction. At the client a request's latency has it whichever way the
 transfer goes; at the server's end of a download the time until its segments are acknowledged has it. Requests of the
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 FEW = 3
-"""So many requests during the transfer, and as many outside it, are the least that says anything."""
+"""So many requests during the transfer, and as many outside it, are the fewest that show anything."""
 FELT, MATCHES, MOST = 0.3, 0.5, 1.3
 """Shares of the queue: less than the first is no cost of it; between the others requests took longer by as much as the
 queue is long."""

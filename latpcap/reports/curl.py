@@ -45,11 +45,11 @@ def report(capture: Subject, server: str | None) -> Report:
     numbers: list[dict[str, Any]] = []
     for row in streams.select(["stream", "server", "server_port", "start"]).to_pylist():
         name = endpoint(row["server"], row["server_port"]) if row["server"] else "?"
-        asked = first.get(row["stream"])
-        if asked is None or server not in (None, row["server"], name):
+        mine = first.get(row["stream"])
+        if mine is None or server not in (None, row["server"], name):
             continue
         opening = opened.get(row["stream"])
-        numbers.append(_phases(asked, name, opening, secured.get(row["stream"])))
+        numbers.append(_phases(mine, name, opening, secured.get(row["stream"])))
     if not numbers:
         raise ValueError("no request by HTTP in this capture: curl asks those")
     for one in numbers[:MAX_CONNECTIONS]:
@@ -102,14 +102,14 @@ def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
     rows = np.flatnonzero(np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word]))
-    asked: dict[int, int] = {}
+    started: dict[int, int] = {}
     found: dict[int, tuple[int, int]] = {}
     columns = (arrays.numbers(events, c)[rows].tolist() for c in ("stream", "time", "from_client"))
     for stream, time, from_client in zip(*columns, strict=True):
         if from_client:
-            asked.setdefault(stream, time)
-        elif stream in asked:
-            found.setdefault(stream, (asked[stream], time))
+            started.setdefault(stream, time)
+        elif stream in started:
+            found.setdefault(stream, (started[stream], time))
     return found
 
 
@@ -136,11 +136,11 @@ def _phases(row: dict[str, Any], server: str, opening: tuple[int, int] | None, t
 
 def _lines(one: dict[str, Any]) -> list[str]:
     phases = ("time_connect", "time_appconnect", "time_pretransfer", "time_starttransfer", "time_total")
-    told = [f"{one['request']} at {one['server']} (tcp.stream eq {one['stream']})"]
+    lines = [f"{one['request']} at {one['server']} (tcp.stream eq {one['stream']})"]
     for name in phases:
         value = one[name]
         if value is None and name == "time_appconnect":
             value = 0.0  # as curl prints it without TLS
-        told.append(f"{name:>20}:  {'?' if value is None else f'{value:.6f}s'}")
+        lines.append(f"{name:>20}:  {'?' if value is None else f'{value:.6f}s'}")
     code = "000" if one["http_code"] is None else f"{one['http_code']:03}"
-    return [*told, f"{'http_code':>20}:  {code}", f"{'size_download':>20}:  {one['size_download']}"]
+    return [*lines, f"{'http_code':>20}:  {code}", f"{'size_download':>20}:  {one['size_download']}"]

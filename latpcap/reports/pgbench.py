@@ -30,7 +30,7 @@ BUILTIN = {
 }  # fmt: skip
 """The scripts that pgbench brings, by verb and table of their statements."""
 MOST_PARTS, REPEATS = 8, 3
-"""A script of so many transactions at most is told, where each connection repeats it so often."""
+"""A script of at most this many transactions is recognised, where each connection repeats it so often."""
 PACED = 0.5
 """From this share of the run on in which nobody waits for an answer, a rate paces it (-R), or the scripts sleep."""
 
@@ -49,26 +49,27 @@ class _Run:
 def report(capture: Subject, server: str | None) -> Report:
     """pgbench's summary of the server with the most transactions, or of this one. ValueError without any."""
     streams = capture.arrow("streams").select(["stream", "server", "server_port", "start"]).to_pylist()
-    asked, logged_in = _statements(capture)
+    statements, logged_in = _statements(capture)
     ends: dict[str, list[int]] = {}
     opened: dict[int, int] = {}
     for row in streams:
         name = endpoint(row["server"], row["server_port"]) if row["server"] else "?"
-        if server in (None, row["server"], name) and _by_clients(asked.get(row["stream"], [])):
+        if server in (None, row["server"], name) and _by_clients(statements.get(row["stream"], [])):
             ends.setdefault(name, []).append(row["stream"])
             opened[row["stream"]] = ns_of(row["start"])
     if not ends:
         raise ValueError(f"no statement of PostgreSQL{f' to {server}' if server else ''} in this capture")
-    name = max(ends, key=lambda one: sum(len(asked[stream]) for stream in ends[one]))
+    name = max(ends, key=lambda one: sum(len(statements[stream]) for stream in ends[one]))
     mine = ends[name]
-    alone = {stream: _transactions(asked[stream]) for stream in mine}
-    runs, parts = _scripts([told for told in alone.values() if told])
-    if all(run.fatal for told in runs for run in told):
+    alone = {stream: _transactions(statements[stream]) for stream in mine}
+    runs, parts = _scripts([runs for runs in alone.values() if runs])
+    if all(run.fatal for of_one in runs for run in of_one):
         raise ValueError(f"no transaction of {name} is whole in this capture")
     whole = [stream for stream in mine if alone[stream]]
-    ready = [logged_in.get(stream, ns_of(asked[stream][0]["start"])) for stream in whole]
+    ready = [logged_in.get(stream, ns_of(statements[stream][0]["start"])) for stream in whole]
     numbers = _numbers(runs, [opened[stream] for stream in whole], ready, parts)
-    numbers |= {"server": name, "type": _type(runs), "mode": _mode([row for stream in mine for row in asked[stream]])}
+    mode = _mode([row for stream in mine for row in statements[stream]])
+    numbers |= {"server": name, "type": _type(runs), "mode": mode}
     return Report("pgbench", _lines(numbers), _unknown(numbers), numbers)
 
 
@@ -90,7 +91,7 @@ _COLUMNS = [
 
 
 def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict[int, int]]:
-    """What each connection asked behind its log-in, in order of time; and when that was over."""
+    """The statements of each connection behind its log-in, in order of time; and when that was over."""
     found: dict[int, list[dict[str, Any]]] = {}
     logged_in: dict[int, int] = {}
     rows = capture.arrow("exchanges").select(_COLUMNS).to_pylist()
@@ -164,26 +165,26 @@ def _repeats(runs: list[_Run], parts: int) -> bool:
 def _numbers(
     connections: list[list[_Run]], opened: list[int], ready: list[int], parts: int
 ) -> dict[str, Any]:  # fmt: skip
-    """pgbench's sums; `opened`: when each connection began, `ready`: when it could be asked."""
+    """pgbench's sums; `opened`: when each connection began, `ready`: when it could be statements."""
     import numpy as np
 
-    runs = [run for told in connections for run in told if not run.fatal]
+    runs = [run for runs in connections for run in runs if not run.fatal]
     start, end = np.array([run.start for run in runs]), np.array([run.end for run in runs])
-    again = len(connections) > 1 and all(len(told) == 1 for told in connections)  # -C: a connection for each
+    again = len(connections) > 1 and all(len(runs) == 1 for runs in connections)  # -C: a connection for each
     begin = min(opened) if again else min(max(ready), int(start.min()))
-    seconds = max((max(run.end for told in connections for run in told) - begin) / 1e9, 1e-9)
+    seconds = max((max(run.end for runs in connections for run in runs) - begin) / 1e9, 1e-9)
     clients = _at_once(connections, opened) if again else len(connections)
     failed = sum(run.failed for run in runs)
     took = (end - start) / 1e6
-    waits = [(run.start, run.end) for told in connections for run in told]
+    waits = [(run.start, run.end) for runs in connections for run in runs]
     if again:  # then connecting is waited for, too
-        waits = [(at, told[-1].end) for at, told in zip(opened, connections, strict=True)]
+        waits = [(at, runs[-1].end) for at, notes in zip(opened, connections, strict=True)]
     connecting = [done - at for done, at in zip(ready, opened, strict=True)]
     return {
         "clients": clients,
         "transactions": len(runs) - failed,
         "failed": failed,
-        "fatal": sum(run.fatal for told in connections for run in told),
+        "fatal": sum(run.fatal for runs in connections for run in runs),
         "statements_per_script": len(runs[0].words),
         "transactions_per_script": parts,
         "reconnects": again,
@@ -208,7 +209,7 @@ def _busy(waits: list[tuple[int, int]]) -> int:
 
 def _at_once(connections: list[list[_Run]], opened: list[int]) -> int:
     """How many connections were open at the same time, at most?"""
-    steps = sorted([*((at, 1) for at in opened), *((told[-1].end, -1) for told in connections)])
+    steps = sorted([*((at, 1) for at in opened), *((runs[-1].end, -1) for runs in connections)])
     open_ = most = 0
     for _, step in steps:
         open_ += step
@@ -217,7 +218,7 @@ def _at_once(connections: list[list[_Run]], opened: list[int]) -> int:
 
 
 def _type(connections: list[list[_Run]]) -> str | None:
-    kinds = {run.words for told in connections for run in told if not run.failed}
+    kinds = {run.words for runs in connections for run in runs if not run.failed}
     return BUILTIN.get(next(iter(kinds))) if len(kinds) == 1 else None
 
 
@@ -258,23 +259,23 @@ def _lines(n: dict[str, Any]) -> list[str]:
 
 
 def _unknown(n: dict[str, Any]) -> list[str]:
-    told = ["scaling factor, threads, tries: no capture knows them; a transaction that is tried again counts twice"]
+    notes = ["scaling factor, threads, tries: no capture knows them; a transaction that is tried again counts twice"]
     if n["type"] is None:
-        told.append(f"the script's name: its first run here has {count(n['statements_per_script'], 'statement')}")
+        notes.append(f"the script's name: its first run here has {count(n['statements_per_script'], 'statement')}")
     if n["transactions_per_script"] > 1:
-        told.append(f"every connection repeats {n['transactions_per_script']} transactions in turn: one script each")
+        notes.append(f"every connection repeats {n['transactions_per_script']} transactions in turn: one script each")
     if n["fatal"]:
-        told.append(f"{count(n['fatal'], 'transaction')} met an error that ends pgbench's client: counted nowhere")
+        notes.append(f"{count(n['fatal'], 'transaction')} met an error that ends pgbench's client: counted nowhere")
     if n["mode"] is None:
-        told.append("the query mode: no statement here tells it without its values")
+        notes.append("the query mode: no statement here shows it without its values")
     measured = f"{n['measured_average_ms']:.3f} ms, stddev {n['measured_stddev_ms']:.3f} ms"
     if n["idle_share"] < PACED:
-        told.append(f"from first statement to last answer a transaction took {measured} at this point of capture")
+        notes.append(f"from first statement to last answer a transaction took {measured} at this point of capture")
     else:
-        told.append(
+        notes.append(
             f"with -R pgbench adds how late a transaction began; without -R or -P it prints {ms(n['average_ms'])} ms"
         )
-    return told
+    return notes
 
 
 __all__ = ["report"]

@@ -139,7 +139,7 @@ Key = tuple[Any, ...]
 def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
     """Probes with their answers, in the order in which they were sent."""
     sent: list[Probe] = []
-    asked: dict[Key, Probe] = {}
+    by_key: dict[Key, Probe] = {}
     parts: dict[Key, Probe | Answer] = {}
     for frame, time, ip in packets:
         if ip.offset:
@@ -152,17 +152,17 @@ def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
         one = _probe(frame, time, ip)
         if one is not None:
             key = _key(ip, ip.body)
-            again = asked.get(key) if key else None
+            again = by_key.get(key) if key else None
             if again is not None and again.answer is None and one.kind == "tcp":
                 again.repeats += 1
                 again.time, again.frame = time, frame
                 continue
             sent.append(one)
             if key:
-                asked[key] = one
+                by_key[key] = one
             if ip.more:
                 parts[ip.src, ip.dst, ip.number] = one
-        found = _answer(frame, time, ip, asked)
+        found = _answer(frame, time, ip, by_key)
         if found is not None:
             probe, answer = found
             if probe.answer is None:
@@ -173,7 +173,7 @@ def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
 
 
 def _key(ip: Ip, body: bytes) -> Key | None:
-    """What tells this probe from all others, also where it is quoted with eight bytes of its body."""
+    """What distinguishes this probe from all others, also where it is quoted with eight bytes of its body."""
     if len(body) < 8:
         return None
     if ip.protocol in (ICMP, ICMP6):
@@ -199,20 +199,20 @@ def _probe(frame: int, time: int, ip: Ip) -> Probe | None:
     return None
 
 
-def _answer(frame: int, time: int, ip: Ip, asked: dict[Key, Probe]) -> tuple[Probe, Answer] | None:
+def _answer(frame: int, time: int, ip: Ip, sent: dict[Key, Probe]) -> tuple[Probe, Answer] | None:
     body = ip.body
     if ip.protocol in (ICMP, ICMP6) and len(body) >= 8:
         if ECHO.get((ip.protocol, body[0])) == "reply":
-            probe = asked.get(("icmp", ip.dst, ip.src, *struct.unpack_from(">HH", body, 4)))
+            probe = sent.get(("icmp", ip.dst, ip.src, *struct.unpack_from(">HH", body, 4)))
             return (probe, Answer("reply", 0, frame, time, ip, size=len(body))) if probe else None
         word = ERRORS.get((ip.protocol, body[0]))
         quoted = header(body[8:] + b"\0" * 8) if word else None
         key = _key(quoted, quoted.body) if quoted else None
-        probe = asked.get(key) if key else None
+        probe = sent.get(key) if key else None
         return (probe, Answer(word or "", body[1], frame, time, ip, size=len(body))) if probe else None
     if ip.protocol == TCP and len(body) >= 16 and body[13] & 0x10 and body[13] & 0x06:  # SYN, ACK or RST, ACK
         sport, dport, _, ack = struct.unpack_from(">HHII", body)
-        probe = asked.get(("tcp", ip.dst, ip.src, dport, sport, ack - 1 & 0xFFFFFFFF))
+        probe = sent.get(("tcp", ip.dst, ip.src, dport, sport, ack - 1 & 0xFFFFFFFF))
         if probe is None:
             return None
         flags = "".join(name for bit, name in ((4, "R"), (2, "S"), (16, "A")) if body[13] & bit)

@@ -37,8 +37,8 @@ def ping(capture: Subject, server: str | None) -> Report:
     lines: list[str] = []
     numbers: list[dict[str, Any]] = []
     for run in runs:
-        told, counted = _ping(run)
-        lines += [*([""] if lines else []), *told]
+        block, counted = _ping(run)
+        lines += [*([""] if lines else []), *block]
         numbers.append(counted)
     return Report("ping", lines, (HERE, "names: a capture has addresses only"), {"runs": numbers})
 
@@ -59,14 +59,14 @@ def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
             lines.append(f"{whom} time={_time(rtt)} ms")
         else:
             errors += 1
-            says = WORDS.get(answer.kind) or UNREACHABLE.get(answer.code, f"Dest Unreachable, Bad Code: {answer.code}")
-            lines.append(f"From {answer.ip.src} icmp_seq={probe.seq} {says}")
+            text = WORDS.get(answer.kind) or UNREACHABLE.get(answer.code, f"Dest Unreachable, Bad Code: {answer.code}")
+            lines.append(f"From {answer.ip.src} icmp_seq={probe.seq} {text}")
     last = max(p.time for p in run)
     lost = 100 * (len(run) - len(times)) / len(run)
-    told = f"{len(run)} packets transmitted, {len(times)} received, "
-    told += f"+{errors} errors, " if errors else ""
+    summary = f"{len(run)} packets transmitted, {len(times)} received, "
+    summary += f"+{errors} errors, " if errors else ""
     lines += ["", f"--- {target} ping statistics ---"]
-    lines.append(f"{told}{lost:g}% packet loss, time {(last - first.time) / 1e6:.0f}ms")
+    lines.append(f"{summary}{lost:g}% packet loss, time {(last - first.time) / 1e6:.0f}ms")
     numbers = {"target": target, "sent": len(run), "received": len(times), "errors": errors, "loss_percent": lost}
     if times:
         mean = sum(times) / len(times)
@@ -157,8 +157,8 @@ def traceroute(capture: Subject, server: str | None) -> Report:
     numbers: list[dict[str, Any]] = []
     for one in runs:
         target, hops = one[0].ip.dst, _hops(one)
-        told = f"traceroute to {target} ({target}), {count(len(hops), 'hop')} seen, {one[0].ip.length} byte packets"
-        lines += [*([""] if lines else []), told, *(_hop(ttl, mine) for ttl, mine in hops)]
+        head = f"traceroute to {target} ({target}), {count(len(hops), 'hop')} seen, {one[0].ip.length} byte packets"
+        lines += [*([""] if lines else []), head, *(_hop(ttl, mine) for ttl, mine in hops)]
         numbers.append({"target": target, "protocol": one[0].kind, "hops": [_numbers(*hop) for hop in hops]})
     unknown = (
         "the hop is the probe's TTL at the capture: behind a router it is one less than at its sender",

@@ -120,8 +120,8 @@ def _server(exchanges: pa.Table, streams: pa.Table, wanted: str | None) -> tuple
 def _counted(exchanges: pa.Table, mine: Array) -> tuple[Array, int]:
     """Which of these does wrk count, and how many answered ones does it not? Those under way when it stopped.
 
-    wrk asks again at once, so on a connection that was asked more than once the last request is the one that it
-    stopped in; one that was asked once was under way if others asked no more behind its answer.
+    wrk sends the next request at once, so on a connection with more than one the last request is the one that it
+    stopped in; a single one was under way if the others sent no more after its answer.
     """
     import numpy as np
 
@@ -236,20 +236,20 @@ def _unknown(exchanges: pa.Table, counted: Array, cut: int, busy: Array | None) 
     import numpy as np
 
     there = arrays.numbers(exchanges, "client_latency_ms")[counted].astype(float)
-    told = ["threads: a capture does not know them, Req/Sec is that of all together (wrk: of each thread)"]
+    notes = ["threads: a capture does not know them, Req/Sec is that of all together (wrk: of each thread)"]
     if np.isnan(there).all():
-        told.append("latency is as the capture saw it: the path to the client is not known, wrk's has it")
+        notes.append("latency is as the capture saw it: the path to the client is not known, wrk's has it")
     if busy is None:
-        told.append(
+        notes.append(
             "the client's own scheduling is in wrk's latency, and here nothing shows it: it does not ask at once"
         )
     else:
-        told.append(
+        notes.append(
             f"an answer waited {ms(float(busy.mean()))} ms for the client, by its next requests: in wrk's latency"
         )
     if cut:
-        told.append(f"{cut:,} answered requests were under way when the run stopped: wrk counts them nowhere")
-    return told
+        notes.append(f"{cut:,} answered requests were under way when the run stopped: wrk counts them nowhere")
+    return notes
 
 
 __all__ = ["report", "statistics"]

@@ -51,7 +51,7 @@ class Server:
     """Those of the rows that are slow, the fast ones first."""
     unread: int
     """So many of the slow ones are turns of a protocol that no reader knows."""
-    asked: Array
+    all_requests: Array
     """Positions of all its requests, those that are not judged too."""
     cut: int
     """So many of them are not complete: their latencies are what was seen of them."""
@@ -196,7 +196,7 @@ class CauseTotals:
 
 
 def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
-    """The servers that were asked for anything, in the order of `CauseTotals.servers`."""
+    """The servers that received requests, in the order of `CauseTotals.servers`."""
     return _servers(_server_of_exchange(streams, exchanges), streams, exchanges, None)[0]
 
 
@@ -207,7 +207,7 @@ def named(name: str, among: Sequence[Server], called: Callable[[Server], list[st
     mine = mine or [s for s in among if name.lower() in map(str.lower, called(s))]
     if not mine:
         known = ", ".join(s.name for s in among[:5])
-        raise ValueError(f"no server {name} was asked for anything; there are: {known or 'none'}")
+        raise ValueError(f"no server {name} received requests; there are: {known or 'none'}")
     return mine
 
 

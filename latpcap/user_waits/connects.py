@@ -155,7 +155,7 @@ def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
 
 
 def late(rows: dict[str, Array], ms: float) -> Array:
-    """Of which streams may the beginning be told apart: SYNs sent again, no SYN/ACK, or a first byte so late?"""
+    """Of which streams can the beginning be distinguished: SYNs sent again, no SYN/ACK, or a first byte so late?"""
     import numpy as np
 
     stream, time, bits = rows["stream"], rows["time"], rows["bits"]

@@ -30,7 +30,7 @@ NEIGHBOUR = ("ARP", "NDP")
 SERVICES = ("DHCP", "DHCPv6", "Kerberos", "NTP", "RADIUS", "SIP", "SNMP", "STUN", "TFTP")
 """Requests over UDP that are no questions for names, by their protocols."""
 ADDRESS = ("A", "AAAA", "HTTPS")
-"""What is asked for in order to connect."""
+"""The question types that precede a connection."""
 
 
 class Question(NamedTuple):
@@ -78,14 +78,14 @@ class Question(NamedTuple):
 
 @dataclass
 class Resolution:
-    """The questions that one client asked to get one name's addresses, in order of time."""
+    """The questions that one client sent to get one name's addresses, in order of time."""
 
     questions: list[Question] = field(default_factory=list)
     last: int = 0
 
     @property
     def client(self) -> str:
-        """Who asked."""
+        """The client."""
         return self.questions[0].client
 
     @property
@@ -194,7 +194,7 @@ def _goes_on(now: Resolution, question: Question) -> bool:
 
 
 def _again(now: Resolution, question: Question) -> Question | None:
-    """Which answered question of that resolution is asked once more here?"""
+    """Which answered question of that resolution is repeated here?"""
     recent = now.questions[-MAX_RECENT:]
     return next((q for q in recent if question.repeats_answered(q)), None)
 

@@ -2,7 +2,7 @@
 
 A proxy's host is the client of the server behind it, and what it requests there lies inside what was requested of it.
 The rows of such a server name what its own requests to the other one waited for (owner "backend"); what to do about
-that is said of the other one.
+that is reported of the other one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
-    """The places of servers whose requests were asked by another one of the list, and the place of that one."""
+    """The places of servers whose requests came from another one of the list, and the place of that one."""
     found: dict[int, int] = {}
     few = list(enumerate(servers[: show.MOST_SERVERS]))
     for back, server in few:
@@ -56,7 +56,7 @@ def in_order(count: int, behind: dict[int, int]) -> list[int]:
 
 
 def _asks(front: Server, back: Server) -> bool:
-    """Can the front's host be the only client of the back? What is asked on loopback has other addresses, too."""
+    """Can the front's host be the only client of the back? Requests on loopback have other addresses, too."""
     local = _loopback(front.address) != _loopback(back.address)
     return back.clients == [front.address] or (local and len(back.clients) == 1)
 
@@ -78,7 +78,7 @@ def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
     inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
     if inside.sum() < show.NESTED * len(back.rows):
         return False
-    # so many would lie inside by luck, where a host asks by itself while it is asked
+    # so many would lie inside by luck, where a host sends requests of its own while it serves one
     took = (end[back.rows] - start[back.rows])[inside]
     around = ended[last[inside]] - began[order][last[inside]]
     luck = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))

@@ -26,16 +26,16 @@ COLUMNS = (
     "ack_hold_ms", "release_frame", "time_delta_ms",
 )  # fmt: skip
 COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
-"""What tells how a connection came to its end."""
+"""What shows how a connection came to its end."""
 PROBES, PROBES_MS = 3, 500.0
 """So many packets without data, each so long after the one before on its stream, may be keep-alive probes."""
 STUCK_REPEATS = 3
 """So many repeats of the same bytes are more than a loss: the timer has fired again and again."""
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
-"""What tells two copies of a data segment."""
+"""What distinguishes two copies of a data segment."""
 _NEAR = ("time", "tsval", "stream", "from_client")
 MOST_JUMPS, NEARBY = 16, 2_000
-"""So many of the longest silences are asked whether the clock alone made them, by so many packets on each side."""
+"""So many of the longest silences are tested whether the clock alone made them, by so many packets on each side."""
 _MOST_REPEATS = 1 << 18
 """So many repeats are kept before those go that were answered since."""
 
@@ -76,7 +76,7 @@ class Silence:
 
     @property
     def whole(self) -> bool:
-        """Are all packets behind it there that are asked?"""
+        """Are all packets behind it that are looked up?"""
         return len(self.near["time"]) - self.here >= NEARBY
 
 
@@ -292,12 +292,12 @@ class Segments:
         key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
         last = self._last["frame"]
         other = key ^ 1
-        heard = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
-        late = (frame > heard) & (heard > 0)
+        newest = np.where(other < len(last), last[np.minimum(other, len(last) - 1)], 0)
+        late = (frame > newest) & (newest > 0)
         return key[late], time[late], frame[late], ack[late], seq[late]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
-        """Of these streams, which side said nothing any more while the other one repeated what it had sent?
+        """Of these streams, which side sent nothing any more while the other one repeated what it had sent?
 
         Gives stream, whether the silent side is the client, its last frame, that frame's instant, how many repeats
         came behind it and the last one's instant; by stream, the client first.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["none", "typical", "tail", "outlier"]
 """How many are slow: none, half and more, some, or a few that nobody meets twice."""
 UNREAD = "turns"
-"""The protocol of what no reader knows: all that one side says until the other speaks."""
+"""The protocol of a protocol without a reader: all that one side sends until the other one sends."""
 NO_CONTENT = 204
 """The status of an answer without a body: RFC 9110 15.3.5."""
 SAME_TIMER = 1.02
@@ -68,7 +68,7 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
 
 
 def unread(exchanges: pa.Table) -> Array:
-    """Which exchanges are turns of which nothing tells that they are requests? A TLS handshake waits for its server."""
+    """Which exchanges are turns of which nothing shows that they are requests? A TLS handshake waits for its server."""
     turns: Array = arrays.codes(exchanges, "kind")[0] < 0
     hello = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
     if not hello.any():

@@ -40,7 +40,7 @@ class Resent:
     """The largest segment of this side that had been acknowledged before."""
     cut_to: int
     """The largest copy that was smaller and at last acknowledged; 0: there was none."""
-    heard: int
+    later_packets: int
     """Packets of the other side behind the first copy."""
 
 
@@ -121,7 +121,7 @@ class Course:
         return (last, len(far), int(far[0])) if quiet and not self.unacked(last) else None
 
     def silence_before(self, place: int) -> int:
-        """For how many ns was nothing said on this stream before this packet? Keep-alive probes count as nothing."""
+        """For how many ns was nothing sent on this stream before this packet? Keep-alive probes count as nothing."""
         import numpy as np
 
         before = np.flatnonzero((self.len[:place] > 1) | (self.len[:place] == 0) & self._moves[:place])
@@ -243,7 +243,7 @@ class Course:
             frame=int(self.frame[first]), copies=len(whole),
             until=None if until is None else int(self.time[until]), sizes_passed=tuple(sorted(sizes)),
             passed_before=int(self.len[before].max()) if len(before) else 0,
-            cut_to=max(smaller, default=0) if until is not None else 0, heard=len(later),
+            cut_to=max(smaller, default=0) if until is not None else 0, later_packets=len(later),
         )  # fmt: skip
 
     def closed_windows(self, client: bool) -> list[tuple[float, int, bool]]:

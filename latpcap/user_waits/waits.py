@@ -6,7 +6,7 @@ addresses that it tried, the handshakes, and the first request; each further req
 own. Every nanosecond of an action is in exactly one of its parts: where two waits overlap, the earlier one's until it
 ends, then the later one's.
 
-A push belongs to no action: nobody asked for it. A transfer stands beside the request that moved it, whose time has it.
+A push belongs to no action: no request preceded it. A transfer stands beside its request, whose time contains it.
 
 It finds no fault: causes, owners and grades are those that the core gave to each row.
 """
@@ -36,7 +36,7 @@ KINDS = ("lookup", "connect", "tls", "greeting", "request")
 LEADS_NS = 1_000_000_000
 """A client connects to an address within this of its lookup; later it may have known it."""
 GREETED_NS = 1_000_000
-"""What a server says so soon after the handshake was no wait."""
+"""What a server sends so soon after the handshake was no wait."""
 READS: tuple[TableName, ...] = (
     "streams", "exchanges", "lookups", "events", "connects", "pushes", "transfers", "causes",
 )  # fmt: skip
@@ -238,13 +238,13 @@ def _connections(
 
 
 def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) -> Wait:
-    asked = resolution.questions
-    failed = resolution.answered and not any(q.addresses for q in asked)
-    answering = next((q for q in reversed(asked) if q.end is not None), asked[0])
+    questions = resolution.questions
+    failed = resolution.answered and not any(q.addresses for q in questions)
+    answering = next((q for q in reversed(questions) if q.end is not None), questions[0])
     return Wait(
         "lookup", resolution.client, answering.server, answering.server_port, resolution.name, resolution.start,
         resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
-        asked[0].number, None if reason is None else reason[0],
+        questions[0].number, None if reason is None else reason[0],
         owner=None if reason is None else owner_of(reason[0]),
         grade=None if reason is None else graded(worth(reason[0])),
         family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
@@ -285,7 +285,7 @@ def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
     return Wait(
         "connect", ends.client, ends.server, ends.server_port, None, one.syns[0], end, ended, one.stream, "streams",
         one.stream, "syn_rto" if repeated else "network",
-        grade="proven" if one.answered is not None and not repeated else None,  # no program is asked
+        grade="proven" if one.answered is not None and not repeated else None,  # no program takes part
     )  # fmt: skip
 
 

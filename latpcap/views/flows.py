@@ -184,7 +184,7 @@ def _asked(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Tab
         servers = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
     if not servers:
         return exchanges
-    return exchanges.take(arrays.integers(servers[0].asked, "int64"))
+    return exchanges.take(arrays.integers(servers[0].all_requests, "int64"))
 
 
 def of_server(view: HasTables, server: str) -> str:

@@ -387,8 +387,8 @@ SENTENCES = {
         "net.ipv4.tcp_keepalive_time): the idle time-out on the way is {least}at most {idle_ms:s}{timer}."
     ),
     "peer_gone": (
-        "{asked} answers no more: {repeats} keep-alive probes of {asker} got nothing for {span_ms}, after {idle_ms:s} "
-        "idle{until}"
+        "{silent} answers no more: {repeats} keep-alive probes of {prober} got nothing for {span_ms}, after "
+        "{idle_ms:s} idle{until}"
     ),
     "peer_gone.fix": (
         "Find what ended the other side without a word (a host that crashed or lost its network, a NAT or firewall "
@@ -1259,9 +1259,9 @@ SENTENCES = {
     "wait_hour": "more than an hour",
     "silent_peer_server": (
         "{server} says nothing after frame {frame:d}: the client repeats its data {repeats} times in {wait_ms} and "
-        "gets no acknowledgement{asked}"
+        "gets no acknowledgement{request}"
     ),
-    "silent_asked": " (it waits for {name})",
+    "silent_request": " (it waits for {name})",
     "silent_peer_server.fix": (
         "Capture at the server, too: where the repeats do not arrive there, a firewall or the path drops them; where "
         "they do, its host does not answer."

@@ -194,7 +194,7 @@ SENTENCES = {
         "在空闲连接上更早发送数据（心跳、ping、SO_KEEPALIVE 与 net.ipv4.tcp_keepalive_time）："
         "路径上的空闲超时{least}最多 {idle_ms:s}{timer}。"
     ),
-    "peer_gone": "{asked} 不再应答：{asker} 的 {repeats} 个保活探测在空闲 {idle_ms:s} 之后 {span_ms} 内毫无回应{until}",
+    "peer_gone": "{silent} 不再应答：{prober} 的 {repeats} 个保活探测在空闲 {idle_ms:s} 之后 {span_ms} 内毫无回应{until}",
     "peer_gone.fix": (
         "查清什么使另一端悄然消失（主机崩溃或断网，NAT 或防火墙忘记了连接）；更短的保活时间（TCP_KEEPIDLE、"
         "TCP_KEEPINTVL）能更早发现。"
@@ -918,8 +918,8 @@ SENTENCES = {
     "closed_instead_some": "{server} 对 {of} 个请求中的 {n} 个没有应答而关闭连接，其一是 {name}（帧 {frame:d}）{after}",
     "wait": "{wait_ms}",
     "wait_hour": "超过一小时",
-    "silent_peer_server": "{server} 在帧 {frame:d} 之后沉默：客户端在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认{asked}",
-    "silent_asked": "（它在等待 {name}）",
+    "silent_peer_server": "{server} 在帧 {frame:d} 之后沉默：客户端在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认{request}",
+    "silent_request": "（它在等待 {name}）",
     "silent_peer_server.fix": "也在服务器端抓包：若重传没有到达那里，是防火墙或路径丢弃了它们；若到达了，是它的主机不应答。",
     "silent_peer_client": "{server} 的客户端在帧 {frame:d} 之后沉默：服务器在 {wait_ms} 内重发数据 {repeats} 次，没有得到确认",
     "silent_peers": "{text}；{n} 条连接都这样",

@@ -1,4 +1,4 @@
-//! Which hosts are asked and ask others: only there can a request wait for another one, and only what they ask needs a
+//! Which hosts are servers and clients at once: only there can a request wait for another one, and only their requests need a
 //! look at what surrounds it.
 
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use ahash::AHashMap;
 
 use super::Key;
 
-/// Hosts of each role that are remembered; of others nothing is said.
+/// Hosts of each role that are remembered; others count as unknown.
 const MAX_HOSTS: usize = 1024;
 
 type Endpoint = (IpAddr, u16);
@@ -31,7 +31,7 @@ pub struct Hosts {
     /// By a server's address, what it serves; by a client's, what it asks.
     serving: AHashMap<IpAddr, Ends>,
     asking: AHashMap<IpAddr, Ends>,
-    /// What is asked on loopback is asked by the host of the capture, which others know by another address.
+    /// A request on loopback comes from the host of the capture, which others know by another address.
     inside: bool,
     outside: bool,
     relays: bool,
@@ -47,7 +47,7 @@ impl Hosts {
         self.relays |= self.inside && self.outside || self.serves(key) || self.asks(key);
     }
 
-    /// Whether a host may ask one server because it was asked as another.
+    /// Whether a host may be one server's client because it is another server.
     pub fn have_relay(&self) -> bool {
         self.relays
     }
@@ -113,7 +113,7 @@ mod tests {
         );
         assert!(
             relays(&[front, key(local, local, 8080)]),
-            "it may ask on loopback, or be asked there"
+            "it may be client or server on loopback"
         );
         assert!(
             !relays(&[key(local, local, 80)]),

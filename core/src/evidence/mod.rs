@@ -1,5 +1,5 @@
 //! What was seen of each sender, over all its streams: small segments that left after an ACK, those that left over
-//! unacknowledged ones, how its messages began. It counts and remembers; what that says of the sender is `judge`'s.
+//! unacknowledged ones, how its messages began. It only counts and remembers; `judge` draws the conclusions.
 //!
 //! A lone gap near 40 ms proves nothing: a program may pause for just that long. What a program cannot
 //! do over many exchanges is to follow the peer's ACK wherever it falls. So every candidate of the same
@@ -56,7 +56,7 @@ pub struct Gap {
     pub after_end: bool,
     /// The small segment was its message's first.
     pub first: bool,
-    /// By its sender's clock the freed segment passed so much later than at best, if that tells.
+    /// By its sender's clock the freed segment passed so much later than at best, if that clock is fine enough.
     pub lateness: Option<u32>,
     /// That clock was seen to count every millisecond.
     pub fine: bool,
@@ -106,7 +106,7 @@ pub struct Pool {
 pub struct Pools {
     index: AHashMap<Key, u32>,
     pools: Vec<Pool>,
-    /// By its sender's `Side`, the one that was asked for last: connections of the same hosts follow each other.
+    /// By its sender's `Side`, the one that was looked up last: connections of the same hosts follow each other.
     newest: [u32; 2],
     /// What is remembered in all pools, and what ever was.
     kept: usize,
@@ -155,7 +155,7 @@ impl Pools {
         id
     }
 
-    /// The pool, and whether there is room for more in it; `add` says what is remembered there.
+    /// The pool, and whether there is room for more in it; `add` decides what is remembered there.
     fn remember(&mut self, id: u32, add: impl FnOnce(&mut Pool, bool) -> bool) -> bool {
         let Some(pool) = self.pools.get_mut(id as usize) else {
             return false;

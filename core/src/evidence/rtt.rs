@@ -33,7 +33,7 @@ pub struct Rtt {
     shakes: usize,
 }
 
-/// In 31 bits, for more than two seconds are no jitter; the last one says that a program answered, not a kernel.
+/// In 31 bits, for more than two seconds are no jitter; the last one shows that a program answered, not a kernel.
 #[derive(Debug, Clone, Copy)]
 struct Sample(u32);
 
@@ -175,7 +175,7 @@ fn brief(ns: i64) -> u32 {
 }
 
 /// A round trip of one connection that a kernel has answered: what the path takes beside what a program does. 0 where there
-/// is none; in 32 bits, the lowest of which says that one ACK at least could not have been held back.
+/// is none; in 32 bits, the lowest of which shows that one ACK at least could not have been held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelRtt(u32);
 
@@ -324,7 +324,7 @@ pub struct Pairs {
     hasher: RandomState,
     ends: Vec<(IpAddr, IpAddr)>,
     pairs: Vec<Pair>,
-    /// The one that was asked for last: connections of the same hosts follow each other.
+    /// The one that was looked up last: connections of the same hosts follow each other.
     newest: u32,
 }
 

@@ -1,7 +1,7 @@
-//! Another server: the program waited for what its host had asked there meanwhile, whose verdict is known.
+//! Another server: the program waited for its host's own request there, whose verdict is known.
 //!
 //! Claims: the time of a request that lies inside this one (`inside`) is what this one's server waited for.
-//! Predicts and rivals: see `inside`. What that request's time was spent on, its own connection tells.
+//! Predicts and rivals: see `inside`. That request's own connection shows what its time was spent on.
 
 use super::grounds::Grounds;
 use super::partition::Row;
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    fn told(rows: &[Row]) -> Vec<(i64, i64, Cause, Owner)> {
+    fn summary(rows: &[Row]) -> Vec<(i64, i64, Cause, Owner)> {
         rows.iter().map(|r| (r.start, r.end, r.cause, r.owner)).collect()
     }
 
@@ -94,7 +94,7 @@ mod tests {
         ];
         explain(&mut rows, &inside, None);
         assert_eq!(
-            told(&rows),
+            summary(&rows),
             [
                 (0, 10, Cause::Network, Owner::Network),
                 (10, 20, Cause::ServerThink, Owner::Backend),
@@ -123,7 +123,7 @@ mod tests {
             Some(Because::FewInside),
         );
         assert_eq!(
-            told(&rows),
+            summary(&rows),
             [
                 (0, 10, Cause::ServerThink, Owner::Server),
                 (10, 40, Cause::Network, Owner::Backend),

@@ -92,7 +92,7 @@ pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
     );
 }
 
-/// Neither full nor pushed, after the ACK of the small one before it: its program had said that there is more.
+/// Neither full nor pushed, after the ACK of the small one before it: its program had announced more (MSG_MORE).
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Piece<'_>, paths: &Paths) {
     let (side, to) = (piece.sender, piece.step.to);
     let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_a_long_round_trip_in_the_timer_may_explain_is_not_proven() {
-        let said = |waited, corked, to_answer| {
+        let judged = |waited, corked, to_answer| {
             let (from, to) = (
                 At { frame: 1, time_ns: 0 },
                 At {
@@ -205,20 +205,20 @@ mod tests {
         );
         let program = Some((think, Grade::Proven));
         assert_eq!(
-            (said(213 * MS, true, 0), said(213 * MS + 1, true, 0)),
+            (judged(213 * MS, true, 0), judged(213 * MS + 1, true, 0)),
             (cork, spared)
         );
-        assert_eq!(said(258 * MS + 1, true, 0), program);
+        assert_eq!(judged(258 * MS + 1, true, 0), program);
         assert_eq!(
-            (said(220 * MS, true, 7 * MS), said(220 * MS + 1, true, 7 * MS)),
+            (judged(220 * MS, true, 7 * MS), judged(220 * MS + 1, true, 7 * MS)),
             (cork, spared)
         );
         assert_eq!(
-            (said(258 * MS, false, 0), said(258 * MS + 1, false, 0)),
+            (judged(258 * MS, false, 0), judged(258 * MS + 1, false, 0)),
             (spared, program)
         );
-        assert_eq!(said(263 * MS + 1, false, 50 * MS), program, "a longer path");
-        assert_eq!(said(263 * MS, false, 50 * MS), spared);
+        assert_eq!(judged(263 * MS + 1, false, 50 * MS), program, "a longer path");
+        assert_eq!(judged(263 * MS, false, 50 * MS), spared);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the capture cannot show.
 //!
-//! Claims: nothing; says why nothing can be said.
+//! Claims nothing; gives the reason why no cause can be given.
 //! Predicts: bytes that were acknowledged and are not in the capture, time that no step covers, more evidence than is kept.
 //! Rivals: everything.
 

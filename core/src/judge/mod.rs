@@ -1,7 +1,7 @@
 //! Whose time it was: the one place that concludes. Observations, evidence and exchanges in; rows out that follow each other
 //! without gap or overlap: each row's end is the next one's start, to the nanosecond.
 //!
-//! Each hypothesis has a file that says what it claims, what it predicts that others do not, and its rivals. All numbers
+//! Each hypothesis has a file: what it claims, what it predicts that others do not, and its rivals. All numbers
 //! that they use stand in `limits`, all words in `vocabulary`.
 
 mod backend;
@@ -52,9 +52,9 @@ pub struct CaptureFacts<'a> {
     pub pools: &'a [Judged],
     /// Parts of its messages may have passed on other connections.
     pub spread: bool,
-    /// Its server's host sent another request meanwhile, which tells what this one waited for.
+    /// Its server's host sent another request meanwhile, whose verdict explains this wait.
     pub calls_others: bool,
-    /// What one side says is many messages (pushes, events): each of them waits by itself.
+    /// One side sends many messages (pushes, events): each of them waits by itself.
     pub many: bool,
     /// Frames of repeats that were not needed, if there is any.
     pub needless: Option<&'a AHashSet<u64>>,
@@ -112,14 +112,14 @@ pub fn cap_multipath(rows: &mut [Row]) {
     }
 }
 
-/// No reader knows the protocol: what one side said last need not be what the other was asked for. It may be a push, the
+/// No reader knows the protocol: the last data of one side need not be the request that the other answers. They may be a push, the
 /// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then; the
 /// server's may be, where it waits for it for certain (`for_server`).
 pub fn cap_unknown_protocol(rows: &mut [Row], for_server: bool) {
     not_asked(rows, Because::OnlyTurns, for_server);
 }
 
-/// The answer waits for an event, as the request asked it to (a fetch of a queue, a call that rings): nobody can tell
+/// The answer waits for an event, as the request wants (a fetch of a queue, a call that rings): nobody can tell
 /// how much of that is the program's own time.
 #[cold]
 pub fn cap_long_poll(rows: &mut [Row]) {

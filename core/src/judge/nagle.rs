@@ -146,7 +146,7 @@ impl Judged {
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
     fn held(&self, gap: &Gap, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
         let (stream, waited) = (gap.stream, gap.wait + gap.release);
-        let control = self.says_of_last(gap);
+        let control = self.compare_last(gap);
         let (program, likely) = program_took(control, waited);
         let sure = self.proves(stream, control);
         let because = match control {
@@ -183,7 +183,7 @@ impl Judged {
 
     /// A segment behind an ACK that the capture lacks.
     fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
-        let control = self.says_of_last(gap);
+        let control = self.compare_last(gap);
         let dated = late.abs() <= NOISE_NS.get() + self.tight_limit && HELD_NS.contains(hold);
         match control {
             Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {

@@ -1,6 +1,6 @@
 //! One direction alone: a gap that Nagle's wait for a held ACK may explain.
 //!
-//! Claims: nothing is proven here; the gap is as long as a delayed ACK, and the peer was heard in it.
+//! Claims: nothing is proven here; the gap is as long as a delayed ACK, and a packet of the peer came in it.
 //! Predicts: the echoed time stamp moves inside the gap by a hold.
 //! Rivals: a program's pause of that length, which the other direction would tell apart.
 

@@ -88,7 +88,7 @@ impl<'a> Cutter<'a> {
             evidence,
         } = named;
         match self.rows.last_mut() {
-            // what one rule says twice in a row is one row; a stall keeps its own evidence
+            // two rows in a row by one rule become one; a stall keeps its own evidence
             Some(last)
                 if last.end == start
                     && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)

@@ -84,7 +84,7 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
 
 /// The first segment after the peer spoke. By its sender's clock it passed `late` nanoseconds later than at best, `queued` of
 /// them for sure; `fine`: that clock was seen to count every millisecond. `acked`: the kernel there had acknowledged by
-/// itself what the peer said, so that had reached its host.
+/// the peer's data itself, so these had reached its host.
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,
@@ -107,7 +107,7 @@ pub(super) fn queued_turn(
     let late = if queued > 0 { 0 } else { late };
     let named = bounded(cutter, since, acked, late, side, paths);
     if late > 0 && !stamped && paths.away(side) && named.grounds.grade != Grade::Suspected {
-        // its time stamp says when the answer left its host, as far as that clock is to be believed so soon
+        // its time stamp shows when the answer left its host, as far as that clock is to be believed so soon
         cutter.end = left(late).max(cutter.at);
     }
     cutter.cut(cutter.end, more_likely(named, cutter, side, paths));

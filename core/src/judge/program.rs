@@ -79,7 +79,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece
         && since.time_ns - piece.request_at >= NOISE_NS.get()
         && piece.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
     {
-        // not what came last had asked for it, but that brought an ACK: the answer may have been written before
+        // the last segment is not the request that is answered, but it brought an ACK: the answer may have been written before
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         named.grounds.at_most(freed);
     }
@@ -110,7 +110,7 @@ pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, p
 }
 
 /// This side's program had the turn. Away from its host that is sure only from when its kernel acknowledged by itself what
-/// it was told, after `acked` nanoseconds: the time before is cut off. Its segment passed so much `late` by its clock.
+/// it received the request, after `acked` nanoseconds: the time before is cut off. Its segment passed so much `late` by its clock.
 #[inline(always)]
 pub(super) fn bounded(
     cutter: &mut Cutter<'_>,
@@ -186,13 +186,13 @@ fn from_kernels_answer(
     named
 }
 
-/// No kernel says how long the path took this time.
+/// No kernel's answer shows how long the path took this time.
 pub(super) fn unbound() -> Grounds {
     Grounds::probable(Because::NoKernelAnswer, Cause::Network)
 }
 
 /// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and
-/// no ACK says whose the rest is.
+/// no ACK shows whose the rest is.
 #[cold]
 pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &Piece<'_>) {
     let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);

@@ -3,7 +3,7 @@
 //! Claims: the bytes that ended the wait are a repeat, or fill a hole; which timer or ACK sent them.
 //! Predicts: the same bytes twice, or a hole that closes; the repeat comes with duplicate or selective ACKs, two round
 //! trips after a tail, or a timer after anything.
-//! Rivals: a late first copy (what the receiver sends says so, or cannot: then nothing is proven), reordering, a capture that lacks the first copy.
+//! Rivals: a late first copy (what the receiver sends shows it, or cannot: then nothing is proven), reordering, a capture that lacks the first copy.
 
 use super::CaptureFacts;
 use super::grounds::Grounds;
@@ -26,7 +26,7 @@ pub(super) fn repeat(
         how,
         first,
         filled,
-        told,
+        receiver_reports,
     } = repaired;
     let (paths, side) = (known.paths, piece.sender);
     let (from, to) = (piece.step.from, piece.step.to);
@@ -64,7 +64,7 @@ pub(super) fn repeat(
         // bytes that were missing came, long after they were missed
         (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, filled_late),
         (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, filled_late),
-        // only the gap in the sender's IP identifications tells
+        // only the gap in the sender's IP identifications shows
         (Repair::TailProbe, None) => (Cause::Tlp, Rule::IpIdGap, by_ip_id),
         (Repair::Timeout, None) => (Cause::Rto, Rule::IpIdGap, by_ip_id),
         (Repair::Reordered, _) => (
@@ -84,7 +84,7 @@ pub(super) fn repeat(
         (Owner::Network, grounds)
     };
     let mut named = row(cause, owner, rule, grounds, evidence);
-    if !told && how != Repair::Syn {
+    if !receiver_reports && how != Repair::Syn {
         let silent = Grounds::probable(Because::NobodyTells, Cause::Queueing);
         named.grounds.at_most(silent);
     }
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_left_as_late_as_a_probe_is_one_where_nagles_algorithm_acts() {
         let at = |frame, time_ns| At { frame, time_ns };
-        let said = |verdict| {
+        let judged = |verdict| {
             let step = Step {
                 from: at(1, 0),
                 to: at(9, 220_000_000),
@@ -178,13 +178,13 @@ mod tests {
         };
         let think = Cause::ClientThink;
         let probed = (Cause::Tlp, Grade::Proven, Because::TimerRanOut);
-        assert_eq!(said(Verdict::Proven), Some(probed));
+        assert_eq!(judged(Verdict::Proven), Some(probed));
         assert_eq!(
-            said(Verdict::Open),
+            judged(Verdict::Open),
             Some((think, Grade::Suspected, Because::SenderNotKnown))
         );
         assert_eq!(
-            said(Verdict::Refuted),
+            judged(Verdict::Refuted),
             Some((think, Grade::Proven, Because::GoesWithoutAck))
         );
     }

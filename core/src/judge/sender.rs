@@ -1,4 +1,4 @@
-//! What all evidence on one sender says: does Nagle's algorithm hold it up, does it refute that, does its program pause?
+//! What all evidence on one sender shows: does Nagle's algorithm hold it up, does it refute that, does its program pause?
 //! A pool of evidence and the path's round trips in, one `Judged` out.
 
 mod controls;
@@ -24,7 +24,7 @@ pub use spread::Tick;
 pub(super) use spread::lattice;
 use spread::{at_share, slope};
 
-/// What the pool says of its sender.
+/// What the pool shows of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verdict {
     /// Nagle acts: the freed segments follow the ACKs.
@@ -72,9 +72,9 @@ pub struct Judged {
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
     pub tight_limit: i64,
-    /// What left later than this behind an ACK its program wrote then, as far as its clock tells how the path wavers.
+    /// What left later than this behind an ACK its program wrote then, as far as its clock shows how the path varies.
     pub pause_limit: Option<i64>,
-    /// Its clock tells which part of a release the path took.
+    /// Its clock shows which part of a release the path took.
     pub clock_tells: bool,
     /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
     pub kernel_limits: [i64; 2],
@@ -144,7 +144,7 @@ impl Senders {
         &self.judged
     }
 
-    /// Lets go of the evidence on those that were quiet longest: what it says stays, without the single waits.
+    /// Lets go of the evidence on those that were quiet longest: what it shows stays, without the single waits.
     #[cold]
     pub fn let_go(&mut self, pools: &mut Pools, pairs: &Pairs) {
         for id in pools.quiet() {
@@ -181,7 +181,7 @@ impl Judged {
         j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
-            // there is no path, and of what its program takes to answer nothing tells of the kernel
+            // there is no path, and the time that a program takes to answer shows nothing of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
             j.kernel_limits = kernel::limits(
                 [path, to_receiver],
@@ -250,8 +250,8 @@ impl Judged {
     fn pauses(&self, pool: &Pool) -> bool {
         let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
-            let said = self.says(gap);
-            matches!(said, Control::Explains { .. })
+            let control = self.compare(gap);
+            matches!(control, Control::Explains { .. })
         });
         2 * explained.count() > self.held
     }
@@ -271,7 +271,7 @@ impl Judged {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap)
             && !self.may_be_pause(gap)
-            && self.proves(gap.stream, self.says(gap))
+            && self.proves(gap.stream, self.compare(gap))
     }
 
     /// Whether the path is still as this judgement knew it.

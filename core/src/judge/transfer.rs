@@ -115,7 +115,7 @@ fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
 }
 
 /// When the last byte reached the receiver, less the way there. Sent again last, it had come before or came no later
-/// than its ACK; an ACK that a timer held says only that.
+/// than its ACK; an ACK that a timer held shows only that.
 fn end(t: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
     if !t.near {
         return t.last;
@@ -200,13 +200,13 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
         queue >= least && queue as f64 >= STANDING_SHARE.get() * idle as f64
     });
     let ends = w.program > 0 && t.short_gaps as f64 >= ENDED_SHARE.get() * t.gaps.0 as f64;
-    let unasked = part(w.program + w.timer);
+    let unprompted = part(w.program + w.timer);
     let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
     let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
     // where segments change places, those behind a hole take the room
     let low = t.acked_low as f64 >= LOW_SHARE.get() * t.acked as f64 && !swapped(t);
     let shut = t.zero_windows > 1 || low;
-    if even && stands && !(ends && t.near && unasked >= LIMIT_SHARE.get()) {
+    if even && stands && !(ends && t.near && unprompted >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
             // losses keep a window at an even rate, too, and a busy host looks like a short queue
             let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
@@ -228,7 +228,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     if even && !t.near && queue.is_none() && window < LIMIT_SHARE.get() && !ends {
         return or(Limiter::Line, Grade::Suspected, Limiter::Pacing);
     }
-    let program = if ends { unasked } else { part(w.program) };
+    let program = if ends { unprompted } else { part(w.program) };
     let timer = if ends { 0.0 } else { part(w.timer) };
     let cut = part(w.repair + w.cut);
     let http2_share = part(w.http2);

@@ -31,7 +31,7 @@ macro_rules! causes {
                 }
             }
 
-            /// One of `Owner`, or "sender" / "receiver" of the bytes that had to wait, where only the stream tells which
+            /// One of `Owner`, or "sender" / "receiver" of the bytes that had to wait, where only the stream's sides are known
             /// side that is.
             pub fn owner(self) -> &'static str {
                 match self {
@@ -130,7 +130,7 @@ words! {
     "server" Server "the side that accepted the connection"
     "network" Network "the path between the two"
     "capture" Capture "the capture itself: it does not hold what would be needed to tell"
-    "backend" Backend "another server, which this one's host asked meanwhile, or the way to it"
+    "backend" Backend "another server, to which this one's host sent a request meanwhile, or the path to it"
 }
 
 words! {
@@ -208,7 +208,7 @@ words! {
     "goes_without_ack" GoesWithoutAck "this sender's small segments leave over unacknowledged ones: no Nagle's algorithm"
     "keeps_its_length" KeepsItsLength "the gaps keep their length while the ACKs in them move"
     "control_shorter" ControlShorter "with the ACK as a kernel sends, and where no ACK was held the program took less"
-    "follows_acks" FollowsAcks "eight and more such waits end with their ACKs, wherever those fall; how long each was no control group says"
+    "follows_acks" FollowsAcks "eight and more such waits end with their ACKs, wherever those fall; no control group shows how long each was"
     "did_not_fit" DidNotFit "it ends beyond the window's edge before that packet, and within it after"
     "called_for" CalledFor "selective or duplicate ACKs called for the repeat"
     "timer_ran_out" TimerRanOut "nothing else came before the repeat, for as long as the timer"
@@ -242,7 +242,7 @@ words! {
     "full_before" FullBefore "what was unacknowledged was full: Linux holds nothing back behind it"
     "timer_on_tick" TimerOnTick "all waits have the timer's length and end on one tick, as a sleeping program's may"
     "timer_length" TimerLength "the wait is as long as the timer"
-    "not_pushed" NotPushed "short and not pushed: the program had said that there is more"
+    "not_pushed" NotPushed "short and not pushed: the program had announced more (MSG_MORE)"
     "copy_may_be_lost" CopyMayBeLost "as late as a repeat, and nothing shows that no first copy was lost on its way here"
     "nobody_tells" NobodyTells "without time stamps and selective ACKs the receiver cannot say whether the first copy came"
     "no_first_copy" NoFirstCopy "the first copy is not in the capture"
@@ -253,8 +253,8 @@ words! {
     "one_direction" OneDirection "the other direction is not in the capture"
     "twice_in_capture" TwiceInCapture "the connection's packets are in the capture twice"
     "on_other_paths" OnOtherPaths "parts of its messages may have passed on other connections (multipath)"
-    "only_turns" OnlyTurns "what was said cannot be read (encrypted, or no reader knows it): what came need not answer it"
-    "waits_for_event" WaitsForEvent "the answer, or its next piece, waits for an event, as the request asked it to"
+    "only_turns" OnlyTurns "the messages cannot be read (encrypted, or no reader knows the protocol): what came need not be the answer"
+    "waits_for_event" WaitsForEvent "the answer, or its next piece, waits for an event, as the request wants"
     "behind_answers" BehindAnswers "the answers to requests before it on this connection came first, as the protocol wants it"
     "fills_window" FillsWindow "it fills the window to the byte, which had room for no full segment"
     "fills_segment" FillsSegment "a full segment behind a small unacknowledged one: a part of it may have been written before, and waited"
@@ -354,7 +354,7 @@ words! {
 mod tests {
     use super::*;
 
-    /// A word says what its variant is called.
+    /// A word is the name of its variant.
     #[test]
     fn every_word_is_its_variants_name() {
         fn check<T: std::fmt::Debug>(all: &[T], words: &[&str]) {

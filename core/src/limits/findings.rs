@@ -14,7 +14,7 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("gaps_most_confidence", 0.88),
     ("gaps_some_share", 0.1),
     ("gaps_some_confidence", 0.95),
-    // Packets that the interface says it dropped. Chosen.
+    // Packets that the interface shows it dropped. Chosen.
     ("dropped_confidence", 0.95),
     // Hosts that count identifications for all connections together (Windows) skip more than the first share; on
     // streams without a sign of loss nearly all have to be there. Chosen.
@@ -30,7 +30,7 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     // A clock that goes back in more than this share of the frames makes short times doubtful. Chosen.
     ("clock_back_share", 0.001),
     ("clock_back_confidence", 0.88),
-    // A clock that is set ahead by less cannot be told from a host's wait: the lowest timeout of TCP (TCP_RTO_MIN).
+    // A clock that is set ahead by less cannot be distinguished from a host's wait: the lowest timeout of TCP (TCP_RTO_MIN).
     ("clock_ahead_ns", 200_000_000.0),
     // Jumps that hold more than this share of the exchanges' time forbid a verdict. Chosen.
     ("clock_ahead_share", 0.05),

@@ -340,7 +340,7 @@ mod tests {
         assert!(held(406, 400, None, 11 * MS) && !held(406, 400, None, 12 * MS));
         let by_two_seconds = |more| clock.may_have_held(100 * S + more, 98_000, None, 400 * MS);
         assert!(by_two_seconds(0) && !by_two_seconds(1));
-        // a clock that is not known to count milliseconds says nothing of a long pause
+        // a clock that is not known to count milliseconds shows nothing of a long pause
         assert!(!clock.may_have_held(499 * MS, 100, Some(100), 500 * MS));
         assert!(clock.may_have_held(600 * MS, 600, Some(600), 500 * MS));
         assert!(

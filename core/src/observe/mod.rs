@@ -71,7 +71,7 @@ pub struct Repaired {
     /// What showed the hole that these bytes fill.
     pub filled: Option<At>,
     /// The receiver can say whether the first copy came, by time stamps or selective ACKs.
-    pub told: bool,
+    pub receiver_reports: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,21 +170,21 @@ pub enum Wait {
     /// Boxed: the others are smaller, and an open stream holds a dozen.
     Repair(Box<Repaired>),
     /// Small over `small`, which its peer has not acknowledged for as long as a tail loss probe waits. That sends what is
-    /// next and asks no Nagle (tcp_send_loss_probe): the pool tells whether it was one.
+    /// next and asks no Nagle (tcp_send_loss_probe): the pool decides whether it was one.
     Probe {
         small: At,
         pool: u32,
     },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
-    /// Neither full nor pushed, after the ACK of the small one before it: its program had said that there is more (MSG_MORE).
+    /// Neither full nor pushed, after the ACK of the small one before it: its program had announced more (MSG_MORE).
     Corked {
         small: At,
         ack: At,
     },
     /// A FIN without data ends the message, and all before it was acknowledged: its program closed only now.
     Close,
-    /// A kernel's answer to a SYN or SYN/ACK: no program is asked.
+    /// A kernel's answer to a SYN or SYN/ACK: no program takes part.
     Handshake,
     /// The capture lacks frames here.
     Hole,
@@ -197,12 +197,12 @@ pub enum Wait {
 impl Wait {
     #[cold]
     #[inline(never)]
-    pub fn repair(how: Repair, first: Option<At>, filled: Option<At>, told: bool) -> Self {
+    pub fn repair(how: Repair, first: Option<At>, filled: Option<At>, receiver_reports: bool) -> Self {
         Wait::Repair(Box::new(Repaired {
             how,
             first,
             filled,
-            told,
+            receiver_reports,
         }))
     }
 }
@@ -334,7 +334,7 @@ pub struct Data {
     pub rtt_ns: i64,
     /// Best round trip to this sender so far.
     pub own_rtt_ns: i64,
-    /// Its side is the one that is asked.
+    /// Its side is the server's.
     pub server: bool,
     pub pool: u32,
 }

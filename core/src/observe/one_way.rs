@@ -1,7 +1,7 @@
 //! What one direction of a stream lets us suspect. The packets of the one side that was captured in, gaps that a
 //! held ACK may explain out. Nobody can tell a stall from a program's pause here: the other side's packets would.
 //!
-//! A pause of a length of its own, though, shows as one where the peer's clock says when its ACKs left: the gaps stay
+//! A pause of a length of its own, though, shows as one where the peer's clock shows when its ACKs left: the gaps stay
 //! alike while the ACKs inside them move.
 
 use super::is_small;
@@ -102,7 +102,7 @@ impl OneWay {
         stays as usize >= HELD_AWAY.get() && stays > goes.saturating_mul(2)
     }
 
-    /// Two small segments of one message with a timer's gap between them, in which the sender heard from its peer.
+    /// Two small segments of one message with a timer's gap between them, in which a packet of the peer came.
     fn paused(&self, p: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;

@@ -126,7 +126,7 @@ pub struct Sender {
     /// The last byte that the peer can have had room for, where the scale of its window is not known.
     room: Option<i64>,
     /// The peer's newest time stamp that came without data, and with data.
-    heard: [Option<u32>; 2],
+    peer_stamps: [Option<u32>; 2],
     /// This side has repeated a time stamp that came without data: some stacks never do.
     echoes_acks: bool,
 }
@@ -148,10 +148,10 @@ impl Sender {
         self.unanswered.get_or_insert(at);
     }
 
-    /// This side's kernel has acknowledged by itself all that the peer sent; its clock then said `tsval`.
+    /// This side's kernel has acknowledged by itself all that the peer sent; its clock then stood at `tsval`.
     pub fn kernel_answered(&mut self, at: At, tsval: Option<u32>) {
-        let asked = self.peer_data.map_or(0, |asked| asked.frame);
-        if self.own_ack.is_none_or(|ack| ack.frame < asked) {
+        let peer_frame = self.peer_data.map_or(0, |data| data.frame);
+        if self.own_ack.is_none_or(|ack| ack.frame < peer_frame) {
             self.own_ack = Some(at);
             if let Some(tsval) = tsval {
                 self.clock.late(at.time_ns, tsval);
@@ -180,8 +180,8 @@ impl Sender {
         let at = a.at;
         self.peer_ended |= a.fin;
         if let Some(tsval) = a.tsval {
-            self.peer_clock.heard(at.time_ns, tsval);
-            let [alone, with_data] = &mut self.heard;
+            self.peer_clock.record(at.time_ns, tsval);
+            let [alone, with_data] = &mut self.peer_stamps;
             *(if a.len == 0 { alone } else { with_data }) = Some(tsval);
         }
         if let Some(c) = a.covered {
@@ -294,7 +294,7 @@ impl Sender {
         }
         let hole = shows_hole || self.is_behind_hole(d.start);
         if !self.echoes_acks
-            && let ([Some(alone), with_data], Some(echo)) = (self.heard, d.tsecr)
+            && let ([Some(alone), with_data], Some(echo)) = (self.peer_stamps, d.tsecr)
             && echo == alone
             && with_data != Some(alone)
         {

@@ -4,7 +4,7 @@
 //! samples of round trips. It holds no threshold that a verdict rests on and reaches no conclusion: `judge::transfer` does.
 //!
 //! A sender knows only the ACKs that have reached it. At its own end that is the newest one; elsewhere the time stamp that
-//! its data echo (RFC 7323) says which one it was, and without time stamps the best round trip to it does.
+//! its data echo (RFC 7323) shows which one it was, and without time stamps the best round trip to it does.
 
 use std::collections::VecDeque;
 
@@ -143,7 +143,7 @@ pub struct Shut {
 
 /// An ACK as the sender of the data knows it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Heard {
+struct Received {
     tsval: u32,
     /// The first and the last of them that passed the capture.
     first: i64,
@@ -251,9 +251,9 @@ pub struct Transfer {
     pub mss: u16,
     /// The most bytes in flight in any round trip.
     pub largest_flight: i64,
-    heard: Heard,
-    ahead: VecDeque<Heard>,
-    newest: Heard,
+    received: Received,
+    ahead: VecDeque<Received>,
+    newest: Received,
     round: RoundTrip,
     mark: i64,
     high: i64,
@@ -351,16 +351,16 @@ impl Transfer {
                 self.hole_at = Some(now);
             }
         }
-        if self.heard.ack >= self.mark {
+        if self.received.ack >= self.mark {
             self.end_round(now);
             self.mark = end;
         }
-        let heard = self.heard.last != 0;
-        if heard {
-            self.round.flight = self.round.flight.max(end - self.heard.ack);
+        let any = self.received.last != 0;
+        if any {
+            self.round.flight = self.round.flight.max(end - self.received.ack);
         }
-        self.room = if heard && self.window_known {
-            self.heard.edge - end
+        self.room = if any && self.window_known {
+            self.received.edge - end
         } else {
             i64::MAX
         };
@@ -378,11 +378,15 @@ impl Transfer {
     /// What the sender can have waited for before it sent new data. Was it the other side's turn?
     fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
         let w = &mut self.waited;
-        let since = if self.near { self.ack_time } else { self.heard.last };
-        let unasked = (now - since - trip).clamp(0, gap);
-        let idle = self.heard.ack >= self.high;
+        let since = if self.near {
+            self.ack_time
+        } else {
+            self.received.last
+        };
+        let unprompted = (now - since - trip).clamp(0, gap);
+        let idle = self.received.ack >= self.high;
         let slack = (trip / 16).max(AT_ENDPOINT_NS.get());
-        let upon = unasked <= slack.max(gap / 4);
+        let upon = unprompted <= slack.max(gap / 4);
         let shut = self.shut.filter(|_| upon && gap > slack);
         let turn = shut.is_none() && self.answered && idle && upon;
         let place = if turn {
@@ -396,10 +400,10 @@ impl Transfer {
             &mut w.http2
         } else if self.repairing.is_some() {
             &mut w.repair
-        } else if unasked > slack && !self.ended && self.room < self.window_most / 3 {
+        } else if unprompted > slack && !self.ended && self.room < self.window_most / 3 {
             // tcp_tso_should_defer: a third of the window is waited for
             &mut w.window
-        } else if unasked > slack {
+        } else if unprompted > slack {
             let ms = gap as f64 / 1e6;
             self.gaps = (self.gaps.0 + 1, self.gaps.1 + ms, self.gaps.2 + ms * ms);
             if self.ended {
@@ -473,7 +477,7 @@ impl Transfer {
     fn learn(&mut self, segment: &Segment<'_>, now: i64, trip: i64) {
         if self.near {
             self.ahead.clear();
-            self.heard = self.newest;
+            self.received = self.newest;
             return;
         }
         let echo = segment.options.timestamps.map(|(_, tsecr)| tsecr);
@@ -486,12 +490,12 @@ impl Transfer {
             if !knows {
                 break;
             }
-            self.heard = *next;
+            self.received = *next;
             newly = true;
             self.ahead.pop_front();
         }
         if newly && echo.is_some() {
-            let sample = now - self.heard.last;
+            let sample = now - self.received.last;
             smooth(&mut self.smooth_far, sample);
             best(&mut self.round.best, sample);
         }
@@ -529,7 +533,7 @@ impl Transfer {
                 self.acked_low += acked as u64;
             }
         }
-        // one ACK of a large part of the flight says nothing of the line: the receiver waited for its program
+        // one ACK of a large part of the flight shows nothing of the line: the receiver waited for its program
         let whole =
             acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
         if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
@@ -542,7 +546,7 @@ impl Transfer {
             self.done = now;
         }
         self.ack_time = now;
-        self.newest = Heard {
+        self.newest = Received {
             tsval: segment.options.timestamps.map_or(0, |(tsval, _)| tsval),
             first: now,
             last: now,
@@ -575,7 +579,7 @@ impl Transfer {
             let mut some = std::mem::take(&mut self.ahead).into_iter();
             while let Some(first) = some.next() {
                 let then = some.next().unwrap_or(first);
-                self.ahead.push_back(Heard {
+                self.ahead.push_back(Received {
                     tsval: first.tsval,
                     first: first.first,
                     ..then
@@ -584,7 +588,7 @@ impl Transfer {
         }
     }
 
-    /// What the receiver says of holes, and when they are closed.
+    /// What the receiver shows of holes, and when they are closed.
     fn holes(&mut self, segment: &Segment<'_>, facts: &Facts) {
         let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
         if sacks && self.repairing.is_none() {

@@ -13,7 +13,7 @@ impl Rtt {
         self.kernel
     }
 
-    /// Whether one answer of a program is all that was ever seen: it says nothing of the path.
+    /// Whether one answer of a program is all that was ever seen: it shows nothing of the path.
     pub fn is_one_answer(&self) -> bool {
         self.count == 1 && !self.kernel
     }

@@ -22,7 +22,7 @@ use crate::limits::{
     STRAY_PART, THIRD, UNHELD_NS,
 };
 
-/// What the control group says of one wait.
+/// What the control group shows of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// There is none.
@@ -235,11 +235,11 @@ impl Controls {
         own.map(Group::of).unwrap_or_default()
     }
 
-    /// What the sender's own connection says of a wait, or where it says nothing all of its connections.
-    pub(in crate::judge) fn says(&self, stream: u32, wait: i64) -> Control {
+    /// What the sender's own connection shows of a wait, or where it shows nothing all of its connections.
+    pub(in crate::judge) fn compare(&self, stream: u32, wait: i64) -> Control {
         let group = self.of_stream(stream);
-        let all = self.of_all().says(wait);
-        let said = match (group.says(wait), all) {
+        let all = self.of_all().compare(wait);
+        let control = match (group.compare(wait), all) {
             // what left early elsewhere left by a socket with TCP_NODELAY: it bounds what that program takes, and no more
             (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
                 if !(self.at_host && self.always_follow()) {
@@ -252,15 +252,15 @@ impl Controls {
                 }
             }
             (Control::Nothing, all) => all,
-            // one pause of its program's own tells little of the next one; what was written at once was written so again
+            // one pause of the program does not predict the next one; writes without a pause do
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < SEVERAL.get() => all,
             (own, _) => own,
         };
         // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
-        if said == Control::Unclear && self.are_of_one_length(wait) {
+        if control == Control::Unclear && self.are_of_one_length(wait) {
             return Control::Nothing;
         }
-        said
+        control
     }
 
     fn are_of_one_length(&self, wait: i64) -> bool {
@@ -323,7 +323,7 @@ impl Controls {
         held >= least && self.are_kernels()
     }
 
-    /// Whether nearly all held ACKs were followed at once, so often that no control group is asked for. One that its program was seen to
+    /// Whether nearly all held ACKs were followed at once, so often that no control group is needed. One that its program was seen to
     /// outlast shows that it works between the two writes: it may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);

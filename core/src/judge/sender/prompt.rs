@@ -15,9 +15,9 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
     PROMPT_NS.get().max((late as f64 * TWICE.get() as f64) as i64)
 }
 
-/// Where its program's pauses are seen, by the sender's clock, which tells the way to the capture from what the program took
+/// Where its program's pauses are seen, by the sender's clock, which separates the path to the capture from the program's time
 /// before: no later than the clock's ticks explain, as more was sent later than such a way makes late and keeps its length; or
-/// than that clock says the path wavers, as the program takes about as long as ACKs are held where nothing holds it. None
+/// than the path varies by that clock, as the program takes about as long as ACKs are held where nothing holds it. None
 /// elsewhere, beside the sender, and where all that is prompt is sooner.
 pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.tight_limit <= NOISE_NS.get() {
@@ -58,16 +58,16 @@ pub(super) fn by_its_clock(gaps: &[Gap], j: &Judged) -> Option<i64> {
     Some(NOISE_NS.get() + (wavers as f64 * TWICE.get() as f64) as i64)
 }
 
-/// Whether the sender's clock tells what the path took: it counts every millisecond, and the path took no more than all by which
+/// Whether the sender's clock shows what the path took: it counts every millisecond, and the path took no more than all by which
 /// the segments passed late, but for a tick.
 pub(super) fn clock_tells(gaps: &[Gap], j: &Judged) -> bool {
-    let told = gaps.iter().filter(|gap| j.is_held(gap));
-    let told = told.filter_map(|gap| {
+    let dated = gaps.iter().filter(|gap| j.is_held(gap));
+    let dated = dated.filter_map(|gap| {
         gap.lateness
             .map(|way| (gap.release - j.sender_rtt, i64::from(way)))
     });
     let (mut all, mut beyond) = (0, 0);
-    for (late, way) in told {
+    for (late, way) in dated {
         all += 1;
         beyond += usize::from(way > late.max(0) + 2 * TICK_NS);
     }
@@ -82,13 +82,13 @@ impl Judged {
         late - self.took(gap).min(late.max(0))
     }
 
-    /// What the path took of a release beyond its best, for sure: its sender's clock tells that to a tick.
+    /// What the path took of a release beyond its best, for sure: its sender's clock shows that to a tick.
     fn took(&self, gap: &Gap) -> i64 {
         let way = gap.lateness.filter(|_| self.clock_tells);
         way.map_or(0, |way| (i64::from(way) - TICK_NS).max(0))
     }
 
-    /// How late its sender sent this, without all that the path took by its clock, where that tells. It may be a tick wrong: the
+    /// How late its sender sent this, without all that the path took by its clock, where it is fine enough. It may be a tick wrong: the
     /// middle one of many is not.
     pub(super) fn sent(&self, gap: &Gap) -> i64 {
         let tick = if self.took(gap) > 0 { TICK_NS } else { 0 };
@@ -124,7 +124,7 @@ impl Judged {
         known && gap.release - self.sender_rtt - way > self.tight_limit + NOISE_NS.get()
     }
 
-    /// Whether its sender's clock says that this was sent by so much later than its ACK let it.
+    /// Whether its sender's clock shows that this was sent by so much later than its ACK let it.
     fn sent_after(&self, gap: &Gap, limit: i64) -> bool {
         let late = gap.release - self.sender_rtt;
         gap.lateness.is_some_and(|way| late - i64::from(way) > limit)

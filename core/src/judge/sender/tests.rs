@@ -153,7 +153,7 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut pools, 0, 8, sender_rtt + release);
         add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&pools, &pairs);
-        let said = judged.says(&Gap {
+        let said = judged.compare(&Gap {
             release: 41 * MS + release,
             ..Gap::default()
         });
@@ -354,7 +354,7 @@ fn an_ack_within_fifteen_milliseconds_was_not_held() {
         follow(&mut pools, 0, 3, 40 * US);
         add(&mut pools, 0, 0, wait, 3 * MS);
         let judged = judged(&pools, &pairs);
-        judged.controls.says(0, 41 * MS) != Control::Nothing
+        judged.controls.compare(0, 41 * MS) != Control::Nothing
     };
     assert!(bounded(15 * MS - 1) && !bounded(15 * MS));
 }

@@ -1,4 +1,4 @@
-//! What all that was seen of a sender says of one of its waits: its control group, what proves it to be Nagle's, and what
+//! What the evidence on a sender shows of one of its waits: its control group, what proves it to be Nagle's, and what
 //! proves it to be the program's.
 
 use super::controls::Control;
@@ -7,15 +7,15 @@ use crate::evidence::Gap;
 use crate::limits::{AT_HOST_NS, PROMPT_NS, RARELY, RTO_MIN_NS};
 
 impl Judged {
-    /// What the control group says of this wait.
-    pub(in crate::judge) fn says(&self, gap: &Gap) -> Control {
-        self.controls.says(gap.stream, gap.wait + gap.release)
+    /// What the control group shows of this wait.
+    pub(in crate::judge) fn compare(&self, gap: &Gap) -> Control {
+        self.controls.compare(gap.stream, gap.wait + gap.release)
     }
 
-    /// What the control group says of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
+    /// What the control group shows of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
     /// it they took is not known, for they end while the first write is held.
-    pub(in crate::judge) fn says_of_last(&self, gap: &Gap) -> Control {
-        let (control, more) = (self.says(gap), self.controls.gathered(gap.bytes));
+    pub(in crate::judge) fn compare_last(&self, gap: &Gap) -> Control {
+        let (control, more) = (self.compare(gap), self.controls.gathered(gap.bytes));
         let Control::Shorter { most, likely, exact } = control else {
             return control;
         };
@@ -23,7 +23,7 @@ impl Judged {
             return control;
         }
         let wait = gap.wait + gap.release;
-        match self.controls.says(gap.stream, wait) {
+        match self.controls.compare(gap.stream, wait) {
             Control::Shorter { most: each, .. } if most + more * each < wait => Control::Shorter {
                 most: most + more * each,
                 likely,
@@ -33,7 +33,7 @@ impl Judged {
         }
     }
 
-    /// Whether the freed segment may hold later writes, of which the control group says nothing.
+    /// Whether the freed segment may hold later writes, of which the control group shows nothing.
     pub(in crate::judge) fn may_gather(&self, gap: &Gap) -> bool {
         self.controls.may_gather(gap)
     }
@@ -43,7 +43,7 @@ impl Judged {
     pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
         let gathers =
             self.verdict == Verdict::Proven && self.controls.goes_on() && self.controls.follows_alone(stream);
-        match self.controls.says(stream, waited) {
+        match self.controls.compare(stream, waited) {
             Control::Shorter {
                 likely, exact: true, ..
             } if gathers => Some(likely),
@@ -51,7 +51,7 @@ impl Judged {
         }
     }
 
-    /// Whether a wait of which the control group says this is Nagle's beyond doubt.
+    /// Whether a wait of which the control group shows this is Nagle's beyond doubt.
     pub(in crate::judge) fn proves(&self, stream: u32, control: Control) -> bool {
         !self.scattered
             && match control {
@@ -86,7 +86,7 @@ impl Judged {
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
             return true;
         }
-        outlasts && matches!(self.says(gap), Control::Explains { .. } | Control::Nothing)
+        outlasts && matches!(self.compare(gap), Control::Explains { .. } | Control::Nothing)
     }
 
     /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_last_of_several_writes_is_held_for_what_the_pauses_before_leave() {
-        let says = |bytes, waited| {
+        let compare = |bytes, waited| {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
             judged.controls.writes(150);
             let gap = Gap {
@@ -143,17 +143,21 @@ mod tests {
                 bytes,
                 ..Gap::default()
             };
-            (judged.says(&gap), judged.says_of_last(&gap))
+            (judged.compare(&gap), judged.compare_last(&gap))
         };
         let shorter = |most| Control::Shorter {
             most,
             likely: 12 * MS,
             exact: true,
         };
-        assert_eq!(says(150, 48 * MS), (shorter(12 * MS), shorter(12 * MS)));
-        assert_eq!(says(450, 48 * MS), (shorter(12 * MS), shorter(36 * MS)));
-        assert_eq!(says(600, 48 * MS + 1).1, shorter(48 * MS));
-        assert_eq!(says(600, 48 * MS).1, Control::Unclear, "they fill the wait");
-        assert_eq!(says(450, 12 * MS).1, says(450, 12 * MS).0, "it is no shorter");
+        assert_eq!(compare(150, 48 * MS), (shorter(12 * MS), shorter(12 * MS)));
+        assert_eq!(compare(450, 48 * MS), (shorter(12 * MS), shorter(36 * MS)));
+        assert_eq!(compare(600, 48 * MS + 1).1, shorter(48 * MS));
+        assert_eq!(compare(600, 48 * MS).1, Control::Unclear, "they fill the wait");
+        assert_eq!(
+            compare(450, 12 * MS).1,
+            compare(450, 12 * MS).0,
+            "it is no shorter"
+        );
     }
 }

@@ -30,12 +30,12 @@ impl Sender {
     }
 
     /// The first segment after the peer spoke, with nothing of its own in flight then.
-    pub(super) fn answers_freely(&mut self, heard: At, d: &Data) {
-        let took = d.at.time_ns - heard.time_ns;
+    pub(super) fn answers_freely(&mut self, peer_sent: At, d: &Data) {
+        let took = d.at.time_ns - peer_sent.time_ns;
         self.freed.answered_in = Some(self.freed.answered_in.map_or(took, |best| best.min(took)));
     }
 
-    /// A small segment behind an acknowledged one, between which the peer said nothing.
+    /// A small segment behind an acknowledged one, between which the peer sent nothing.
     pub(super) fn count_freed(&mut self, c: &Candidate, rtt: i64) {
         if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
@@ -47,30 +47,30 @@ impl Sender {
         self.freed.overtook = true;
     }
 
-    /// The first small segment after the peer spoke (`heard`), where the one before it was acknowledged with those data.
+    /// The first small segment after the peer spoke (`peer_sent`), where the one before it was acknowledged with those data.
     #[inline(always)]
-    pub(super) fn freed_along(&mut self, p: &Small, heard: At, d: &Data) -> Option<Wait> {
+    pub(super) fn freed_along(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let freed = &self.freed;
         let may_be = freed.by_acks > 0 && !freed.overtook && d.small && !d.fin && !p.tainted;
         if may_be {
-            self.weigh_freed(p, heard, d)
+            self.weigh_freed(p, peer_sent, d)
         } else {
             None
         }
     }
 
     /// One that takes turns but writes each of its messages in two parts is freed by an ACK without data once a turn. A server
-    /// that had not been asked before answers those very data.
+    /// that had no request to answer before answers those very data.
     #[cold]
-    fn weigh_freed(&mut self, p: &Small, heard: At, d: &Data) -> Option<Wait> {
+    fn weigh_freed(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let ack = p.ack.filter(|ack| !ack.fin)?;
         if !d.server {
             self.weigh_asking(p, &ack, d);
             return None;
         }
-        let since = self.unanswered.filter(|first| first.frame < heard.frame)?;
+        let since = self.unanswered.filter(|first| first.frame < peer_sent.frame)?;
         let release = d.at.time_ns - ack.at.time_ns;
-        // beside its host, where a kernel is told from a program that answers
+        // beside its host, where a kernel's answer differs from a program's
         let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
         if !by_kernel || release > KERNEL_NS.get() {
             return None;
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// It was asked in frame 3, answers after 1 ms at best, and was freed by one ACK and by data once.
+    /// Its request is frame 3; it answers after 1 ms at best, and was freed by one ACK and by data once.
     fn freed() -> NagleReleases {
         NagleReleases {
             by_acks: 1,

@@ -27,7 +27,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Whether a segment tells anything here: it is full, or behind such a one.
+    /// Whether a segment shows anything here: it is full, or behind such a one.
     #[inline(always)]
     pub(super) fn cares(&self, d: &Data) -> bool {
         self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)

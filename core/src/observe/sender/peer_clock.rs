@@ -18,7 +18,7 @@ pub(super) struct PeerClock {
 
 impl PeerClock {
     #[inline(always)]
-    pub(super) fn heard(&mut self, time_ns: i64, tsval: u32) {
+    pub(super) fn record(&mut self, time_ns: i64, tsval: u32) {
         if !self.began {
             (self.began, self.first_ns, self.first) = (true, time_ns, tsval);
         }
@@ -69,13 +69,13 @@ mod tests {
     fn a_clock_of_milliseconds_dates_what_was_not_seen() {
         let ms = |ms: i64| ms * 1_000_000;
         let mut clock = PeerClock::default();
-        clock.heard(ms(10), 5_000);
+        clock.record(ms(10), 5_000);
         assert_eq!(clock.passed(5_100), None, "its rate is not known");
-        clock.heard(ms(1_010), 6_000);
+        clock.record(ms(1_010), 6_000);
         assert_eq!(clock.passed(6_040), Some(ms(1_050)));
         let mut coarse = PeerClock::default();
-        coarse.heard(ms(10), 5_000);
-        coarse.heard(ms(1_010), 5_100);
+        coarse.record(ms(10), 5_000);
+        coarse.record(ms(1_010), 5_100);
         assert_eq!(coarse.passed(5_104), None, "it counts ten milliseconds");
     }
 
@@ -84,23 +84,23 @@ mod tests {
         let ms = |ms: i64| ms * 1_000_000;
         let mut clock = PeerClock::default();
         assert_eq!(clock.late(ms(99), 0), 0);
-        clock.heard(ms(10), 5_000);
+        clock.record(ms(10), 5_000);
         assert_eq!(clock.late(ms(90), 5_000), 0, "its rate is not known");
-        clock.heard(ms(1_010), 6_000);
+        clock.record(ms(1_010), 6_000);
         assert_eq!(
             (clock.late(ms(1_061), 6_030), clock.late(ms(1_041), 6_030)),
             (ms(20), 0)
         );
-        clock.heard(ms(1_105), 6_100); // sooner than any
+        clock.record(ms(1_105), 6_100); // sooner than any
         assert_eq!(clock.late(ms(1_061), 6_030), ms(25));
         // the best of two windows: clocks drift
-        clock.heard(ms(12_020), 17_000);
+        clock.record(ms(12_020), 17_000);
         assert_eq!(clock.late(ms(12_061), 17_030), ms(25));
-        clock.heard(ms(23_021), 28_000);
+        clock.record(ms(23_021), 28_000);
         assert_eq!(clock.late(ms(23_071), 28_030), ms(20), "the first is forgotten");
         let mut coarse = PeerClock::default();
-        coarse.heard(0, 0);
-        coarse.heard(ms(1_000), 250);
+        coarse.record(0, 0);
+        coarse.record(ms(1_000), 250);
         assert_eq!(coarse.late(ms(1_090), 250), 0, "it counts four milliseconds");
     }
 
@@ -108,8 +108,8 @@ mod tests {
     fn ten_ticks_of_four_milliseconds_show_its_rate_to_a_quarter() {
         let passed = |elapsed_ns, ticks| {
             let mut clock = PeerClock::default();
-            clock.heard(0, 0);
-            clock.heard(elapsed_ns, ticks);
+            clock.record(0, 0);
+            clock.record(elapsed_ns, ticks);
             clock.passed(ticks)
         };
         assert_eq!(passed(40_000_000, 40), Some(40_000_000));

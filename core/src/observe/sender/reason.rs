@@ -88,8 +88,8 @@ impl Sender {
         }
         match turn {
             // what is missing before it left sooner, and that may have been lost: then a timer sent this one
-            Some(heard) if hole && self.unanswered_for(d, since) >= RTO_NS.get() => Wait::QueuedTurn {
-                since: heard,
+            Some(peer_sent) if hole && self.unanswered_for(d, since) >= RTO_NS.get() => Wait::QueuedTurn {
+                since: peer_sent,
                 acked: 0,
                 late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
                 queued: 0,
@@ -115,17 +115,17 @@ impl Sender {
     /// The first segment behind data of the peer: a small one that waited may have been freed along with it.
     #[inline(always)]
     fn first_of_turn(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
-        let heard = turn?;
+        let peer_sent = turn?;
         if let Some(small) = self.small
-            && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= heard.frame)
+            && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= peer_sent.frame)
         {
             self.small = None; // what is answered now came with or after that ACK
-            if ack.at.frame == heard.frame {
-                return self.freed_along(&small, heard, d);
+            if ack.at.frame == peer_sent.frame {
+                return self.freed_along(&small, peer_sent, d);
             }
-            self.answers_freely(heard, d);
+            self.answers_freely(peer_sent, d);
         } else if self.last.is_none() {
-            self.answers_freely(heard, d);
+            self.answers_freely(peer_sent, d);
         }
         None
     }
@@ -352,7 +352,7 @@ impl Sender {
             .is_some_and(|(opened, before)| opened.frame > p.at.frame && d.end > before)
     }
 
-    /// It ends where the window does, though no full segment, as long after the peer was heard as a timer takes: the sender had
+    /// It ends where the window does, though no full segment, as long after the peer was peer_sent as a timer takes: the sender had
     /// more (RFC 9293 3.8.6.2.1), and its probe timer sent what fits.
     fn fills_window(&self, d: &Data) -> bool {
         let since = self.answered.map_or(0, |at| d.at.time_ns - at.time_ns);
@@ -434,8 +434,8 @@ fn as_if_held(d: &Data, since: At) -> bool {
     2 * waited >= HELD_ELSEWHERE_NS.least() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
-/// A small segment after another, where the capture lacks the ACK between them (`heard`): the time stamp that this one echoes
-/// says when that ACK left (RFC 7323 4.3), on the peer's clock.
+/// A small segment after another, where the capture lacks the ACK between them (`peer_sent`): the time stamp that this one echoes
+/// shows when that ACK left (RFC 7323 4.3), on the peer's clock.
 fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
@@ -458,15 +458,15 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     })
 }
 
-/// Some stacks repeat no stamp that came without data, ever: without an example (`echoes`) an old one tells nothing. Beside
-/// the host its absence still does: there the path's round trip tells no more.
+/// Some stacks repeat no stamp that came without data, ever: without an example (`echoes`) an old one shows nothing. Beside
+/// the host its absence still does: there the path's round trip shows no more.
 pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two
         (Some(before), Some(acked), Some(freed)) if (acked.wrapping_sub(before) as i32) > 0 => {
             let moved = (freed.wrapping_sub(acked) as i32) >= 0;
-            let tells = ack.echoed && (echoes || d.own_rtt_ns < SOON_NS.get());
-            (moved || tells).then_some(moved)
+            let shows = ack.echoed && (echoes || d.own_rtt_ns < SOON_NS.get());
+            (moved || shows).then_some(moved)
         }
         _ => None,
     };

@@ -27,7 +27,7 @@ impl Sender {
     }
 
     /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
-    /// said before: that may have been the ACK.
+    /// sent before: that may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
             self.awaiting.clear();
@@ -66,7 +66,7 @@ impl Sender {
         let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
         match (p.tsecr, d.tsecr) {
             (Some(before), Some(echo)) => {
-                let seen = self.heard.iter().flatten();
+                let seen = self.peer_stamps.iter().flatten();
                 is_newer(before, echo) && seen.into_iter().all(|seen| is_newer(*seen, echo))
             }
             _ => false,

@@ -37,9 +37,9 @@ impl Sender {
         self.resent.as_ref()?.back().map(|r| r.at)
     }
 
-    /// Before a packet of the peer is heard: the newest repeat that was not needed, as that packet shows. It acknowledges
+    /// Before a packet of the peer is read: the newest repeat that was not needed, as that packet shows. It acknowledges
     /// those bytes with a time stamp from before the repeat (RFC 3522), or where there are no stamps sooner than a round
-    /// trip of `rtt` after it; or it says nothing new while nothing has just come: it answers a first copy.
+    /// trip of `rtt` after it; or it brings nothing new while nothing has just come: it answers a first copy.
     pub fn answers_first_copy(&mut self, a: &PeerPacket, rtt: Option<i64>) -> Option<At> {
         let too_soon = |sent: At| {
             rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
@@ -60,8 +60,8 @@ impl Sender {
         let one_under_way =
             self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
         let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
-        let unasked = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
-        (unasked && late_copy(repeat, a.at)).then_some(repeat)
+        let unprompted = a.duplicate && a.len == 0 && a.sacked.is_none() && quiet;
+        (unprompted && late_copy(repeat, a.at)).then_some(repeat)
     }
 
     /// The peer got these bytes twice: the newest repeat of them, if there was one.
@@ -169,12 +169,12 @@ impl Sender {
         let gap = d.at.time_ns - from.time_ns;
         // a timer runs out long after the last ACK of anything: what leaves sooner was called for by that ACK
         let called = self.sacked > d.start || self.duplicates >= DUPLICATES.get();
-        let heard = if called {
+        let signal = if called {
             self.answered
         } else {
             self.advanced.map(|a| a.ack)
         };
-        let since = heard.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
+        let since = signal.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
         // a probe waits two round trips, and is no connection's first timer
         let first_timer = INITIAL_RTO_NS.contains(gap);
@@ -201,7 +201,7 @@ impl Sender {
         self.repaired(d, from, how, first_copy, None)
     }
 
-    /// How a lost tail was sent again, by the time since the peer was last heard.
+    /// How a lost tail was sent again, by the time since the peer's last packet.
     fn tail_how(&self, d: &Data) -> Repair {
         let since = self
             .peer_data

@@ -338,7 +338,7 @@ fn behind_what_a_packet_without_data_showed_missing_there_is_a_hole() {
 fn a_stamp_that_came_alone_is_one_that_acks_bring() {
     let echoes = |alone: u32, with_data: Option<u32>, echo: u32| {
         let mut sender = after(&[small(0, 0)]);
-        sender.heard = [Some(alone), with_data];
+        sender.peer_stamps = [Some(alone), with_data];
         let tsecr = Some(echo);
         sender.data(
             &Data {
@@ -363,7 +363,7 @@ fn a_stamp_that_came_alone_is_one_that_acks_bring() {
             tsval,
             ..ack(0, 0)
         });
-        sender.heard
+        sender.peer_stamps
     };
     assert_eq!((heard(0), heard(1)), ([Some(3), None], [None, Some(3)]));
 }

@@ -1,4 +1,4 @@
-//! What one group of pauses says of a wait: that they are as long, that they are shorter, or nothing clear.
+//! What one group of pauses shows of a wait: that they are as long, that they are shorter, or nothing clear.
 
 use super::super::spread::at_share;
 use super::{Control, Lists, Pause};
@@ -50,7 +50,7 @@ impl Group<'_> {
     }
 
     /// What these pauses say of a wait.
-    pub(super) fn says(&self, wait: i64) -> Control {
+    pub(super) fn compare(&self, wait: i64) -> Control {
         let (below, near, above) = about(self.unheld, wait);
         let (early_below, early_near, _) = about(self.early, wait);
         if self.unheld.is_empty() && self.early.is_empty() {
@@ -69,7 +69,7 @@ impl Group<'_> {
         let early_strays = STRAY_PART.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LONGER_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
-        let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // asked for where none is near
+        let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // needed only where none is near
         let strays = STRAY_PART.get() * (near + above) <= self.unheld.len()
             || near == 0
                 && above + longer >= SEVERAL.get()
@@ -98,7 +98,7 @@ impl Group<'_> {
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
         let few = unheld.len() + early.len() < SEVERAL.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
-        // where many outlast them the shorter half tells: a busy host adds to the others
+        // where many are longer, use the shorter half: a busy host adds to the others
         let share = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
         let mut longer = first(self.outlasting, longer);
         longer.extend(unheld_longer);

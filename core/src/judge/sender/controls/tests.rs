@@ -51,7 +51,7 @@ fn one_near_the_wait_and_one_longer_are_two_strays() {
             held: 9,
             ..Group::default()
         };
-        group.says(50 * MS)
+        group.compare(50 * MS)
     };
     assert_eq!(says(17), Control::Unclear, "STRAY_PART");
     assert!(matches!(says(18), Control::Shorter { .. }));
@@ -66,7 +66,7 @@ fn what_outlasts_one_held_ack_in_ten_may_end_within_any() {
             outlasting: &unheld(late),
             held,
         }
-        .says(40 * MS)
+        .compare(40 * MS)
     };
     let shorter = Control::Shorter {
         most: MS,
@@ -93,7 +93,7 @@ fn what_left_before_a_held_ack_outweighs_what_outlasted_one() {
             outlasting: &unheld(&[44 * MS, 50 * MS]),
             held: 9,
         }
-        .says(40 * MS)
+        .compare(40 * MS)
     };
     assert!(matches!(says(9), Control::Shorter { .. }));
     assert_eq!(says(8), Control::Unclear);
@@ -106,7 +106,7 @@ fn what_outlasted_held_acks_of_a_connection_speaks_against_its_stalls() {
         controls.all.held.extend([2; 81]); // other connections' are many
         controls.all.unheld = vec![pause(0, MS, true); 3];
         controls.all.outlasting = [45, 50].map(|ms| pause(stream, ms * MS, true))[..outlasting].to_vec();
-        controls.says(0, 40 * MS)
+        controls.compare(0, 40 * MS)
     };
     assert!(matches!(says(1, 0), Control::Shorter { .. }));
     assert_eq!(says(2, 0), Control::Unclear);
@@ -122,7 +122,7 @@ fn pauses_of_two_lengths_end_never_in_between() {
             outlasting: &self::unheld(longer),
             held: 1,
         }
-        .says(40 * MS);
+        .compare(40 * MS);
         assert!(said == Control::Unclear || matches!(said, Control::Shorter { .. }));
         said != Control::Unclear
     };
@@ -158,7 +158,7 @@ fn three_pauses_of_a_connection_speak_for_it_where_others_differ() {
         let others = [50 * MS; 2].map(|ns| pause(1, ns, true));
         controls.all.unheld = [unheld(&[MS, MS]), others.to_vec()].concat();
         controls.all.early = vec![pause(0, MS, true); early];
-        controls.says(0, 50 * MS)
+        controls.compare(0, 50 * MS)
     };
     assert!(matches!(says(1), Control::Shorter { .. }));
     assert!(!matches!(says(0), Control::Shorter { .. }));
@@ -173,7 +173,7 @@ fn a_bound_that_reaches_the_wait_bounds_nothing() {
             outlasting: &[],
             held: 9,
         }
-        .says(wait)
+        .compare(wait)
     };
     assert_eq!(says(30 * MS), Control::Unclear);
     assert!(matches!(says(30 * MS + 1), Control::Shorter { .. }));
@@ -199,7 +199,7 @@ fn pauses_that_are_as_long_explain_and_shorter_ones_bound() {
             outlasting: &[],
             held,
         }
-        .says(50 * MS)
+        .compare(50 * MS)
     };
     assert_eq!(says(&[], &[], 9), Control::Nothing);
     let short = unheld(&[MS; 10]);
@@ -339,7 +339,7 @@ fn three_pauses_of_a_connection_outweigh_those_of_all() {
         let (short, long) = (pause(1, MS, true), pause(1, 50 * MS, true));
         let own_and_others = [vec![pause(0, MS, true); own], vec![short; 3 - own], vec![long; 7]];
         controls.all.unheld = own_and_others.concat();
-        controls.says(0, 50 * MS)
+        controls.compare(0, 50 * MS)
     };
     assert_eq!(says(2), Control::Explains { likely: MS });
     assert_eq!(

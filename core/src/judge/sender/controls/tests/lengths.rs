@@ -10,7 +10,7 @@ fn says(short: &[Pause], longer: &[i64], outlasting: &[i64]) -> Control {
         outlasting: &unheld(outlasting),
         held: 9,
     }
-    .says(50 * MS)
+    .compare(50 * MS)
 }
 
 #[test]

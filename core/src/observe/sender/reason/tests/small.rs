@@ -96,7 +96,7 @@ fn small_over_small_refutes_unless_an_ack_was_heard() {
         p.tsecr = Some(1_000);
         let mut state = Sender {
             small: Some(p),
-            heard: [Some(1_005), Some(990)],
+            peer_stamps: [Some(1_005), Some(990)],
             ..in_flight()
         };
         let from = at(1, 0);
@@ -147,8 +147,8 @@ fn an_ack_that_the_capture_lacks_is_dated_between_the_segments() {
             tsecr: Some(900),
             ..p
         });
-        state.peer_clock.heard(-1_000 * MS, 0);
-        state.peer_clock.heard(0, 1_000);
+        state.peer_clock.record(-1_000 * MS, 0);
+        state.peer_clock.record(0, 1_000);
         let tsecr = Some(echo);
         let d = Data {
             tsecr,
