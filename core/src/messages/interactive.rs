@@ -15,6 +15,9 @@ const LONGEST_GREETING: usize = 255;
 /// pressed, while log-ins and channels are larger (sizes of OpenSSH's packets).
 const SSH_SEALED_SMALL: u32 = 2;
 const SSH_KEY: u64 = 100;
+/// Lengths of one sealed key: 16 bytes with a length before it and a tag or MAC of 8 to 64 bytes behind it, or 24 or 32
+/// with a MAC.
+const SSH_SEALED_KEY: [usize; 8] = [28, 36, 40, 48, 52, 64, 84, 96];
 /// Version, security, its answer, ClientInit (RFC 6143 7.1 to 7.3).
 const VNC_STEPS: u32 = 4;
 /// X.224, TLS, CredSSP and the channels (MS-RDPBCGR 1.3.1.1).
@@ -39,6 +42,33 @@ recognition!(VNC, Vnc, vnc);
 recognition!(RDP, Rdp, rdp);
 recognition!(TELNET, Telnet, telnet);
 recognition!(OPENVPN, OpenVpn, openvpn);
+
+/// A key that somebody pressed, and the server's echo, sealed: of one length, which is SSH's channel data with one byte
+/// under one of its ciphers and MACs (RFC 4253 6, RFC 4254 5.2), and as mixed as random bytes are. Behind at most four
+/// bytes of a length, which some modes leave plain.
+pub(super) fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
+    let sealed = |bytes: &[u8]| {
+        let body = bytes.get(4..).unwrap_or_default();
+        let mut seen = [false; 256];
+        body.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+        let distinct = seen.iter().filter(|seen| **seen).count();
+        let printable = body.iter().filter(|byte| byte.is_ascii_graphic()).count();
+        distinct * 5 >= body.len() * 4 && printable * 3 < body.len() * 2
+    };
+    key.len() == echo.len()
+        && SSH_SEALED_KEY.contains(&key.len())
+        && key != echo
+        && sealed(key)
+        && sealed(echo)
+}
+
+/// The reader of an SSH session behind its log-in.
+pub(super) fn typed() -> AnyReader {
+    AnyReader::Ssh(Box::new(Interactive {
+        over: true,
+        ..Interactive::new(Protocol::Ssh)
+    }))
+}
 
 #[derive(Debug)]
 pub(super) struct Interactive {

@@ -7,7 +7,7 @@ use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
 use super::{
     At, Close, First, Guess, Listener, Memory, MessageReader, Messages, Note, Protocol, Read, Side, Stage,
-    Stretch, server_software, turns,
+    Stretch, interactive, server_software, turns,
 };
 use crate::cursor;
 
@@ -22,6 +22,9 @@ const MAX_SWITCHES: usize = 4;
 const MAX_TUNNELS: u8 = 4;
 /// Turns that are matched before a stream joined in the middle stays unknown.
 const MAX_TURNS: u32 = 32;
+/// Sealed keys with their echoes, in a row, that show SSH on a stream joined in the middle. Two sealed packets of one
+/// length may be any request and its answer.
+const SEALED_ECHOES: u32 = 3;
 /// Bytes kept of the packet that begins a turn.
 const MAX_KEPT: usize = 512;
 
@@ -329,6 +332,8 @@ pub(super) struct MidStream {
     turns: u32,
     /// The protocol that the turn before fitted.
     fitted: Option<Protocol>,
+    /// Sealed keys of SSH whose echo came, in a row.
+    keys: u32,
 }
 
 impl MidStream {
@@ -363,8 +368,18 @@ impl MidStream {
         };
         let fits = |known: &&Recognition| !other.is_empty() && (known.sniff)(&first) == Guess::Yes;
         let known = KNOWN.iter().find(fits);
+        if side == Side::Server {
+            self.keys = if interactive::is_sealed_echo(&other, input) {
+                self.keys + 1
+            } else {
+                0
+            };
+        }
         *self.last(side.other()) = other;
         self.keep(side, input);
+        if self.keys >= SEALED_ECHOES {
+            return Some(interactive::typed());
+        }
         let now = known.map(|known| known.protocol);
         let before = std::mem::replace(&mut self.fitted, now);
         // one command of a work queue is memcached's, too (beanstalkd: `delete 1`, `DELETED`), two in a row are none

@@ -127,3 +127,74 @@ fn what_only_begins_like_them_is_something_else() {
         assert!(!protocol.is_some_and(Protocol::is_interactive), "{notes}");
     }
 }
+
+/// A session that the capture joins in its middle: what is seen once three keys have come back.
+fn joined(pairs: &[(&[u8], &[u8])]) -> (String, Option<Protocol>) {
+    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+    messages.join();
+    for (key, echo) in pairs {
+        for (side, bytes) in [(C, key), (S, echo)] {
+            at.frame += 1;
+            messages.feed(side, at, Stretch::Bytes(bytes), &mut notes);
+        }
+    }
+    (short(&notes.list), messages.protocol())
+}
+
+/// Bytes that look random, as sealed ones do.
+fn sealed(seed: u32, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state.to_le_bytes()[2]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn a_session_of_ssh_is_known_in_its_middle_by_its_sealed_keys() {
+    for len in [36, 52] {
+        let packets: Vec<_> = (1..=12).map(|seed| sealed(seed, len)).collect();
+        let pairs: Vec<_> = packets
+            .chunks_exact(2)
+            .filter_map(|pair| Some((pair.first()?.as_slice(), pair.last()?.as_slice())))
+            .collect();
+        let (notes, protocol) = joined(&pairs);
+        assert_eq!(protocol, Some(Protocol::Ssh));
+        assert_eq!(notes.matches("C(").count(), 3, "{notes}");
+    }
+}
+
+#[test]
+fn requests_and_answers_of_one_length_are_no_keys() {
+    // a counter in plain fields, text, and sealed messages of a length that SSH's keys never have
+    let plain: Vec<Vec<u8>> = (0..12u8)
+        .map(|count| {
+            [[0, 0, 0, 36], [1, 2, 0, count], [0; 4], [0; 4]]
+                .concat()
+                .repeat(2)[..28]
+                .to_vec()
+        })
+        .collect();
+    let text: Vec<Vec<u8>> = (0..12)
+        .map(|count| {
+            format!(
+                "{:<36}",
+                format!("reading {count:03} temp=21.{count:02} ok=yes q=zx")
+            )
+            .into()
+        })
+        .collect();
+    let other: Vec<Vec<u8>> = (1..=12).map(|seed| sealed(seed, 37)).collect();
+    for packets in [plain, text, other] {
+        let pairs: Vec<_> = packets
+            .chunks_exact(2)
+            .filter_map(|pair| Some((pair.first()?.as_slice(), pair.last()?.as_slice())))
+            .collect();
+        let (notes, protocol) = joined(&pairs);
+        assert_eq!(protocol, Some(Protocol::Turns), "{notes}");
+        assert_eq!(notes.matches("C(").count(), 6, "{notes}");
+    }
+}
