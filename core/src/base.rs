@@ -1,5 +1,7 @@
 //! What every layer speaks of: the two sides of a connection, and instants.
 
+use std::ops::{Index, IndexMut};
+
 /// One end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -17,6 +19,35 @@ impl Side {
 
     pub fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// One value for each side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BySide<T> {
+    pub client: T,
+    pub server: T,
+}
+
+impl<T> Index<Side> for BySide<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, side: Side) -> &T {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+}
+
+impl<T> IndexMut<Side> for BySide<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
     }
 }
 

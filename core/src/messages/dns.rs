@@ -7,7 +7,7 @@ mod records;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
 pub use message::Message;
 use message::{HEADER, MAX_QUESTION_BYTES};
 pub use records::addresses;
@@ -29,8 +29,7 @@ const LONGEST_QUERY: u8 = 0x10;
 
 #[derive(Debug, Default)]
 pub(super) struct Dns {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
 }
 
 /// One side.
@@ -112,7 +111,7 @@ fn asks(mut queries: &[u8], id: u16) -> bool {
 
 impl MessageReader for Dns {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         match stretch {
             Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
             Stretch::Missing(missing) => {
@@ -130,7 +129,7 @@ impl MessageReader for Dns {
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, _how: Close) {
-        *self.half(sink.side()) = Half::default();
+        self.sides[sink.side()] = Half::default();
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {
@@ -138,14 +137,7 @@ impl MessageReader for Dns {
     }
 }
 
-impl Dns {
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-}
+impl Dns {}
 
 impl Half {
     fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{At, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
+use super::{At, BySide, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
 use crate::cursor;
 
 /// What a message's first bytes say of its length.
@@ -200,8 +200,7 @@ fn fits_both<D: WireFormat>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
 /// Reads both sides.
 #[derive(Debug, Default)]
 pub(super) struct Framed<D> {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     format: D,
 }
 
@@ -244,20 +243,13 @@ impl<D: WireFormat> MessageReader for Framed<D> {
 
     fn resume(&mut self, _side: Side, _inside: bool) {
         for side in [Side::Client, Side::Server] {
-            *self.half(side) = Half::default();
+            self.sides[side] = Half::default();
             self.format.lost(side);
         }
     }
 }
 
 impl<D: WireFormat> Framed<D> {
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     /// Reads bytes; the error is the rest that is no message, after `Lost` has been written, or that is TLS.
     fn bytes<'a>(
         &mut self,
@@ -265,20 +257,20 @@ impl<D: WireFormat> Framed<D> {
         mut bytes: &'a [u8],
     ) -> Result<(), (Leave, &'a [u8])> {
         let side = sink.side();
-        if self.half(side).searching {
+        if self.sides[side].searching {
             match fit::<D>(side, bytes) {
                 Fit::Whole => {}
                 Fit::Cut if D::marked(side) && bytes.len() >= D::MIN_PROOF => {}
                 _ => return Ok(()),
             }
-            self.half(side).searching = false;
+            self.sides[side].searching = false;
         }
         while !bytes.is_empty() {
-            if self.format.starts_tls() && self.half(side).len.is_none() {
+            if self.format.starts_tls() && self.sides[side].len.is_none() {
                 return Err((Leave::Tls, bytes));
             }
             sink.mark();
-            let half = self.half(side);
+            let half = &mut self.sides[side];
             if half.role.is_some() {
                 let left = half.len.unwrap_or(0).saturating_sub(half.have);
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
@@ -299,8 +291,8 @@ impl<D: WireFormat> Framed<D> {
     fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let (format, half) = match side {
-            Side::Client => (&mut self.format, &mut self.client),
-            Side::Server => (&mut self.format, &mut self.server),
+            Side::Client => (&mut self.format, &mut self.sides.client),
+            Side::Server => (&mut self.format, &mut self.sides.server),
         };
         // the length is looked for byte by byte, so that nothing behind the message is taken
         while half.len.is_none() {
@@ -331,8 +323,8 @@ impl<D: WireFormat> Framed<D> {
     /// The message's head is as long as it will be.
     fn tell(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let (format, half) = match sink.side() {
-            Side::Client => (&mut self.format, &mut self.client),
-            Side::Server => (&mut self.format, &mut self.server),
+            Side::Client => (&mut self.format, &mut self.sides.client),
+            Side::Server => (&mut self.format, &mut self.sides.server),
         };
         let (bytes, len) = (std::mem::take(&mut half.head), half.len.unwrap_or(0));
         half.role = Some(format.message(sink, Head { bytes: &bytes, len }));
@@ -341,7 +333,7 @@ impl<D: WireFormat> Framed<D> {
 
     /// So many bytes more of the message whose head was read.
     fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         half.have += bytes;
         let ends = half.len.is_none_or(|len| half.have >= len);
         if let Some(
@@ -384,7 +376,7 @@ impl<D: WireFormat> Framed<D> {
     /// So many bytes are not in the capture.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         let read = if half.role.is_some() {
             half.have
         } else {
@@ -394,7 +386,7 @@ impl<D: WireFormat> Framed<D> {
         if half.role.is_none() && half.head.len() >= D::MIN_PROOF && missing <= left {
             self.tell(sink); // what is here of its head has to do
         }
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.role.is_some() && missing <= left {
             return self.body(sink, missing);
         }

@@ -16,7 +16,7 @@ mod streamed;
 use super::pieces::Pieces;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, Close, Listener, MessageReader, Read, Side, Stretch};
 use super::{http2, server_software, websocket};
 use crate::queue::Queue;
 use chunked::{Chunked, Step};
@@ -44,8 +44,7 @@ const MAX_SEARCHED: u8 = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Http1 {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     /// The requests whose response has not begun, oldest first.
     pending: Queue<MethodKind>,
     /// The client's open message was answered before its end.
@@ -106,7 +105,7 @@ impl MessageReader for Http1 {
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
-        match (self.half(sink.side()).state, how) {
+        match (self.sides[sink.side()].state, how) {
             (State::UntilClose, Close::Fin) => sink.end_here(),
             (State::Tunnel, Close::Fin) => sink.end(),
             _ => {
@@ -114,11 +113,11 @@ impl MessageReader for Http1 {
                 sink.cut(how);
             }
         }
-        *self.half(sink.side()) = Half::default();
+        self.sides[sink.side()] = Half::default();
     }
 
     fn resume(&mut self, side: Side, inside: bool) {
-        (self.client, self.server) = (Half::default(), Half::default());
+        self.sides = BySide::default();
         self.early = false;
         if side == Side::Client && !inside {
             // In turns, whoever asks again has had the answer.
@@ -164,7 +163,7 @@ impl Http1 {
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         match &mut half.state {
             State::Head => self.head(sink, bytes),
             State::Chunked(_) | State::UntilClose if half.pieces.is_some() => {
@@ -217,7 +216,7 @@ impl Http1 {
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         let mut bytes = bytes;
         if half.head.is_empty() {
             // RFC 9112 2.2: empty lines before a start line are of no message.
@@ -311,8 +310,8 @@ impl Http1 {
                     sink.end();
                     return Err(rest);
                 }
-                if self.client.state == State::Tunnel {
-                    self.client.state = State::Head;
+                if self.sides.client.state == State::Tunnel {
+                    self.sides.client.state = State::Head;
                     if sink.other_is_open() {
                         sink.lost("data behind a connect that was refused");
                         return Err(rest);
@@ -326,14 +325,14 @@ impl Http1 {
                 (body, State::Head)
             }
         };
-        self.half(sink.side()).state = match body {
+        self.sides[sink.side()].state = match body {
             Ok(Body::None) => {
                 sink.end();
                 after
             }
             Ok(Body::Length(length)) if head.pieces.is_none() => State::Length(length),
             Ok(body @ (Body::Length(_) | Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
-                self.half(sink.side()).pieces = head.pieces;
+                self.sides[sink.side()].pieces = head.pieces;
                 match body {
                     Body::Length(length) => State::Measured(length),
                     Body::Chunked => State::Chunked(Chunked::new()),
@@ -396,11 +395,11 @@ impl Http1 {
     /// Continue) and ask again.
     #[cold]
     fn body_left_out(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
-        if self.client.state == State::Head {
+        if self.sides.client.state == State::Head {
             self.early = false;
         } else if recognise::resumes(Side::Client, bytes) {
             self.early = false;
-            self.client = Half::default();
+            self.sides.client = Half::default();
             sink.end();
         }
     }
@@ -411,13 +410,6 @@ impl Http1 {
             self.pending.pop_front();
         }
         self.pending.push_back(kind);
-    }
-
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
     }
 }
 

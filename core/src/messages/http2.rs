@@ -13,7 +13,7 @@ mod statics;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, FlowEvent, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, First, FlowEvent, Guess, Listener, MessageReader, Read, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
 use fields::Fields;
@@ -43,8 +43,7 @@ const MAX_SETTINGS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Http2 {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     /// The connection's beginning was read: the server's first frame begins with its first byte.
     whole: bool,
     calls: Calls,
@@ -149,13 +148,6 @@ impl Http2 {
         Box::new(reader)
     }
 
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     /// Reads bytes; the error is the rest that is no HTTP/2, after `Lost` has been written.
     fn bytes<'a>(
         &mut self,
@@ -165,7 +157,7 @@ impl Http2 {
         let side = sink.side();
         while !bytes.is_empty() {
             let whole = self.whole;
-            let half = self.half(side);
+            let half = &mut self.sides[side];
             match half.place {
                 Phase::Start => {
                     half.place = begins(side, whole, bytes);
@@ -237,7 +229,7 @@ impl Http2 {
     /// A frame's header is read: whether it may stand here.
     fn frame_begins(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame) -> bool {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         half.frame = frame;
         half.held.clear();
         let goes_on = frame.kind == frames::CONTINUATION;
@@ -269,7 +261,7 @@ impl Http2 {
 
     /// A piece of the frame's payload, which may be its last: whether it may stand here.
     fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8], last: bool) -> bool {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         let most = match half.frame.kind {
             frames::DATA => {
                 let data = half.data_of(piece);
@@ -303,7 +295,7 @@ impl Http2 {
 
     /// The frame is whole; of a payload that is not data, this is the beginning at least.
     fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, payload: &[u8]) -> bool {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         match frame.kind {
             frames::DATA => {
@@ -339,7 +331,7 @@ impl Http2 {
 
     /// A frame of a header block is whole: whether its padding fits.
     fn fragment(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         let mut block = half.block.take().unwrap_or_else(|| Block {
             stream: frame.stream,
             last: frame.has(frames::END_STREAM),
@@ -386,7 +378,7 @@ impl Http2 {
 
     /// So many bytes are not in the capture.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         let within = half.place == Phase::Frames && half.frames.skip(missing).is_some();
         if !within || half.data.is_none() && frame.kind == frames::DATA {
@@ -419,7 +411,7 @@ impl Http2 {
             }
             _ => {}
         }
-        if self.half(sink.side()).frames.is_between() {
+        if self.sides[sink.side()].frames.is_between() {
             self.frame_ends(sink, &[]);
         }
     }

@@ -49,9 +49,7 @@ recognition!(OPENVPN, OpenVpn, openvpn);
 pub(super) fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
     let sealed = |bytes: &[u8]| {
         let body = bytes.get(4..).unwrap_or_default();
-        let mut seen = [false; 256];
-        body.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-        let distinct = seen.iter().filter(|seen| **seen).count();
+        let distinct = body.iter().collect::<std::collections::BTreeSet<_>>().len();
         let printable = body.iter().filter(|byte| byte.is_ascii_graphic()).count();
         distinct * 5 >= body.len() * 4 && printable * 3 < body.len() * 2
     };

@@ -81,7 +81,7 @@ mod url;
 mod waits;
 mod websocket;
 
-use crate::base::{At, Side};
+use crate::base::{At, BySide, Side};
 pub use memory::Memory;
 pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Named, Note, Push, Secured, Status, Stretch};
 pub use readers::Protocol;

@@ -7,7 +7,7 @@ mod packets;
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
+use super::{BySide, Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
 use super::{Stop, stopped};
 use dialog::{Asks, Dialog};
 use packets::HEADER;
@@ -29,8 +29,7 @@ const MAX_KEPT: usize = 128;
 
 #[derive(Debug, Default)]
 pub(super) struct MySql {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     dialog: Dialog,
 }
 
@@ -48,9 +47,9 @@ impl MessageReader for MySql {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
         let read = match stretch {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
-            Stretch::Missing(missing) => match self.half(sink.side()).prefixed.skip(missing) {
+            Stretch::Missing(missing) => match self.sides[sink.side()].prefixed.skip(missing) {
                 Some(come) => {
-                    self.half(sink.side()).unreported += missing;
+                    self.sides[sink.side()].unreported += missing;
                     self.come(&mut sink, come, &[])
                 }
                 None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
@@ -71,13 +70,6 @@ impl MessageReader for MySql {
 }
 
 impl MySql {
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     fn packets<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -91,7 +83,7 @@ impl MySql {
         };
         while !bytes.is_empty() {
             sink.mark();
-            let (here, half) = (bytes, self.half(side));
+            let (here, half) = (bytes, &mut self.sides[side]);
             let come = half.prefixed.next(&mut bytes, |header| {
                 Some((u64::from(packets::length(header)), kept))
             });
@@ -115,8 +107,8 @@ impl MySql {
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         let half = match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
+            Side::Client => &mut self.sides.client,
+            Side::Server => &mut self.sides.server,
         };
         let bytes = half.unreported;
         if come != Progress::Whole {

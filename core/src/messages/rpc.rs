@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status};
+use super::{BySide, Kind, Listener, Named, Side, Status};
 use crate::cursor::{self, Cursor};
 use programs::NFS;
 
@@ -44,8 +44,7 @@ const MAX_WAITING: usize = 256;
 pub(super) struct Rpc {
     /// Calls that wait: xid, and whether its answer begins with a status of NFS.
     waiting: VecDeque<(u32, bool)>,
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
 }
 
 /// One side: the record that goes on in the next fragment.
@@ -157,20 +156,20 @@ impl WireFormat for Rpc {
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let is_last = cursor::be32_at(head.bytes, 0).is_some_and(|mark| mark & LAST != 0);
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         let begins = !std::mem::replace(&mut half.inside, !is_last);
         if begins {
             let role = self
                 .record(sink, Cursor::new(cursor::from(head.bytes, 4)))
                 .unwrap_or_default();
-            let half = self.half(side);
+            let half = &mut self.sides[side];
             half.of = match role {
                 Role::Last(key) => Some(key),
                 other if is_last => return other,
                 _ => None,
             };
         }
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         match half.of {
             Some(key) if is_last => Role::Last(key),
             Some(key) => Role::Part(key),
@@ -179,18 +178,11 @@ impl WireFormat for Rpc {
     }
 
     fn lost(&mut self, side: Side) {
-        *self.half(side) = Half::default();
+        self.sides[side] = Half::default();
     }
 }
 
 impl Rpc {
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     fn record(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Role> {
         let (xid, direction) = (record.u32be()?, record.u32be()?);
         match (sink.side(), direction) {

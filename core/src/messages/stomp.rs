@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{BySide, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
 use crate::cursor;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -45,8 +45,7 @@ const SERVER: [&str; 4] = ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"];
 
 #[derive(Debug, Default)]
 pub(super) struct Stomp {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     /// The receipts that the client waits for, and their keys, oldest first.
     waiting: VecDeque<(Box<[u8]>, u64)>,
     /// What the client calls its subscriptions, and their keys, oldest first.
@@ -142,7 +141,7 @@ impl MessageReader for Stomp {
             Stretch::Bytes(mut bytes) => {
                 while !bytes.is_empty() {
                     let here = bytes;
-                    if self.half(side).frame.is_some() {
+                    if self.sides[side].frame.is_some() {
                         self.body(&mut sink, &mut bytes);
                     } else if !self.head(&mut sink, &mut bytes) {
                         sink.lost("not a frame of STOMP");
@@ -152,7 +151,7 @@ impl MessageReader for Stomp {
                 Read::All
             }
             Stretch::Missing(missing) => {
-                let frame = self.half(side).frame.as_mut();
+                let frame = self.sides[side].frame.as_mut();
                 if let Some(frame) = frame.filter(|frame| frame.left.is_some_and(|left| missing < left)) {
                     frame.left = frame.left.map(|left| left - missing);
                     self.count(&mut sink, missing);
@@ -165,24 +164,17 @@ impl MessageReader for Stomp {
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        (self.client, self.server) = (Half::default(), Half::default());
+        self.sides = BySide::default();
         self.connecting = false;
         self.waiting.clear();
     }
 }
 
 impl Stomp {
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
     /// Takes as much of a frame's head as is here; false where no frame stands.
     fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.head.is_empty() {
             let beats = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n'));
             let beats = beats.count();
@@ -214,7 +206,7 @@ impl Stomp {
         };
         let role = self.named(sink, &head);
         let frame = Frame { role, left, bytes: 0 };
-        self.half(side).frame = Some(frame);
+        self.sides[side].frame = Some(frame);
         self.count(sink, head.len() as u64);
         true
     }
@@ -222,7 +214,7 @@ impl Stomp {
     /// A part of a body, up to the zero behind it.
     fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
         let side = sink.side();
-        let Some(frame) = &mut self.half(side).frame else {
+        let Some(frame) = &mut self.sides[side].frame else {
             return;
         };
         let (here, ends) = match &mut frame.left {
@@ -238,7 +230,7 @@ impl Stomp {
         };
         *bytes = cursor::from(bytes, here);
         self.count(sink, here as u64);
-        if ends && let Some(frame) = self.half(side).frame.take() {
+        if ends && let Some(frame) = self.sides[side].frame.take() {
             match frame.role {
                 Role::Ignored => {}
                 Role::Request(key) => sink.of(key).end_request(),
@@ -254,7 +246,7 @@ impl Stomp {
     }
 
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        if let Some(frame) = &mut self.half(sink.side()).frame {
+        if let Some(frame) = &mut self.sides[sink.side()].frame {
             frame.bytes += bytes;
             if let Role::Request(key) | Role::Answer(key) | Role::Unanswered(key) = frame.role {
                 sink.of(key).count(bytes);

@@ -10,7 +10,7 @@ mod recognise;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{At, Close, Listener, MessageReader, Read, Side, Status, Stretch};
+use super::{At, BySide, Close, Listener, MessageReader, Read, Side, Status, Stretch};
 use handshake::Handshake;
 use inside::Inside;
 
@@ -37,8 +37,7 @@ const SHORTEST_ALERT: u32 = 2 + 1 + 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Tls {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     stage: Stage,
     /// The client's hello was read: what is set up is the answer to it.
     keys_searched: bool,
@@ -130,7 +129,7 @@ impl MessageReader for Tls {
         self.give_held(sink);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
-            (Stage::Data, _) if self.half(sink.side()).over => sink.end(),
+            (Stage::Data, _) if self.sides[sink.side()].over => sink.end(),
             _ => sink.cut(how),
         }
     }
@@ -150,7 +149,7 @@ impl Tls {
 
     fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
         while let Some(&next) = bytes.first() {
-            let half = self.half(sink.side());
+            let half = &mut self.sides[sink.side()];
             if half.left > 0 {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
@@ -197,7 +196,7 @@ impl Tls {
 
     /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
     fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Read<'a> {
-        let left = self.half(sink.side()).left;
+        let left = self.sides[sink.side()].left;
         if missing > u64::from(left) || left == 0 {
             if self.keyed() {
                 return Read::Lost(Stretch::Missing(missing));
@@ -217,7 +216,7 @@ impl Tls {
     /// A record's header is read: where do its bytes belong?
     fn begin_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         let (kind, len) = (half.kind, half.len);
         if self.stage == Stage::Unknown {
             self.stage = if kind == HANDSHAKE {
@@ -239,7 +238,7 @@ impl Tls {
             _ => self.data_record(sink, len),
         };
         let may_be_alert = self.modern && len <= SHORTEST_ALERT;
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         half.over = kind == ALERT || kind == APPLICATION_DATA && may_be_alert;
         half.belongs = belongs;
         match belongs {
@@ -289,7 +288,7 @@ impl Tls {
 
     /// So many bytes of the record's body.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u32) {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         half.left -= here.min(half.left);
         let done = half.left == 0;
         if half.belongs == Belongs::Message {
@@ -310,7 +309,7 @@ impl Tls {
             return;
         }
         let (side, modern, keyed) = (sink.side(), self.modern, self.keyed());
-        let kind = self.half(side).kind;
+        let kind = self.sides[side].kind;
         if kind == ALERT {
             self.fails(sink);
         }
@@ -319,7 +318,7 @@ impl Tls {
             handshake.record(side, kind);
             padded = handshake.is_modern();
         }
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         match kind {
             CHANGE_CIPHER_SPEC => half.changed = !padded,
             HANDSHAKE if half.changed => half.finished = true,
@@ -342,7 +341,7 @@ impl Tls {
             ALERT if side == Side::Server => sink.end(),
             _ => {}
         }
-        if self.client.finished && self.server.finished {
+        if self.sides.client.finished && self.sides.server.finished {
             self.established(sink);
         }
     }
@@ -350,7 +349,7 @@ impl Tls {
     /// An alert that can be read ends the handshake: its word is the answer's status. A name that is not recognised is a warning.
     fn fails(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
-        let word = match std::mem::take(&mut self.half(side).alert) {
+        let word = match std::mem::take(&mut self.sides[side].alert) {
             10 => "unexpected_message",
             20 => "bad_record_mac",
             22 => "record_overflow",
@@ -407,13 +406,6 @@ impl Tls {
             self.keys_searched && !sink.memory().inside,
         ) {
             sink.secured(&how);
-        }
-    }
-
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
         }
     }
 }

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
+use super::{BySide, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
 use frames::{Fit, Frame, Frames, Part};
 use id::Members;
 use inner::Inner;
@@ -45,8 +45,7 @@ const MAX_OPENINGS: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct WebSocket {
-    client: Half,
-    server: Half,
+    sides: BySide<Half>,
     /// The client's messages that were not answered, oldest first.
     waiting: VecDeque<PendingCall>,
     /// The key of the client's next message.
@@ -160,15 +159,8 @@ impl WebSocket {
             unsure: true,
             ..WebSocket::default()
         };
-        (reader.client.search, reader.server.search) = (Search::First, Search::First);
+        (reader.sides.client.search, reader.sides.server.search) = (Search::First, Search::First);
         Box::new(reader)
-    }
-
-    fn half(&mut self, side: Side) -> &mut Half {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
     }
 
     /// Reads bytes; the error is the rest that is no WebSocket, after `Lost` has been written.
@@ -178,7 +170,7 @@ impl WebSocket {
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.search != Search::Found {
             let fit = frames::fit(side, bytes);
             if fit == Fit::No || fit == Fit::Cut && half.search == Search::Lost {
@@ -188,12 +180,12 @@ impl WebSocket {
             half.search = Search::Found;
         }
         while !bytes.is_empty() {
-            let half = self.half(side);
+            let half = &mut self.sides[side];
             let here = bytes;
             if !half.frames.is_inside() && !self.inner.is_known() {
                 sink.mark();
             }
-            let half = self.half(side);
+            let half = &mut self.sides[side];
             let fits = match half.frames.next(side, &mut bytes) {
                 Part::Partly => true,
                 Part::Header(frame) => half.begins(frame),
@@ -207,7 +199,7 @@ impl WebSocket {
                 sink.lost("not a frame of WebSocket");
                 return Err(here);
             }
-            if !self.half(side).frames.is_inside() {
+            if !self.sides[side].frames.is_inside() {
                 self.frame_ends(sink);
             }
         }
@@ -218,7 +210,7 @@ impl WebSocket {
     fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8]) {
         let side = sink.side();
         let reads = self.inner.reads();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         half.payload(piece);
         if reads && half.counts {
             let plain = half.message.as_ref().is_some_and(|message| message.plain);
@@ -230,7 +222,7 @@ impl WebSocket {
     fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
         let known = self.inner.is_known();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if let Some(message) = half.message.take_if(|message| half.counts && message.last) {
             match side {
                 _ if known => return,
@@ -238,7 +230,7 @@ impl WebSocket {
                 Side::Server => self.speaks(sink, &message),
             }
         }
-        if self.half(side).message.is_none() && !known {
+        if self.sides[side].message.is_none() && !known {
             sink.unmark();
         }
     }
@@ -356,11 +348,11 @@ impl WebSocket {
     /// So many bytes are not in the capture.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.counts || !half.frames.is_inside() {
             self.inner.missing(sink, missing);
         }
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         let searching = half.search != Search::Found;
         if searching || half.frames.skip(missing) {
             if let Some(message) = half.message.as_mut().filter(|_| half.counts) {

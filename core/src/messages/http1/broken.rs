@@ -18,7 +18,7 @@ impl Http1 {
         mut sink: MessageSink<'_, impl Listener>,
         missing: u64,
     ) -> Result<(), u64> {
-        let half = self.half(sink.side());
+        let half = &mut self.sides[sink.side()];
         if let State::Measured(left) = half.state {
             (half.pieces, half.state) = (None, State::Length(left));
         }
@@ -87,7 +87,7 @@ impl Http1 {
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.head.is_empty()
             && let Some(again) = sink.head_cache()
         {
@@ -118,7 +118,7 @@ impl Http1 {
                 }
                 return self.body(&mut sink, &head, rest);
             }
-            self.half(side).head = whole;
+            self.sides[side].head = whole;
             self.name_unfinished(&mut sink, false);
             sink.lost("head cannot be read");
             return Err(rest);
@@ -136,7 +136,7 @@ impl Http1 {
     #[cold]
     pub(super) fn name_unfinished(&mut self, sink: &mut MessageSink<'_, impl Listener>, cut: bool) -> bool {
         let side = sink.side();
-        let half = self.half(side);
+        let half = &mut self.sides[side];
         if half.head.is_empty() {
             return false;
         }
