@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import random
+import re
 import string
 import urllib.parse
 from collections.abc import Iterator
@@ -197,6 +198,23 @@ TARGETS = [
     "/a?%E5%AF%86%E7%A0%81={}", "/a?%D0%BF%D0%B0%D1%80%D0%BE%D0%BB%D1%8C={}", "/a?contrase%f1a={}", "/a?%u0070ass={}",
     "/a?pa%C0%B3%C0%B3={}", "/a?p\u0430ssword={}", "/a?id_token_hint={}", "/a?basic=A1b2C3d4E5{}", "/a?A1b2C3d4E5{}",
     "/a?hook=https%3A%2F%2Fh%2Fs%2FT0%2FA1b2C3d4E5{}", "/a?next=https%253A%252F%252Fh%252F%253Ftoken%253D{}",
+    "/(S({}))/default.aspx", "/(X(1)A({})F({}))/a.aspx", "/a?header=Authorization:+Basic+{}", "/a?h=X-Api-Key:+{}",
+    "/oauth?code={}&state=x", "/cb?iss=https://i&code={}", "/o?q-sign-algorithm=sha1&q-ak={}",
+    "/c?verify=1700000000-{}",
+    "/c?hdnea=exp=1~acl=/*~hmac={}", "/p/{}/n/ns/b/bucket/o/a", "/v1/AUTH_a/c?temp_url_sig={}",
+    "/t_token={}&e=1/v.m3u8",
+    "/image/upload/s--{}--/a.jpg", "/authz?request_uri=urn:ietf:params:oauth:request_uri:{}", "/services/T0AB/B0DE/{}",
+    "/api/webhooks/123456789012345678/{}", "/hooks/catch/123/{}/", "/webhookb2/a@b/IncomingWebhook/{}/c",
+    "/trigger/door/with/key/{}", "/bot123456:{}/sendMessage", "/reset/MQ/bk2x-{}/",
+    "/accounts/password/reset/key/1a-{}/",
+    "/magic-login/{}", "/email/verify/12/{}?expires=1", "/auth/magic?t={}", "/login/link/{}", "/share/{}",
+    "/{}/announce",
+    "/ical/a%40b/private-{}/basic.ics", "/a/password={}/b", "/a/password/{}", "/a/token:{}/b", "/a/jsessionid/{}",
+    "/a?p[0][name]=password&p[0][value]={}", "/a?name=pwd&value={}", "/a?x=1,password={}", "/a?x=1|password={}",
+    "/a?q=SELECT+1+WHERE+password='{}'", "/a?$filter=password%20eq%20'{}'", "/a?cmd=login+--password+{}",
+    "/a?env=DB_PASSWORD={}", "/a?h=Basic+{}", "/session/{}/x", "/proxy/anna:{}@h/x", "/a?login=anna:{}",
+    "/a?o=jdbc:oracle:thin:anna/{}@h:1521:x", "/a?g=https://{}{}@github.com/x", '/a?b="password"=>"{}"',
+    '/a?l=[{"name":"password","value":"{}"}]', "http://anna:{}@h/reset/{}",
 ]  # fmt: skip
 STATEMENTS = [
     "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",
@@ -204,8 +222,19 @@ STATEMENTS = [
     r"SELECT E'a'\n'\' {}'", "SELECT N'{}', X'{}', B'{}'",
 ]  # fmt: skip
 """Ways to say a secret in a URL, and in PostgreSQL's SQL."""
-NAMES = ["password", "Passwd", "access_token", "clientSecret", "api-key", "X-Amz-Signature", "user[pass]", "pwd2",
-         "newPass", "otp_code", "sessionKey", "contrase\u00f1a", "tokens.token"]  # fmt: skip
+DOCUMENTED = (Path(__file__).parents[1] / "docs" / "exchanges-and-causes.md").read_text().split("## What is never")[1]
+
+
+def documented(begin: str, end: str = "") -> list[str]:
+    """The names of secrets in the documentation's row that begins so."""
+    row = next(row for row in DOCUMENTED.splitlines() if row.startswith(f"| {begin}"))
+    return [f"{name}{end}" for name in re.findall("`([a-z0-9]+)`", row.split(" | ")[0]) if name not in ("key", "code")]
+
+
+NAMES = [*documented("holds `"), *documented("ends with `pwd`"), *documented("ends with `key`", "key"),
+         *documented("ends with `code`", "code"), *documented("is, or has in brackets"),
+         *documented("is, or has as its last word"), "user[pass]", "newPass", "otp_code",
+         "contrase\u00f1a"]  # fmt: skip
 
 
 def quoted(text: str) -> str:
@@ -216,6 +245,7 @@ def quoted(text: str) -> str:
 def target(deep: int) -> str:
     """A URL that holds the secret: as a parameter, before a host, behind `#`, or in a URL that a parameter holds."""
     name = RANDOM.choice(NAMES)
+    name = RANDOM.choice((name, name.upper(), f"x-{name}", f"a[{name}]", f"{name}2"))
     match RANDOM.randrange(6 if deep else 4):
         case 0:
             return f"/a?b=c&{quoted(name)}={SECRET}&d"
@@ -233,7 +263,7 @@ def target(deep: int) -> str:
 
 OK_HTTP = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 TALKS["targets"] = ("http", [
-    one for place in [*TARGETS, *(target(2) for _ in range(60))] for one in (
+    one for place in [*TARGETS, *(f"/a?{name}={{}}" for name in NAMES), *(target(2) for _ in range(60))] for one in (
         (C, f"GET {place.replace('{}', SECRET)} HTTP/1.1\r\nHost: {NAME}:{SECRET}@h\r\n\r\n".encode()), (S, OK_HTTP))
 ])  # fmt: skip
 TALKS["statements"] = ("postgresql", [
