@@ -17,6 +17,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -27,6 +28,7 @@ from unittest import mock
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
+from makepcap import Talk, pcap
 from packers import PACKERS
 
 import latpcap as lp
@@ -294,7 +296,13 @@ ASKED = (
     "slice {a} --anonymise -o {out}.pcap|slice {a} -Y tcp -o {out}.pcapng.gz|latency {a}|"
     "latency {a} --by server --json|report {a} -o {out}.html|report {a} --as wrk|report {a} --as ping|"
     "report {a} --as curl|report {a} --as hping3|report {a} --as traceroute|plot waterfall {a} -o {out}.png|"
-    "plot timeline {a} -o {out}.svg|plot latency {a} -o {out}.png|plot time-sequence {a} --stream 0 -o {out}.png"
+    "plot timeline {a} -o {out}.svg|plot latency {a} -o {out}.png|plot time-sequence {a} --stream 0 -o {out}.png|"
+    "plot throughput {a} -o {out}.svg|plot evidence {a} -o {out}.png|plot delay {a} {b} -o {out}.png|transfers {a}|"
+    "waits {a} --json|actions {a}|groups {a} --csv|conversations {a}|endpoints {a} --csv|hierarchy {a}|processes {a}|"
+    "expert {a}|expert {a} --json|export {a} --to otlp -o {out}.jsonl|export {a} --to perfetto -o {out}.json|"
+    "join {a} {b}|join {a} {b} --table packets --csv|join {a} --table parts|why {a} --actions|why {a} --for-owner|"
+    "exchanges {a} --names otel --json|exchanges {a} -Y http.file_data -o {out}.csv|"
+    "slice {a} --anonymise -Y tcp.segment_data -o {out}.pcapng"
 )
 COMMANDS = ASKED.split("|")
 
@@ -397,6 +405,36 @@ def agents(rng: random.Random) -> None:
         assert "root:" not in text
 
 
+_URLS = (
+    "/ ? & ; # = : @ % %25 %3A %3D %2526 + , | [ ] ( ) { } \" ' < > . - -- ~ x=1; a=b& (S( )) reset/ hooks/ bot12: key "
+    "token password user name value state= code= http:// //a:b@ jdbc: eyJ Basic+ Authorization: +eq+ 7f3Ka9 \u00e9"
+)
+IN_URLS = _URLS.split(" ")
+MOST_URL_S = 5.0
+"""A URL of some kilobytes takes a few milliseconds."""
+
+
+def urls(rng: random.Random) -> None:
+    """Whatever a URL nests, it is shown in time, its secret is not, and what is masked is so once more."""
+    pieces = rng.choices(rng.sample(IN_URLS, rng.choice((1, 2, 5, len(IN_URLS)))), k=rng.choice((3, 20, 300, 3000)))
+    secret = "".join(rng.choices("abcdefgh", k=5)) + "7" + "".join(rng.choices("ijklmnop", k=5))
+    begin = rng.choice(("/a?password=", "/a?n=1&api_key=", "/reset/", "/(S(", "/a;sid=", "http://me:"))
+    end = {"h": "@h", "(": "))"}.get(begin[-1] if begin[-1] == "(" else begin[0], "")
+    for url in ("".join(pieces), f"{begin}{secret}{end}", f"{begin}{secret}{end}/{''.join(pieces)}"):
+        line = b"GET /" + url.replace(" ", "+").lstrip("/").encode()
+        line = line if not url.startswith("http") else b"GET " + url.encode()
+        talk = Talk()
+        talk.open()
+        for at in range(0, len(line), 1400):
+            talk.client(3.0 + at / 1e5, line[at : at + 1400])
+        talk.client(4.0, b" HTTP/1.1\r\nHost: h\r\n\r\n")
+        talk.server(9.0, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        before = time.process_time()
+        target = lp.read(pcap(talk.tape, nanos=True)).arrow("exchanges")["target"].to_pylist()
+        assert time.process_time() - before < MOST_URL_S, url[:200]
+        assert secret not in str(target), (url[:200], target)
+
+
 TARGETS: dict[str, Round] = {
     "filters": filters,
     "results": results,
@@ -408,6 +446,7 @@ TARGETS: dict[str, Round] = {
     "keys": keys,
     "commands": commands,
     "agents": agents,
+    "urls": urls,
 }
 
 

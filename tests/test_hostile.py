@@ -19,7 +19,7 @@ def test_captures(seed: int) -> None:
     hostile.one("captures", seed)
 
 
-@pytest.mark.parametrize("target", ["packed", "pasted", "beside", "keys"])
+@pytest.mark.parametrize("target", ["packed", "pasted", "beside", "keys", "urls"])
 def test_texts_and_packed_files(target: str) -> None:
     for seed in range(8):
         hostile.one(target, seed)

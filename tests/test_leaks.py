@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from makepcap import Ends, Talk, pcap_of
 
 import latpcap as lp
+from latpcap.reading.filters.fields import FIELDS
+from latpcap.reading.filters.source import Source
 
 LEAST = 4
 """So many bytes of a secret are a leak."""
@@ -105,6 +108,15 @@ def commands(s: Planted) -> tuple[bytes, bytes]:
     return redis, b"+OK " + s() + b"\r\n$8\r\n" + s(8) + b"\r\n"
 
 
+def body(s: Planted) -> tuple[bytes, bytes]:
+    """Bodies of every framing, with fields that a filter knows."""
+    asked = b"POST /a?hunter HTTP/1.1\r\nHost: h\r\nCookie: hunter=2\r\nAuthorization: Basic hunter\r\n"
+    asked += b"Content-Length: 60\r\n\r\n" + (b"hunter" + s(40)).ljust(60, b"\xff")
+    packed = gzip.compress(b"hunter" + s(60))
+    head = b"HTTP/1.1 200 OK\r\nSet-Cookie: hunter=2\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return asked, head + b"%x\r\n" % len(packed) + packed + b"\r\n0\r\n\r\n"
+
+
 PROTOCOLS = (http, tls, http2, websocket, dns, commands)
 
 
@@ -133,6 +145,48 @@ def test_no_planted_secret_leaves_any_protocol(tmp_path: Path, rng: random.Rando
     assert s.leaks(source.read_bytes()), "they are there"
     assert capture.to_pcap(target, anonymise=True) == capture.frames
     assert s.leaks(target.read_bytes()) == []
+
+
+SHOWN = {"http.file_data", "http.chunk_data", "tcp.segment_data", "tcp.payload", "http.cookie", "http.authorization",
+         "http.request.line", "tls.handshake.extensions_server_name"}  # fmt: skip
+"""Fields of filters that hold what was sent."""
+
+
+def held(capture: lp.Capture) -> dict[str, bytes]:
+    """What every field of bytes or text holds, of all frames: a filter can ask for it."""
+    source = Source(capture)
+    source.whole = True
+    wanted = {name: field for name, field in FIELDS.items() if field.kind in ("bytes", "text", "protocol")}
+    source.wanted = set(wanted)
+    out = {}
+    for name, field in wanted.items():
+        values = [value for column in field.get(source) for value in column.values.to_pylist()]
+        out[name] = b"\0".join(one if isinstance(one, bytes) else str(one).encode("utf-8", "replace") for one in values)
+    return out
+
+
+def test_no_field_of_a_filter_finds_a_secret_in_an_anonymised_slice(tmp_path: Path, rng: random.Random) -> None:
+    """Bodies and messages put together again, too: a secret that two frames carry is whole there."""
+    s, packets = Planted(rng), []
+    for number, make in enumerate([*PROTOCOLS, body]):
+        asked, answered = make(s)
+        talk = Talk(ends=Ends((f"10.0.{number}.9", 40_000 + number), ("10.9.9.9", 80)))
+        talk.open()
+        for at in range(0, len(asked), 31):
+            talk.client(5.0 + at / 97, asked[at : at + 31])
+        for at in range(0, len(answered), 31):
+            talk.server(50.0 + at / 97, answered[at : at + 31])
+        packets += talk.tape
+    source, target = tmp_path / "a.pcap", tmp_path / "b.pcapng"
+    packets.sort(key=lambda segment: segment.time_ns)
+    source.write_bytes(pcap_of([(one.time_ns, one.frame()) for one in packets]))
+    capture = lp.read(source)
+    before = held(capture)
+    assert {name for name, data in before.items() if s.leaks(data) or b"\xef\xbf\xbd" in data} >= SHOWN
+    assert capture.to_pcap(target, anonymise=True) == capture.frames
+    after = held(lp.read(target))
+    assert {name: data for name, data in after.items() if s.leaks(data) or b"hunter" in data} == {}
+    assert b"hunter" in before["http.file_data"] and b"hunter" in before["http.cookie"]
 
 
 @pytest.mark.parametrize("link", [1, 113, 276])

@@ -418,7 +418,9 @@ OUTPUTS = [
     ["slice", "--anonymise", "-o", "a.pcapng"], ["batch", "-o", "out", "--quiet"],
     ["export", "--to", "otlp"], ["export", "--to", "perfetto"], ["groups"], ["conversations"], ["expert"],
     ["why", "--json", "--actions"], ["why", "--for-owner"], ["flow", "--flows", "any"],
-    ["exchanges", "--names", "otel"],
+    ["exchanges", "--names", "otel"], ["exchanges", "-Y", 'http.file_data or http.cookie contains "="', "--json"],
+    ["events", "-Y", "tcp.segment_data", "--json"], ["why", "-Y", "tcp.reassembled_in", "--json"],
+    ["flow", "-Y", 'tcp.payload matches "a"'], ["expert", "-Y", "tcp.segments or http.chunk_data"],
 ]  # fmt: skip
 """Every command that says something of a capture; `follow`, `payloads` and plain slices give what was sent."""
 
