@@ -53,6 +53,7 @@ class FilterError(LatpcapError):
     """
 
     def __init__(self, expression: str, offset: int, reason: str, *, length: int = 1, near: Sequence[str] = ()):
+        reason = escaped(reason)  # it may quote a string of several lines
         self.expression = expression
         self.offset = offset
         self.length = length

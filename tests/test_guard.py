@@ -377,16 +377,6 @@ def test_scratch_is_private(tmp_path: Path) -> None:
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_numbers_without_end_are_no_bug() -> None:
-    from commands import run
-
-    file = str(Path(__file__).resolve().parents[1] / "sample_pcaps" / "clips" / "think40.pcap")
-    for words in (["flow", file, "--exchange", "9" * 5000], ["flow", file, "--exchange", "9" * 30],
-                  ["why", file, "--exchange", "9" * 30], ["events", file, "--stream", "9" * 5000]):  # fmt: skip
-        code, _, said = run(*words)
-        assert code == 2 and "bug" not in said and said.count("\n") == 1 and len(said) < 12_000, (words[:3], said[:200])
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_reach_a_program_that_waits_in_c(number: int) -> None:
     """As for a store that does not answer: no Python runs meanwhile."""

@@ -189,7 +189,7 @@ def test_no_answer_is_longer_than_an_agent_reads() -> None:
     assert "left_out" not in call("tables", file=SLOW, table="exchanges", top=3)
 
 
-def test_nothing_outside_its_folders_is_listed_and_long_names_are_no_bug(tmp_path: Path) -> None:
+def test_nothing_outside_its_folders_is_listed(tmp_path: Path) -> None:
     root, other = tmp_path / "root", tmp_path / "other.pcap"
     root.mkdir()
     shutil.copy(SAMPLES / SLOW, root / "a.pcap")
@@ -197,10 +197,15 @@ def test_nothing_outside_its_folders_is_listed_and_long_names_are_no_bug(tmp_pat
     (root / "link.pcap").symlink_to(other)
     (root / "near.pcap").symlink_to(root / "a.pcap")
     assert {Path(row["file"]).name for row in call("captures", root=root)} == {"a.pcap", "near.pcap"}
-    for name in ("x" * 5000, "../other.pcap", "link.pcap"):
-        with pytest.raises(ValueError, match="no file below") as refused:
+    for name in ("../other.pcap", "link.pcap"):
+        with pytest.raises(ValueError, match="no file below"):
             call("why", root=root, file=name)
-        assert len(str(refused.value)) < 600
+
+
+def test_a_name_of_any_length_is_no_bug() -> None:
+    with pytest.raises(ValueError, match="no file below") as refused:
+        call("why", file="x" * 5000)
+    assert len(str(refused.value)) < 600
 
 
 def test_every_text_is_bounded_errors_too(monkeypatch: pytest.MonkeyPatch) -> None:
