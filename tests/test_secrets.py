@@ -215,6 +215,8 @@ TARGETS = [
     "/a?env=DB_PASSWORD={}", "/a?h=Basic+{}", "/session/{}/x", "/proxy/anna:{}@h/x", "/a?login=anna:{}",
     "/a?o=jdbc:oracle:thin:anna/{}@h:1521:x", "/a?g=https://{}{}@github.com/x", '/a?b="password"=>"{}"',
     '/a?l=[{"name":"password","value":"{}"}]', "http://anna:{}@h/reset/{}",
+    "/a?u=anna&p={}", "/a?DSID={}", "/;stok={}/a", "/a?password;{}", "/a?token/{}", "/a?next=/reset/{}", "/#/reset/{}",
+    "/a?u=https%3A%2F%2Fh%2Fbot12%3A{}%2Fx", "/a?u=%2F(S({}))%2Fx", "/a?pass\\u0077ord={}", "/a?signature_sha256={}",
 ]  # fmt: skip
 STATEMENTS = [
     "SELECT '{}'", "SELECT /* /* ' */ ' */ '{}'", "SELECT $$ ' $$, $q$ {} $q$", r"SELECT E'\'{}'", r"SELECT '\' {} '",

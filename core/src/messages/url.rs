@@ -13,6 +13,8 @@ use names::{Link, NESTED, decoded, holds_mixed, is_foreign, is_secret};
 
 /// Stands for a secret.
 const MASK: &[u8] = b"?";
+/// A query that names a user.
+const OF_USERS: [&[u8]; 4] = [b"?u=", b"&u=", b"user=", b"username="];
 /// What an authorization server sends back stands beside what its request had (RFC 6749 4.1, RFC 9207).
 const GRANTED: [&[u8]; 5] = [
     b"state=",
@@ -62,6 +64,7 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         link: Link {
             granted: GRANTED.iter().any(|name| memmem::find(query, name).is_some()),
             mailed: path::is_mailed(place),
+            user: OF_USERS.iter().any(|name| memmem::find(query, name).is_some()),
         },
     };
     let (mut out, mut hides) = (Vec::with_capacity(url.len()), false);
@@ -134,8 +137,11 @@ fn parameters(part: &[u8], look: Look) -> (&[u8], &[u8]) {
     let whole = part.get(begin..).unwrap_or_default();
     let sign = begin > 0;
     let Some(first) = memchr(b'=', whole) else {
-        // the sign between name and value is encoded
-        let hides = holds_secret(whole, look) || sign && holds_mixed(whole);
+        // the sign between name and value is encoded, or another one
+        let mark = whole.iter().position(|byte| b";:/,".contains(byte));
+        let (name, value) = whole.split_at(mark.unwrap_or(whole.len()));
+        let hides = holds_secret(whole, look)
+            || sign && (holds_mixed(whole) || value.len() > 1 && is_secret(name, value, look.link));
         return part.split_at(if hides { begin } else { part.len() });
     };
     if password(part.get(begin + first + 1..).unwrap_or_default()).is_some() {
@@ -175,7 +181,7 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
     let plain = decoded(value);
     let inner = &*plain;
     // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
-    let marked = |byte: &u8| b"?:@>=+ '\"".contains(byte);
+    let marked = |byte: &u8| b"?:@>=+ '\"/".contains(byte);
     if plain.len() == value.len() && !inner.iter().any(marked) {
         return false;
     }
@@ -188,6 +194,7 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
         || parts
             .split(|byte| b"&#".contains(byte))
             .any(|part| !parameters(part, look).1.is_empty())
+        || memchr(b'/', inner).is_some() && path::without_tokens(inner, inner.len()).is_some()
         || plain.len() != value.len() && holds_secret(inner, look)
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memmem};
 
 /// A parameter is a secret where its name, without `-`, `_` and `.`, has one of these in it, in any case.
-const INSIDE: [&[u8]; 23] = [
+const INSIDE: [&[u8]; 24] = [
     b"passw",
     b"passphrase",
     b"passord",
@@ -29,9 +29,10 @@ const INSIDE: [&[u8]; 23] = [
     b"aspxauth",
     b"mnemonic",
     b"captcharesponse",
+    b"securehash",
 ];
 /// Or ends with one of these.
-const ENDS: [&[u8]; 32] = [
+const ENDS: [&[u8]; 36] = [
     b"pwd",
     b"pwrd",
     b"newpass",
@@ -64,6 +65,10 @@ const ENDS: [&[u8]; 32] = [
     b"pgtiou",
     b"passkey",
     b"cookie",
+    b"auth",
+    b"loginpas",
+    b"viewstate",
+    b"challengeresponse",
 ];
 /// Or ends with one of these and `key`.
 const KEYS: [&[u8]; 36] = [
@@ -105,7 +110,7 @@ const KEYS: [&[u8]; 36] = [
     b"write",
 ];
 /// Or ends with one of these and `code`.
-const CODES: [&[u8]; 18] = [
+const CODES: [&[u8]; 19] = [
     b"access",
     b"activation",
     b"app",
@@ -124,9 +129,10 @@ const CODES: [&[u8]; 18] = [
     b"unlock",
     b"user",
     b"verification",
+    b"session",
 ];
 /// Or is one of these, or has one of these in brackets or as its last word (`new_pass`, `oldPwd`).
-const WHOLE: [&[u8]; 34] = [
+const WHOLE: [&[u8]; 38] = [
     b"pass",
     b"pwd",
     b"sig",
@@ -161,14 +167,18 @@ const WHOLE: [&[u8]; 34] = [
     b"assertion",
     b"pgt",
     b"unlock",
+    b"stok",
+    b"tan",
+    b"mtan",
+    b"smstan",
 ];
 /// Behind the name of a secret these change nothing (`token.value`, `otp_code`).
-const BEHIND: [&[u8]; 8] = [
-    b"old", b"new", b"value", b"code", b"hint", b"hash", b"repeat", b"again",
+const BEHIND: [&[u8]; 9] = [
+    b"old", b"new", b"value", b"code", b"hint", b"hash", b"repeat", b"again", b"sha",
 ];
 /// These name secrets and harmless things alike, as a whole or as the last word: an API key or a cache's.
 /// A secret is long and has digits and letters, and no other signs.
-const EITHER: [&[u8]; 21] = [
+const EITHER: [&[u8]; 32] = [
     b"tokens",
     b"key",
     b"session",
@@ -190,6 +200,17 @@ const EITHER: [&[u8]; 21] = [
     b"ak",
     b"appid",
     b"requesturi",
+    b"canary",
+    b"crumb",
+    b"wpnonce",
+    b"api",
+    b"pareq",
+    b"pares",
+    b"creq",
+    b"cres",
+    b"lt",
+    b"execution",
+    b"attestation",
 ];
 /// Of these a long secret may have other signs, too: an OAuth code (RFC 6749 4.1.2) or a country's.
 const WITH_SIGNS: [&[u8]; 6] = [b"code", b"tokens", b"session", b"ticket", b"nonce", b"sign"];
@@ -218,6 +239,8 @@ pub(super) struct Link {
     pub(super) granted: bool,
     /// It was mailed to somebody: what looks random in it proves who that is.
     pub(super) mailed: bool,
+    /// A user is named in it: `p` is the password, if no number, which is that of a page.
+    pub(super) user: bool,
 }
 
 /// The bytes that percent signs stand for (RFC 3986, 2.1).
@@ -262,7 +285,7 @@ pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
 /// A name of letters that no rule here reads (of other scripts, control characters, or escapes that are none) may be
 /// that of a secret, where its value is more than a number.
 pub(super) fn is_foreign(name: &[u8], value: &[u8]) -> bool {
-    let unread = |byte: &u8| !(byte.is_ascii_graphic() || *byte == b' ') || *byte == b'%';
+    let unread = |byte: &u8| !(byte.is_ascii_graphic() || *byte == b' ') || b"%\\".contains(byte);
     decoded_all(name).iter().any(unread) && !value.iter().all(u8::is_ascii_digit)
 }
 
@@ -327,6 +350,8 @@ fn may_be_secret(names: &[&[u8]], value: &[u8], link: Link) -> bool {
     is(&EITHER) && is_plain(value, NAMED_FROM)
         || is(&WITH_SIGNS) && is_random(value, SECRET_FROM)
         || link.granted && is(&[b"code"]) && value.len() >= GRANTED_FROM
+        || link.user && is(&[b"p"]) && value.iter().any(u8::is_ascii_alphabetic)
+        || is_plain(value, NAMED_FROM) && names.iter().any(|name| name.ends_with(b"sid"))
         || link.mailed && is_plain(value, NAMED_FROM)
         || is(&USERS) && memchr(b':', &decoded(value)).is_some_and(|mark| mark + 1 < value.len())
 }
