@@ -9,12 +9,13 @@ import json
 import re
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from commands import START, UNREADABLE, USAGE, answered, complains, program, run
+from commands import PICTURE, START, UNREADABLE, USAGE, answered, complains, program, run
 from makepcap import Talk, answer, get, pcap, pcapng
 
 import latpcap as lp
@@ -32,6 +33,13 @@ def test_why_is_the_answer_of_python() -> None:
     assert answered("why", STALL, "--stream", 1) == f"{lp.read(STALL).why(stream=1)}\n"
     assert answered("why", STALL, "--exchange", 3) == f"{lp.read(STALL).why(exchange=3)}\n"
     assert answered("why", STALL, "--stream", 1, "--exchange", 3) == f"{lp.read(STALL).stream(1).why(exchange=3)}\n"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "latpcap", "why", str(STALL)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, PICTURE.sub("", done.stdout)) == (0, f"{lp.read(STALL).why()}\n")
 
 
 def test_why_as_json() -> None:

@@ -370,7 +370,7 @@ MISTAKES = {
     r'http.request.uri matches "\."': (26, 1, "is no escape", []),
     "http.request.method == tcp.len": (23, 7, "are not of one kind", []),
     "http.request.method == tcp.foo": (23, 7, "a string stands in quotes", []),
-    "ip.src & 1": (0, 6, "'&' is for numbers", []),
+    "ip.src & 1": (9, 1, "'1' is no IPv4 address", []),
 }
 
 
@@ -400,7 +400,7 @@ def test_odd_filters_end_in_an_answer_or_a_filter_error(stalls: lp.Capture, expr
 
 def test_the_page_lists_every_field() -> None:
     page = (ROOT / "docs" / "filters.md").read_text(encoding="utf-8")
-    listed = re.findall(r"`([a-z_0-9.]+)`", page.partition("## The fields")[2].partition("## Where it differs")[0])
+    listed = re.findall(r"`([a-z_0-9.-]+)`", page.partition("## The fields")[2].partition("## Where it differs")[0])
     assert sorted(set(listed)) == sorted(FIELDS)
 
 
@@ -695,6 +695,112 @@ def test_fields_of_handshakes() -> None:
     tls.segment(("b", "a"), 1 + len(server), False, record(4, struct.pack(">IH", 300, 2) + b"tk"), out)
     tls.segment(("a", "b"), 1 + len(record(1, hello)), False, record(16, b"\x04abcd"), out)
     assert out["tls.handshake.session_ticket"] == [b"tk"] and out["tls.handshake.client_point"] == [b"abcd"]
+
+
+ARITHMETIC = {
+    "ip.len - ip.hdr_len - tcp.hdr_len != tcp.len": 0,
+    "tcp.len * 2 > 1000": 960,
+    "{ip.len - 40} * 2 > 100": 2880,
+    "tcp.len - 100 < 0": 3046,
+    "tcp.len / 2 == 306 and tcp.len % 2 == 0": 960,
+    "tcp.len / 0 == 1 or tcp.len % 0 == 1": 0,
+    "-tcp.len < 0": 2880,
+    "tcp.len == 2 * {300 + 6}": 960,
+    "tcp.len > 2 * 300 + 11": 960,
+    "tcp.len -1 == 611": 960,
+    "tcp.len - 612": 4006,
+    "tcp.flags & 0x10 + 2 == 0x12": 41,
+    "tcp.flags & tcp.hdr_len": 40,
+    "tcp.time_delta + 0.01 > 0.05": 880,
+    "max(tcp.srcport, 8000) == 8080": 2002,
+    "max(tcp.len + 1, 613) == 613": 4966,
+    "min(tcp.srcport, tcp.dstport) == 8080": 4966,
+    "abs(tcp.len - 700) == 88": 960,
+    "len(tcp.payload) + 1 == 613": 960,
+    "any tcp.port + 1 == 8081": 4966,
+    "all tcp.port + 1 == 8081": 0,
+    "tcp.port - tcp.port == 0": 4966,
+    "ip.src[3] == 1e": 2002,
+    "ip.src[0:2] == c0:a8": 4966,
+    "ip.src & 255.255.255.0 == 192.168.0.0": 4966,
+    "ip.src & 0.0.0.255 == 0.0.0.30": 2002,
+}
+"""Segments of nginx-latency.pcap, as tshark 4.0.17 counts them."""
+
+
+@pytest.mark.parametrize("expression", ARITHMETIC)
+def test_arithmetic_and_bytes_of_addresses(stalls: lp.Capture, expression: str) -> None:
+    assert len(frames(stalls, expression)) == ARITHMETIC[expression]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_computes_the_same() -> None:
+    """Those that say most, as each takes a run of tshark."""
+    for expression in ("tcp.flags & 0x10 + 2 == 0x12", "tcp.len - 100 < 0", "max(tcp.len + 1, 613) == 613"):
+        words = ["tshark", "-n", "-r", str(STALLS), "-Y", expression]
+        shown = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+        assert len(shown.splitlines()) == ARITHMETIC[expression], expression
+
+
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("port 80", "read instead: tcp.port == 80"),
+        ("udp src port 53", "read instead: udp.srcport == 53"),
+        ("tcp and dst host 10.0.0.1", "read instead: ip.dst == 10.0.0.1"),
+        ("host ::1", "read instead: ipv6.addr == ::1"),
+        ("net 10.0.0.0/8", "read instead: ip.addr == 10.0.0.0/8"),
+        ("100 < tcp.len", "read instead: tcp.len > 100"),
+        ("(tcp.len + 1) * 2 > 5", "grouped in braces"),
+        ("http.host == 'abc'", "a string stands in double quotes"),
+        ("tcp.len-1 == 5", "spaces around its sign: tcp.len - 1"),
+        ("mysql", "by its port: tcp.port == 3306"),
+        ("tcp.time_delta * 1000 > 5", "times are added and subtracted"),
+        ("tcp.flags.syn + 1 == 2", "tcp.flags.syn is a boolean"),
+        ("tcp.port[0] == 1", "take its bits, as in tcp.port & 0xff"),
+        ("1 + 1 == 2", "the field on the left"),
+        ("tcp.len + 1 contains 5", "'contains' is for text"),
+        ("tcp.len +", "the filter ends here, expected a field or a number"),
+    ],
+)
+def test_a_refused_filter_names_what_is_read_instead(stalls: lp.Capture, expression: str, instead: str) -> None:
+    with pytest.raises(lp.FilterError, match=re.escape(instead)) as caught:
+        stalls.filter(expression)
+    assert "\n" not in caught.value.reason
+
+
+def test_addresses_that_two_hosts_claim() -> None:
+    def arp(opcode: int, sender: int, source: int, owner: int, target: int) -> bytes:
+        def mac(number: int) -> bytes:
+            return bytes([2, 0, 0, 0, 0, number]) if number else bytes(6)
+
+        head = b"\xff" * 6 + mac(sender) + b"\x08\x06" + struct.pack(">HHBBH", 1, 0x800, 6, 4, opcode)
+        return head + mac(sender) + bytes([10, 0, 0, source]) + mac(owner) + bytes([10, 0, 0, target])
+
+    before = Conversations()
+    seen: list[list[int]] = []
+    for packet in (
+        arp(1, 1, 1, 0, 2),
+        arp(2, 2, 2, 1, 1),
+        arp(2, 3, 2, 1, 1),  # another host answers for 10.0.0.2
+        arp(2, 2, 2, 1, 1),
+        arp(1, 9, 1, 7, 2),  # another asks as 10.0.0.1; whom it asks is a guess
+        arp(2, 1, 3, 9, 3),  # gratuitous: sender and target are one
+        arp(3, 8, 1, 8, 1),  # RARP claims nothing
+    ):
+        before.frame += 1
+        seen.append(values(packet, 1, before=before).get("arp.duplicate-address-frame", []))
+    assert seen == [[], [], [2], [], [4], [], []]
+
+
+def test_arp_of_arcnet_and_rarp() -> None:
+    body = struct.pack(">HHBBH", 7, 0x800, 1, 4, 1) + b"\x50\x0a\x00\x00\x01\x00\x0a\x00\x00\x02"
+    for link, head in ((7, b"\xbe\x00\xd5\x00\0\1"), (129, b"\xbe\x00\xea\x08\xd5\x00\0\1")):
+        found = values(head + body, link)
+        assert found["arp.opcode"] == [1] and found["layers"] == ["arcnet", "arp"]
+        assert found["arp.dst.proto_ipv4"] == ["10.0.0.2"] and "arp.dst.hw_mac" not in found
+    rarp = bytes(12) + b"\x80\x35" + struct.pack(">HHBBH", 1, 0x800, 6, 4, 3) + bytes(20)
+    assert values(rarp, 1)["arp.opcode"] == [3]
 
 
 def test_who_closed_first_and_which_answer_is_of_which_request() -> None:

@@ -88,6 +88,7 @@ ORDER = [
     "reading.filters.fields",
     "reading.filters.values",
     "reading.filters.functions",
+    "reading.filters.arithmetic",
     "reading.filters.evaluate",
     "reading.filters.limit",
     "reading.filters",
@@ -237,6 +238,7 @@ ORDER = [
     "cli.exit_codes",
     "cli.app",
     "cli",
+    "__main__",
 ]
 """A module imports those above it in this list and none below: at its head, in a call, and for a type checker."""
 

@@ -16,6 +16,8 @@ FIELDS = {
     "icmp.resp_to",
     "icmp.resptime",
     "icmp.no_resp",
+    "arp.duplicate-address-detected",
+    "arp.duplicate-address-frame",
 }
 """Fields that need every frame of the capture, in order."""
 
@@ -26,6 +28,7 @@ class Conversations:
     def __init__(self) -> None:
         self.frame = 0
         self.time = 0
+        self._owners: dict[bytes, tuple[bytes, int]] = {}
         self._udp: dict[frozenset[Any], tuple[int, int, int]] = {}
         self._pending: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._answered: dict[int, int] = {}
@@ -42,6 +45,16 @@ class Conversations:
         number, first, last = self._udp.get(key, (len(self._udp), self.time, self.time))
         self._udp[key] = number, first, self.time
         return number, self.time - first, self.time - last
+
+    def claimed(self, address: bytes, owner: bytes) -> int | None:
+        """The last frame in which this IPv4 address was another Ethernet address's; None where it was not."""
+        if len(self._owners) > _MAX:
+            self._owners.clear()
+        known, frame = self._owners.setdefault(address, (owner, self.frame))
+        if known != owner:
+            return frame
+        self._owners[address] = owner, self.frame
+        return None
 
     def echo(self, kind: int, ends: frozenset[str], checksum: int, echo: tuple[int, int]) -> None:
         """An ICMP echo request (8) or reply (0); a reply's checksum is the request's with the type taken out."""

@@ -29,15 +29,17 @@ _MAX_NAME = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
 _LINKS = {
-    0: "null", 9: "ppp", 12: "raw", 14: "raw", 50: "ppp", 101: "raw", 104: "chdlc", 108: "null", 113: "sll",
-    228: "raw", 229: "raw", 276: "sll",
+    0: "null", 7: "arcnet", 9: "ppp", 12: "raw", 14: "raw", 50: "ppp", 101: "raw", 104: "chdlc", 108: "null",
+    113: "sll", 129: "arcnet", 228: "raw", 229: "raw", 276: "sll",
 }  # fmt: skip
+_ARCNET = {7: 2, 129: 4}
+"""Where ARCnet's frames have the number of what they carry, 0xD5 for ARP (RFC 1201)."""
 _LAYERS = {
     "arp", "ip", "ipv6", "icmp", "icmpv6", "udp", "tcp", "dns", "mdns", "llmnr", "ipv6.hopopts", "ipv6.routing",
     "ipv6.dstopts", "ipv6.fraghdr",
 }  # fmt: skip
 """Fields that are layers, too."""
-_ABOVE_UDP = {
+ABOVE_UDP = {
     67: "dhcp", 68: "dhcp", 69: "tftp", 123: "ntp", 137: "nbns", 138: "nbdgm", 161: "snmp", 162: "snmp", 500: "isakmp",
     514: "syslog", 520: "rip", 546: "dhcpv6", 547: "dhcpv6", 1812: "radius", 1813: "radius", 1900: "ssdp", 3478: "stun",
     5060: "sip",
@@ -91,6 +93,8 @@ class Frame:
             self.of_type(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
         elif link == 276:
             self.of_type(struct.unpack_from(">H", data, 0)[0], data[20:], 0)
+        elif link in _ARCNET and data[_ARCNET[link]] == 0xD5:
+            self.arp(data[_ARCNET[link] + 4 :])
         elif link == 104 or (link in (9, 50) and data[:1] in (b"\x0f", b"\x8f")):  # Cisco's HDLC
             self.of_type(struct.unpack_from(">H", data, 2)[0], data[4:], 0)
         elif link in (9, 50):
@@ -166,7 +170,7 @@ class Frame:
             data = data[4:]
         if kind in (0x800, 0x86DD):
             self.ip(data, depth)
-        elif kind == 0x806:
+        elif kind in (0x806, 0x8035):  # RARP, too
             self.arp(data)
         elif kind == 0x8909:  # Cisco's metadata
             self.of_type(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
@@ -187,18 +191,27 @@ class Frame:
         self.add("arp.opcode", opcode)
         self.add("arp.hw.size", hlen)
         self.add("arp.proto.size", plen)
-        if (hlen, plen) != (6, 4) or len(data) < 28:
+        if (protocol, plen) != (0x800, 4) or len(data) < 16 + 2 * hlen:
             return
-        self.add("arp.src.hw_mac", data[8:14])
-        self.add("arp.src.proto_ipv4", str(IPv4Address(data[14:18])))
-        self.add("arp.dst.hw_mac", data[18:24])
-        self.add("arp.dst.proto_ipv4", str(IPv4Address(data[24:28])))
-        if data[14:18] == data[24:28]:
+        ends = [(data[at : at + hlen], data[at + hlen : at + hlen + 4]) for at in (8, 12 + hlen)]
+        for name, (owner, address) in zip(("src", "dst"), ends, strict=True):
+            if hlen == 6:
+                self.add(f"arp.{name}.hw_mac", owner)
+            self.add(f"arp.{name}.proto_ipv4", str(IPv4Address(address)))
+        source, target = ends[0][1], ends[1][1]
+        if source == target:
             self.add("arp.isgratuitous", 1)
             if opcode == 1:
                 self.add("arp.isannouncement", 1)
-        elif opcode == 1 and not any(data[14:18]):
+        elif opcode == 1 and not any(source):
             self.add("arp.isprobe", 1)
+        if self.before and hlen == 6 and opcode in (1, 2):
+            wanted = ends[1][0]
+            known = 2 if opcode == 2 and source != target and wanted not in (bytes(6), b"\xff" * 6) else 1
+            for owner, address in ends[:known]:
+                if frame := self.before.claimed(address, owner):
+                    self.add("arp.duplicate-address-detected", 1)
+                    self.add("arp.duplicate-address-frame", frame)
 
     def ip(self, data: bytes, depth: int) -> None:
         if depth > _MAX_DEPTH:
@@ -442,7 +455,7 @@ class Frame:
             self.add("udp.payload", payload)
         if ports := _DNS_PORTS.keys() & {source, target}:
             self.dns(payload, _DNS_PORTS[min(ports)])
-        elif above := _ABOVE_UDP.get(min(source, target)) or _ABOVE_UDP.get(max(source, target)):
+        elif above := ABOVE_UDP.get(min(source, target)) or ABOVE_UDP.get(max(source, target)):
             self.layers.append(above)
         elif 2152 in (source, target) and payload[:1] and payload[0] >> 5 == 1 and payload[1] == 0xFF:  # GTP-U
             self.ip(payload[12 if payload[0] & 7 else 8 :], depth + 1)

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap.errors import FilterError
-from latpcap.reading.filters import grammar
+from latpcap.reading.filters import arithmetic, grammar
 from latpcap.reading.filters.fields import FIELDS, Field
-from latpcap.reading.filters.functions import FUNCTIONS, applied, per_frame
-from latpcap.reading.filters.source import Column, Datagrams, Frames, Keyed, Source, mapped
+from latpcap.reading.filters.functions import FUNCTIONS, applied, packed, per_frame
+from latpcap.reading.filters.source import Column, Datagrams, Frames, Keyed, Source, mapped, ports_of
 from latpcap.reading.filters.values import KINDS as _KINDS
 from latpcap.reading.filters.values import Meaning, address
 
@@ -36,6 +36,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "ge": operator.ge,
 }
 _ARROW = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_PLAIN = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}
+_TIMES = ("duration", "ms", "seconds", "instant")
 _FLIPPED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 _Truths = Callable[[Any], Any]
@@ -88,6 +90,9 @@ class _Evaluation:
             return functools.reduce(pc.and_ if node.word == "and" else pc.or_, map(self.truths, node.parts))
         if isinstance(node, grammar.Not):
             return pc.invert(self.truths(node.inner))
+        if isinstance(node, grammar.Relation):
+            return self.relation(node)
+        node = self.in_octets(node)
         field = self.field(node.field)
         of_bytes = FIELDS[node.field.name].kind == "protocol" and not node.field.functions
         if of_bytes and (node.field.slices or _searches(node)):
@@ -115,6 +120,20 @@ class _Evaluation:
             return pc.invert(found) if node.without else found
         return self.test(node, field)
 
+    def in_octets(self, node: Any) -> Any:
+        """A test of an address's bits with its literals as bytes: `ip.src & 255.0.0.0 == 10.0.0.0`."""
+        named = node.field
+        field = FIELDS.get(named.name)
+        if named.mask is None or named.functions or field is None or field.kind not in ("ipv4", "ipv6"):
+            return node
+
+        def octets(word: Any) -> Any:
+            held = self.meaning.value(word, field, named.name).network_address.packed
+            return grammar.Word(held.hex(":"), word.at)
+
+        node = replace(node, field=replace(named, mask=octets(named.mask)))
+        return replace(node, value=octets(node.value)) if isinstance(node, grammar.Test) else node
+
     def field(self, node: grammar.Field) -> Field:
         field = FIELDS.get(node.name)
         if field is None:
@@ -123,10 +142,19 @@ class _Evaluation:
             reason = f"{node.name!r} is no field that latpcap filters by"
             first = node.name.partition(".")[0]
             if first not in {name.partition(".")[0] for name in FIELDS}:
-                reason += f": latpcap has no dissector of {first}, tshark -Y may"
+                ports = [f"{way}.port == {port}" for way, port in ports_of(first)]
+                read = f"; by its port: {' or '.join(ports)}" if ports else ""
+                reason += f": latpcap has no dissector of {first}, tshark -Y may{read}"
+            elif node.name.partition("-")[0] in FIELDS:
+                left, _, right = node.name.partition("-")
+                reason += f"; a difference has spaces around its sign: {left} - {right}"
             raise FilterError(self.expression, node.at, reason, length=len(node.name), near=near)
+        if field.kind in ("ipv4", "ipv6") and (node.slices or node.mask is not None):
+            field = packed(field)
         if node.slices and field.kind not in ("bytes", "protocol", "ether", "text"):
             reason = f"{node.name} is {_KINDS.get(field.kind, 'no row of bytes')} and cannot be sliced"
+            if field.kind == "int":
+                reason += f": take its bits, as in {node.name} & 0xff"
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
         if node.slices:
             field = replace(field, kind="text" if field.kind == "text" else "bytes")
@@ -139,6 +167,58 @@ class _Evaluation:
             reason = f"'&' is for numbers, and {node.name} is none"
             raise FilterError(self.expression, node.at, reason, length=len(node.name))
         return field
+
+    def relation(self, node: grammar.Relation) -> Any:
+        """A test with arithmetic, value by value of each frame."""
+        import pyarrow as pa
+
+        named = [*arithmetic.fields(node.left), *arithmetic.fields(node.right)]
+        signs = {*arithmetic.operators(node.left), *arithmetic.operators(node.right)}
+        if not any(True for _ in arithmetic.fields(node.left)):
+            reason = "a constant stands on the right, and the field on the left"
+            raise FilterError(self.expression, node.at, reason)
+        kinds = {one.name: self.field(one) for one in named}
+        first = kinds[named[0].name]
+        numbers = ("int", "signed")
+        for one in named:
+            kind = kinds[one.name].kind
+            fits = kind in numbers or (kind in _TIMES and signs <= arithmetic.TIMES)
+            if not fits or (kind != first.kind and not {kind, first.kind} <= {*numbers}):
+                what = _KINDS.get(kind, "there or not")
+                reason = f"{one.name} is {what}: no arithmetic with {', '.join(sorted(signs))} here; "
+                reason += (
+                    f"times are added and subtracted: {one.name} - 0.01 > 0.04"
+                    if kind in _TIMES
+                    else f"compare it alone: {one.name}"
+                )
+                raise FilterError(self.expression, one.at, reason, length=len(one.name))
+        events = self.source.events["frame"]
+        literal = replace(first, bits=64)
+
+        def number(word: grammar.Word) -> Any:
+            sign = -1 if word.text.startswith("-") else 1
+            return sign * self.meaning.value(replace(word, text=word.text.removeprefix("-")), literal, named[0].name)
+
+        def of(side: Any) -> Any:
+            return arithmetic.values(
+                side,
+                lambda one: per_frame(self.field(one).get(self.source), events),
+                number,
+            )
+
+        left = of(node.left)
+        if node.operator is None:
+            fits_by = {frame: any(held) for frame, held in left.items()}
+        else:
+            right = of(node.right)
+            compare = _COMPARE[_PLAIN.get(node.operator, node.operator)]
+            every = node.operator in ("all_eq", "all_ne") if node.every is None else node.every
+            fits_by = {}
+            for frame, held in left.items():
+                others = right.get(frame, []) if isinstance(right, dict) else right
+                pairs = [compare(one, two) for one in held for two in others]
+                fits_by[frame] = bool(pairs) and (all if every else any)(pairs)
+        return pa.chunked_array([[fits_by.get(frame, False) for frame in events.to_pylist()]], "bool")
 
     def some(self, field: Field, truths: _Truths) -> Any:
         """Has the segment a value that passes?"""
@@ -169,7 +249,7 @@ class _Evaluation:
                 raise FilterError(self.expression, node.field.at, reason, length=len(name))
             truths = self.searching(node) if field.kind in ("bytes", "protocol") else self.containing(node)
             return self.every(field, truths) if node.field.every else self.some(field, truths)
-        word = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}.get(node.operator, node.operator)
+        word = _PLAIN.get(node.operator, node.operator)
         every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
         if isinstance(node.value, grammar.Word) and node.value.text in FIELDS:
             return self.two_fields(node, field, word, every)
@@ -300,8 +380,13 @@ def _names(node: Any) -> set[str]:
         return set().union(*map(_names, node.parts))
     if isinstance(node, grammar.Not):
         return _names(node.inner)
+    if isinstance(node, grammar.Relation):
+        return {one.name for side in (node.left, node.right) for one in arithmetic.fields(side)}
     value = getattr(node, "value", None)
     return {node.field.name} | ({value.text} if isinstance(value, grammar.Word) else set())
+
+
+_NONE = Field("label", lambda source: [], "")
 
 
 def _searches(node: Any) -> bool:

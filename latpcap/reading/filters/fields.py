@@ -627,7 +627,11 @@ _add("int", {
     "dns.flags.opcode": "0 is a query",
 }, 32)  # fmt: skip
 _add("ms", {"icmp.resptime": "from the request to the reply, in ms"})
-_add("label", {"icmp.no_resp": "an echo request without a reply"})
+_add("label", {
+    "icmp.no_resp": "an echo request without a reply",
+    "arp.duplicate-address-detected": "an IPv4 address that another Ethernet address had",
+})  # fmt: skip
+_add("int", {"arp.duplicate-address-frame": "the last frame in which that one had it"}, 32)
 _add("text", {
     "dns.txt": "texts of an answer", "dns.srv.target": "server of a service", "dns.soa.mname": "main name server",
     "dns.soa.rname": "whom to write to",

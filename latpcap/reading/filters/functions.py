@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from latpcap.reading.filters.fields import Field
@@ -42,6 +43,12 @@ def applied(function: str, field: Field, name: str) -> Field:
         read = lambda source: source.shown(name)  # noqa: E731
     get = lambda source: [_mapped(column, value) for column in read(source)]  # noqa: E731
     return replace(field, kind=kind or field.kind, get=get, bits=32)
+
+
+def packed(field: Field) -> Field:
+    """An address field as the bytes of its addresses."""
+    get = lambda source: [_mapped(column, lambda held: ip_address(held).packed) for column in field.get(source)]  # noqa: E731
+    return replace(field, kind="bytes", get=get)
 
 
 def _string(held: Any) -> str:

@@ -89,6 +89,26 @@ class Among:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """Arithmetic, or a function of several values: of fields, numbers and other such expressions."""
+
+    operator: str  # a sign, "negative", "max", "min" or "abs"
+    parts: tuple[Any, ...]
+    at: int
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A test with arithmetic on one side or both; alone, without an operator, a value that is not 0."""
+
+    left: Any
+    operator: str | None
+    right: Any
+    every: bool | None
+    at: int
+
+
+@dataclass(frozen=True)
 class Not:
     """The packets that the inner tree leaves out."""
 
@@ -143,6 +163,9 @@ _ONE_AT_A_TIME = threading.Lock()
 _SLICE = re.compile(r"(?P<begin>-?\d{1,9})?(?:(?P<colon>:)(?P<length>\d{1,9})?|-(?P<last>-?\d{1,9}))?")
 _MACRO = re.compile(r"\$\{(\w+)[:;]([^}]*)\}|\$(\w+)\(([^)]*)\)")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_FLIPPED = re.compile(r'("[^"]*"|[\w.:/]+)\s*(==|!=|<=|>=|<|>)\s*([a-z]\w*(?:\.\w+)+)')
+_MIRRORED = str.maketrans("<>", "><")
+_CAPTURE_FILTER = re.compile(r"\b(?:(tcp|udp)\s+)?(?:(src|dst)\s+)?(port|host|net)\s+([\w.:/]+)")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
@@ -198,7 +221,29 @@ def _mistake(expression: str, at: int, expected: str) -> FilterError:
         hint = "; the values of a set have commas between them"
     elif word in ("^^", "xor"):
         hint = "; there is no exclusive or"
+    elif word[0] == "'":
+        hint = "; a string stands in double quotes"
+    elif word in "*/%+-" and expression[:at].rstrip().endswith(")"):
+        hint = "; arithmetic is grouped in braces: { }"
+    elif instead := _instead(expression, at):
+        hint = f"; read instead: {instead}"
     return FilterError(expression, at, f"{word!r} was not expected here, {expected}{hint}", length=len(word))
+
+
+def _instead(expression: str, at: int) -> str | None:
+    """The display filter for a capture filter's words or for a value in front of its field; None for anything else."""
+    flipped = _FLIPPED.match(expression, at)
+    if flipped:
+        value, sign, field = flipped.groups()
+        return f"{field} {sign.translate(_MIRRORED)} {value}"
+    for found in _CAPTURE_FILTER.finditer(expression):
+        if found.start() <= at <= found.end():
+            protocol, way, what, value = found.groups()
+            if what == "port":
+                side = f"{way}port" if way else "port"
+                return f"{protocol or 'tcp'}.{side} == {value}"
+            return f"{'ipv6' if ':' in value else 'ip'}.{way or 'addr'} == {value}"
+    return None
 
 
 def _unescaped(text: str, start: int, body: str) -> str:
@@ -260,6 +305,31 @@ def _grammar() -> pp.ParserElement:
             else _Called(found[1], (found[0],))
         )
     )
+    computed = pp.Forward()
+    number = pp.Regex(r"-?(?:0[xX][0-9A-Fa-f]+|\d+(?:\.\d+)?)(?![\w.:/-])").set_name("a number")
+    number.set_parse_action(lambda s, at, found: Word(found[0], at))
+    several = (
+        pp.Regex(r"(?:max|min)(?=\s*\()") + pp.Suppress("(") + pp.DelimitedList(computed, min=2) + pp.Suppress(")")
+    )
+    several.set_parse_action(lambda s, at, found: Computed(found[0], tuple(found[1:]), at))
+    absolute = pp.Regex(r"abs(?=\s*\()") + pp.Suppress("(") + computed + pp.Suppress(")")
+    absolute.add_condition(lambda found: isinstance(found[1], Computed))
+    absolute.add_parse_action(lambda s, at, found: Computed("abs", (found[1],), at))
+    operand_name = "a field or a number"
+    atom = pp.Forward().set_name(operand_name)
+    negative = (pp.Suppress("-") + atom).set_parse_action(lambda s, at, found: Computed("negative", (found[0],), at))
+    plain_field = pp.And([call | name]).set_parse_action(_operand)
+    braces = pp.Suppress("{") + computed + pp.Suppress("}")
+    atom <<= (braces | number | negative | several | absolute | plain_field).set_name(operand_name)  # type: ignore[operator]
+    product = (atom + pp.ZeroOrMore(pp.Regex(r"[*/%]") - atom)).set_parse_action(_folded)
+    total = (product + pp.ZeroOrMore(pp.Regex(r"[+-]") - product)).set_parse_action(_folded)
+    product.set_name(operand_name)
+    total.set_name(operand_name)
+    bits = (total + pp.ZeroOrMore(pp.Regex(r"&(?!&)") + total)).set_parse_action(_folded)
+    computed <<= bits.set_name(operand_name)
+    relation = pp.Optional(quantifier) + computed + pp.Optional((verb | sign) + computed)
+    relation.set_parse_action(_relation)
+
     operand = (pp.Optional(quantifier) + (call | name) + pp.Optional(mask)).set_parse_action(_operand)
     test = operand + pp.Optional(among - pp.Group(items) | (verb | sign) - value)
     test.set_parse_action(_test)
@@ -268,7 +338,7 @@ def _grammar() -> pp.ParserElement:
     inner = pp.Forward()
     bracket = pp.Suppress("(") - either - pp.Suppress(pp.Literal(")").set_name("')'"))
     negation = (pp.Suppress(keyword("not") | pp.Regex(r"!(?!=)")) - inner).set_parse_action(lambda found: Not(found[0]))
-    inner <<= (negation | bracket | test).set_name("a field, 'not' or '('")
+    inner <<= (negation | bracket | relation | test).set_name("a field, 'not' or '('")
     both = inner + pp.ZeroOrMore(pp.Suppress(keyword("and") | "&&") - inner)
     both.set_parse_action(lambda found: Joined("and", tuple(found)) if len(found) > 1 else found[0])
     either <<= both + pp.ZeroOrMore(pp.Suppress(keyword("or") | "||") - both)  # type: ignore[operator]
@@ -315,6 +385,27 @@ def _operand(text: str, at: int, found: Any) -> Field:
     slices = _slices(text, named.word.at + len(word), inside[:-1]) if inside else ()
     mask = parts[1] if len(parts) > 1 else None
     return Field(word, named.word.at, mask, every, slices, named.functions)
+
+
+def _folded(text: str, at: int, found: Any) -> Any:
+    """Operands with signs between them, from left to right."""
+    left = found[0]
+    for sign, right in zip(found[1::2], found[2::2], strict=True):
+        left = Computed(sign, (left, right), at)
+    return left
+
+
+def _relation(text: str, at: int, found: Any) -> Relation:
+    """A test with arithmetic; one of a field, or of its bits against a number, is left to `_test`."""
+    parts = list(found)
+    every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
+    left, operator, right = parts if len(parts) == 3 else (parts[0], None, None)
+    bits = isinstance(left, Computed) and left.operator == "&" and [type(part) for part in left.parts] == [Field, Word]
+    if (bits or not isinstance(left, Computed)) and not isinstance(right, Computed):
+        raise pp.ParseException(text, at, "Expected a field")
+    if operator in ("contains", "matches"):
+        raise pp.ParseFatalException(text, at, f"arithmetic has numbers, and {operator!r} is for text")
+    return Relation(left, operator, right, every, at)
 
 
 def _test(text: str, at: int, found: Any) -> Exists | Test | Among:

@@ -323,6 +323,14 @@ def _above(shown: dict[str, list[Any]]) -> list[str]:
     return [next((_ABOVE_TCP[port] for port in sorted(shown["tcp.port"][-2:]) if port in _ABOVE_TCP), "data")]
 
 
+def ports_of(protocol: str) -> list[tuple[str, int]]:
+    """The ports at which Wireshark expects a protocol, with "tcp" or "udp"."""
+    from latpcap.reading.filters.dissect import ABOVE_UDP
+
+    ways = (("tcp", _ABOVE_TCP), ("udp", ABOVE_UDP))
+    return [(way, port) for way, names in ways for port, name in names.items() if name == protocol]
+
+
 def _repeats(events: pa.Table) -> set[int]:
     """Frames with bytes that were seen before, or that a keep-alive has."""
     import pyarrow.compute as pc
