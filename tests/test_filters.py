@@ -468,6 +468,7 @@ def test_frames_of_every_protocol_pass(tmp_path: Path) -> None:
         ('http.response.code.desc == "OK"', "http.response.code == 200"),
         ("tcp.analysis.duplicate_ack_num", "tcp.analysis.duplicate_ack_frame"),
         ("eth.src == eth.dst", "frame.len < 0"),
+        ("arp.src.hw_mac == eth.src", "arp"),
     ],
 )
 def test_two_ways_to_choose_the_same_segments(stalls: lp.Capture, one: str, other: str) -> None:

@@ -343,12 +343,15 @@ class _Evaluation:
 
     def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Any:
         """A field against another one, value by value."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         other = FIELDS[node.value.text]
         if other.kind != field.kind or field.kind == "label":
             raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
         left, right = self.columns(field), self.columns(other)
+        if not all(any(column.values.null_count < len(column.values) for column in side) for side in (left, right)):
+            return pa.chunked_array([pa.repeat(False, self.source.events.num_rows)])  # a column of nulls has no kind
         if field.kind in ("ipv4", "ipv6") and word not in ("eq", "ne"):
             raise self.meaning.error(node.value, "two addresses are compared with '==' or '!='")
         if not all(isinstance(column, Column) for column in (*left, *right)):
