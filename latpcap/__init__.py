@@ -13,6 +13,7 @@ pandas data frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wir
 # ruff: noqa: E402 - a clone without a build has to find the installed package before anything is imported from it
 
 import sys as _sys
+from collections.abc import Iterator as _Iterator
 from importlib.machinery import EXTENSION_SUFFIXES as _SUFFIXES
 from pathlib import Path as _Path
 
@@ -21,9 +22,17 @@ def _is_built(folder: _Path) -> bool:
     return any((folder / f"_core{suffix}").exists() for suffix in _SUFFIXES)
 
 
+def _installed() -> _Iterator[_Path]:
+    """Where this package may be: in the folders of the path, and where an editable install keeps its source."""
+    yield from (_Path(place, "latpcap") for place in _sys.path)
+    for finder in _sys.meta_path:
+        spec = finder.find_spec("latpcap", None)
+        yield from map(_Path, (spec and spec.submodule_search_locations) or ())
+
+
 if not _is_built(_Path(__file__).parent):
     # Python was started in a clone that has no build in it: the package that was installed from it has one
-    __path__[:] = [str(folder) for place in _sys.path if _is_built(folder := _Path(place, "latpcap"))][:1]
+    __path__[:] = [str(folder) for folder in _installed() if _is_built(folder)][:1]
     if not __path__:
         raise ImportError(f"latpcap is not built in {_Path(__file__).parent}: run pip install . there first")
 

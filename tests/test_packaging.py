@@ -205,8 +205,27 @@ def test_a_clone_without_a_build_uses_what_was_installed(clone: Path) -> None:
     sample = ROOT / "sample_pcaps" / "more" / "lost-tail.pcap"
     code = f"import latpcap as lp; print(lp.__file__, len(lp.read({str(sample)!r}).exchanges))"
     words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(clone)!r}); {code}"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=clone, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=clone, check=False)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(clone / "latpcap" / "__init__.py"), str(len(latpcap.read(sample).exchanges))]
+
+
+def test_an_editable_install_is_found_where_a_finder_knows_it(clone: Path, tmp_path: Path) -> None:
+    """No folder of the path has its source."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "latpcap").symlink_to(Path(latpcap.__path__[0]), target_is_directory=True)
+    code = f"""
+import sys
+from importlib.machinery import PathFinder
+class Finder:
+    find_spec = lambda name, path=None, target=None: PathFinder.find_spec(name, [{str(tmp_path / "source")!r}])
+sys.meta_path.append(Finder)
+sys.path.insert(0, {str(clone)!r})
+import latpcap
+print(*latpcap._installed(), sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=clone, check=False)
+    assert str(tmp_path / "source" / "latpcap") in done.stdout.splitlines(), done.stderr
 
 
 def test_a_clone_that_was_never_installed_says_so(clone: Path) -> None:
