@@ -469,6 +469,12 @@ def test_frames_of_every_protocol_pass(tmp_path: Path) -> None:
         ("tcp.analysis.duplicate_ack_num", "tcp.analysis.duplicate_ack_frame"),
         ("eth.src == eth.dst", "frame.len < 0"),
         ("arp.src.hw_mac == eth.src", "arp"),
+        ('http contains "GET /"', "http.request"),
+        ('http[0:4] == "HTTP" and len(http) > 200', "http.response"),
+        ("ip.proto == TCP and eth.type == IPv4", "tcp"),
+        ('tcp.flags.syn == Set or tcp.flags.syn == "Not set"', "tcp"),
+        ("eth.src contains 02:42", "eth.src[0:2] == 02:42"),
+        ("ip.version == 6", "ipv6"),
     ],
 )
 def test_two_ways_to_choose_the_same_segments(stalls: lp.Capture, one: str, other: str) -> None:
@@ -768,6 +774,23 @@ def test_a_refused_filter_names_what_is_read_instead(stalls: lp.Capture, express
     with pytest.raises(lp.FilterError, match=re.escape(instead)) as caught:
         stalls.filter(expression)
     assert "\n" not in caught.value.reason
+
+
+def test_names_of_values_and_passwords() -> None:
+    probes = lp.read(SAMPLES / "probes.pcap")
+    assert probes.filter("arp.opcode == request").others == probes.filter("arp.opcode == 1").others != []
+    with pytest.raises(lp.FilterError, match=re.escape("arp.opcode is one (or request, reply)")):
+        probes.filter("arp.opcode == ask")
+    packet = b"\x60" + bytes(5) + b"\x3b\x40" + bytes(32)
+    assert values(packet, 101)["ip.version"] == [6]
+    talk = Talk()
+    talk.open()
+    for value in ("Basic dTpw", "Basic ?"):
+        talk.client(10.0, get("/one", "GET", "Host: web", f"Authorization: {value}"))
+        for part in answer(10):
+            talk.server(20.0, part)
+    capture = lp.read(pcap(talk.tape))
+    assert len(capture.filter('http.authbasic == "u:p"').events) == 1 == len(capture.filter("http.authbasic").events)
 
 
 def test_addresses_that_two_hosts_claim() -> None:

@@ -277,6 +277,7 @@ class Frame:
             return
         self.add("ipv6", data)
         self.add("ipv6.version", 6)
+        self.add("ip.version", 6)
         self.add("ipv6.tclass", first >> 20 & 0xFF)
         self.add("ipv6.tclass.dscp", first >> 22 & 0x3F)
         self.add("ipv6.tclass.ecn", first >> 20 & 3)

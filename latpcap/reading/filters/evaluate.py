@@ -244,10 +244,11 @@ class _Evaluation:
     def test(self, node: grammar.Test, field: Field) -> Any:
         name = node.field.name
         if node.operator in ("contains", "matches"):
-            if field.kind not in ("text", "bytes", "protocol"):
+            of_ether = field.kind == "ether" and node.operator == "contains"
+            if field.kind not in ("text", "bytes", "protocol") and not of_ether:
                 reason = f"{name} is no text, and {node.operator!r} is for text"
                 raise FilterError(self.expression, node.field.at, reason, length=len(name))
-            truths = self.searching(node) if field.kind in ("bytes", "protocol") else self.containing(node)
+            truths = self.searching(node) if field.kind != "text" else self.containing(node)
             return self.every(field, truths) if node.field.every else self.some(field, truths)
         word = _PLAIN.get(node.operator, node.operator)
         every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every

@@ -514,7 +514,7 @@ FIELDS: dict[str, Field] = {
     "tcp.analysis.rto_frame": Field("int", _rto(True), "the segment that it repeats"),
     "tcp.analysis.bytes_in_flight": Field("int", _one("bytes_in_flight"), "bytes not yet acknowledged"),
     "tcp.analysis.push_bytes_sent": Field("int", _one("push_bytes_sent"), "bytes since the last PSH"),
-    "http": Field("label", _http_any, "a frame that completes a request or an answer"),
+    "http": Field("protocol", _http_any, "a frame that completes a request or an answer"),
     "http.request": Field("bool", _http("request_in", None), "a frame that completes a request"),
     "http.request.method": Field("text", _http("request_in", "method"), "GET, POST ..."),
     "http.request.uri": Field("text", _http("request_in", "target"), "the request's target"),
@@ -598,7 +598,8 @@ _add("int", {
     "dns.resp.class": "class of a record", "dns.resp.len": "length of a record",
 })  # fmt: skip
 _add("int", {
-    "ip.version": "4", "ip.hdr_len": "header length in bytes", "ip.dsfield": "differentiated services and ECN",
+    "ip.version": "4, or 6 of IPv6", "ip.hdr_len": "header length in bytes",
+    "ip.dsfield": "differentiated services and ECN",
     "ip.flags": "the three flags as a number", "ip.proto": "protocol: 1 ICMP, 6 TCP, 17 UDP", "icmp.type": "type",
     "icmp.code": "code", "icmpv6.type": "type", "icmpv6.code": "code", "ipv6.version": "6", "ipv6.nxt": "next header",
     "tcp.hdr_len": "header length in bytes", "tcp.flags.res": "reserved bits", 

@@ -6,6 +6,8 @@ them, from all. Their fields belong to the frame that completes the message, as 
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import re
 import zlib
 from collections.abc import Iterator
@@ -35,6 +37,7 @@ OTHERS = {
     "http.request.full_uri": "http://, Host and target", "http.request.line": "a header's whole line",
     "http.response.line": "a header's whole line", "http.content_length_header": "Content-Length as text",
     "http.content_length": "Content-Length", "http.cookie_pair": "one cookie, name=value",
+    "http.authbasic": "user and password of Authorization",
     "http.response_for.uri": "of an answer: its request's http.request.full_uri",
 }  # fmt: skip
 BODIES = {
@@ -157,6 +160,11 @@ def frames_of(
     return out
 
 
+def _basic(text: str) -> Iterator[tuple[str, str]]:
+    with contextlib.suppress(ValueError):
+        yield "http.authbasic", base64.b64decode(text, validate=True).decode("utf-8", "replace")
+
+
 def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
     lines = re.split(r"\r?\n", head)
     if asks:
@@ -179,6 +187,8 @@ def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
         known = name.strip().lower()
         if known.replace("-", "_") in _FIELDS:
             yield f"http.{known.replace('-', '_')}", value
+            if known == "authorization" and value.lower().startswith("basic "):
+                yield from _basic(value[6:])
             if known == "cookie":
                 yield from (("http.cookie_pair", pair.strip()) for pair in value.split(";"))
         elif known == "content-length":

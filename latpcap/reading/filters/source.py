@@ -74,6 +74,7 @@ class Source:
         """The wanted fields of these frames from their bytes, by a second reading."""
         from latpcap.reading.filters.conversations import FIELDS, Conversations
         from latpcap.reading.filters.dissect import values
+        from latpcap.reading.filters.heads import frames_of, messages_of
         from latpcap.reading.filters.tls import Tls
 
         found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
@@ -91,7 +92,7 @@ class Source:
             if tls is not None:
                 tls.frame = record.frame
             shown = values(record.data, record.link, tls, before)
-            if joins and "tcp.payload" in shown:
+            if (joins or "http" in found) and "tcp.payload" in shown:
                 payloads[record.frame] = shown["tcp.payload"][-1]
             if protocols is not None:
                 layers[record.frame] = shown["layers"] + (["tls"] if "tls" in shown else _above(shown))
@@ -105,6 +106,13 @@ class Source:
                     frames.append(record.frame)
                     held.append(value)
         later: dict[str, list[tuple[int, Any]]] = {**before.finished()} if before else {}
+        if "http" in found:  # the bytes of its messages
+            messages = list(messages_of(self.http))
+            carried = frames_of(messages, self.capture.unfiltered.arrow("events"))
+            later["http"] = [
+                (message[3], b"".join(payloads.get(frame, b"") for frame in frames))
+                for message, frames in zip(messages, carried, strict=True)
+            ]
         if joins:
             whole = self.capture.unfiltered.arrow("events")
             tables = (reassembly.of_tables(table, whole) for table in (self.http, self.dns_over_tcp))

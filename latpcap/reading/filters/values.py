@@ -32,7 +32,22 @@ KINDS = {
 }
 MOST_CHARACTERS = 200
 """Of a number, an address or a time."""
-_TRUTHS = {"True": 1, "TRUE": 1, "False": 0, "FALSE": 0}
+_TRUTHS = {"True": 1, "TRUE": 1, "Set": 1, "False": 0, "FALSE": 0, "Not set": 0}
+NAMES: dict[str, dict[str, int]] = {
+    "arp.opcode": {"request": 1, "reply": 2},
+    "ip.proto": {"ICMP": 1, "IGMP": 2, "TCP": 6, "UDP": 17, "GRE": 47, "ESP": 50, "AH": 51, "SCTP": 132},
+    "ipv6.nxt": {"TCP": 6, "UDP": 17, "ICMPv6": 58},
+    "eth.type": {"IPv4": 0x0800, "ARP": 0x0806, "IPv6": 0x86DD},
+    "dns.flags.rcode": {
+        "No error": 0, "Format error": 1, "Server failure": 2, "No such name": 3, "Not implemented": 4, "Refused": 5,
+    },
+    "tls.handshake.type": {
+        "Client Hello": 1, "Server Hello": 2, "New Session Ticket": 4, "Certificate": 11, "Server Key Exchange": 12,
+        "Server Hello Done": 14, "Client Key Exchange": 16, "Finished": 20,
+    },
+    "tls.record.content_type": {"Change Cipher Spec": 20, "Alert": 21, "Handshake": 22, "Application Data": 23},
+}  # fmt: skip
+"""Wireshark's names of the values that filters are written with, by field."""
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
 _OCTETS = re.compile(r"[0-9A-Fa-f]{2}([:.-][0-9A-Fa-f]{2})+")
 _DATES = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y")
@@ -51,7 +66,10 @@ class Meaning:
 
     def value(self, node: Word | Text, field: Field, name: str) -> Any:
         """An int for numbers, booleans and times (ns), a network for addresses, a str for text."""
-        if isinstance(node, Text) and field.kind not in ("text", "instant", "bytes", "protocol"):
+        if node.text in NAMES.get(name, ()):
+            return NAMES[name][node.text]
+        named = isinstance(node, Text) and field.kind == "bool" and node.text in _TRUTHS
+        if isinstance(node, Text) and not named and field.kind not in ("text", "instant", "bytes", "protocol"):
             wanted = KINDS[field.kind]
             raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
         if len(node.text) > MOST_CHARACTERS and field.kind not in ("text", "bytes", "protocol"):
@@ -63,7 +81,7 @@ class Meaning:
         if node.text.startswith("-"):
             raise self.error(node, f"{name} has no negative values")
         if not _NUMBER.fullmatch(node.text):
-            raise self.error(node, f"{node.text!r} is no number, and {name} is one")
+            raise self.error(node, f"{node.text!r} is no number, and {name} is one{_named(name)}")
         text = node.text
         number = int(text, 8) if re.fullmatch(r"0[0-7]+", text) else int(text, 0)
         if number >= 2**field.bits:
@@ -157,6 +175,8 @@ class Meaning:
         """A string's bytes, or those of `47:45:54`."""
         if isinstance(node, Text):
             return node.text.encode()
+        if re.fullmatch(r"[0-9A-Fa-f]{2}", node.text):
+            return bytes.fromhex(node.text)
         if not _OCTETS.fullmatch(node.text):
             raise self.error(node, f'{node.text!r} is neither a string in quotes nor bytes, as in "GET" or 47:45:54')
         return bytes.fromhex(re.sub("[:.-]", "", node.text))
@@ -167,6 +187,11 @@ class Meaning:
             return _core.Pattern(node.text)
         except ValueError as problem:
             raise self.error(node, f"is no regular expression that latpcap knows: {problem}") from None
+
+
+def _named(name: str) -> str:
+    names = NAMES.get(name)
+    return f" (or {', '.join(names)})" if names else ""
 
 
 @functools.lru_cache(maxsize=65_536)
