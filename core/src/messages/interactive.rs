@@ -43,10 +43,18 @@ recognition!(RDP, Rdp, rdp);
 recognition!(TELNET, Telnet, telnet);
 recognition!(OPENVPN, OpenVpn, openvpn);
 
-/// A key that somebody pressed, and the server's echo, sealed: of one length, which is SSH's channel data with one byte
-/// under one of its ciphers and MACs (RFC 4253 6, RFC 4254 5.2), and as mixed as random bytes are. Behind at most four
-/// bytes of a length, which some modes leave plain.
-pub(super) fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
+/// Whether the server's answer is the echo of a key that somebody pressed: in which protocol. Plain, the byte itself
+/// (Telnet; RFC 857).
+pub(super) fn echo(key: &[u8], echo: &[u8]) -> Option<Protocol> {
+    match (key, echo) {
+        ([pressed], [shown]) if pressed == shown && pressed.is_ascii() => Some(Protocol::Telnet),
+        _ => is_sealed_echo(key, echo).then_some(Protocol::Ssh),
+    }
+}
+
+/// Sealed, both have one length, which is SSH's channel data with one byte under one of its ciphers and MACs (RFC 4253 6,
+/// RFC 4254 5.2), and are as mixed as random bytes, behind at most four bytes of a length, which some modes leave plain.
+fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
     let sealed = |bytes: &[u8]| {
         let body = bytes.get(4..).unwrap_or_default();
         let distinct = body.iter().collect::<std::collections::BTreeSet<_>>().len();
@@ -60,12 +68,16 @@ pub(super) fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
         && sealed(echo)
 }
 
-/// The reader of an SSH session behind its log-in.
-pub(super) fn typed() -> AnyReader {
-    AnyReader::Ssh(Box::new(Interactive {
+/// The reader of a session behind its log-in.
+pub(super) fn typed(protocol: Protocol) -> AnyReader {
+    let reader = Box::new(Interactive {
         over: true,
-        ..Interactive::new(Protocol::Ssh)
-    }))
+        ..Interactive::new(protocol)
+    });
+    match protocol {
+        Protocol::Telnet => AnyReader::Telnet(reader),
+        _ => AnyReader::Ssh(reader),
+    }
 }
 
 #[derive(Debug)]

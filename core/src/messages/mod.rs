@@ -172,12 +172,17 @@ fn stopped<'a>(
     }
 }
 
-/// The side that would begin a message so: distinguishes client from server where no SYN was seen.
+/// The side that would begin a message so: distinguishes client from server where no SYN was seen. Else the only side
+/// that would go on so.
 pub fn speaker(first: &[u8]) -> Option<Side> {
+    let sides = [Side::Client, Side::Server];
     let begins = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
-    [Side::Client, Side::Server]
-        .into_iter()
-        .find(|side| begins(*side))
+    let goes_on = |side| KNOWN.iter().any(|known| (known.resumes)(side, first));
+    sides.into_iter().find(|side| begins(*side)).or_else(|| {
+        let [client, server] = sides.map(goes_on);
+        let only = if client { Side::Client } else { Side::Server };
+        (client != server).then_some(only)
+    })
 }
 
 /// Both sides' messages of one stream. Small until the protocol is known and boxed from then on.

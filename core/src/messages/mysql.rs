@@ -7,7 +7,7 @@ mod packets;
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
+use super::{BySide, Close, Guess, Listener, MessageReader, Read, Side, Stretch, proxy, sql};
 use super::{Stop, stopped};
 use dialog::{Asks, Dialog};
 use packets::HEADER;
@@ -77,6 +77,10 @@ impl MySql {
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         let kept = if side == Side::Client {
+            if self.dialog.is_new() {
+                // MariaDB greets as soon as it accepts, a proxy's head comes behind that
+                bytes = proxy::skip_head(sink, bytes);
+            }
             sql::MAX_READ
         } else {
             MAX_KEPT

@@ -74,6 +74,40 @@ impl MessageReader for Proxy {
             sink.lost("the head of the PROXY protocol is not whole");
             return Read::Lost(stretch);
         };
+        match self.read(&mut sink, bytes) {
+            Some(Ok(rest)) => Read::Anew(Stretch::Bytes(rest)),
+            Some(Err(rest)) => {
+                sink.lost("not the head of the PROXY protocol");
+                Read::Lost(Stretch::Bytes(rest))
+            }
+            None => Read::All,
+        }
+    }
+
+    fn resume(&mut self, _side: Side, _inside: bool) {
+        *self = Proxy::default();
+    }
+}
+
+/// Skips a head of the PROXY protocol that came whole, behind the greeting of a server that does not wait for it.
+pub(super) fn skip_head<'a>(sink: &mut MessageSink<'_, impl Listener>, bytes: &'a [u8]) -> &'a [u8] {
+    if !bytes.starts_with(LINE) && !bytes.starts_with(SIGNATURE) {
+        return bytes;
+    }
+    let mut proxy = Proxy::default();
+    match proxy.read(sink, bytes) {
+        Some(Ok(rest)) => rest,
+        _ => bytes,
+    }
+}
+
+impl Proxy {
+    /// Reads the head and gives what stands behind it; an error where it is none, nothing where it goes on.
+    fn read<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: &'a [u8],
+    ) -> Option<Result<&'a [u8], &'a [u8]>> {
         for (at, byte) in bytes.iter().enumerate() {
             if self.head.len() < MAX_LINE {
                 self.head.push(*byte);
@@ -89,24 +123,15 @@ impl MessageReader for Proxy {
                         };
                         sink.connection_tags(&tags);
                     }
-                    return Read::Anew(Stretch::Bytes(cursor::from(bytes, at + 1)));
+                    return Some(Ok(cursor::from(bytes, at + 1)));
                 }
                 Some(false) => {}
-                None => {
-                    sink.lost("not the head of the PROXY protocol");
-                    return Read::Lost(Stretch::Bytes(cursor::from(bytes, at)));
-                }
+                None => return Some(Err(cursor::from(bytes, at))),
             }
         }
-        Read::All
+        None
     }
 
-    fn resume(&mut self, _side: Side, _inside: bool) {
-        *self = Proxy::default();
-    }
-}
-
-impl Proxy {
     /// Whether the head is whole; none where it is none.
     fn ends(&self) -> Option<bool> {
         if self.head.starts_with(SIGNATURE) {

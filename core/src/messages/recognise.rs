@@ -22,9 +22,9 @@ const MAX_SWITCHES: usize = 4;
 const MAX_TUNNELS: u8 = 4;
 /// Turns that are matched before a stream joined in the middle stays unknown.
 const MAX_TURNS: u32 = 32;
-/// Sealed keys with their echoes, in a row, that show SSH on a stream joined in the middle. Two sealed packets of one
-/// length may be any request and its answer.
-const SEALED_ECHOES: u32 = 3;
+/// Keys with their echoes, in a row, that show a session which was joined in the middle. Two packets of one length may be
+/// any request and its answer.
+const ECHOES: u32 = 3;
 /// Bytes kept of the packet that begins a turn.
 const MAX_KEPT: usize = 512;
 
@@ -38,7 +38,17 @@ impl Messages {
         stretch: Stretch<'_>,
         listener: &mut impl Listener,
     ) -> bool {
-        let decided = self.decide(side, stretch, listener.memory());
+        let mut decided = self.decide(side, stretch, listener.memory());
+        if let Stretch::Bytes(bytes) = stretch
+            && decided != Some(Stage::Following)
+            && self.undecided.last().is_none_or(|(whose, ..)| *whose != side)
+            && let Some(mid_stream) = self.mid_stream.as_mut().filter(|mid_stream| mid_stream.middle)
+        {
+            mid_stream.keep(side, bytes);
+            if let Some(reader) = mid_stream.session() {
+                (self.reader, decided) = (reader, Some(Stage::Following));
+            }
+        }
         if let (None, Stretch::Bytes(bytes)) = (decided, stretch) {
             self.undecided.push((side, at, bytes.into()));
             return false;
@@ -103,9 +113,7 @@ impl Messages {
             } else {
                 // no protocol begins so: it is not matched a second time
                 self.greeting_of(side, held);
-                let mut sink = MessageSink::new(&mut self.open, listener, side, at);
-                keep_turn(&mut self.mid_stream, &mut sink, &bytes);
-                turns::Turns.feed(sink, held);
+                turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
             }
         }
     }
@@ -332,8 +340,8 @@ pub(super) struct MidStream {
     turns: u32,
     /// The protocol that the turn before fitted.
     fitted: Option<Protocol>,
-    /// Sealed keys of SSH whose echo came, in a row.
-    keys: u32,
+    /// Keys that somebody pressed and their echoes, in a row: of which protocol, the newest, how many.
+    echoes: Option<(Protocol, u8, u32)>,
 }
 
 impl MidStream {
@@ -349,7 +357,22 @@ impl MidStream {
     }
 
     fn keep(&mut self, side: Side, input: &[u8]) {
+        if side == Side::Server {
+            let echo = interactive::echo(&self.client, input);
+            let before = self.echoes.filter(|(protocol, ..)| Some(*protocol) == echo);
+            // a byte that comes back again and again may be a probe
+            let newest = self.client.last().copied().unwrap_or(0);
+            let differs = before.is_none_or(|(_, key, _)| newest != key);
+            let count = before.map_or(0, |(.., count)| count) + u32::from(differs);
+            self.echoes = echo.map(|protocol| (protocol, newest, count));
+        }
         *self.last(side) = cursor::upto(input, MAX_KEPT).to_vec();
+    }
+
+    /// The reader of a session in which somebody types, once enough keys have come back.
+    fn session(&self) -> Option<AnyReader> {
+        let (protocol, _, count) = self.echoes?;
+        (count >= ECHOES).then(|| interactive::typed(protocol))
     }
 
     /// A side begins a turn with these bytes. Gives the reader where both sides' last turns prove its protocol.
@@ -368,17 +391,10 @@ impl MidStream {
         };
         let fits = |known: &&Recognition| !other.is_empty() && (known.sniff)(&first) == Guess::Yes;
         let known = KNOWN.iter().find(fits);
-        if side == Side::Server {
-            self.keys = if interactive::is_sealed_echo(&other, input) {
-                self.keys + 1
-            } else {
-                0
-            };
-        }
         *self.last(side.other()) = other;
         self.keep(side, input);
-        if self.keys >= SEALED_ECHOES {
-            return Some(interactive::typed());
+        if let Some(reader) = self.session() {
+            return Some(reader);
         }
         let now = known.map(|known| known.protocol);
         let before = std::mem::replace(&mut self.fitted, now);
@@ -408,18 +424,4 @@ pub(super) fn follow_mid_stream(
     sink.end_other();
     sink.protocol(reader.protocol());
     true
-}
-
-/// Keeps a turn that was held while the protocol was undecided.
-pub(super) fn keep_turn(
-    mid_stream: &mut Option<Box<MidStream>>,
-    sink: &mut MessageSink<'_, impl Listener>,
-    input: &[u8],
-) {
-    if let Some(mid_stream) = mid_stream
-        .as_mut()
-        .filter(|mid_stream| mid_stream.middle && !sink.is_open())
-    {
-        mid_stream.keep(sink.side(), input);
-    }
 }

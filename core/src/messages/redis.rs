@@ -136,6 +136,15 @@ impl Redis {
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         while !bytes.is_empty() {
+            if self.replica && side == Side::Server && self.server.is_between() {
+                // a server that prepares its data for a replica keeps the connection alive with empty lines
+                while let Some(rest) = bytes.strip_prefix(b"\n") {
+                    bytes = rest;
+                }
+                if bytes.is_empty() {
+                    break;
+                }
+            }
             sink.mark();
             let here = bytes;
             let (half, count) = self.half(side);
@@ -199,7 +208,7 @@ impl Redis {
             _ => {}
         }
         let quiet = self.silent || command.answers != Answers::ReplySkip && std::mem::take(&mut self.skips);
-        if quiet || command.answers == Answers::ReplySkip {
+        if quiet || matches!(command.answers, Answers::ReplySkip | Answers::Never) {
             return Ok(());
         }
         let key = self

@@ -98,6 +98,11 @@ impl Dialog {
         self
     }
 
+    /// Nothing of the client was read.
+    pub(super) fn is_new(&self) -> bool {
+        self.stage == Stage::New
+    }
+
     /// The client has sent a whole packet.
     pub(super) fn asks(
         &mut self,

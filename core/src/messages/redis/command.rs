@@ -43,6 +43,8 @@ pub(super) enum Answers {
     ReplyOn,
     ReplyOff,
     ReplySkip,
+    /// None: a replica reports how far it has come.
+    Never,
 }
 
 /// Where a command's key stands.
@@ -162,6 +164,7 @@ fn answers(method: &str, target: &str, words: &Resp) -> Answers {
         "HELLO" => Answers::Hello,
         "INFO" => Answers::Info,
         "PSYNC" | "SYNC" => Answers::Replica,
+        "REPLCONF" if words.word(1).eq_ignore_ascii_case(b"ACK") => Answers::Never,
         "CLIENT" if target == "REPLY" => match upper(words.word(2)).as_str() {
             "OFF" => Answers::ReplyOff,
             "SKIP" => Answers::ReplySkip,

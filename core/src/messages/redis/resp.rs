@@ -63,6 +63,11 @@ impl Resp {
             .unwrap_or_default()
     }
 
+    /// Nothing of the next value was read.
+    pub(super) fn is_between(&self) -> bool {
+        !self.inside
+    }
+
     /// Only a word's beginning was kept.
     pub(super) fn is_cut(&self, place: usize) -> bool {
         self.word(place).len() >= MAX_WORD

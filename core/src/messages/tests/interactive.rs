@@ -168,6 +168,19 @@ fn a_session_of_ssh_is_known_in_its_middle_by_its_sealed_keys() {
 }
 
 #[test]
+fn a_session_of_telnet_is_known_in_its_middle_by_the_echo_of_its_keys() {
+    let line = b"ls -l";
+    let pairs: Vec<_> = line.chunks(1).map(|key| (key, key)).collect();
+    assert_eq!(joined(&pairs).1, Some(Protocol::Telnet));
+    // a probe that comes back
+    let probes: Vec<_> = [b"x"; 40]
+        .iter()
+        .map(|key| (key.as_slice(), key.as_slice()))
+        .collect();
+    assert_eq!(joined(&probes).1, Some(Protocol::Turns));
+}
+
+#[test]
 fn requests_and_answers_of_one_length_are_no_keys() {
     // a counter in plain fields, text, and sealed messages of a length that SSH's keys never have
     let plain: Vec<Vec<u8>> = (0..12u8)

@@ -241,6 +241,33 @@ fn log_ins() {
 }
 
 #[test]
+fn a_proxy_s_head_behind_the_greeting_is_skipped() {
+    let version2 = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x07\x0a\0\0\x01\xd6\x14\x1b\x5b";
+    let version1 = b"PROXY TCP4 10.0.0.7 10.0.0.1 54804 7003\r\n";
+    for head in [version2.as_slice(), version1.as_slice()] {
+        let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+        for (side, bytes) in [
+            (S, greeting()),
+            (C, head.to_vec()),
+            (C, log_in(0)),
+            (S, packet(2, OK)),
+            (C, query("SELECT 1")),
+        ] {
+            at.frame += 1;
+            messages.feed(side, at, Stretch::Bytes(&bytes), &mut notes);
+        }
+        assert_eq!(messages.protocol(), Some(Protocol::MySql));
+        let text = short(&notes.list);
+        assert!(text.contains("C1:SELECT"), "{text}");
+        assert!(
+            format!("{:?}", notes.list).contains("10.0.0.7"),
+            "{:?}",
+            notes.list
+        );
+    }
+}
+
+#[test]
 fn what_only_looks_like_it() {
     for (said_first, answer) in [
         (packet(0, b"\x0aten things to say"), query("SELECT 1")),

@@ -103,6 +103,26 @@ fn conversations() {
             "C0:( C0:PSYNC.@ C0:30) S0:( S0:19=ok S0:)",
         ),
         (
+            "empty lines before a replica's data, and how far it has come",
+            vec![
+                (C, command(&["PSYNC", "?", "-1"])),
+                (S, "\n".into()),
+                (S, "\n\n+FULLRESYNC abc 0\r\n".into()),
+                (C, command(&["REPLCONF", "ACK", "0"])),
+                (S, "*1\r\n$4\r\nPING\r\n".into()),
+            ],
+            "C0:( C0:PSYNC.@ C0:30) S0:( S0:19=ok S0:)",
+        ),
+        (
+            "a replica that is joined in the middle",
+            vec![
+                (C, command(&["REPLCONF", "ACK", "0"])),
+                (S, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n".into()),
+                (C, command(&["REPLCONF", "ACK", "9"])),
+            ],
+            "",
+        ),
+        (
             "the server says no before it is asked",
             vec![(C, command(&["PING"])), (S, "-DENIED not here\r\n".into())],
             "C0:( C0:PING.@ C0:14) S0:( S0:18=DENIED/error S0:)",
