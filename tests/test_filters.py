@@ -793,6 +793,21 @@ def test_names_of_values_and_passwords() -> None:
     assert len(capture.filter('http.authbasic == "u:p"').events) == 1 == len(capture.filter("http.authbasic").events)
 
 
+def test_services_and_options_of_dns() -> None:
+    name = b"\4_sip\4_tcp\7example\3com\0"
+    target = struct.pack(">HHH", 1, 2, 5060) + b"\4host\0"
+    record = b"\xc0\x0c" + struct.pack(">HHIH", 33, 1, 60, len(target)) + target
+    options = struct.pack(">HH", 10, 8) + b"abcdefgh" + struct.pack(">HH", 65001, 0)
+    option = b"\0" + struct.pack(">HHIH", 41, 1232, 0, len(options)) + options
+    dns = struct.pack(">HHHHHH", 7, 0x8180, 1, 1, 0, 1) + name + struct.pack(">HH", 33, 1) + record + option
+    udp = struct.pack(">HHHH", 53, 4000, 8 + len(dns), 0) + dns
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+    found = values(ip + udp, 101)
+    assert [found[f"dns.srv.{word}"] for word in ("service", "proto", "name")] == [["_sip"], ["_tcp"], ["example.com"]]
+    assert (found["dns.opt.code"], found["dns.opt.len"]) == ([10, 65001], [8, 0])
+    assert found["dns.opt.data"] == [b"abcdefgh"] and found["dns.srv.target"] == ["host"]
+
+
 def test_addresses_that_two_hosts_claim() -> None:
     def arp(opcode: int, sender: int, source: int, owner: int, target: int) -> bytes:
         def mac(number: int) -> bytes:

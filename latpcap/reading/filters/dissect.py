@@ -572,10 +572,10 @@ class Frame:
             self.add("dns.qry.type", kind)
             self.add("dns.qry.class", class_)
         for _ in range(min(sum(counts[1:]), _MAX_RECORDS)):
-            name, place = name_at(data, place)
+            owned, place = name_at(data, place)
             kind, class_, ttl, length = struct.unpack_from(">HHIH", data, place)
             place += 10
-            self.add("dns.resp.name", name or "<Root>")
+            self.add("dns.resp.name", owned or "<Root>")
             self.add("dns.resp.type", kind)
             if kind != 41:
                 self.add("dns.resp.class", class_)
@@ -586,6 +586,7 @@ class Frame:
                 self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
                 self.add("dns.resp.z", ttl & 0xFFFF)
                 self.add("dns.resp.z.do", ttl >> 15 & 1)
+                self.edns(data[place : place + length])
             self.add("dns.resp.len", length)
             held = data[place : place + length]
             if kind == 1 and len(held) == 4:
@@ -606,6 +607,8 @@ class Frame:
                 for name, value in zip(("priority", "weight", "port"), struct.unpack_from(">HHH", held), strict=True):
                     self.add(f"dns.srv.{name}", value)
                 self.add("dns.srv.target", name_at(data, place + 6)[0] or "<Root>")
+                for word, label in zip(("service", "proto", "name"), owned.split(".", 2), strict=False):
+                    self.add(f"dns.srv.{word}", label)
             elif kind == 6:
                 main, at = name_at(data, place)
                 owner, at = name_at(data, at)
@@ -614,6 +617,17 @@ class Frame:
                 for name, value in zip(_SOA, struct.unpack_from(">IIIII", data, at), strict=True):
                     self.add(f"dns.soa.{name}", value)
             place += length
+
+    def edns(self, data: bytes) -> None:
+        """Options of EDNS0 (RFC 6891, 6.1.2)."""
+        while len(data) >= 4:
+            code, length = struct.unpack_from(">HH", data)
+            self.add("dns.opt", 1)
+            self.add("dns.opt.code", code)
+            self.add("dns.opt.len", length)
+            if length:
+                self.add("dns.opt.data", data[4 : 4 + length])
+            data = data[4 + length :]
 
 
 _SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "minimum_ttl")

@@ -754,6 +754,13 @@ _add("text", {
     "tls.handshake.ja3": "JA3 of a ClientHello", "tls.handshake.ja3_full": "what it is made of",
     "tls.handshake.ja3s": "JA3S of a ServerHello", "tls.handshake.ja3s_full": "what it is made of",
 })  # fmt: skip
+_add("label", {"dns.opt": "an option of EDNS0"})
+_add("int", {"dns.opt.code": "which option: 8 is the client's subnet, 10 a cookie", "dns.opt.len": "its bytes"}, 16)
+_add("bytes", {"dns.opt.data": "what it carries"})
+_add("text", {
+    "dns.srv.service": "service of a record's name", "dns.srv.proto": "protocol of a record's name",
+    "dns.srv.name": "domain of a record's name",
+})  # fmt: skip
 _add("instant", {"tls.handshake.random_time": "the first bytes of the random as a time"})
 _add("int", NUMBERS, 32)
 _add("label", {"tcp.segments": "completes a message that several frames carried"})
