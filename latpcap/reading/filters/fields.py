@@ -602,7 +602,7 @@ _add("int", {
     "ip.dsfield": "differentiated services and ECN",
     "ip.flags": "the three flags as a number", "ip.proto": "protocol: 1 ICMP, 6 TCP, 17 UDP", "icmp.type": "type",
     "icmp.code": "code", "icmpv6.type": "type", "icmpv6.code": "code", "ipv6.version": "6", "ipv6.nxt": "next header",
-    "tcp.hdr_len": "header length in bytes", "tcp.flags.res": "reserved bits", 
+    "tcp.hdr_len": "header length in bytes", "tcp.flags.res": "reserved bits",
     "tcp.option_kind": "kinds of its options",
     "tcp.option_len": "lengths of its options",
 }, 8)  # fmt: skip
@@ -631,6 +631,8 @@ _add("ms", {"icmp.resptime": "from the request to the reply, in ms"})
 _add("label", {
     "icmp.no_resp": "an echo request without a reply",
     "arp.duplicate-address-detected": "an IPv4 address that another Ethernet address had",
+    "tcp.options.nop": "option NOP", "tcp.options.sack_perm": "option SACK permitted",
+    "tcp.options.eol": "end of options",
 })  # fmt: skip
 _add("int", {"arp.duplicate-address-frame": "the last frame in which that one had it"}, 32)
 _add("text", {
@@ -645,11 +647,6 @@ _add("text", {
 _add("bytes", {
     "tcp.payload": "what it carries", "tcp.options": "all options", "udp.payload": "what it carries",
 })  # fmt: skip
-_add("label", {
-    "tcp.options.nop": "option NOP", "tcp.options.sack_perm": "option SACK permitted",
-    "tcp.options.eol": "end of options",
-})  # fmt: skip
-
 _add("label", {
     "tls.record": "a record", "tls.handshake": "a message of the handshake, encrypted or not",
     "tls.change_cipher_spec": "ChangeCipherSpec", "tls.alert_message": "an alert, encrypted or not",
@@ -734,8 +731,8 @@ _add("ipv6", {"icmpv6.opt.prefix": "announced prefix"})
 _add("label", {
     "ipv6.hopopts": "hop-by-hop options", "ipv6.routing": "a routing header", "ipv6.dstopts": "destination options",
     "ipv6.fraghdr": "a fragment", "icmpv6.opt": "an option", "tcp.options.md5": "option MD5",
-    "tcp.options.tfo": "option Fast Open",
-    "tcp.options.tfo.request": "asks for a cookie", "tcp.options.experimental": "an experimental option",
+    "tcp.options.tfo": "option Fast Open", "tcp.options.tfo.request": "asks for a cookie",
+    "tcp.options.experimental": "an experimental option",
     "tls.handshake.ciphersuites": "a list of suites", "tls.handshake.comp_methods": "a list of compressions",
     "tls.handshake.extensions_supported_groups": "a list of groups",
     "tls.handshake.extensions_ec_point_formats": "a list of point formats",
@@ -754,18 +751,16 @@ _add("text", {
     "tls.handshake.ja3": "JA3 of a ClientHello", "tls.handshake.ja3_full": "what it is made of",
     "tls.handshake.ja3s": "JA3S of a ServerHello", "tls.handshake.ja3s_full": "what it is made of",
 })  # fmt: skip
-_add("label", {"dns.opt": "an option of EDNS0"})
-_add("int", {"dns.opt.code": "which option: 8 is the client's subnet, 10 a cookie", "dns.opt.len": "its bytes"}, 16)
-_add("bytes", {"dns.opt.data": "what it carries"})
-_add("text", {
-    "dns.srv.service": "service of a record's name", "dns.srv.proto": "protocol of a record's name",
-    "dns.srv.name": "domain of a record's name",
-})  # fmt: skip
 _add("instant", {"tls.handshake.random_time": "the first bytes of the random as a time"})
-_add("int", NUMBERS, 32)
-_add("label", {"tcp.segments": "completes a message that several frames carried"})
-_add("bytes", {"tcp.segment_data": "a part of such a message"})
-_add("text", {"frame.protocols": "the layers, as eth:ethertype:ip:tcp:http"})
+_add("int", {
+    **NUMBERS, "dns.opt.code": "which option: 8 is the client's subnet, 10 a cookie", "dns.opt.len": "its bytes",
+}, 32)  # fmt: skip
+_add("label", {"tcp.segments": "completes a message that several frames carried", "dns.opt": "an option of EDNS0"})
+_add("bytes", {"tcp.segment_data": "a part of such a message", "dns.opt.data": "what it carries"})
+_add("text", {
+    "frame.protocols": "the layers, as eth:ethertype:ip:tcp:http", "dns.srv.service": "service of a record's name",
+    "dns.srv.proto": "protocol of a record's name", "dns.srv.name": "domain of a record's name",
+})  # fmt: skip
 for _name, _meaning in {**BODIES, **CHUNKS}.items():
     FIELDS[_name] = Field(
         "int" if _name in CHUNKS else "bytes", functools.partial(_from_head, _name), _meaning, shown=True
