@@ -25,6 +25,7 @@ COUNTED = {
     "s7comm": ("tests/cases/s7_reads/capture.pcap", "tpkt", "s7comm.header.rosctr==1 || cotp.type==0xe", "cotp.type"),
     "iscsi": ("tests/cases/iscsi_read_and_write/capture.pcap", "iscsi", ISCSI_ASKS, "iscsi.opcode"),
     "opcua": ("tests/cases/opcua_services/capture.pcap", "opcua", TO_SERVER, "opcua.transport.type"),
+    "gearman": ("tests/cases/gearman_jobs/capture.pcap", "gearman", f"{TO_SERVER} && gearman", "gearman.pkt_type"),
     "enip": ("tests/cases/enip_reads/capture.pcap", "enip", TO_SERVER, "enip.command"),
     "ldap": ("tests/cases/ldap_searches_at_once/capture.pcap", "ldap", f"{TO_SERVER} && {ANSWERED}", "ldap.messageID"),
 }

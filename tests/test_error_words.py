@@ -20,6 +20,7 @@ RECORDED = [
     ("dns_over_tcp", "dns", 3, "NXDOMAIN"),
     ("enip_reads", "enip", 5, "path destination unknown"),
     ("fastcgi_behind_nginx", "fastcgi", 500, None),
+    ("gearman_jobs", "gearman", None, "WORK_FAIL"),
     ("grpc_calls", "grpc", 5, "NOT_FOUND"),
     ("grpc_web_in_http1", "grpc-web", 7, "PERMISSION_DENIED"),
     ("http2_streams", "http2", 404, None),

@@ -29,9 +29,10 @@ TCP_PORTS = {
     465: "SMTP", 502: "Modbus", 513: "rlogin", 514: "RSH", 515: "LPD", 548: "AFP", 554: "RTSP", 587: "SMTP", 631: "IPP",
     636: "LDAP", 873: "rsync", 993: "IMAP", 995: "POP3", 1080: "SOCKS", 1194: "OpenVPN", 1433: "TDS", 1521: "Oracle",
     1883: "MQTT", 2049: "NFS", 2404: "IEC 104", 3128: "HTTP", 3260: "iSCSI", 3268: "LDAP", 3306: "MySQL", 3389: "RDP",
-    3868: "Diameter", 4840: "OPC UA", 5060: "SIP", 5222: "XMPP", 5269: "XMPP", 5432: "PostgreSQL", 5672: "AMQP",
-    5900: "VNC", 6379: "Redis", 6633: "OpenFlow", 6653: "OpenFlow", 6667: "IRC", 8080: "HTTP", 9042: "Cassandra",
-    9092: "Kafka", 9100: "a printer", 11211: "memcached", 20000: "DNP3", 27017: "MongoDB", 44818: "EtherNet/IP",
+    3868: "Diameter", 4730: "Gearman", 4840: "OPC UA", 5060: "SIP", 5222: "XMPP", 5269: "XMPP", 5432: "PostgreSQL",
+    5672: "AMQP", 5900: "VNC", 6379: "Redis", 6633: "OpenFlow", 6653: "OpenFlow", 6667: "IRC", 8080: "HTTP",
+    9042: "Cassandra", 9092: "Kafka", 9100: "a printer", 11211: "memcached", 20000: "DNP3",
+    27017: "MongoDB", 44818: "EtherNet/IP",
 }  # fmt: skip
 """What a port is usually for (IANA's register). Only for words: no verdict knows a port."""
 STATUSES = {

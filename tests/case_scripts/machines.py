@@ -342,3 +342,33 @@ def beanstalkd_queue() -> bytes:
     talk.client(2040, b"delete 8\r\ndelete 9\r\n")
     talk.server(2046, b"DELETED\r\nNOT_FOUND\r\n")
     return pcap(talk.tape)
+
+
+def _gearman(magic: bytes, kind: int, arguments: bytes = b"") -> bytes:
+    return magic + struct.pack(">II", kind, len(arguments)) + arguments
+
+
+@case
+def gearman_jobs() -> bytes:
+    """A client of Gearman, 5 ms away: a job of 300 ms in two parts, one in the background, one that fails, and a
+    worker's sleep of 2 s on the same connection.
+
+    Not to be mistaken for: a job server that is slow, because it answers each job twice; the sleep is a long poll.
+    """
+    ask, say = b"\0REQ", b"\0RES"
+    talk = Talk(server_leg=5.0, client_leg=0.01)
+    talk.open()
+    talk.client(10, _gearman(ask, 7, b"resize\0\0image"))
+    talk.server(16, _gearman(say, 8, b"H:1"))
+    talk.server(200, _gearman(say, 28, b"H:1\0half"))
+    talk.server(310, _gearman(say, 13, b"H:1\0whole"))
+    talk.client(320, _gearman(ask, 18, b"mail\0\0hello"))
+    talk.server(326, _gearman(say, 8, b"H:2"))
+    talk.client(330, _gearman(ask, 7, b"crash\0\0x"))
+    talk.server(336, _gearman(say, 8, b"H:3"))
+    talk.server(356, _gearman(say, 14, b"H:3"))
+    talk.client(400, _gearman(ask, 9))
+    talk.server(406, _gearman(say, 10))
+    talk.client(410, _gearman(ask, 4))
+    talk.server(2410, _gearman(say, 6))
+    return pcap(talk.tape)

@@ -36,6 +36,7 @@ mod enip;
 pub mod errors;
 mod fastcgi;
 mod framed;
+mod gearman;
 mod http1;
 mod http2;
 mod interactive;

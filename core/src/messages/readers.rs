@@ -4,9 +4,9 @@
 use super::sink::MessageSink;
 use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
 use super::{
-    amqp, beanstalk, commands, dnp3, dns, enip, fastcgi, http1, http2, interactive, iscsi, iso, kafka, ldap,
-    memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy, rabbit_streams, redis,
-    rpc, sip, smb, stomp, synchrophasor, tls, turns, websocket,
+    amqp, beanstalk, commands, dnp3, dns, enip, fastcgi, gearman, http1, http2, interactive, iscsi, iso,
+    kafka, ldap, memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy,
+    rabbit_streams, redis, rpc, sip, smb, stomp, synchrophasor, tls, turns, websocket,
 };
 use crate::base::words;
 
@@ -176,6 +176,7 @@ readers! {
     Stomp(stomp::Stomp), "stomp", stomp::RECOGNITION;
     FastCgi(fastcgi::Reader), "fastcgi", fastcgi::RECOGNITION, ClientFirst, AllAnswered;
     Beanstalk(beanstalk::Reader), "beanstalkd", beanstalk::RECOGNITION;
+    Gearman(gearman::Reader), "gearman", gearman::RECOGNITION;
     Dns(dns::Dns), "dns", dns::RECOGNITION;
     RabbitStreams(rabbit_streams::Reader), "rabbitmq-streams", rabbit_streams::RECOGNITION;
     Kafka(kafka::Reader), "kafka", kafka::RECOGNITION, InOrder;

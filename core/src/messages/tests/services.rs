@@ -1,4 +1,4 @@
-//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS, STOMP, FastCGI and beanstalkd: what only looks like them, holes, and what goes on.
+//! iSCSI, OPC UA, EtherNet/IP, RabbitMQ's streams, NATS, STOMP, FastCGI, Gearman and beanstalkd: what only looks like them, holes, and what goes on.
 //! Their conversations are in `tests/cases`, which `recorded.rs` cuts in every way.
 
 use super::frames::*;
@@ -203,4 +203,59 @@ fn a_hole_in_a_body_of_stomp_is_counted_where_its_length_is_known() {
         (C, Stretch::Missing(1)),
     ];
     assert!(short(&stretches(&unknown)).contains("a_frame's_beginning"));
+}
+
+fn job(magic: &[u8], kind: u8, arguments: &[u8]) -> Vec<u8> {
+    [
+        magic,
+        &[0, 0, 0, kind],
+        &(arguments.len() as u32).to_be_bytes(),
+        arguments,
+    ]
+    .concat()
+}
+
+#[test]
+fn jobs_of_gearman_end_with_their_results() {
+    let (ask, say) = (b"\0REQ".as_slice(), b"\0RES".as_slice());
+    let script = [
+        (C, job(ask, 7, b"reverse\0id1\0secret")),
+        (C, job(ask, 18, b"mail\0\0secret")),
+        (S, [job(say, 8, b"H:1"), job(say, 8, b"H:2")].concat()),
+        (S, job(say, 12, b"H:1\x001\x002")),
+        (S, job(say, 28, b"H:1\0half")),
+        (S, job(say, 13, b"H:1\0whole")),
+        (C, job(ask, 7, b"reverse\0id2\0x")),
+        (S, job(say, 8, b"H:3")),
+        (S, job(say, 14, b"H:3")),
+        (C, job(ask, 1, b"reverse")),
+        (C, job(ask, 9, b"")),
+        (S, job(say, 10, b"")),
+        (C, job(ask, 4, b"")),
+        (S, job(say, 6, b"")),
+        (S, job(say, 6, b"")),
+        (C, job(ask, 16, b"hi")),
+        (S, job(say, 19, b"ERR_UNKNOWN_COMMAND\0no")),
+    ];
+    let (notes, protocols) = transcript(&script);
+    assert_eq!(protocols, [Protocol::Gearman], "{notes}");
+    assert_eq!(
+        notes,
+        "C0:( C0:SUBMIT_JOB.reverse@ C0:30) C1:( C1:SUBMIT_JOB_BG.mail@ C1:24) S0:15interim S1:( S1:=ok S1:15) \
+         S0:19interim S0:( S0:20( S0:=ok S0:21) C2:( C2:SUBMIT_JOB.reverse@ C2:25) S2:15interim S2:( \
+         S2:=WORK_FAIL/error S2:15) C3:( C3:GRAB_JOB.@ C3:12) S3:( S3:=NO_JOB S3:12) C4:(LongPoll C4:PRE_SLEEP.@ \
+         C4:12) S4:( S4:=ok S4:12) C5:( C5:ECHO_REQ.@ C5:14) S5:( S5:=ERR_UNKNOWN_COMMAND/error S5:34)"
+    );
+}
+
+#[test]
+fn what_looks_like_gearman_is_not() {
+    for (asks, answers) in [
+        (job(b"\0REQ", 43, b""), job(b"\0RES", 8, b"H:1")),
+        (job(b"\0REQ", 9, b""), b"\0RESULT of something".to_vec()),
+        (b"\0REQUEST number one".to_vec(), job(b"\0RES", 10, b"")),
+    ] {
+        let (notes, protocols) = transcript(&[(C, asks), (S, answers)]);
+        assert_eq!(protocols, [Protocol::Turns], "{notes}");
+    }
 }

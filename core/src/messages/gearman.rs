@@ -1,0 +1,228 @@
+//! Gearman's binary protocol (gearman.org/protocol): messages behind a magic, a type and their length. A client's job is
+//! one exchange up to its result, found by the job's handle; a worker's requests are answered in their order, and its
+//! sleep is a long poll. Reads names of functions, never a job's data.
+
+use std::collections::VecDeque;
+
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::readers::{AnyReader, Protocol, Recognition};
+use super::sink::MessageSink;
+use super::{Kind, Listener, Named, Side, Status, text};
+use crate::cursor::{self, Cursor};
+
+pub(super) const RECOGNITION: Recognition = Recognition {
+    protocol: Protocol::Gearman,
+    sniff: framed::sniff::<Gearman>,
+    opens: |side, first| side == Side::Client && framed::fit::<Gearman>(side, first) != Fit::No,
+    resumes: |side, first| framed::fit::<Gearman>(side, first) == Fit::Whole,
+    joins: |_, _| false,
+    reader: |_| AnyReader::Gearman(Box::default()),
+};
+
+pub(super) type Reader = Framed<Gearman>;
+
+/// Magic, type, length.
+const HEADER: usize = 12;
+/// The longest message that is believed.
+const MAX_MESSAGE: u32 = 1 << 28;
+/// Requests, and jobs under way, that may wait; beyond it the oldest is forgotten.
+const MAX_WAITING: usize = 1024;
+
+#[derive(Debug, Default)]
+pub(super) struct Gearman {
+    /// Requests without an answer, and what answers each, oldest first.
+    waiting: VecDeque<(u64, Answer)>,
+    /// Jobs that the server has accepted, by handle, oldest first.
+    jobs: VecDeque<(Box<[u8]>, u64)>,
+    next: u64,
+}
+
+/// What answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// JOB_CREATED.
+    Created,
+    /// JOB_CREATED, and later the job's result.
+    Result,
+    /// NO_JOB, or a job.
+    Job,
+    /// NOOP: there is a job again.
+    Wake,
+    /// The message of this type.
+    Type(u32),
+}
+
+impl Answer {
+    fn is(self, kind: u32) -> bool {
+        match self {
+            Answer::Created | Answer::Result => kind == 8,
+            Answer::Job => matches!(kind, 10 | 11 | 31 | 40),
+            Answer::Wake => kind == 6,
+            Answer::Type(wanted) => kind == wanted,
+        }
+    }
+}
+
+/// A request that is answered: its name, and by what. Others (abilities, results of a worker) are not.
+fn request(kind: u32) -> Option<(&'static str, Answer)> {
+    Some(match kind {
+        7 => ("SUBMIT_JOB", Answer::Result),
+        21 => ("SUBMIT_JOB_HIGH", Answer::Result),
+        33 => ("SUBMIT_JOB_LOW", Answer::Result),
+        18 => ("SUBMIT_JOB_BG", Answer::Created),
+        32 => ("SUBMIT_JOB_HIGH_BG", Answer::Created),
+        34 => ("SUBMIT_JOB_LOW_BG", Answer::Created),
+        35 => ("SUBMIT_JOB_SCHED", Answer::Created),
+        36 => ("SUBMIT_JOB_EPOCH", Answer::Created),
+        9 => ("GRAB_JOB", Answer::Job),
+        30 => ("GRAB_JOB_UNIQ", Answer::Job),
+        39 => ("GRAB_JOB_ALL", Answer::Job),
+        4 => ("PRE_SLEEP", Answer::Wake),
+        15 => ("GET_STATUS", Answer::Type(20)),
+        41 => ("GET_STATUS_UNIQUE", Answer::Type(42)),
+        16 => ("ECHO_REQ", Answer::Type(17)),
+        26 => ("OPTION_REQ", Answer::Type(27)),
+        _ => return None,
+    })
+}
+
+/// The first argument, which names the function or the job.
+fn argument(head: &[u8]) -> &[u8] {
+    let arguments = cursor::from(head, HEADER);
+    arguments.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+fn kind(head: &[u8]) -> u32 {
+    Cursor::new(cursor::from(head, 4)).u32be().unwrap_or(0)
+}
+
+impl WireFormat for Gearman {
+    const HEAD: usize = 128;
+    const MIN_PROOF: usize = HEADER;
+    const WRONG: &'static str = "not a message of Gearman";
+
+    fn length(&self, side: Side, first: &[u8]) -> Length {
+        let magic: &[u8] = match side {
+            Side::Client => b"\0REQ",
+            Side::Server => b"\0RES",
+        };
+        if !magic.iter().zip(first).all(|(want, here)| want == here) {
+            return Length::Wrong;
+        }
+        match Cursor::new(cursor::from(first, 8)).u32be() {
+            Some(len) if len <= MAX_MESSAGE => Length::Is(HEADER as u64 + u64::from(len)),
+            Some(_) => Length::Wrong,
+            None => Length::More,
+        }
+    }
+
+    fn fits(_side: Side, head: Head<'_>) -> bool {
+        head.bytes.len() < 8 || (1..=42).contains(&kind(head.bytes))
+    }
+
+    fn marked(_side: Side) -> bool {
+        true
+    }
+
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
+        let kind = kind(head.bytes);
+        match sink.side() {
+            Side::Client => self.asks(sink, kind, head.bytes),
+            Side::Server => self.answers(sink, kind, head.bytes),
+        }
+    }
+
+    fn lost(&mut self, _side: Side) {
+        self.waiting.clear();
+    }
+}
+
+impl Gearman {
+    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+        let Some((method, answer)) = request(kind) else {
+            return Role::Ignored;
+        };
+        let key = self.next;
+        self.next += 1;
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back((key, answer));
+        let target = match answer {
+            Answer::Created | Answer::Result => text::name(argument(head)),
+            _ => "".into(),
+        };
+        let mut exchange = sink.of(key);
+        exchange.begin_request(match answer {
+            Answer::Wake => Kind::LongPoll,
+            _ => Kind::Request,
+        });
+        exchange.name(Named {
+            method,
+            target: &target,
+            host: "",
+        });
+        Role::Last(key)
+    }
+
+    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+        if let 12 | 13 | 14 | 25 | 28 | 29 = kind {
+            return self.works(sink, kind, head);
+        }
+        let place = match kind {
+            19 => (!self.waiting.is_empty()).then_some(0),
+            _ => self.waiting.iter().position(|(_, answer)| answer.is(kind)),
+        };
+        let Some((key, answer)) = place.and_then(|place| self.waiting.remove(place)) else {
+            return Role::Ignored;
+        };
+        if kind == 8 && answer == Answer::Result {
+            if self.jobs.len() >= MAX_WAITING {
+                self.jobs.pop_front();
+            }
+            self.jobs.push_back((argument(head).into(), key));
+            return Role::Interim(key);
+        }
+        let failed = text::name(argument(head));
+        let word = match kind {
+            19 => failed.as_str(),
+            10 => "NO_JOB",
+            _ => "ok",
+        };
+        answered(sink, key, word, kind == 19)
+    }
+
+    /// News of a job, or its result.
+    fn works(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+        let handle = argument(head);
+        let Some(place) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
+            return Role::Ignored;
+        };
+        if let 13 | 14 = kind
+            && let Some((_, key)) = self.jobs.remove(place)
+        {
+            return match kind {
+                14 => answered(sink, key, "WORK_FAIL", true),
+                _ => answered(sink, key, "ok", false),
+            };
+        }
+        let key = self.jobs.get(place).map_or(0, |(_, key)| *key);
+        // its state is no part of the result
+        if kind == 12 {
+            return Role::Interim(key);
+        }
+        sink.of(key).begin_answer();
+        Role::Part(key)
+    }
+}
+
+fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, word: &str, error: bool) -> Role {
+    let mut exchange = sink.of(key);
+    exchange.begin_answer();
+    exchange.status(Status {
+        code: None,
+        text: Some(word),
+        error,
+    });
+    Role::Last(key)
+}
