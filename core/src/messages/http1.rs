@@ -306,7 +306,7 @@ impl Http1 {
                 let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
                 self.early = self.pending.is_empty() && sink.other_is_open();
                 if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
-                    self.tunnels = !switched && !sink.other_is_open();
+                    self.tunnels = !sink.other_is_open();
                     sink.end();
                     return Err(rest);
                 }

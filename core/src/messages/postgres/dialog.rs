@@ -174,6 +174,8 @@ impl Dialog {
                 self.counts(sink, bytes);
             }
             b'p' => self.round(sink, bytes)?,
+            // nothing is copied in: the stream was joined while the server sends its log
+            b'd' if self.waiting.is_empty() => self.replicates = true,
             b'd' | b'c' | b'f' => self.data(sink, kind, bytes),
             _ => {}
         }

@@ -88,6 +88,9 @@ pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
             ([b'P', ..], Some(parse)) if side == Side::Client => is_parse(parse),
             ([b'B', ..], Some(bind)) if side == Side::Client => sure || is_bind(bind).is_some(),
             ([b'Q', ..], None) => return is_text(rest) && rest.len() > 16,
+            // how far a replica has come, and the log that it gets (protocol-replication)
+            ([b'd', ..], Some([b'r', status @ ..])) if side == Side::Client => status.len() == 33,
+            ([b'd', ..], Some([b'w', log @ ..])) if side == Side::Server => log.len() > 24,
             ([b'A', ..], Some([_, _, _, _, names @ ..])) => names.ends_with(b"\0") && is_text(names),
             // rows that go on with the next packet
             ([b'T' | b'1' | b'2', ..], None) if side == Side::Server => return sure,

@@ -310,3 +310,21 @@ fn a_pipeline_is_known_from_its_middle() {
     let null = b"B\0\0\0\x12\0s1\0\0\0\0\x01\xff\xff\xff\xff\0\0E\0\0\0\x09\0\0\0\0\0";
     assert_eq!(speaker(null), Some(C));
 }
+
+#[test]
+fn a_replica_that_is_joined_in_the_middle_asks_for_nothing() {
+    let framed = |body: Vec<u8>| [&[b'd'][..], &(body.len() as u32 + 4).to_be_bytes(), &body].concat();
+    let status = framed([&b"r"[..], &[0; 33]].concat());
+    let log = framed([&b"w"[..], &[0; 24], b"changes"].concat());
+    let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
+    messages.join();
+    for _ in 0..4 {
+        for (side, bytes) in [(C, &status), (S, &log)] {
+            at.frame += 1;
+            messages.feed(side, at, Stretch::Bytes(bytes), &mut notes);
+        }
+    }
+    let text = short(&notes.list);
+    assert_eq!(messages.protocol(), Some(Protocol::Postgres));
+    assert!(text.contains("push") && !text.contains("C("), "{text}");
+}
