@@ -70,58 +70,79 @@ struct Advanced {
 
 #[derive(Debug, Default)]
 pub struct Sender {
+    /// The newest segment with new data.
     last: Option<At>,
+    /// That segment was full.
     last_full: bool,
-    /// Full, and not pushed: its sender had more to send.
+    /// That segment was full and not pushed: its sender had more to send.
     last_more: bool,
+    /// The gap before that segment.
     last_gap: i64,
     /// The longer one of the last two gaps: segments may leave in pairs.
     pace: i64,
     /// Gaps in a row between full segments that were alike.
     even: u8,
+    /// The sequence number behind the newest byte; none before the first.
     next: Option<i64>,
+    /// The oldest unacknowledged byte (SND.UNA, RFC 9293).
     una: i64,
+    /// The newest small segment that Nagle's algorithm may have to wait for.
     small: Option<Small>,
+    /// Small segments that left with the ACK of the one before.
     freed: NagleReleases,
+    /// A small segment that left over an unacknowledged small one.
     refuting: Option<Refutation>,
     /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
     awaiting: Vec<Early>,
+    /// The right edge of the peer's window.
     edge: Option<i64>,
+    /// The packet that moved the edge last, and the edge before it.
     edge_moved: Option<(At, i64)>,
-    /// The first time that it moved since this side last sent, and the edge before.
+    /// The packet that moved the edge first since this side last sent, and the edge before it.
     edge_freed: Option<(At, i64)>,
     /// The newest frame in which the peer's window was 0.
     zero_seen: u64,
+    /// The newest ACK of new bytes.
     advanced: Option<Advanced>,
     /// A timeout left one segment of congestion window, and no two have been in flight since.
     collapsed: bool,
-    /// So many full segments in a row left with the ACK of the one before, and no two have been in flight since: its
-    /// sender has room for one (small embedded stacks).
+    /// Full segments in a row that left with the ACK of the one before, while no two were in flight: the sender has
+    /// room for one (small embedded stacks).
     lockstep: u8,
+    /// The peer's newest packet.
     answered: Option<At>,
     /// This side's first packet without data that acknowledged all of the peer's.
     own_ack: Option<At>,
     /// The peer has sent its FIN.
     peer_ended: bool,
+    /// The newest packet with new data of the peer.
     peer_data: Option<At>,
     /// The first of the peer's data that this side has not answered.
     unanswered: Option<At>,
+    /// The highest byte that the peer has selectively acknowledged.
     sacked: i64,
+    /// Duplicate ACKs since the newest ACK of new bytes.
     duplicates: u32,
-    /// Since the newest ACK of new bytes.
+    /// Something was retransmitted since the newest ACK of new bytes.
     repeated: bool,
-    /// By their first byte.
+    /// Bytes that the capture lacks so far, by their first byte.
     holes: BTreeMap<i64, Hole>,
+    /// The peer has acknowledged bytes that the capture lacks.
     hole_passed: bool,
+    /// The newest segments, as a ring.
     recent: [Option<Sent>; RECENT],
+    /// The number of segments so far; its remainder is the ring's next place.
     sent: usize,
-    /// Few streams have any.
+    /// The newest retransmissions; few streams have any.
     #[allow(clippy::box_collection)] // 8 bytes in place of 32
     resent: Option<Box<VecDeque<Resent>>>,
     /// Segments that passed twice.
     copies: u32,
+    /// This side's TCP time stamps against the capture's clock.
     clock: Clock,
+    /// The peer's TCP time stamps against the capture's clock.
     peer_clock: PeerClock,
+    /// Gaps of a paced sender (fq, BBR).
     pacer: Pacer,
     /// The last byte that the peer can have had room for, where the scale of its window is not known.
     room: Option<i64>,

@@ -20,34 +20,44 @@ const SMALL_CAPACITY: usize = 64;
 /// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
 pub(super) struct Pairing {
+    /// The stream's number.
     pub(super) stream: u32,
+    /// The number of its pair of hosts.
     pub(super) pair: u32,
+    /// The client's port and the server's.
     ports: [u16; 2],
+    /// Where evidence on the server as a sender is pooled.
     pool: u32,
+    /// By side: the steps that no exchange has taken yet, oldest first.
     pub(super) steps: [Vec<Step>; 2],
-    /// What the path to each side took lately, when its turn was over.
+    /// By side: the path's recent round trip, when that side's last turn was over.
     pub(super) rounds: [KernelRtt; 2],
-    /// Its segments are in the capture twice.
+    /// The stream's segments are in the capture twice.
     pub(super) doubled: bool,
-    /// How many of them the context knows of; it hears of long messages only.
+    /// Steps that the context counts towards its cap; it learns of long messages only.
     pub(super) counted: usize,
+    /// Requests without a whole answer, oldest first.
     // boxed: an exchange changes hands several times
     pub(super) open: Queue<Box<Exchange>>,
+    /// Answered exchanges that later packets may still change, oldest first.
     pub(super) settling: Queue<Box<Exchange>>,
     /// When the newest whole answer had passed.
     answered_until: i64,
+    /// The protocol that was recognised last.
     pub(super) protocol: Option<Protocol>,
-    /// Of the connection: the client that a proxy named.
+    /// The client that a proxy's head names for the whole connection.
     pub(super) tags: Option<Box<Tags>>,
+    /// The answer that is being read is an interim one (1xx).
     pub(super) interim: bool,
+    /// The message that is being read answers no request.
     pub(super) unsolicited: bool,
     /// Bytes were read that no message covers yet.
     pub(super) has_unread: bool,
     /// The server has pushed a message: its steps are kept for the next one.
     pub(super) pushes: bool,
-    /// What the client has acknowledged.
+    /// The highest byte that the client has acknowledged.
     pub(super) client_ack: i64,
-    /// And the server.
+    /// The highest byte that the server has acknowledged.
     pub(super) server_ack: i64,
     /// Where the last answers ended is not known: some may not be in the capture.
     pub(super) answers_lost: bool,
@@ -55,7 +65,7 @@ pub(super) struct Pairing {
     mixed: Option<i64>,
     /// An answer came without a request: the capture may lack it.
     was_unsolicited: bool,
-    /// The newest open request is such a one: its answer has been seen.
+    /// The newest open request was captured behind its answer, which came without one (`was_unsolicited`).
     answered: bool,
     /// The packet that showed that the bytes of the present one had been sent before.
     pub(super) shown: Option<At>,
@@ -69,22 +79,25 @@ pub(super) struct Pairing {
     pub(super) freed_since: Option<At>,
     /// A short pause without another so far, and the index of the request after it.
     lone_pause: Option<Box<(Step, u32)>>,
-    /// Whether there was one before.
+    /// The client has paused between requests before.
     pauses: bool,
+    /// Exchanges so far; the next one's number.
     pub(super) exchanges: u32,
     /// The highest key that a request had.
     pub(super) highest: Option<u64>,
-    /// The open ones have keys that rise.
+    /// The open exchanges' keys rise.
     pub(super) sorted: bool,
+    /// What came before the first request.
     pub(super) begun: Begun,
     /// The time that all exchanges took together.
     pub(super) busy: i64,
-    /// And the client's pauses between them.
+    /// The time of all the client's pauses between exchanges together.
     pub(super) idle: i64,
     /// The packet that is being read.
     pub(super) frame: u64,
-    /// Where turns are read.
+    /// Heartbeats, where the stream is read in turns.
     pub(super) beats: Option<Box<Beats>>,
+    /// Requests whose answers are pushed.
     pub(super) subscriptions: Option<Box<Subscriptions>>,
     /// The server sends no more.
     pub(super) over: bool,
