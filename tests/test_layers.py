@@ -84,6 +84,7 @@ ORDER = [
     "reading.filters.dissect",
     "reading.filters.heads",
     "reading.filters.reassembly",
+    "reading.filters.dissected",
     "reading.filters.source",
     "reading.filters.fields",
     "reading.filters.values",

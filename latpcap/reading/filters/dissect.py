@@ -149,7 +149,7 @@ class Frame:
             used = 8 + 2 * (data[18] + data[19]) if kind == 0x806 else len(data)
         rest = data[14 + used :] if used else b""
         padding = rest[: max(0, _SHORTEST - 14 - used)]
-        if padding and not any(padding):
+        if padding and len(data) >= _SHORTEST and not any(padding):  # a shorter frame was not padded up to it
             self.add("eth.padding", padding)
             rest = rest[len(padding) :]
         if len(data) >= _WITH_CHECKSUM and len(rest) >= 4:
