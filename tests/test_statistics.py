@@ -180,6 +180,37 @@ def test_fragments_count_where_the_datagram_is_whole() -> None:
     assert cap.hierarchy().set_index("path").frames["eth:ip"] == 2
 
 
+def test_layers_without_fields_are_named() -> None:
+    def packet(protocol: int, data: bytes) -> bytes:
+        head = bytes([0x45, 0, 0, 20 + len(data), 0, 7, 0, 0, 64, protocol, 0, 0])
+        return head + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + data
+
+    def udp(port: int, data: bytes) -> bytes:
+        return packet(17, struct.pack(">HHHH", 5000, port, 8 + len(data), 0) + data)
+
+    inner = packet(132, bytes(12))
+    six = b"\x60" + bytes(5) + b"\x3b\x40" + bytes(32)
+    frames = ethernet(
+        packet(2, bytes(8)),
+        udp(123, bytes(48)),
+        udp(3544, six),
+        udp(3544, bytes.fromhex("0001 0000") + bytes(9) + bytes(8) + six),
+        udp(3544, b"no IPv6" + bytes(8)),
+        udp(4789, bytes(8) + bytes(12) + b"\x08\0" + inner),
+    )
+    tree = lp.read(frames).hierarchy().set_index("path").frames
+    below = {path.removeprefix("eth:ip:"): count for path, count in tree.items() if path.count(":") > 1}
+    assert below == {
+        "igmp": 1, "udp": 5, "udp:ntp": 1, "udp:teredo": 2, "udp:teredo:ipv6": 2, "udp:vxlan": 1,
+        "udp:vxlan:eth": 1, "udp:vxlan:eth:ip": 1, "udp:vxlan:eth:ip:sctp": 1,
+    }  # fmt: skip
+
+
+def test_payload_of_no_known_protocol_is_data() -> None:
+    tree = read(Path(__file__).with_name("cases") / "decoy_commands_in_two_parts").hierarchy()
+    assert "data" in set(tree.protocol) and "turns" not in set(tree.protocol)
+
+
 def test_commands(tmp_path: Path) -> None:
     rows = json.loads(answered("conversations", PROBES, "--layer", "ip", "--json"))
     assert [row["packets"] for row in rows] == [73]

@@ -1,7 +1,7 @@
 """Which protocols carry what share of the frames? The tree of Wireshark's Statistics > Protocol Hierarchy.
 
 Up to TCP and UDP frames are counted as Wireshark counts them. Above TCP each segment with payload counts for the
-protocol that its stream was recognised as; Wireshark counts the segments in which a message ends.
+protocol that its stream was recognised as ("data": none); Wireshark counts the segments in which a message ends.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from latpcap.reading.rereadable import Recorded
 
 
+_NAMES = {"turns": "data"}
+"""Wireshark's name of payload whose protocol is not known."""
 _DEEPEST = 32
 """Layers of a frame that are counted."""
 
@@ -76,6 +78,6 @@ def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -
 def _above_tcp(capture: Recorded) -> dict[int, str]:
     """By frame what its payload is, where its stream was recognised."""
     streams = capture.arrow("streams").select(["stream", "protocol"]).to_pylist()
-    protocols = {row["stream"]: row["protocol"] for row in streams if row["protocol"]}
+    protocols = {row["stream"]: _NAMES.get(row["protocol"], row["protocol"]) for row in streams if row["protocol"]}
     events = (capture.arrow("events")[name].to_pylist() for name in ("frame", "stream", "len"))
     return {f: protocols[s] for f, s, length in zip(*events, strict=True) if length and s in protocols}

@@ -17,7 +17,20 @@ from latpcap.reading.reread import Record
 
 End: TypeAlias = tuple[str, int | None]
 """An address, and a port where the layer has one."""
-_OUTER = {0: "null", 108: "null", 113: "sll", 276: "sll", 104: "chdlc", 9: "ppp", 50: "ppp", 105: "wlan", 127: "wlan"}
+_OUTER = {
+    12: "raw",
+    14: "raw",
+    101: "raw",
+    0: "null",
+    108: "null",
+    113: "sll",
+    276: "sll",
+    104: "chdlc",
+    9: "ppp",
+    50: "ppp",
+    105: "wlan",
+    127: "wlan",
+}
 _MOST_HEADS = 1 << 16
 """Pairs of hosts whose TCP frames are not read layer by layer again."""
 _MOST_DATAGRAMS = 4096
@@ -109,8 +122,15 @@ class _Walk(Frame):
         if not self.quoted:
             self.path.append(layer)
 
+    def layer(self, *names: str) -> None:
+        for name in names:
+            if name != "ethertype":
+                self.name(name)
+
     def ethernet(self, data: bytes, depth: int = 0) -> None:
         self.name("eth")
+        if int.from_bytes(data[12:14], "big") < 0x600:
+            self.name("llc")
         if len(data) >= 14 and not self.quoted:
             self.ends.append(Ends("eth", (data[6:12].hex(":"), None), (data[:6].hex(":"), None)))
         super().ethernet(data, depth)

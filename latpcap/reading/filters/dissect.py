@@ -30,8 +30,10 @@ _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
 _LINKS = {
     0: "null", 7: "arcnet", 9: "ppp", 12: "raw", 14: "raw", 50: "ppp", 101: "raw", 104: "chdlc", 108: "null",
-    113: "sll", 129: "arcnet", 228: "raw", 229: "raw", 276: "sll",
+    113: "sll", 129: "arcnet", 276: "sll",
 }  # fmt: skip
+_ABOVE_IP = {2: "igmp", 50: "esp", 88: "eigrp", 89: "ospf", 103: "pim", 112: "vrrp", 132: "sctp"}
+"""Protocols that are named, but not read."""
 _ARCNET = {7: 2, 129: 4}
 """Where ARCnet's frames have the number of what they carry, 0xD5 for ARP (RFC 1201)."""
 _LAYERS = {
@@ -79,6 +81,10 @@ class Frame:
         if name in _LAYERS:
             self.layers.append(name)
         self.out.setdefault(name, []).append(value)
+
+    def layer(self, *names: str) -> None:
+        """Layers without fields."""
+        self.layers += names
 
     def link(self, data: bytes, link: int | None, depth: int = 0) -> None:
         if link in _LINKS:
@@ -173,6 +179,7 @@ class Frame:
         elif kind in (0x806, 0x8035):  # RARP, too
             self.arp(data)
         elif kind == 0x8909:  # Cisco's metadata
+            self.layer("cmd", "ethertype")
             self.of_type(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
         elif kind == 0x8903:  # FabricPath
             self.ethernet(data[2:], depth + 1)
@@ -332,11 +339,14 @@ class Frame:
         }.get(protocol)  # fmt: skip
         if reader is not None:
             reader(data, depth)
+        elif protocol in _ABOVE_IP:
+            self.layer(_ABOVE_IP[protocol])
 
     def _inner(self, data: bytes, depth: int) -> None:
         self.ip(data, depth + 1)
 
     def ah(self, data: bytes, depth: int) -> None:
+        self.layer("ah")
         self.above(data[0], data[(data[1] + 2) * 4 :], depth)
 
     def gre(self, data: bytes, depth: int) -> None:
@@ -348,6 +358,8 @@ class Frame:
         if kind == 0x6558:
             self.ethernet(rest, depth + 1)
         elif kind == 0x88BE:  # ERSPAN, with its header where GRE has a number
+            if flags & 0x1000:
+                self.layer("erspan")
             self.ethernet(rest[8 if flags & 0x1000 else 0 :], depth + 1)
         else:
             self.of_type(kind, rest, depth + 1)
@@ -457,15 +469,30 @@ class Frame:
         if ports := _DNS_PORTS.keys() & {source, target}:
             self.dns(payload, _DNS_PORTS[min(ports)])
         elif above := ABOVE_UDP.get(min(source, target)) or ABOVE_UDP.get(max(source, target)):
-            self.layers.append(above)
+            self.layer(above)
         elif 2152 in (source, target) and payload[:1] and payload[0] >> 5 == 1 and payload[1] == 0xFF:  # GTP-U
+            self.layer("gtp")
             self.ip(payload[12 if payload[0] & 7 else 8 :], depth + 1)
         elif target == 4789:
+            self.layer("vxlan")
             self.ethernet(payload[8:], depth + 1)
+        elif 3544 in (source, target):
+            self.teredo(payload, depth)
         elif target == 6081:
+            self.layer("geneve")
             kind = struct.unpack_from(">H", payload, 2)[0]
             inner = payload[8 + (payload[0] & 63) * 4 :]
             self.ethernet(inner, depth + 1) if kind == 0x6558 else self.of_type(kind, inner, depth + 1)
+
+    def teredo(self, data: bytes, depth: int) -> None:
+        """IPv6, perhaps behind an authentication and an origin (RFC 4380, 5.1.1)."""
+        if data[:2] == b"\0\1":
+            data = data[13 + data[2] + data[3] :]
+        if data[:2] == b"\0\0":
+            data = data[8:]
+        if len(data) >= 40 and data[0] >> 4 == 6:
+            self.layer("teredo")
+            self.ip(data, depth + 1)
 
     def tcp(self, data: bytes, depth: int) -> None:
         source, target = struct.unpack_from(">HH", data, 0)
