@@ -13,7 +13,7 @@ import latpcap as lp
 LIMITS = {
     "AT_ENDPOINT_NS": 1_000_000,
     "ECHO_COPY_NS": 1_000_000_000,
-    "FAR_MORE": 4,
+    "LARGE_RATIO": 4,
     "LONG_PAUSE_NS": 200_000_000,
     "TWO_TICKS_NS": 20_000_000,
     "RHYTHM": 4,
@@ -148,7 +148,7 @@ def position(client: float, server: float) -> str | None:
 
 
 def test_where_the_capture_was_taken_is_told_by_the_round_trips() -> None:
-    near, same, farther = ms("AT_ENDPOINT_NS"), ms("SAME_PLACE_NS"), LIMITS["FAR_MORE"]
+    near, same, farther = ms("AT_ENDPOINT_NS"), ms("SAME_PLACE_NS"), LIMITS["LARGE_RATIO"]
     assert (position(near - NS, 50.0), position(near, 50.0)) == ("at_client", "between")
     assert (position(50.0, near - NS), position(50.0, near)) == ("at_server", "between")
     assert (position(0.5, 0.5 * farther + NS), position(0.5, 0.5 * farther)) == ("at_client", "between")

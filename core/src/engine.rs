@@ -219,7 +219,7 @@ impl Pipeline {
     fn rare(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
         match packet {
             Packet::Tcp(segment) => self.rare_tcp(segment, at, record),
-            Packet::Beyond(segment, claim) => {
+            Packet::LengthBeyondFrame(segment, claim) => {
                 // A tool that cuts frames without saying so cuts all at the same length.
                 let size = record.data.len();
                 let claim = claim.filter(|_| std::mem::replace(&mut self.cut_at, size) == size);
@@ -232,7 +232,7 @@ impl Pipeline {
                 let len = claim.unwrap_or(segment.len);
                 self.rare_tcp(&Segment { len, ..*segment }, at, record);
             }
-            Packet::Unsummed(segment) => {
+            Packet::BadTunnelChecksum(segment) => {
                 let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
                 let issue = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
                 self.issue(issue.at(record.offset).in_frame(record.frame));
@@ -300,7 +300,7 @@ impl Pipeline {
                 };
                 self.streams.malformed(segment, at, &mut rows);
             }
-            Packet::Headless(segment, why) => {
+            Packet::BadDataOffset(segment, why) => {
                 self.unread(why, record);
                 self.streams.headless(segment, at);
             }

@@ -1,4 +1,5 @@
-//! Every number that a verdict rests on. Reads nothing; gives each limit once, with its unit and its source; knows of no
+//! Every number of the core's verdicts; those of the findings are in `limits/findings.rs` and beside the rules in Python.
+//! Reads nothing; gives each limit once, with its unit and its source; knows of no
 //! segment, sender or exchange. `.ci/sensitivity.py` shows what half and double of each does to the scores.
 //!
 //! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": nothing but
@@ -91,11 +92,11 @@ pub const ONE_WAY_GAP_NS: Band = Band {
 };
 
 /// One in so many that may stray, and all but those that are rare, as shares.
-pub const STRAY_SHARE: Derived<f64> = Derived(|| 1.0 / STRAY_PART.get() as f64);
-pub const RARE_SHARE: Derived<f64> = Derived(|| 1.0 / RARELY.get() as f64);
+pub const OUTLIER_SHARE: Derived<f64> = Derived(|| 1.0 / OUTLIER_ONE_IN.get() as f64);
+pub const RARE_SHARE: Derived<f64> = Derived(|| 1.0 / RARE_ONE_IN.get() as f64);
 pub const NEARLY_ALL: Derived<f64> = Derived(|| 1.0 - RARE_SHARE.get());
-/// Chance that is tolerated where a cause rests on nothing else: below `LUCK`.
-pub const LESS_LUCK: Derived<f64> = Derived(|| LUCK.get() * STRAY_SHARE.get());
+/// Chance that is tolerated where a cause rests on nothing else: below `CHANCE_MAX`.
+pub const CHANCE_MAX_ALONE: Derived<f64> = Derived(|| CHANCE_MAX.get() * OUTLIER_SHARE.get());
 
 limits! {
     // names
@@ -182,15 +183,15 @@ limits! {
     // notions that many rules share
 
     /// So many times as much is clearly more; and a release may be as late as the ACK and the segment together.
-    TWICE: i64 = 2, "times", "measured: releases by kernels take 0.9 to 1.7 of their handshakes, a relay's 2.1 and more";
+    CLEAR_RATIO: i64 = 2, "times", "measured: releases by kernels take 0.9 to 1.7 of their handshakes, a relay's 2.1 and more";
     /// So many times as much is far more, and one part in so many is as much as even things differ, and as a path wavers.
-    FAR_MORE: i64 = 4, "times", "measured: on paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; public captures behind a NAT have 100 ms and 0.1 ms";
+    LARGE_RATIO: i64 = 4, "times", "measured: on paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; public captures behind a NAT have 100 ms and 0.1 ms";
     /// One in so many is too many to be strays, and two of them are most.
-    THIRD: usize = 3, "parts", "measured: 31 of 83 late ACKs over Wi-Fi come sooner than a timer, at most 12 of 44 where a timer holds them; 90 of 100 releases leave as a kernel sends, 38 where a program waits for the ACK";
+    MAJORITY_ONE_IN: usize = 3, "parts", "measured: 31 of 83 late ACKs over Wi-Fi come sooner than a timer, at most 12 of 44 where a timer holds them; 90 of 100 releases leave as a kernel sends, 38 where a program waits for the ACK";
     /// One in so many is rare: a release as late as the path is now and then, a segment that goes without its ACK, a request of a relay's own.
-    RARELY: usize = 20, "parts", "chosen";
+    RARE_ONE_IN: usize = 20, "parts", "chosen";
     /// The chance that what a rule predicts comes about by luck.
-    LUCK: f64 = 0.001, "chance", "chosen";
+    CHANCE_MAX: f64 = 0.001, "chance", "chosen";
 
     // held ACKs
 
@@ -202,11 +203,11 @@ limits! {
     /// What a busy host adds at most to half of its releases: seen from elsewhere to what the path wavers, and beside it;
     /// what it adds to its program's pauses, and to a release behind which others of its sender were prompt.
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
-    /// So many of a kind make a verdict; fewer are at most probable.
-    ENOUGH: usize = 8, "count", "chosen";
-    /// Of so many one may stray: a held ACK that is followed late, a corked message that left at once, a pause of the control
+    /// Minimum sample size of a verdict; fewer are at most probable.
+    MIN_SAMPLES: usize = 8, "count", "chosen";
+    /// Tolerated outliers, one in this many: a held ACK that is followed late, a corked message that left at once, a pause of the control
     /// group (a busy host, an ACK that the capture lacks), a segment that went without its ACK.
-    STRAY_PART: usize = 10, "parts", "chosen";
+    OUTLIER_ONE_IN: usize = 10, "parts", "chosen";
     /// A sender that has been judged is judged again when its evidence has grown by this share.
     GROWN: f64 = 0.25, "share", "chosen";
 
@@ -231,7 +232,6 @@ limits! {
     /// As `SEVERAL`, away from the sender: of held ACKs, late releases of one length, and what gives a slope.
     HELD_AWAY: usize = 5, "count", "chosen; case decoy_pauses_on_a_line_of_jitter";
 
-
     // values that lie together
 
     /// Above this the tick that was tried is theirs.
@@ -249,9 +249,6 @@ limits! {
     /// A clock's rate shows after this.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";
 
-    // one direction alone
-
-
     // the line, and pacing
 
     /// Segments that follow each other this closely were never held by anybody.
@@ -260,9 +257,6 @@ limits! {
     SLOWEST: u32 = 32_000, "bytes a second", "chosen";
     /// Rates that differ by less than one part in so many are one rate.
     ALIKE: u32 = 32, "parts", "chosen; cases decoy_paced_answers, paced_tails_by_the_kernel";
-
-    // corks
-
 
     // repairs
 

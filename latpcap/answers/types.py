@@ -6,7 +6,7 @@ The keys are those of `Why.to_dict()`; most of them are there only where request
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from latpcap.answers.traffic import Traffic
 from latpcap.findings.lookups import Lookups
@@ -15,9 +15,6 @@ from latpcap.findings.quality import Check
 from latpcap.findings.schema import Finding, Grade, LatencyFinding
 from latpcap.findings.socket_options import Pool
 from latpcap.user_waits.slow_requests import How
-
-if TYPE_CHECKING:
-    pass
 
 
 class Part(TypedDict):

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -477,15 +478,15 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     workers = max(1, round((len(rows) - 1) * each / span)) if span else len(rows)
     if workers * LIMITS["pool_grows"] > len(rows):
         return None
-    off = np.abs(_line(came, each, workers) - left) / NS_PER_MS
+    line = _line(came, each, workers)
+    off = np.abs(line - left) / NS_PER_MS
     near = off <= LIMITS["pool_near_share"] * np.maximum(each, took)
     worst = int(took.argmax())
     if float(np.mean(near)) < LIMITS["pool_fits_share"] or not near[worst]:
         return None
-    stream, line = arrays.numbers(exchanges, "stream")[rows], _line(came, each, workers)
-    waited = (
-        line - came > LIMITS["pool_grows"] / 2 * each * NS_PER_MS
-    )  # others were ahead, and it waited for one of them
+    stream = arrays.numbers(exchanges, "stream")[rows]
+    # others were ahead, and it waited for one of them
+    waited = line - came > LIMITS["pool_grows"] / 2 * each * NS_PER_MS
     if waited.sum() < TOGETHER or len(set(stream[waited].tolist())) < TOGETHER:
         return None  # a protocol that answers in turn, or a client that asks so
     [row] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(int(rows[worst]), 1).to_pylist()
@@ -593,9 +594,8 @@ def _line(came: Array, each_ms: float, workers: int) -> Array:
     free, each = [0] * workers, round(each_ms * NS_PER_MS)
     done = np.zeros(len(came), np.int64)
     for place, at in enumerate(came.tolist()):
-        worker = free.index(min(free))
-        free[worker] = max(at, free[worker]) + each
-        done[place] = free[worker]
+        done[place] = max(at, free[0]) + each
+        heapq.heapreplace(free, int(done[place]))
     return done
 
 

@@ -1,12 +1,10 @@
-"""Who never got an answer, and who stopped giving any? Streams, exchanges and events in; findings out.
+"""Requests without an answer and peers that fell silent, and what their packets show of the reason: answers that stop
+half way, packets too large for the path, idle connections that were dropped or closed too soon.
 
-A request without an answer has no latency, so it is in no percentile: it is the slowest of all. A peer that fell silent
-makes its other side repeat what nobody takes: those repeats repair nothing, and no path has to have lost anything.
-
-What ended a wait that was never answered? Cases of silence and the packets of their streams in; findings out:
-answers that stop half way, packets too large for the path, idle connections that were dropped or closed too soon.
-
-Each is a rule over `Course`, and a case that fits none stays what it was: unanswered, or silent.
+Streams, exchanges, events and chosen packets in; findings out. A request without an answer has no latency, so it is in
+no percentile: it is the slowest of all. A peer that fell silent makes its other side repeat what nobody takes: those
+repeats repair nothing, and no path has to have lost anything. Each reason is a rule over `Course`; a case that fits
+none stays unanswered, or silent.
 """
 
 from __future__ import annotations

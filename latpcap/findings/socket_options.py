@@ -124,7 +124,7 @@ def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
         return Option("off", on, off, chances, streams_on, streams_off)
     if "nagle" in verdicts and "nodelay" not in verdicts:
         return Option("off", on, off, chances, streams_on, streams_off)
-    if on >= LIMITS["option_few"] and "nagle" not in verdicts and on > LIMITS["option_against_share"] * off:
+    if on >= LIMITS["option_few"] and "nagle" not in verdicts and on > LIMITS["option_against_times"] * off:
         return Option("on", on, off, chances, streams_on, streams_off)
     return Option("unknown", on, off, chances)
 

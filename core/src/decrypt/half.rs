@@ -2,7 +2,7 @@
 //! records were lost: the cipher itself shows which one fits.
 
 use super::cipher::{Head, Keys};
-use super::handshake::Messages;
+use super::handshake::HandshakeMessages;
 use super::schedule::Secret;
 use super::suite::Suite;
 
@@ -70,7 +70,7 @@ pub(super) struct Half {
     pub opened: bool,
     closed: u32,
     tries: u32,
-    pub messages: Messages,
+    pub messages: HandshakeMessages,
     /// Its Finished was read, or what can only follow it.
     pub finished: bool,
 }
@@ -84,7 +84,7 @@ impl Default for Half {
             opened: false,
             closed: 0,
             tries: MAX_TRIES,
-            messages: Messages::default(),
+            messages: HandshakeMessages::default(),
             finished: false,
         }
     }

@@ -35,13 +35,13 @@ const RETRY: Random = [
 
 /// Cuts one sender's messages. Holds at most `MAX_KEPT` bytes.
 #[derive(Debug, Default)]
-pub(super) struct Messages {
+pub(super) struct HandshakeMessages {
     kept: Vec<u8>,
     /// Bytes of a message that are still to come and are not kept.
     passing: usize,
 }
 
-impl Messages {
+impl HandshakeMessages {
     /// The next content of a handshake record. Gives each message's type and its first bytes.
     pub fn feed(&mut self, content: &[u8], mut message: impl FnMut(u8, &[u8])) {
         let mut rest = content;

@@ -72,8 +72,8 @@ impl Pipeline {
                 self.streams.context.done(exchange);
             }
         }
-        if self.streams.context.pools.are_crowded() {
-            self.let_go();
+        if self.streams.context.pools.should_evict() {
+            self.evict();
         }
     }
 
@@ -110,10 +110,10 @@ impl Pipeline {
 
     /// Evidence on senders that have been quiet long, where there is much of it.
     #[cold]
-    fn let_go(&mut self) {
+    fn evict(&mut self) {
         self.senders
-            .let_go(&mut self.streams.context.pools, &self.streams.pairs);
-        let reason = "much evidence on small segments; that on senders that were quiet longest was let go";
+            .evict(&mut self.streams.context.pools, &self.streams.pairs);
+        let reason = "much evidence on small segments; that on the least recently seen senders was evicted";
         self.issue(Issue::new(Kind::Distrusted, "tcp", reason).in_frame(self.frame));
     }
 
@@ -146,7 +146,7 @@ impl Pipeline {
             }
         }
         self.judging = plain;
-        if self.streams.context.pools.are_crowded() {
+        if self.streams.context.pools.should_evict() {
             self.judge_pending(false);
         }
     }

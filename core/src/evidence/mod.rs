@@ -36,7 +36,7 @@ pub struct Key {
 
 /// A candidate as it is remembered. Times in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Gap {
+pub struct AckWait {
     /// Small segment to ACK, ACK to freed segment, first byte covered to ACK.
     pub wait: i64,
     pub release: i64,
@@ -62,10 +62,10 @@ pub struct Gap {
     pub fine: bool,
 }
 
-impl Gap {
+impl AckWait {
     /// A stream's candidate, without what is known of other connections.
-    pub fn of(stream: u32, c: &Candidate) -> Gap {
-        Gap {
+    pub fn of(stream: u32, c: &Candidate) -> AckWait {
+        AckWait {
             wait: c.ack.time_ns - c.small.time_ns,
             release: c.freed.time_ns - c.ack.time_ns,
             covered: c.ack.time_ns - c.held_from.time_ns,
@@ -86,26 +86,26 @@ impl Gap {
 }
 
 #[derive(Debug)]
-pub struct Pool {
+pub struct SenderEvidence {
     pub key: Key,
     pub pair: u32,
     pub refutations: u64,
     /// Candidates that are only counted.
     more: u64,
-    pub gaps: Vec<Gap>,
+    pub ack_waits: Vec<AckWait>,
     /// Segments that left before the ACK, by stream: what their program took.
     pub early: Vec<(u32, Early)>,
     pub starts: Starts,
     /// How much evidence there was that is not remembered any more, where it was let go.
-    let_go: Option<u64>,
+    evicted_seen: Option<u64>,
     /// The newest evidence, by its place among all.
     newest: u64,
 }
 
 #[derive(Debug, Default)]
-pub struct Pools {
+pub struct SenderStore {
     index: AHashMap<Key, u32>,
-    pools: Vec<Pool>,
+    pools: Vec<SenderEvidence>,
     /// By its sender's `Side`, the one that was looked up last: connections of the same hosts follow each other.
     newest: [u32; 2],
     /// What is remembered in all pools, and what ever was.
@@ -114,7 +114,7 @@ pub struct Pools {
     pub hosts: Hosts,
 }
 
-impl Pools {
+impl SenderStore {
     /// The pool's number, or `u32::MAX` where there are too many (such candidates stay unjudged).
     pub fn id(&mut self, key: Key, pair: u32) -> u32 {
         let place = key.sender.index();
@@ -141,22 +141,22 @@ impl Pools {
         if key.sender == Side::Client {
             self.hosts.add(&key);
         }
-        self.pools.push(Pool {
+        self.pools.push(SenderEvidence {
             key,
             pair,
             refutations: 0,
             more: 0,
-            gaps: Vec::new(),
+            ack_waits: Vec::new(),
             early: Vec::new(),
             starts: Starts::default(),
-            let_go: None,
+            evicted_seen: None,
             newest: 0,
         });
         id
     }
 
     /// The pool, and whether there is room for more in it; `add` decides what is remembered there.
-    fn remember(&mut self, id: u32, add: impl FnOnce(&mut Pool, bool) -> bool) -> bool {
+    fn remember(&mut self, id: u32, add: impl FnOnce(&mut SenderEvidence, bool) -> bool) -> bool {
         let Some(pool) = self.pools.get_mut(id as usize) else {
             return false;
         };
@@ -186,7 +186,7 @@ impl Pools {
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
-    pub fn began(&mut self, id: u32, late: Option<(i64, i64)>) {
+    pub fn message_began(&mut self, id: u32, late: Option<(i64, i64)>) {
         match late {
             Some((waited, end)) => {
                 self.remember(id, |pool, room| room && pool.starts.add_late(waited, end));
@@ -207,9 +207,9 @@ impl Pools {
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
         self.remember(c.pool, |pool, room| {
-            let room = room && pool.gaps.len() < KEPT;
+            let room = room && pool.ack_waits.len() < KEPT;
             if room {
-                pool.gaps.push(Gap::of(stream, c));
+                pool.ack_waits.push(AckWait::of(stream, c));
             } else {
                 pool.more += 1;
             }
@@ -218,12 +218,12 @@ impl Pools {
     }
 
     /// Whether some of it should be let go.
-    pub fn are_crowded(&self) -> bool {
+    pub fn should_evict(&self) -> bool {
         self.kept >= CROWDED
     }
 
     /// The senders that were quiet longest, so many that half of what makes a crowd is left without them.
-    pub fn quiet(&self) -> Vec<u32> {
+    pub fn least_recently_used(&self) -> Vec<u32> {
         let mut held: Vec<(u64, u32, usize)> = (0..)
             .zip(&self.pools)
             .map(|(id, pool)| (pool.newest, id, pool.held()))
@@ -241,17 +241,17 @@ impl Pools {
             .collect()
     }
 
-    pub fn get(&self, id: u32) -> Option<&Pool> {
+    pub fn get(&self, id: u32) -> Option<&SenderEvidence> {
         self.pools.get(id as usize)
     }
 
     /// Forgets what was seen of a sender: from here on it is known as if the capture began here.
-    pub fn let_go(&mut self, id: u32) {
+    pub fn evict(&mut self, id: u32) {
         if let Some(pool) = self.pools.get_mut(id as usize) {
             self.kept = self.kept.saturating_sub(pool.held());
-            pool.let_go = Some(pool.seen());
+            pool.evicted_seen = Some(pool.seen());
             (pool.refutations, pool.more) = (0, 0);
-            (pool.gaps, pool.early, pool.starts) = (Vec::new(), Vec::new(), Starts::default());
+            (pool.ack_waits, pool.early, pool.starts) = (Vec::new(), Vec::new(), Starts::default());
         }
     }
 
@@ -267,30 +267,30 @@ impl Pools {
         self.pools.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Pool> {
+    pub fn iter(&self) -> impl Iterator<Item = &SenderEvidence> {
         self.pools.iter()
     }
 }
 
-impl Pool {
+impl SenderEvidence {
     /// What a judgement rests on.
     pub fn evidence(&self) -> u64 {
-        self.refutations + self.more + self.gaps.len() as u64
+        self.refutations + self.more + self.ack_waits.len() as u64
     }
 
     /// What was seen in all, with what was dropped since.
     pub fn seen(&self) -> u64 {
-        self.let_go.unwrap_or(0) + self.evidence()
+        self.evicted_seen.unwrap_or(0) + self.evidence()
     }
 
     /// Whether all of it was let go, and nothing was seen since.
     pub fn is_quiet(&self) -> bool {
-        self.let_go.is_some() && self.evidence() + self.starts.count() == 0
+        self.evicted_seen.is_some() && self.evidence() + self.starts.count() == 0
     }
 
     /// What is remembered.
     fn held(&self) -> usize {
-        self.gaps.len() + self.early.len() + self.starts.count() as usize
+        self.ack_waits.len() + self.early.len() + self.starts.count() as usize
     }
 }
 

@@ -1,4 +1,4 @@
-//! KernelRtt trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
+//! Round trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
 //!
 //! A sample is the time from a packet that passes towards an endpoint to that endpoint's first packet
 //! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
@@ -12,7 +12,7 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, FAR_MORE, RARELY, STRAY_SHARE, UNHELD_NS};
+use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, LARGE_RATIO, OUTLIER_SHARE, RARE_ONE_IN, UNHELD_NS};
 
 /// Samples kept for the spread; the newest replace the oldest.
 const KEPT: usize = 64;
@@ -82,7 +82,7 @@ impl Rtt {
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
         let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
-            && handshake >= nearest.saturating_mul(FAR_MORE.get());
+            && handshake >= nearest.saturating_mul(LARGE_RATIO.get());
         is_far.then_some(handshake)
     }
 
@@ -117,7 +117,7 @@ impl Rtt {
         for by_program in [false, true] {
             let of_kind = self.recent.iter().filter(|s| s.by_program() == by_program);
             let mut took: Vec<i64> = of_kind.map(|s| s.ns()).collect();
-            let best = place(took.len(), STRAY_SHARE.get());
+            let best = place(took.len(), OUTLIER_SHARE.get());
             let best = picked(&mut took, best).unwrap_or(0);
             let late = took.iter().map(|took| (took - best).max(0));
             above.extend(late.filter(|late| *late < DELACK_LEAST_NS.get()));
@@ -151,7 +151,7 @@ impl Rtt {
 /// The ninety-fifth of a hundred that came so much later than at best, in any order.
 pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
-    let place = (late.len() * (RARELY.get() - 1) / RARELY.get()).min(most);
+    let place = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
     picked(&mut late, place).unwrap_or(0)
 }
 
@@ -197,7 +197,7 @@ impl KernelRtt {
     }
 }
 
-/// KernelRtt trips of one path without those that a receiver's timer may have spoiled.
+/// Round trips of one path without those that a receiver's timer may have spoiled.
 ///
 /// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
 /// 3.8.6.3). So a sample from an ACK that had no licence to wait counts however long it took; any other counts if it
@@ -379,9 +379,9 @@ impl Pairs {
     }
 
     /// A round trip of the handshake.
-    pub fn shook(&mut self, id: u32, side: usize, sample: i64) {
+    pub fn add_handshake_rtt(&mut self, id: u32, side: usize, sample: i64) {
         if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
-            rtt.shook(sample);
+            rtt.add_handshake_rtt(sample);
         }
     }
 

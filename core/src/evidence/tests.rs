@@ -31,7 +31,7 @@ fn candidate(pool: u32) -> Candidate {
 
 #[test]
 fn a_pool_too_many_has_no_number() {
-    let mut pools = Pools::default();
+    let mut pools = SenderStore::default();
     assert!(pools.is_empty());
     for number in 0..MAX_POOLS as u32 {
         assert_eq!(pools.id(key(number), 0), number);
@@ -44,7 +44,7 @@ fn a_pool_too_many_has_no_number() {
 
 #[test]
 fn candidates_too_many_are_counted() {
-    let mut pools = Pools::default();
+    let mut pools = SenderStore::default();
     let id = pools.id(key(1), 0);
     let kept = (0..KEPT + 3).filter(|_| pools.add(0, &candidate(id))).count();
     let early = Early {
@@ -54,12 +54,12 @@ fn candidates_too_many_are_counted() {
     };
     pools.refute(id, 0, &[early; KEPT + 2]);
     for time in 0..2_000 {
-        pools.began(id, Some((time, time)));
+        pools.message_began(id, Some((time, time)));
         pools.answered_late(id, time, time);
     }
     assert_eq!(kept, KEPT);
     for pool in pools.iter() {
-        assert_eq!((pool.gaps.len(), pool.early.len()), (KEPT, KEPT));
+        assert_eq!((pool.ack_waits.len(), pool.early.len()), (KEPT, KEPT));
         assert_eq!(pool.evidence(), 2 * KEPT as u64 + 5);
         assert_eq!((pool.starts.late.len(), pool.starts.timed.len()), (1_024, 1_024));
         assert_eq!(pool.starts.count(), 2_048);
@@ -74,8 +74,8 @@ fn candidates_too_many_are_counted() {
 }
 
 /// So many pools with as much evidence as one remembers: as much as makes a crowd.
-fn crowd() -> Pools {
-    let mut pools = Pools::default();
+fn crowd() -> SenderStore {
+    let mut pools = SenderStore::default();
     for number in 0..CROWDED / KEPT {
         let id = pools.id(key(number as u32), 0);
         for _ in 0..KEPT {
@@ -92,27 +92,30 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
         at: 1,
         frame: 1,
     };
-    let mut pools = Pools::default();
+    let mut pools = SenderStore::default();
     for number in 0..CROWDED / KEPT {
-        assert!(!pools.are_crowded());
+        assert!(!pools.should_evict());
         let id = pools.id(key(number as u32), 0);
         if number % 2 == 1 {
             pools.refute(id, 0, &[early; KEPT]);
             continue;
         }
         for _ in 0..KEPT {
-            assert!(!pools.are_crowded());
+            assert!(!pools.should_evict());
             pools.add(0, &candidate(id));
         }
     }
-    assert!(pools.are_crowded() && pools.kept == CROWDED);
+    assert!(pools.should_evict() && pools.kept == CROWDED);
     pools.refute(0, 0, &[early]); // it is heard of again
     pools.answered_late(2, 1, 1);
-    assert_eq!(pools.quiet(), [1].into_iter().chain(3..=14).collect::<Vec<u32>>());
-    for id in pools.quiet() {
-        pools.let_go(id);
+    assert_eq!(
+        pools.least_recently_used(),
+        [1].into_iter().chain(3..=14).collect::<Vec<u32>>()
+    );
+    for id in pools.least_recently_used() {
+        pools.evict(id);
     }
-    assert!(pools.quiet().is_empty() && !pools.are_crowded());
+    assert!(pools.least_recently_used().is_empty() && !pools.should_evict());
     assert_eq!(pools.kept, CROWDED - 13 * KEPT + 2);
     let of = |id| {
         pools
@@ -121,15 +124,18 @@ fn the_senders_that_were_quiet_longest_are_let_go_until_half_is_left() {
     };
     let all = KEPT as u64;
     assert_eq!((of(2), of(1)), (Some((false, all, all)), Some((true, 0, all))));
-    pools.let_go(u32::MAX); // there is none
+    pools.evict(u32::MAX); // there is none
 }
 
 #[test]
 fn who_comes_back_is_known_anew() {
     let mut pools = crowd();
-    pools.let_go(3);
-    pools.began(3, None);
-    assert!(pools.get(3).is_some_and(Pool::is_quiet), "that is no evidence");
+    pools.evict(3);
+    pools.message_began(3, None);
+    assert!(
+        pools.get(3).is_some_and(SenderEvidence::is_quiet),
+        "that is no evidence"
+    );
     assert!(pools.add(0, &candidate(3)));
     let known = pools
         .get(3)
@@ -149,7 +155,7 @@ fn beyond_the_cap_segments_that_left_early_are_counted_too() {
     for number in 0..=(KEPT_IN_ALL - CROWDED) / KEPT {
         let id = pools.id(key(1_000 + number as u32), 0);
         pools.refute(id, 0, &[early; KEPT]);
-        pools.began(id, Some((1, 1)));
+        pools.message_began(id, Some((1, 1)));
     }
     assert_eq!(pools.kept, KEPT_IN_ALL);
     let last = pools.get(pools.len() as u32 - 1);

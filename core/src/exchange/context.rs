@@ -11,10 +11,10 @@ use super::multipath::MultipathStreams;
 use super::{Exchange, Interner, Symbol, Tracker, few_steps};
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
-use crate::evidence::Pools;
+use crate::evidence::SenderStore;
 use crate::issue::{Issue, Kind};
 use crate::lookup;
-use crate::messages::{Memory, Secured};
+use crate::messages::{Memory, TlsSetup};
 use crate::observe::late_copy;
 use crate::segment::{self, ACK, SYN, Segment};
 
@@ -27,13 +27,13 @@ const MAX_LEFT: usize = 64;
 #[derive(Default)]
 pub struct Context {
     pub next_id: u64,
-    pub pools: Pools,
+    pub pools: SenderStore,
     /// What data connections carry.
     pub carried: Interner<Carried>,
     /// What servers call themselves, and what requests call them.
     pub names: Interner<SmolStr>,
     /// How TLS was set up.
-    pub secured: Interner<Secured>,
+    pub secured: Interner<TlsSetup>,
     /// Finished, and judged by evidence that other exchanges may still bring.
     pub pending: Vec<Box<Exchange>>,
     /// Finished, and judged by the path's round trips alone.
@@ -177,7 +177,7 @@ impl Context {
 
     /// How TLS was set up, kept once.
     #[cold]
-    pub(super) fn secured(&mut self, how: &Secured, at: At) -> Option<Symbol> {
+    pub(super) fn secured(&mut self, how: &TlsSetup, at: At) -> Option<Symbol> {
         let known = self.secured.keep(how);
         if known.is_none() {
             self.distrust(

@@ -20,7 +20,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::{KernelRtt, RoundTrips};
 use crate::facts::{Facts, flag};
 use crate::lookup::Found;
-use crate::messages::{Close, Kind as MessageKind, Protocol, Secured, Tags};
+use crate::messages::{Close, Kind as MessageKind, Protocol, Tags, TlsSetup};
 use crate::observe::{Data, Step, Wait};
 use crate::segment::Segment;
 
@@ -28,7 +28,7 @@ pub use context::Context;
 pub use data_connections::Carried;
 use flow_control::FlowControl;
 pub use interner::{Interner, Symbol};
-pub use steps::Piece;
+pub use steps::TimeSlice;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
 
@@ -143,7 +143,7 @@ pub struct Opening {
     /// The TLS handshake, from its first byte to its last.
     pub tls_ns: Option<i64>,
     /// How TLS was set up, as its hellos tell.
-    pub secured: Option<Secured>,
+    pub secured: Option<TlsSetup>,
     /// From that ACK to the first byte of a server that speaks first.
     pub greeting_ns: Option<i64>,
 }
@@ -184,14 +184,14 @@ impl From<Close> for CutBy {
 
 /// The pieces of an answer's body, as its reader cuts it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Pieces {
+pub struct BodyPartStats {
     pub count: u32,
     pub first_ns: i64,
     last_ns: i64,
     pub longest_gap_ns: i64,
 }
 
-impl Pieces {
+impl BodyPartStats {
     #[inline(always)]
     pub(in crate::exchange) fn add(&mut self, at: At) {
         if self.count == 0 {
@@ -226,7 +226,7 @@ pub struct Exchange {
     pub status: Option<u16>,
     pub status_text: Option<SmolStr>,
     pub error: bool,
-    pub pieces: Pieces,
+    pub pieces: BodyPartStats,
     pub request: Message,
     /// What the client had acknowledged when it began to ask: the answer lies beyond.
     ack_at_request: i64,
@@ -303,7 +303,7 @@ impl Exchange {
         (*opening, *before) = (None, None);
         (*protocol, *method, *target, *host, *tags) = (None, None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
-        (*pieces, *cut_by, *response, *answered_from) = (Pieces::default(), None, None, None);
+        (*pieces, *cut_by, *response, *answered_from) = (BodyPartStats::default(), None, None, None);
         (*dialogue, *complete, *ack_at_request, *pool) = (false, false, 0, u32::MAX);
         (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
         request.clear();
@@ -359,7 +359,7 @@ impl Exchange {
     }
 
     /// Its time by the steps, in order and without gap.
-    pub fn pieces<'a>(&'a self, mut give: impl FnMut(Piece<'a>)) {
+    pub fn pieces<'a>(&'a self, mut give: impl FnMut(TimeSlice<'a>)) {
         if self.dialogue {
             let (start, _, end) = self.parts();
             let [client, server] = &self.steps;
@@ -371,7 +371,7 @@ impl Exchange {
 
     /// Steps of an exchange that is no dialogue: first the client's, then the server's.
     #[inline(always)]
-    pub fn pieces_by_side(&self) -> [impl Iterator<Item = Piece<'_>>; 2] {
+    pub fn pieces_by_side(&self) -> [impl Iterator<Item = TimeSlice<'_>>; 2] {
         let (start, border, end) = self.parts();
         let [client, server] = &self.steps;
         let (request_steps, answer_steps) = if self.by_server {
@@ -473,7 +473,7 @@ pub struct Seen<'a, 'b> {
     pub sacks: bool,
     /// Best round trips so far to the client and to the server, by `Side`.
     pub rtts: &'a [Option<i64>; 2],
-    /// KernelRtt trips to this side that its kernel has answered.
+    /// Round trips to this side that its kernel answered.
     pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,

@@ -4,7 +4,7 @@
 use super::{Context, RowKind};
 use crate::base::{At, Side};
 use crate::evidence::rtt::KernelRtt;
-use crate::limits::{RTO_MIN_NS, STRAY_PART, TWO_TICKS_NS};
+use crate::limits::{OUTLIER_ONE_IN, RTO_MIN_NS, TWO_TICKS_NS};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
 /// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.
@@ -44,7 +44,7 @@ pub fn is_short(step: &Step) -> bool {
 
 /// Whether pauses of so long in all are worth rows, beside requests that took so long.
 pub fn matters(paused: i64, busy: i64) -> bool {
-    paused.saturating_mul(STRAY_PART.get() as i64 - 1) >= busy
+    paused.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy
 }
 
 /// From the answer's last byte to the client's next request.

@@ -6,7 +6,7 @@ use std::num::{NonZeroI64, NonZeroU32};
 
 use super::{Context, CutBy, Exchange, Message, Opening, RowKind, Symbol};
 use crate::base::{At, Side};
-use crate::limits::{STRAY_PART, SYN_TIMER_NS};
+use crate::limits::{OUTLIER_ONE_IN, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 
@@ -140,7 +140,7 @@ impl Setup {
         // a server that speaks first lets its client wait
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
         let took = greeted.saturating_sub(first_syn.time_ns).saturating_add(lookup);
-        let long = took > 0 && (repeated || took.saturating_mul(STRAY_PART.get() as i64 - 1) >= busy);
+        let long = took > 0 && (repeated || took.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy);
         long || begun.secured.is_some()
     }
 

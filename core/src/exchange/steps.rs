@@ -5,7 +5,7 @@ use crate::observe::{Step, Wait};
 
 /// A step, cut to the exchange that it belongs to.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub struct TimeSlice<'a> {
     pub start: i64,
     pub end: i64,
     /// The packets at its two ends: the step's own, or the exchange's where it was cut there.
@@ -65,10 +65,10 @@ impl<'a> CutSteps<'a> {
 }
 
 impl<'a> Iterator for CutSteps<'a> {
-    type Item = Piece<'a>;
+    type Item = TimeSlice<'a>;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<TimeSlice<'a>> {
         let (at, end) = (self.at, self.end);
         if at.time_ns >= end.time_ns {
             return None;
@@ -92,7 +92,7 @@ impl<'a> Iterator for CutSteps<'a> {
         let at = passed.unwrap_or(at);
         let until = if until.time_ns <= end.time_ns { until } else { end };
         self.at = until;
-        Some(Piece {
+        Some(TimeSlice {
             start: at.time_ns,
             end: until.time_ns,
             from_frame: at.frame,
@@ -105,7 +105,12 @@ impl<'a> Iterator for CutSteps<'a> {
 }
 
 /// The steps of both sides, each from where the one before ended, of either side.
-pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &mut impl FnMut(Piece<'a>)) {
+pub(super) fn take_turns<'a>(
+    steps: [&'a [Step]; 2],
+    start: At,
+    end: At,
+    give: &mut impl FnMut(TimeSlice<'a>),
+) {
     let [client, server] = steps.map(|steps| after(steps, start).iter().peekable());
     let (mut client, mut server, mut at) = (client, server, start);
     while at.time_ns < end.time_ns {
@@ -121,7 +126,7 @@ pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &
             end
         };
         if until.time_ns > at.time_ns {
-            give(Piece {
+            give(TimeSlice {
                 start: at.time_ns,
                 end: until.time_ns,
                 // of packets with one time stamp the step's own
@@ -139,7 +144,7 @@ pub(super) fn take_turns<'a>(steps: [&'a [Step]; 2], start: At, end: At, give: &
         }
     }
     if at.time_ns < end.time_ns {
-        give(Piece {
+        give(TimeSlice {
             start: at.time_ns,
             end: end.time_ns,
             from_frame: at.frame,

@@ -120,13 +120,13 @@ impl Tracker {
     }
 
     /// A packet of the handshake: its time stamp, and when that passed.
-    pub fn began(&mut self, side: Side, time_ns: i64, tsval: u32) {
-        pick(&mut self.senders, side).began(time_ns, tsval);
+    pub fn handshake_stamp(&mut self, side: Side, time_ns: i64, tsval: u32) {
+        pick(&mut self.senders, side).handshake_stamp(time_ns, tsval);
     }
 
     /// Its SYN of this side was seen.
-    pub fn shook(&mut self, side: Side) {
-        pick(&mut self.senders, side).shook();
+    pub fn syn_seen(&mut self, side: Side) {
+        pick(&mut self.senders, side).syn_seen();
     }
 
     /// Its first data pass now.

@@ -22,12 +22,12 @@ pub(super) fn in_flight(
     } else if segment.flags & (SYN | FIN) != 0 {
         flying -= 1;
     }
-    let push = segment.has(PSH);
-    fwd.push_bytes_sent = match (push, fwd.push_set_last) {
-        (true, false) | (false, false) => fwd.push_bytes_sent.wrapping_add(segment.len),
-        (true, true) | (false, true) => segment.len,
+    fwd.push_bytes_sent = if fwd.push_set_last {
+        segment.len
+    } else {
+        fwd.push_bytes_sent.wrapping_add(segment.len)
     };
-    fwd.push_set_last = push;
+    fwd.push_set_last = segment.has(PSH);
     if flying == 0 {
         (None, None)
     } else {

@@ -71,7 +71,7 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
             _ => None,
         },
         brief: match quoted {
-            Packet::Headless(segment, _) => Some(segment),
+            Packet::BadDataOffset(segment, _) => Some(segment),
             _ => None,
         },
         quoted: match quoted {

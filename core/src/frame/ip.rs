@@ -66,7 +66,7 @@ fn beyond<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
             let claim = segment.len.saturating_add(more);
             // Inside a tunnel an outer length ends the packet, not the frame.
             let sound = view.depth == 0 && checksum_holds(cursor::upto(view.held, size as usize));
-            Packet::Beyond(segment, sound.then_some(claim))
+            Packet::LengthBeyondFrame(segment, sound.then_some(claim))
         }
         packet => packet,
     }

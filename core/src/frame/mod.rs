@@ -42,13 +42,13 @@ pub enum Packet<'a> {
     /// A segment whose IP header claims more bytes than its frame had: its length is the frame's, as in
     /// Wireshark. With what it would be by that header, where the header's checksum stands for it
     /// and the frame alone can have cut it.
-    Beyond(Segment<'a>, Option<u32>),
+    LengthBeyondFrame(Segment<'a>, Option<u32>),
     /// A SYN in a tunnel whose outer UDP checksum is wrong: the tunnel's other end drops it, if it left like this.
-    Unsummed(Segment<'a>),
+    BadTunnelChecksum(Segment<'a>),
     /// A segment whose header is beyond its packet: Wireshark shows it, but analyses nothing.
     Malformed(Segment<'a>, Unread),
     /// A segment that denies to have a header: Wireshark gives it a stream, and reads no further.
-    Headless(Segment<'a>, Unread),
+    BadDataOffset(Segment<'a>, Unread),
     /// An IP fragment: unreadable until `Fragments` has the others.
     Fragment(Fragment<'a>),
     /// A layer that the core does not read, but a `LinkReader` may.

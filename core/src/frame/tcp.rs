@@ -29,7 +29,7 @@ pub(super) fn decode<'a>(view: View<'a>, at: impl Fn() -> Ends) -> Packet<'a> {
     let size = u32::from(head.u8::<12>() >> 4) * 4;
     if size < 20 {
         let why = Unread::distrusted("tcp", "data offset is below its least", 20, size.into());
-        return malformed(head, at(), why, Packet::Headless);
+        return malformed(head, at(), why, Packet::BadDataOffset);
     }
     let Some(len) = view.wire.checked_sub(size) else {
         let reason = "data offset is beyond the packet";
@@ -68,7 +68,7 @@ fn short<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
                 *to = *from;
             }
             match Header::<{ USED as usize }>::of(&head) {
-                Some(head) => malformed(head, at, why, Packet::Headless),
+                Some(head) => malformed(head, at, why, Packet::BadDataOffset),
                 None => cut,
             }
         }

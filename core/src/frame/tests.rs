@@ -77,7 +77,7 @@ fn segment(link: u32, data: &[u8]) -> Segment<'_> {
 fn unread(link: u32, data: &[u8], original: u32) -> (Kind, &'static str, &'static str, u64, u64, u32) {
     match decode(link, data, original) {
         Packet::Unread(it) => (it.kind, it.layer, it.reason, it.needed, it.had, it.detail),
-        Packet::Malformed(_, it) | Packet::Headless(_, it) => {
+        Packet::Malformed(_, it) | Packet::BadDataOffset(_, it) => {
             (it.kind, it.layer, it.reason, it.needed, it.had, it.detail)
         }
         Packet::Foreign(foreign) => {
@@ -263,7 +263,7 @@ fn lengths_come_from_the_wire() {
     // A total length beyond the frame: the frame's counts, as in Wireshark, and it is said.
     let mut lying = data.clone();
     lying[16] = 0xff;
-    let Packet::Beyond(short, None) = decode(ETHERNET, &lying, all(&data)) else {
+    let Packet::LengthBeyondFrame(short, None) = decode(ETHERNET, &lying, all(&data)) else {
         panic!()
     };
     assert_eq!((short.len, short.payload.len()), (100, 100));
@@ -374,7 +374,7 @@ fn any_link() -> impl Strategy<Value = u32> {
 fn sound(link: u32, data: &[u8], original: u32) {
     let inside = |part: &[u8]| part.is_empty() || data.as_ptr_range().contains(&part.as_ptr());
     match decode(link, data, original) {
-        Packet::Tcp(segment) | Packet::Beyond(segment, _) => {
+        Packet::Tcp(segment) | Packet::LengthBeyondFrame(segment, _) => {
             assert!(inside(segment.payload) && segment.payload.len() <= segment.len as usize);
             assert!(segment.len <= original.max(all(data)));
         }

@@ -97,7 +97,9 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
     let read = reader(low.min(high)).or_else(|| reader(low.max(high)));
     match read {
         Some(read) => match inner.enter(read) {
-            Packet::Tcp(segment) if segment.has(SYN) && !is_sound(view, carrier) => Packet::Unsummed(segment),
+            Packet::Tcp(segment) if segment.has(SYN) && !is_sound(view, carrier) => {
+                Packet::BadTunnelChecksum(segment)
+            }
             packet => packet,
         },
         None if !view.quoted => Packet::Udp(Udp {

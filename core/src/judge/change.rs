@@ -8,9 +8,9 @@
 
 use ahash::AHashMap;
 
-use super::sender::{Judged, Verdict};
-use crate::evidence::Pool;
-use crate::limits::{ENOUGH, STRAY_PART};
+use super::sender::{Judged, NagleUse};
+use crate::evidence::SenderEvidence;
+use crate::limits::{MIN_SAMPLES, OUTLIER_ONE_IN};
 
 /// From which frame on, whether Nagle's algorithm acts from there, and how many segments showed what before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +33,9 @@ struct Shown {
 }
 
 /// The change of a sender, where there is just one.
-pub(super) fn of(pool: &Pool, judged: &Judged) -> Option<Change> {
-    let waits = matches!(judged.verdict, Verdict::Proven | Verdict::Mixed);
-    if !waits || judged.refuted < ENOUGH.get() as u64 {
+pub(super) fn of(pool: &SenderEvidence, judged: &Judged) -> Option<Change> {
+    let waits = matches!(judged.verdict, NagleUse::Acts | NagleUse::Mixed);
+    if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; and pauses that drift past the ACKs change nothing
     }
     let mut shown: Vec<Shown> = Vec::new();
@@ -47,9 +47,9 @@ pub(super) fn of(pool: &Pool, judged: &Judged) -> Option<Change> {
             stream: *stream,
         });
     }
-    for gap in pool.gaps.iter().filter(|gap| !gap.unseen) {
+    for gap in pool.ack_waits.iter().filter(|gap| !gap.unseen) {
         let early = judged.before_ack(gap.release, gap.arrived);
-        let prompt = judged.late(gap) <= judged.tight_limit;
+        let prompt = judged.late(gap) <= judged.prompt_limit_ns;
         if early || judged.is_held(gap) && prompt {
             shown.push(Shown {
                 at: gap.acked_at + gap.release,
@@ -83,8 +83,8 @@ fn split(shown: &[Shown]) -> Option<Change> {
     let (strays, at, acts) = best;
     let (before, after) = shown.split_at_checked(at)?;
     let (was, is) = (count(before, !acts), count(after, acts));
-    let few = |part: &[Shown], right: usize| STRAY_PART.get() * (part.len() - right) <= part.len();
-    let sure = was >= ENOUGH.get() && is >= ENOUGH.get() && few(before, was) && few(after, is);
+    let few = |part: &[Shown], right: usize| OUTLIER_ONE_IN.get() * (part.len() - right) <= part.len();
+    let sure = was >= MIN_SAMPLES.get() && is >= MIN_SAMPLES.get() && few(before, was) && few(after, is);
     if !sure || !turned(before, after) {
         return None;
     }
@@ -115,7 +115,7 @@ fn turned(before: &[Shown], after: &[Shown]) -> bool {
         seen += 1;
         stayed += usize::from(was == is);
     }
-    STRAY_PART.get() * stayed <= seen
+    OUTLIER_ONE_IN.get() * stayed <= seen
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::path::{Paths, queued_turn, reach};
 use super::program::{approach, bounded, think, turn};
-use super::sender::{Judged, lattice};
+use super::sender::{Judged, fit_tick};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::evidence::Starts;
-use crate::exchange::Piece;
-use crate::limits::{CORK_NS, CORK_ROUND_NS, ENOUGH, LESS_LUCK, PROMPT_NS, RATED_NS, STRAY_PART};
+use crate::exchange::TimeSlice;
+use crate::limits::{
+    CHANCE_MAX_ALONE, CORK_NS, CORK_ROUND_NS, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, RATED_NS,
+};
 
 /// Whether a message waited as long as the timer, where the path takes so many nanoseconds there and back to its sender, and its
 /// receiver's ACKs at most so many: the timer is the retransmission timeout, 200 ms and a smoothed round trip, delayed
@@ -32,17 +34,17 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
         late.filter(|(waited, _)| as_the_timer(*waited, path))
     };
     let count = held().count();
-    if count < ENOUGH.get() {
+    if count < MIN_SAMPLES.get() {
         return (count > 0, false); // too few to show a tick
     }
-    let timed = lattice(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= LESS_LUCK.get());
+    let timed = fit_tick(held().map(|(_, end)| *end)).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get());
     let [to_sender, _] = path;
     let sooner = starts
         .late
         .iter()
         .filter(|(waited, _)| waited - to_sender < CORK_NS.least());
     let prompt = starts.prompt + sooner.count() as u64;
-    let always = prompt * STRAY_PART.get() as u64 <= count as u64;
+    let always = prompt * OUTLIER_ONE_IN.get() as u64 <= count as u64;
     (timed || always, timed && always)
 }
 
@@ -52,7 +54,7 @@ pub(super) fn late_turn(
     since: At,
     [acked, late]: [u32; 2],
     judged: Option<&Judged>,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let side = piece.sender;
@@ -83,7 +85,7 @@ pub(super) fn late_turn(
 }
 
 /// A small tail behind full segments, nothing in flight, no trigger, the probe timer's length.
-pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     let grounds = Grounds::probable(Because::TimerLength, think(side));
     cutter.cut(
@@ -93,7 +95,7 @@ pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
 }
 
 /// Neither full nor pushed, after the ACK of the small one before it: its program had announced more (MSG_MORE).
-pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &TimeSlice<'_>, paths: &Paths) {
     let (side, to) = (piece.sender, piece.step.to);
     let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
@@ -168,7 +170,7 @@ mod tests {
                 to,
                 wait: Wait::App,
             };
-            let piece = Piece {
+            let piece = TimeSlice {
                 start: 0,
                 end: waited,
                 from_frame: 1,

@@ -11,12 +11,12 @@ use super::path::{Paths, reach};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rival, Rule};
 use crate::base::At;
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 use crate::limits::{HELD_NS, PROMPT_NS};
 
 /// After an ACK of earlier data, with nothing small outstanding: the congestion window's turn, or the line's, or by chance.
 #[inline(always)]
-pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) {
     let named = named(ack, acked, piece, paths);
     if named.cause == think(piece.sender) {
         reach(cutter, piece, paths);
@@ -33,7 +33,7 @@ pub(super) fn lone(
     ack: At,
     acked: At,
     alone: bool,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let side = piece.sender;
@@ -72,7 +72,7 @@ pub(super) fn lone(
     cutter.cut(cutter.end, named);
 }
 
-fn named(ack: At, acked: At, piece: &Piece<'_>, paths: &Paths) -> Attribution {
+fn named(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attribution {
     let (side, from, to) = (piece.sender, piece.step.from, piece.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);

@@ -9,12 +9,12 @@ use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::path::Paths;
 use super::program::{self, approach};
-use super::sender::{Judged, lattice};
+use super::sender::{Judged, fit_tick};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::Starts;
-use crate::exchange::Piece;
-use crate::limits::{ENOUGH, HELD_ELSEWHERE_NS, LESS_LUCK, SOON_NS, STRAY_PART};
+use crate::exchange::TimeSlice;
+use crate::limits::{CHANCE_MAX_ALONE, HELD_ELSEWHERE_NS, MIN_SAMPLES, OUTLIER_ONE_IN, SOON_NS};
 
 /// Whether enough of a sender's messages waited about as long as a held ACK, hardly any of the others
 /// half as long and more, and so many until a tick that it is no luck; `rtt` is the path to it and back.
@@ -25,9 +25,9 @@ pub(super) fn on_tick(starts: &Starts, rtt: i64) -> bool {
     // a program's time varies around its middle; a timer is never shorter
     let (half, least) = (HELD_ELSEWHERE_NS.least() / 2, HELD_ELSEWHERE_NS.least());
     let shorter = timed().filter(|(waited, _)| (half..least).contains(waited));
-    ends.len() >= ENOUGH.get()
-        && STRAY_PART.get() * shorter.count() <= ends.len()
-        && lattice(ends.into_iter()).is_some_and(|tick| tick.luck <= LESS_LUCK.get())
+    ends.len() >= MIN_SAMPLES.get()
+        && OUTLIER_ONE_IN.get() * shorter.count() <= ends.len()
+        && fit_tick(ends.into_iter()).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get())
 }
 
 /// The first segment after the peer spoke, after about the timer's length.
@@ -36,7 +36,7 @@ pub(super) fn turn(
     since: At,
     acked: u32,
     judged: Option<&Judged>,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let waits = judged.is_some_and(|judged| judged.waits_elsewhere);

@@ -11,7 +11,7 @@ use ahash::AHashMap;
 
 use super::vocabulary::Because;
 use crate::evidence::Key;
-use crate::limits::{ENOUGH, FAR_MORE, LESS_LUCK, LUCK, NEARLY_ALL, TWICE};
+use crate::limits::{CHANCE_MAX, CHANCE_MAX_ALONE, CLEAR_RATIO, LARGE_RATIO, MIN_SAMPLES, NEARLY_ALL};
 
 /// Pairs of servers that are remembered, exchanges that are open at once, and lengths of a pair.
 const MAX_PAIRS: usize = 1024;
@@ -100,7 +100,7 @@ impl Seen {
     fn add(&mut self, near: &Near, beside: bool) {
         let Near { around, wait, .. } = *near;
         let chance = near.of as f64 * around as f64 / wait.max(1) as f64;
-        self.chance += chance.clamp(LUCK.get(), 1.0).ln();
+        self.chance += chance.clamp(CHANCE_MAX.get(), 1.0).ln();
         self.inside += 1;
         if beside && self.lengths.len() < MAX_LENGTHS {
             self.lengths.push((wait - around, around));
@@ -113,8 +113,8 @@ impl Seen {
         let chance = (self.chance / inside.max(1.0)).exp();
         let share = NEARLY_ALL.get();
         let within = self.chance - inside * share.ln();
-        let beyond = outside * ((1.0 - chance).max(LUCK.get()) / (1.0 - share)).ln();
-        self.inside > 0 && within + beyond <= LESS_LUCK.get().ln() && self.follows()
+        let beyond = outside * ((1.0 - chance).max(CHANCE_MAX.get()) / (1.0 - share)).ln();
+        self.inside > 0 && within + beyond <= CHANCE_MAX_ALONE.get().ln() && self.follows()
     }
 
     /// Where one host may ask both: a wait is longer than others by as much as the request inside it is.
@@ -126,8 +126,8 @@ impl Seen {
             at(9) - at(1)
         };
         self.lengths.is_empty()
-            || self.lengths.len() >= ENOUGH.get()
-                && spread(|l| l.0) >= FAR_MORE.get() * spread(|l| l.1).max(1)
+            || self.lengths.len() >= MIN_SAMPLES.get()
+                && spread(|l| l.0) >= LARGE_RATIO.get() * spread(|l| l.1).max(1)
     }
 }
 
@@ -178,7 +178,7 @@ impl Nesting {
             let span = spans.get(place)?;
             let known = near.iter().filter_map(|near| {
                 let seen = self.pairs.get(&span.pair(spans.get(near.front)?))?;
-                let few = (seen.inside < ENOUGH.get()).then_some(Because::FewInside);
+                let few = (seen.inside < MIN_SAMPLES.get()).then_some(Because::FewInside);
                 let doubt = if near.clear {
                     few
                 } else {
@@ -249,7 +249,7 @@ fn nearest(
             best.push((near, is_busy));
             continue;
         };
-        let is_clear = |near: i64, far: i64| far >= TWICE.get() * near;
+        let is_clear = |near: i64, far: i64| far >= CLEAR_RATIO.get() * near;
         let clear = is_clear(around.min(known.around), around.max(known.around));
         let is_better = match (clear, *known_busy, is_busy) {
             (false, true, false) => true,

@@ -1,4 +1,4 @@
-//! The line: bytes leave as fast as it, or the sender's pacing, lets them.
+//! The line: bytes leave at its rate, or at that of the sender's pacing.
 //!
 //! Claims: the next segment was ready, and the line was busy with the ones before it.
 //! Predicts: full segments right behind each other, or at an even pace.
@@ -7,24 +7,24 @@
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 
 /// Right behind a full segment.
 #[inline(always)]
-pub(super) fn burst(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+pub(super) fn burst(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
     cut(cutter, Rule::Burst, grounds, piece);
 }
 
 /// At an even pace.
 #[inline(always)]
-pub(super) fn spaced(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+pub(super) fn spaced(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);
     cut(cutter, Rule::Spacing, grounds, piece);
 }
 
 #[inline(always)]
-fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, piece: &Piece<'_>) {
+fn cut(cutter: &mut Cutter<'_>, rule: Rule, grounds: Grounds, piece: &TimeSlice<'_>) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     cutter.cut(
         piece.end,

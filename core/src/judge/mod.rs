@@ -28,18 +28,18 @@ mod worth;
 use ahash::AHashSet;
 
 use crate::base::Side;
-use crate::exchange::{Exchange, Piece};
+use crate::exchange::{Exchange, TimeSlice};
 use crate::observe::{Candidate, Wait};
 
 pub use backend::explain;
 pub use change::Change;
 pub use grounds::Grounds;
 pub use inside::{Inside, Nesting, Span};
-pub use nagle::{ReleasedBy, Ruling, held_since};
+pub use nagle::{AckKind, Ruling, held_since};
 use partition::Cutter;
-pub use partition::{Evidence, Row};
+pub use partition::{EvidenceFrames, Row};
 pub use path::Paths;
-pub use sender::{Judged, Senders, Tick, Verdict};
+pub use sender::{Judged, NagleUse, Senders, Tick};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Limiter, Owner, Rival, Rule};
 
 /// Facts of the whole capture that the verdicts on one exchange need.
@@ -188,7 +188,7 @@ pub fn cap_piggyback(rows: &mut [Row]) {
 /// The time of an exchange in which some repeats were not needed, or both sides take turns.
 #[cold]
 fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
-    let mut needless: Option<Piece<'_>> = None;
+    let mut needless: Option<TimeSlice<'_>> = None;
     exchange.pieces(|mut piece| {
         let request = needless.take();
         if let Some(request) = request {
@@ -197,7 +197,7 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>
                 (piece.start, piece.request_at) = (request.start, request.start);
                 piece.from_frame = request.from_frame;
             } else {
-                judge_apart(&request, known, rows);
+                judge_outlined(&request, known, rows);
             }
         }
         if piece.sender == Side::Client
@@ -206,22 +206,22 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>
         {
             needless = Some(piece);
         } else {
-            judge_apart(&piece, known, rows);
+            judge_outlined(&piece, known, rows);
         }
     });
     if let Some(request) = needless {
-        judge_apart(&request, known, rows);
+        judge_outlined(&request, known, rows);
     }
 }
 
 #[inline(never)]
-fn judge_apart(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+fn judge_outlined(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     judge(piece, known, rows);
 }
 
 /// Gives the time of a piece to what it was spent on: here what nearly all are.
 #[inline(always)]
-fn judge(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+fn judge(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let paths = known.paths;
     let mut cutter = Cutter::of(piece, rows);
     match &piece.step.wait {
@@ -237,7 +237,7 @@ fn judge(piece: &Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
 
 /// Gives the time of a piece of the rarer kinds. It is passed by value so that LLVM keeps it in registers.
 #[inline(never)]
-fn judge_rare(piece: Piece<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);
     let sender = |pool: u32| known.pools.get(pool as usize);
     let cutter = &mut Cutter::of(piece, rows);

@@ -12,17 +12,17 @@ use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, queue, reach};
 use super::program::{approach, paused, think, thought};
-use super::sender::{Control, Judged, Verdict};
+use super::sender::{Control, Judged, NagleUse};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
-use crate::evidence::Gap;
-use crate::exchange::Piece;
-use crate::limits::{AT_HOST_NS, ENOUGH, HELD_NS, NOISE_NS, SOON_NS, UNHELD_NS};
+use crate::evidence::AckWait;
+use crate::exchange::TimeSlice;
+use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
 /// What ended a wait for an ACK that came at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleasedBy {
+pub enum AckKind {
     /// An ACK of its own.
     ByAck,
     /// An ACK that came along with data.
@@ -42,7 +42,7 @@ pub enum Ruling {
         likely: i64,
     },
     /// Nagle's wait for an ACK that came at once.
-    Waited { freed: ReleasedBy, grounds: Grounds },
+    Waited { freed: AckKind, grounds: Grounds },
     /// The program paused.
     Pause { grounds: Grounds },
 }
@@ -50,7 +50,7 @@ pub enum Ruling {
 impl Judged {
     /// What one candidate of this sender is, on its stream.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
-        self.rule_gap(sender, c, &Gap::of(stream, c))
+        self.rule_gap(sender, c, &AckWait::of(stream, c))
     }
 
     /// What a candidate is that began a message: that waited from its first byte on, whatever was written behind it.
@@ -59,14 +59,14 @@ impl Judged {
         self.rule_gap(
             sender,
             c,
-            &Gap {
+            &AckWait {
                 bytes,
-                ..Gap::of(stream, c)
+                ..AckWait::of(stream, c)
             },
         )
     }
 
-    fn rule_gap(&self, sender: Side, c: &Candidate, gap: &Gap) -> Ruling {
+    fn rule_gap(&self, sender: Side, c: &Candidate, gap: &AckWait) -> Ruling {
         let stream = gap.stream;
         let (wait, release) = (gap.wait, gap.release);
         let hold = self.hold(gap);
@@ -95,10 +95,8 @@ impl Judged {
         }
         if !self.is_prompt(gap) {
             return match self.verdict {
-                Verdict::Refuted if self.goes_without(stream, c.freed.frame) => {
-                    proven(Because::GoesWithoutAck)
-                }
-                Verdict::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
+                NagleUse::Off if self.goes_without(stream, c.freed.frame) => proven(Because::GoesWithoutAck),
+                NagleUse::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
                 // so long behind the ACK no kernel held it: who typed it, perhaps
                 _ if late > HELD_NS.most() => {
                     program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
@@ -115,7 +113,7 @@ impl Judged {
                 Err(because) => probable(because),
             };
         }
-        if self.verdict == Verdict::Refuted {
+        if self.verdict == NagleUse::Off {
             // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
             let by_kernel = late <= AT_HOST_NS.get() && hold < HELD_NS.least() && c.ack_pure;
             return if by_kernel || !self.controls.leaves_early(stream, c.freed.frame) {
@@ -126,9 +124,9 @@ impl Judged {
         }
         Ruling::Waited {
             freed: match (c.ack_fin, c.ack_pure) {
-                (true, _) => ReleasedBy::ByFin,
-                (false, false) => ReleasedBy::ByData,
-                (false, true) => ReleasedBy::ByAck,
+                (true, _) => AckKind::ByFin,
+                (false, false) => AckKind::ByData,
+                (false, true) => AckKind::ByAck,
             },
             grounds: self.probable(sender),
         }
@@ -144,7 +142,7 @@ impl Judged {
     }
 
     /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
-    fn held(&self, gap: &Gap, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
+    fn held(&self, gap: &AckWait, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
         let (stream, waited) = (gap.stream, gap.wait + gap.release);
         let control = self.compare_last(gap);
         let (program, likely) = program_took(control, waited);
@@ -153,12 +151,12 @@ impl Judged {
             // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
             Control::Explains { .. } => return Err(Because::ControlExplains),
-            _ if !sure && self.verdict == Verdict::Refuted && !self.controls.follows_alone(stream) => {
+            _ if !sure && self.verdict == NagleUse::Off && !self.controls.follows_alone(stream) => {
                 return Err(Because::OptionMayChange);
             }
             _ if !self.controls.may_be_kernels() => return Err(Because::NotAsKernel),
             _ if !self.controls.are_kernels() => Because::NotAsKernel,
-            Control::Nothing if !sure && self.verdict == Verdict::AppPause => {
+            Control::Nothing if !sure && self.verdict == NagleUse::AppPause => {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
@@ -182,9 +180,9 @@ impl Judged {
     }
 
     /// A segment behind an ACK that the capture lacks.
-    fn unseen(&self, gap: &Gap, hold: i64, late: i64) -> Ruling {
+    fn unseen(&self, gap: &AckWait, hold: i64, late: i64) -> Ruling {
         let control = self.compare_last(gap);
-        let dated = late.abs() <= NOISE_NS.get() + self.tight_limit && HELD_NS.contains(hold);
+        let dated = late.abs() <= NOISE_NS.get() + self.prompt_limit_ns && HELD_NS.contains(hold);
         match control {
             Control::Shorter { most, likely, exact } if dated && self.proves(gap.stream, control) => {
                 Ruling::Held {
@@ -202,7 +200,7 @@ impl Judged {
 
     /// A stall that is not proven, by how often it was seen.
     fn probable(&self, sender: Side) -> Grounds {
-        let because = if self.held >= ENOUGH.get() {
+        let because = if self.held >= MIN_SAMPLES.get() {
             Because::SenderNotKnown
         } else {
             Because::FewWaits
@@ -221,7 +219,13 @@ fn program_took(control: Control, waited: i64) -> (i64, i64) {
 }
 
 /// Gives the time of a candidate to what it is by its ruling.
-pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn cut(
+    cutter: &mut Cutter<'_>,
+    c: &Candidate,
+    ruling: Ruling,
+    piece: &TimeSlice<'_>,
+    paths: &Paths,
+) {
     let side = piece.sender;
     let evidence = [c.small.frame, c.ack.frame, c.freed.frame];
     let nagle = |rule, grounds| row(Cause::Nagle, Owner::of(side), rule, grounds, evidence);
@@ -264,9 +268,9 @@ pub(super) fn cut(cutter: &mut Cutter<'_>, c: &Candidate, ruling: Ruling, piece:
         }
         Ruling::Waited { freed, grounds } => {
             let rule = match freed {
-                ReleasedBy::ByAck => Rule::NagleWait,
-                ReleasedBy::ByData => Rule::NaglePiggyback,
-                ReleasedBy::ByFin => Rule::NagleFinRelease,
+                AckKind::ByAck => Rule::NagleWait,
+                AckKind::ByData => Rule::NaglePiggyback,
+                AckKind::ByFin => Rule::NagleFinRelease,
             };
             cutter.cut(cutter.end, nagle(rule, grounds));
         }
@@ -293,7 +297,7 @@ pub(super) fn filled(
     cutter: &mut Cutter<'_>,
     judged: Option<&Judged>,
     stream: u32,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let side = piece.sender;
@@ -373,7 +377,7 @@ pub(super) fn in_turn(
     since: At,
     c: &Candidate,
     ruling: Option<Ruling>,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     approach(cutter, since, piece, paths);

@@ -9,11 +9,11 @@ use super::partition::{Attribution, Cutter, row};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 
 /// The peer's ACK may have been waited for (seen from the sender), or this side's late ACK may have been (seen from the
 /// receiver, where a round trip passes on either side of it).
-pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &Piece<'_>) {
+pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &TimeSlice<'_>) {
     let sender = piece.sender;
     let middle = held.map_or(0, |ack| ack.frame);
     let evidence = [piece.from_frame, middle, piece.to_frame];

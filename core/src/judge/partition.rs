@@ -2,10 +2,10 @@
 
 use super::grounds::Grounds;
 use super::vocabulary::{Cause, Owner, Rule};
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 
 /// Up to three frames that a reader can look up in Wireshark.
-pub type Evidence = [u64; 3];
+pub type EvidenceFrames = [u64; 3];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
@@ -16,7 +16,7 @@ pub struct Row {
     pub owner: Owner,
     pub from_frame: u64,
     pub to_frame: u64,
-    pub evidence: Evidence,
+    pub evidence: EvidenceFrames,
     pub rule: Rule,
     pub grounds: Grounds,
 }
@@ -48,7 +48,7 @@ pub(super) struct Attribution {
     pub(super) owner: Owner,
     pub(super) rule: Rule,
     pub(super) grounds: Grounds,
-    pub(super) evidence: Evidence,
+    pub(super) evidence: EvidenceFrames,
 }
 
 pub(super) struct Cutter<'a> {
@@ -61,7 +61,7 @@ pub(super) struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
-    pub(super) fn of(piece: &Piece<'_>, rows: &'a mut Vec<Row>) -> Self {
+    pub(super) fn of(piece: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
         Cutter {
             rows,
             at: piece.start,
@@ -123,7 +123,7 @@ pub(super) fn row(
     owner: Owner,
     rule: Rule,
     grounds: Grounds,
-    evidence: Evidence,
+    evidence: EvidenceFrames,
 ) -> Attribution {
     Attribution {
         cause,

@@ -6,12 +6,12 @@
 //! Rivals: a program that takes its time (`program`), a host too busy for its packets.
 
 use super::grounds::Grounds;
-use super::partition::{Attribution, Cutter, Evidence, row};
+use super::partition::{Attribution, Cutter, EvidenceFrames, row};
 use super::program::{approach, behind, bounded, more_likely, think};
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
 use crate::evidence::rtt::KernelRtt;
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, SOON_NS};
 
 /// The path as far as it is known: best round trips to the client and to the server, by `Side`.
@@ -59,7 +59,7 @@ impl Paths {
 /// Until the request has reached the server and an answer could be back: the path. A pipelined request is
 /// still on its way while earlier answers come.
 #[inline(always)]
-pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     if piece.sender == Side::Server {
         network(cutter, piece.request_at, Side::Server, paths);
     }
@@ -91,7 +91,7 @@ pub(super) fn queued_turn(
     acked: u32,
     [late, queued]: [u32; 2],
     fine: bool,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
@@ -116,7 +116,7 @@ pub(super) fn queued_turn(
 }
 
 /// A queue, by the time stamps of its sender.
-pub(super) fn queue(evidence: Evidence) -> Attribution {
+pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
     let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
     row(
         Cause::Queueing,
@@ -129,7 +129,7 @@ pub(super) fn queue(evidence: Evidence) -> Attribution {
 
 /// A kernel's answer to a SYN or SYN/ACK. Kernels answer at once: what is above the best is the path's, or a host
 /// without time for its packets.
-pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     let of = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);
     if paths.known(piece.sender).is_some() {

@@ -11,7 +11,7 @@ use super::partition::{Attribution, Cutter, row};
 use super::path::{Paths, network, reach};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, HELD_ELSEWHERE_NS, NOISE_NS};
 
 pub(super) fn think(side: Side) -> Cause {
@@ -23,7 +23,7 @@ pub(super) fn think(side: Side) -> Cause {
 
 /// From the peer's last byte to the answer's first: the path there and back. What follows is the program's, mostly.
 #[inline(always)]
-pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>, paths: &Paths) {
     if piece.sender == Side::Server {
         return reach(cutter, piece, paths);
     }
@@ -67,7 +67,7 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
 /// The first segment after the peer spoke. Its kernel had acknowledged that by itself after `acked` nanoseconds, if not 0:
 /// so long the path took this time at most, unless the kernel held that ACK back.
 #[inline(always)]
-pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &TimeSlice<'_>, paths: &Paths) {
     let side = piece.sender;
     if let Some(far) = paths.behind(side, piece.step.to.time_ns - since.time_ns) {
         return behind(cutter, since.time_ns + far, piece);
@@ -194,7 +194,7 @@ pub(super) fn unbound() -> Grounds {
 /// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and
 /// no ACK shows whose the rest is.
 #[cold]
-pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &Piece<'_>) {
+pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &TimeSlice<'_>) {
     let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);
     let of = |cause, owner, rule, rival| {
         let grounds = Grounds::probable(Because::AnsweredFor, rival);
@@ -213,7 +213,7 @@ pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
 
 /// A message goes on, and nothing held it back; or the line or its sender's pacing may have.
 #[inline(always)]
-pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &TimeSlice<'_>, paths: &Paths) {
     reach(cutter, piece, paths);
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     cutter.cut(
@@ -224,7 +224,7 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &Piece<'_
 
 /// The answer ends with its connection, and the FIN came behind its last byte: the program closed only then. Away from its
 /// host the FIN may be a repeat.
-pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Paths) {
+pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     let grounds = if paths.away(side) {
         Grounds::probable(Because::CopyMayBeLost, Cause::Rto)
@@ -239,7 +239,7 @@ pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &Piece<'_>, paths: &Pa
 
 /// Right behind the previous segment, which was not full: the program wrote again.
 #[inline(always)]
-pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     let grounds = Grounds::proven(Because::NothingOpen);
     cutter.cut(
@@ -266,7 +266,7 @@ mod tests {
                 to: at(9, 40 * MS),
                 wait: Wait::App,
             };
-            let piece = Piece {
+            let piece = TimeSlice {
                 start: 0,
                 end: 40 * MS,
                 from_frame: 1,
@@ -301,7 +301,7 @@ mod tests {
                 to: at(9, waited),
                 wait: Wait::App,
             };
-            let piece = Piece {
+            let piece = TimeSlice {
                 start: 0,
                 end: waited,
                 from_frame: 1,

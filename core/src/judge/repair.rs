@@ -9,17 +9,17 @@ use super::CaptureFacts;
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::program::{paused, think};
-use super::sender::Verdict;
+use super::sender::NagleUse;
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::At;
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 use crate::observe::{Repair, Repaired};
 
 /// A repeat, or what fills a hole.
 pub(super) fn repeat(
     cutter: &mut Cutter<'_>,
     repaired: Repaired,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     known: &CaptureFacts<'_>,
 ) {
     let Repaired {
@@ -92,7 +92,7 @@ pub(super) fn repeat(
 }
 
 /// What came first of an answer came as late as a repeat: it is the program's time at most probably.
-pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &Piece<'_>) {
+pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let think = think(piece.sender);
     if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == think) {
         let lost = Grounds::probable(Because::CopyMayBeLost, Cause::Rto);
@@ -106,12 +106,12 @@ pub(super) fn probe(
     cutter: &mut Cutter<'_>,
     small: At,
     pool: u32,
-    piece: &Piece<'_>,
+    piece: &TimeSlice<'_>,
     known: &CaptureFacts<'_>,
 ) {
     let judged = known.pools.get(pool as usize);
-    match judged.map_or(Verdict::Open, |judged| judged.verdict) {
-        Verdict::Proven => {
+    match judged.map_or(NagleUse::Unknown, |judged| judged.verdict) {
+        NagleUse::Acts => {
             let evidence = [small.frame, piece.step.to.frame, 0];
             let grounds = Grounds::proven(Because::TimerRanOut);
             cutter.cut(
@@ -119,7 +119,7 @@ pub(super) fn probe(
                 row(Cause::Tlp, Owner::Network, Rule::TailProbe, grounds, evidence),
             );
         }
-        Verdict::Open => {
+        NagleUse::Unknown => {
             // of such time in labelled captures one part in five was the program's
             let grounds = Grounds::suspected(Because::SenderNotKnown, Cause::Tlp);
             paused(cutter, grounds, piece, known.paths);
@@ -149,7 +149,7 @@ mod tests {
                 to: at(9, 220_000_000),
                 wait: Wait::App,
             };
-            let piece = Piece {
+            let piece = TimeSlice {
                 start: 0,
                 end: 220_000_000,
                 from_frame: 1,
@@ -178,13 +178,13 @@ mod tests {
         };
         let think = Cause::ClientThink;
         let probed = (Cause::Tlp, Grade::Proven, Because::TimerRanOut);
-        assert_eq!(judged(Verdict::Proven), Some(probed));
+        assert_eq!(judged(NagleUse::Acts), Some(probed));
         assert_eq!(
-            judged(Verdict::Open),
+            judged(NagleUse::Unknown),
             Some((think, Grade::Suspected, Because::SenderNotKnown))
         );
         assert_eq!(
-            judged(Verdict::Refuted),
+            judged(NagleUse::Off),
             Some((think, Grade::Proven, Because::GoesWithoutAck))
         );
     }

@@ -10,55 +10,45 @@ mod together;
 mod wait;
 
 use crate::base::Side;
+use crate::base::words;
 use crate::evidence::rtt::{Pairs, Rtt};
-use crate::evidence::{Gap, Pool, Pools};
+use crate::evidence::{AckWait, SenderEvidence, SenderStore};
 
 use super::{Change, change, cork, elsewhere};
 use crate::limits::{
-    AT_HOST_NS, CORK_ROUND_NS, ENOUGH, FAR_MORE, GROWN, HELD_NS, KERNEL_NS, SEVERAL, SOON_NS, STRAY_PART,
-    THIRD, TICK_NS,
+    AT_HOST_NS, CORK_ROUND_NS, GROWN, HELD_NS, KERNEL_NS, LARGE_RATIO, MAJORITY_ONE_IN, MIN_SAMPLES,
+    OUTLIER_ONE_IN, SEVERAL, SOON_NS, TICK_NS,
 };
 pub use controls::Control;
 use controls::Controls;
 pub use spread::Tick;
-pub(super) use spread::lattice;
+pub(super) use spread::fit_tick;
 use spread::{at_share, slope};
 
-/// What the pool shows of its sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Verdict {
-    /// Nagle acts: the freed segments follow the ACKs.
-    Proven,
-    /// Small segments left over unacknowledged small ones: Nagle is off.
-    Refuted,
-    /// The program's own pause ends near the ACK: the gaps do not move with it.
-    AppPause,
-    /// Its connections differ: Nagle acts on some of them only.
-    Mixed,
-    /// Too little to say.
-    #[default]
-    Open,
+words! {
+    /// Whether Nagle's algorithm acts at a sender, as its evidence shows.
+    NagleUse:
+    "nagle" Acts "the freed segments follow the ACKs"
+    "nodelay" Off "small segments left over unacknowledged small ones"
+    "pause" AppPause "the program's own pause ends near the ACK: the releases do not move with it"
+    "mixed" Mixed "its connections differ: Nagle's algorithm acts on some of them only"
+    "open" Unknown "too little evidence"
 }
 
-impl Verdict {
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::Proven => "nagle",
-            Verdict::Refuted => "nodelay",
-            Verdict::AppPause => "pause",
-            Verdict::Mixed => "mixed",
-            Verdict::Open => "open",
-        }
+#[allow(clippy::derivable_impls)] // `words!` gives its variants no attributes
+impl Default for NagleUse {
+    fn default() -> Self {
+        NagleUse::Unknown
     }
 }
 
-/// One pool judged. Times in nanoseconds.
+/// One sender judged. Times in nanoseconds.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    pub verdict: Verdict,
+    pub verdict: NagleUse,
     pub opportunities: u64,
     pub held: usize,
-    pub tight: usize,
+    pub prompt_releases: usize,
     /// Lone small segments that were acknowledged at once, though their receiver might have held that back.
     pub prompt: u64,
     /// Its receiver's ACKs are late as no timer makes them: by more than the shortest one, and by less.
@@ -71,7 +61,7 @@ pub struct Judged {
     /// The sender's kernel has answered by itself: nothing comes back sooner.
     pub rtt_is_best: bool,
     pub receiver_rtt: i64,
-    pub tight_limit: i64,
+    pub prompt_limit_ns: i64,
     /// What left later than this behind an ACK its program wrote then, as far as its clock shows how the path varies.
     pub pause_limit: Option<i64>,
     /// Its clock shows which part of a release the path took.
@@ -121,7 +111,7 @@ impl Senders {
     /// All senders judged with the round trips known by now, in the order of their pools. Before the `last` time a
     /// judgement stands until there is notably more evidence: slopes over many pools are dear. Of those whose evidence was
     /// let go it stands until there is new evidence.
-    pub fn judge(&mut self, pools: &Pools, pairs: &Pairs, last: bool) -> &[Judged] {
+    pub fn judge(&mut self, pools: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
         self.judged.resize_with(pools.len(), Judged::default);
         self.had.resize(pools.len(), None);
         for ((pool, judged), before) in pools.iter().zip(&mut self.judged).zip(&mut self.had) {
@@ -146,27 +136,27 @@ impl Senders {
 
     /// Lets go of the evidence on those that were quiet longest: what it shows stays, without the single waits.
     #[cold]
-    pub fn let_go(&mut self, pools: &mut Pools, pairs: &Pairs) {
-        for id in pools.quiet() {
+    pub fn evict(&mut self, pools: &mut SenderStore, pairs: &Pairs) {
+        for id in pools.least_recently_used() {
             self.let_go_of(id, pools, pairs);
         }
     }
 
-    fn let_go_of(&mut self, id: u32, pools: &mut Pools, pairs: &Pairs) {
+    fn let_go_of(&mut self, id: u32, pools: &mut SenderStore, pairs: &Pairs) {
         let place = id as usize;
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
         if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
             *judged = Judged::of(pool, pairs);
             (judged.controls, judged.together) = Default::default();
             *had = Some(0);
-            pools.let_go(id);
+            pools.evict(id);
         }
     }
 }
 
 impl Judged {
     /// One sender judged by all that was seen of it.
-    pub fn of(pool: &Pool, pairs: &Pairs) -> Judged {
+    pub fn of(pool: &SenderEvidence, pairs: &Pairs) -> Judged {
         let (sender, receiver) = (pool.key.sender.index(), pool.key.sender.other().index());
         let [sender_rtt, receiver_rtt] = round_trips(pool, pairs);
         let mut j = Judged {
@@ -180,7 +170,7 @@ impl Judged {
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
-        j.tight_limit = if j.sender_rtt < AT_HOST_NS.get() {
+        j.prompt_limit_ns = if j.sender_rtt < AT_HOST_NS.get() {
             // there is no path, and the time that a program takes to answer shows nothing of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
             j.kernel_limits = kernel::limits(
@@ -193,11 +183,11 @@ impl Judged {
             prompt::limit(path)
         };
         j.scattered = holds::are_scattered(pool, &j);
-        j.clock_tells = prompt::clock_tells(&pool.gaps, &j);
-        j.pause_limit = prompt::by_its_clock(&pool.gaps, &j);
+        j.clock_tells = prompt::clock_tells(&pool.ack_waits, &j);
+        j.pause_limit = prompt::by_its_clock(&pool.ack_waits, &j);
         j.prompt = holds::prompt(pool, j.receiver_rtt);
-        j.together = together::together(&pool.gaps, &j);
-        let held = j.count(pool.gaps.iter(), pool.refutations);
+        j.together = together::together(&pool.ack_waits, &j);
+        let held = j.count(pool.ack_waits.iter(), pool.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
@@ -212,43 +202,44 @@ impl Judged {
     }
 
     /// What its held ACKs are together, for the table and for what no control group decides.
-    fn sum_up(&mut self, pool: &Pool) {
+    fn sum_up(&mut self, pool: &SenderEvidence) {
         let stalls = pool
-            .gaps
+            .ack_waits
             .iter()
             .filter(|gap| self.is_held(gap) && self.is_stall(gap));
         let stalls: Vec<u32> = stalls.map(|gap| gap.stream).collect();
         let share = self.refuted as f64 / (self.held as f64 + self.refuted as f64).max(1.0);
         self.verdict = if !stalls.is_empty() && self.refuted >= SEVERAL.get() as u64 {
-            Verdict::Mixed
+            NagleUse::Mixed
         } else if !stalls.is_empty() {
-            Verdict::Proven
-        } else if share * STRAY_PART.get() as f64 > 1.0 && self.refuted_often() {
+            NagleUse::Acts
+        } else if share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
             // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
             // every held one follows its ACK to the microsecond, luck would be (AT_HOST_NS / hold)^held
             let instant = self.sender_rtt < AT_HOST_NS.get()
                 && self.release_max.is_some_and(|max| max <= AT_HOST_NS.get());
             if instant && self.held >= 2 {
-                Verdict::Open
+                NagleUse::Unknown
             } else {
-                Verdict::Refuted
+                NagleUse::Off
             }
         } else if self.pauses(pool) {
-            Verdict::AppPause
+            NagleUse::AppPause
         } else {
-            Verdict::Open
+            NagleUse::Unknown
         };
         [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
     }
 
     /// Whether it is no accident that segments went without their ACK: there are several, or many of all that might have waited.
     fn refuted_often(&self) -> bool {
-        self.refuted >= SEVERAL.get() as u64 || self.refuted * STRAY_PART.get() as u64 > self.opportunities
+        self.refuted >= SEVERAL.get() as u64
+            || self.refuted * OUTLIER_ONE_IN.get() as u64 > self.opportunities
     }
 
     /// Whether the program's own pauses explain most of what ended with held ACKs.
-    fn pauses(&self, pool: &Pool) -> bool {
-        let held = pool.gaps.iter().filter(|gap| self.is_held(gap));
+    fn pauses(&self, pool: &SenderEvidence) -> bool {
+        let held = pool.ack_waits.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
             let control = self.compare(gap);
             matches!(control, Control::Explains { .. })
@@ -257,17 +248,17 @@ impl Judged {
     }
 
     /// A pure ACK that its receiver held.
-    pub(super) fn is_held(&self, gap: &Gap) -> bool {
+    pub(super) fn is_held(&self, gap: &AckWait) -> bool {
         gap.timer && !gap.unseen && HELD_NS.contains(self.hold(gap))
     }
 
     /// How long its receiver held this ACK: what the path took of it, by its clock, is no hold.
-    pub(in crate::judge) fn hold(&self, gap: &Gap) -> i64 {
+    pub(in crate::judge) fn hold(&self, gap: &AckWait) -> i64 {
         gap.covered - self.receiver_rtt - gap.ack_late
     }
 
     /// This wait for a held ACK is Nagle's beyond doubt.
-    fn is_stall(&self, gap: &Gap) -> bool {
+    fn is_stall(&self, gap: &AckWait) -> bool {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap)
             && !self.may_be_pause(gap)
@@ -275,15 +266,19 @@ impl Judged {
     }
 
     /// Whether the path is still as this judgement knew it.
-    fn is_of(&self, pool: &Pool, pairs: &Pairs) -> bool {
+    fn is_of(&self, pool: &SenderEvidence, pairs: &Pairs) -> bool {
         [self.sender_rtt, self.receiver_rtt] == round_trips(pool, pairs)
     }
 
     /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
     /// but for the slope, which is dear. Gives the held ones.
-    pub(super) fn count<'a>(&mut self, gaps: impl Iterator<Item = &'a Gap>, refuted: u64) -> Vec<&'a Gap> {
+    pub(super) fn count<'a>(
+        &mut self,
+        gaps: impl Iterator<Item = &'a AckWait>,
+        refuted: u64,
+    ) -> Vec<&'a AckWait> {
         self.refuted = refuted;
-        let mut held: Vec<&Gap> = Vec::new();
+        let mut held: Vec<&AckWait> = Vec::new();
         for s in gaps {
             if self.before_ack(s.release, s.arrived) {
                 self.refuted += 1;
@@ -292,7 +287,7 @@ impl Judged {
             }
         }
         self.held = held.len();
-        self.tight = held.iter().filter(|s| self.is_prompt(s)).count();
+        self.prompt_releases = held.iter().filter(|s| self.is_prompt(s)).count();
         let mut releases: Vec<i64> = held.iter().map(|s| self.late(s).max(0)).collect();
         releases.sort_unstable();
         (self.release_median, self.release_p95) = (at_share(&releases, 0.5), at_share(&releases, 0.95));
@@ -307,12 +302,12 @@ impl Judged {
     }
 
     /// How long the receiver held these ACKs, and on which tick.
-    pub(super) fn held_by_timer(&mut self, held: &[&Gap]) {
+    pub(super) fn held_by_timer(&mut self, held: &[&AckWait]) {
         let mut holds: Vec<i64> = held.iter().map(|s| self.hold(s)).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
         self.hold_max = holds.last().copied();
-        let tick = lattice(held.iter().map(|s| s.acked_at));
+        let tick = fit_tick(held.iter().map(|s| s.acked_at));
         (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
     }
 
@@ -322,7 +317,7 @@ impl Judged {
         match arrived {
             Some(arrived) => !arrived,
             None => {
-                let most = AT_HOST_NS.get().max(self.sender_rtt / FAR_MORE.get());
+                let most = AT_HOST_NS.get().max(self.sender_rtt / LARGE_RATIO.get());
                 release < self.sender_rtt - self.sender_jitter.clamp(AT_HOST_NS.get(), most)
             }
         }
@@ -345,23 +340,25 @@ impl Judged {
     pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
         self.sender_rtt < AT_HOST_NS.get()
             && late <= AT_HOST_NS.get()
-            && self.verdict != Verdict::Refuted
+            && self.verdict != NagleUse::Off
             && self.controls.may_be_kernels()
             && self.controls.follows_alone(stream)
     }
 }
 
-/// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
-/// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
 /// Whether the capture is stamped in whole milliseconds, as all that was seen of this sender shows, and more than one release in
 /// three took one or more: then a round trip of 0 does not say that the capture sits at this host.
-fn in_steps(pool: &Pool) -> bool {
-    let whole = |gap: &Gap| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
-    let away = pool.gaps.iter().filter(|gap| gap.release >= TICK_NS).count();
-    pool.gaps.len() >= ENOUGH.get() && THIRD.get() * away > pool.gaps.len() && pool.gaps.iter().all(whole)
+fn in_steps(pool: &SenderEvidence) -> bool {
+    let whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
+    let away = pool.ack_waits.iter().filter(|gap| gap.release >= TICK_NS).count();
+    pool.ack_waits.len() >= MIN_SAMPLES.get()
+        && MAJORITY_ONE_IN.get() * away > pool.ack_waits.len()
+        && pool.ack_waits.iter().all(whole)
 }
 
-fn round_trips(pool: &Pool, pairs: &Pairs) -> [i64; 2] {
+/// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
+/// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
+fn round_trips(pool: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
     let least = if in_steps(pool) { AT_HOST_NS.get() } else { 0 };
     let (sender, receiver) = (rtt(pool.key.sender).max(least), rtt(pool.key.sender.other()));
@@ -371,7 +368,7 @@ fn round_trips(pool: &Pool, pairs: &Pairs) -> [i64; 2] {
         return [sender, receiver];
     }
     let echoed = pool
-        .gaps
+        .ack_waits
         .iter()
         .filter(|gap| gap.arrived == Some(true) && !gap.unseen);
     let soonest = echoed.map(|gap| gap.release.max(0)).min();

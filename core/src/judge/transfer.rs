@@ -13,7 +13,7 @@ use crate::observe::transfer::{RoundTrip, Transfer, Waited};
 
 /// Where what was seen leads.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
+pub struct NagleUse {
     pub limit: Limiter,
     pub grade: Grade,
     pub rival: Option<Limiter>,
@@ -24,7 +24,7 @@ pub struct Verdict {
 /// What one direction of a stream moved, and what held it back.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    pub verdict: Verdict,
+    pub verdict: NagleUse,
     /// From the first to the last byte at the receiver, without waits for the other side's data.
     pub duration: i64,
     pub rtt_idle: Option<i64>,
@@ -164,8 +164,8 @@ fn median(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     middle.map(|(value, _)| *value)
 }
 
-fn is(limit: Limiter, grade: Grade) -> Verdict {
-    Verdict {
+fn is(limit: Limiter, grade: Grade) -> NagleUse {
+    NagleUse {
         limit,
         grade,
         rival: None,
@@ -173,14 +173,14 @@ fn is(limit: Limiter, grade: Grade) -> Verdict {
     }
 }
 
-fn or(limit: Limiter, grade: Grade, rival: Limiter) -> Verdict {
-    Verdict {
+fn or(limit: Limiter, grade: Grade, rival: Limiter) -> NagleUse {
+    NagleUse {
         rival: Some(rival),
         ..is(limit, grade)
     }
 }
 
-fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> Verdict {
+fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> NagleUse {
     let all = w.all();
     let part = |ns: i64| ns as f64 / all.max(1) as f64;
     if all <= 0 || t.rounds.is_empty() {
@@ -215,7 +215,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
             } else {
                 is(Limiter::Line, Grade::Proven)
             };
-            return Verdict {
+            return NagleUse {
                 cut_by: lost.then_some("losses"),
                 ..line
             };
@@ -278,7 +278,7 @@ struct Signs {
 }
 
 /// The verdict on the limiter that took most of the time, a `share` of it.
-fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
+fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> NagleUse {
     match most {
         Limiter::ReceiverWindow => {
             let limit = if signs.shut {
@@ -309,11 +309,11 @@ fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
         Limiter::SenderProgram if t.near => is(most, sure(share)),
         Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window if share >= SURE_SHARE.get() => is(most, Grade::Proven),
-        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
+        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => NagleUse {
             cut_by: Some("reordering"),
             ..is(Limiter::Congestion, Grade::Suspected)
         },
-        Limiter::Congestion => Verdict {
+        Limiter::Congestion => NagleUse {
             cut_by: Some(if t.slowed > 0 { "ecn" } else { "losses" }),
             ..is(most, sure(share))
         },

@@ -9,10 +9,10 @@ use super::partition::{Cutter, row};
 use super::program::think;
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
-use crate::exchange::Piece;
+use crate::exchange::TimeSlice;
 
 /// Did not fit before the packet `opened`; `zero` where the window was 0 meanwhile.
-pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Piece<'_>) {
+pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &TimeSlice<'_>) {
     let cause = if zero {
         Cause::ZeroWindow
     } else {
@@ -27,7 +27,7 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Pi
 }
 
 /// Fills what room there was to the byte: less than a segment, so that its sender waited for its probe timer.
-pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, piece: &Piece<'_>) {
+pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>) {
     let evidence = [piece.step.from.frame, since.frame, piece.step.to.frame];
     let owner = Owner::of(piece.sender.other());
     let grounds = Grounds::probable(Because::FillsWindow, think(piece.sender));

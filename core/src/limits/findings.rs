@@ -66,14 +66,16 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("queue_least_share", 0.3),
     // --- one direction: so many gaps, and what they are worth where data or only ACKs were seen. Chosen.
     ("one_way_gaps", 3.0),
-    // --- ACKs that nobody waited for
+    // --- ACKs that nobody waited for: held from the first to the second (RFC 1122 4.2.3.2: 500 ms, and a tick), and so many
+    // of them show a receiver that delays its ACKs. Chosen.
     ("held_ms", 25.0),
     ("held_most_ms", 520.0),
     ("held_few", 3.0),
-    // --- socket options: so many moments show one, so many more make it certain. Chosen.
+    // --- socket options: so many moments show one, so many make it certain, where those that show the
+    // contrary are fewer by this factor. Chosen.
     ("option_few", 3.0),
     ("option_enough", 5.0),
-    ("option_against_share", 9.0),
+    ("option_against_times", 9.0),
     // A hold seems this much shorter where the path was measured too long; holds further from a timer without a tick
     // say nothing of whose it is; a tick is luck with less than this chance. Chosen.
     ("timer_early_ms", 1.5),
@@ -95,7 +97,7 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     // So many copies of one packet, and nothing of its size acknowledged, are no accident where smaller ones pass. Chosen:
     // at a loss of 10 % four in a row are one in 10,000.
     ("mtu_copies", 4.0),
-    // So many show a packet that hangs.
+    // A packet of which the capture has so many copies without an ACK hangs. Chosen.
     ("hung_copies", 3.0),
     // A pool: so many requests at least; the quickest takes so long; the longest grows to so many times that; answers are
     // as a line would give them within this share, so many of them. Chosen.

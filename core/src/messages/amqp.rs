@@ -15,7 +15,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
 
-use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use channel::{Channel, Content, Of};
 use frame::{Frame, Method};
 
@@ -150,7 +150,7 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
 fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
     let mut exchange = sink.of(key);
     exchange.begin_request(Kind::Request);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method: method.word(),
         target: &method.target(),
         host: "",

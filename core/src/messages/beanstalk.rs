@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, text};
+use super::{Kind, Listener, RequestName, Side, Status, text};
 use smol_str::SmolStr;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -233,7 +233,7 @@ impl Beanstalk {
         let waits = line.word.starts_with("reserve");
         let mut exchange = sink.of(key);
         exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: line.word,
             target: &name.map_or(SmolStr::default(), |name| text::name(name.as_bytes())),
             host: "",

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{Kind, Listener, MessageReader, Named, Note, Read, Side, Stretch, tls};
+use super::{Kind, Listener, MessageReader, Note, Read, RequestName, Side, Stretch, tls};
 use answers::Server;
 pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Does};
@@ -323,7 +323,7 @@ impl Commands {
         let idle = command.does == Does::Idle;
         let mut exchange = sink.of(key);
         exchange.begin_request(if idle { Kind::LongPoll } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &command.method,
             target: &command.target,
             host: "",

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -190,7 +190,7 @@ fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
     };
     let mut exchange = sink.of(frame.key());
     exchange.begin_request(Kind::Request);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method,
         target: &format_smolstr!("{}", frame.station),
         host: "",

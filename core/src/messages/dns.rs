@@ -53,7 +53,7 @@ fn sniff(first: &First<'_>) -> Guess {
             true => Guess::More,
             false => Guess::No,
         },
-        Side::Client if framed(Side::Client, first.input).is_some() => Guess::Other,
+        Side::Client if framed(Side::Client, first.input).is_some() => Guess::NeedsOtherSide,
         Side::Server if first.other.is_empty() => Guess::No,
         Side::Server if first.input.len() < LENGTH + HEADER => Guess::More,
         Side::Server => match (

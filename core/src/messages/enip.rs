@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, errors};
+use super::{Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -196,9 +196,9 @@ impl Enip {
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
         let mut exchange = sink.of(key);
         exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
-            ..Named::default()
+            ..RequestName::default()
         });
         Some(Role::Last(key))
     }

@@ -9,7 +9,7 @@ use super::framed::{Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::tags::{TagName, Tags};
-use super::{First, Guess, Kind, Listener, Named, Side, Status, text, url};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, text, url};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -230,7 +230,7 @@ fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8
     let target: Cow<'_, [u8]> = url::shown(if target.is_empty() { script } else { target });
     let host = if host.is_empty() { server } else { host };
     let mut exchange = sink.of(key);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method: &text::name_up_to(method, 32, false),
         target: &text::name(&target),
         host: &SmolStr::new(url::host(&String::from_utf8_lossy(host))),

@@ -180,7 +180,11 @@ pub(super) fn sniff_by_id<D: WireFormat>(first: &First<'_>, id: fn(Side, &[u8]) 
     let repeated = ids(first.side.other(), first.other)
         .iter()
         .any(|id| input.contains(id));
-    if repeated { Guess::Yes } else { Guess::Other }
+    if repeated {
+        Guess::Yes
+    } else {
+        Guess::NeedsOtherSide
+    }
 }
 
 fn fits_both<D: WireFormat>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
@@ -191,7 +195,7 @@ fn fits_both<D: WireFormat>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
     match (input, other) {
         (Fit::No, _) => Err(Guess::No),
         (Fit::Cut, _) if first.input.len() < D::MIN_PROOF => Err(Guess::More),
-        (_, _) if first.other.is_empty() => Err(Guess::Other),
+        (_, _) if first.other.is_empty() => Err(Guess::NeedsOtherSide),
         (_, Fit::No) => Err(Guess::No),
         fits => Ok(fits),
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, text};
+use super::{Kind, Listener, RequestName, Side, Status, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -157,7 +157,7 @@ impl Gearman {
             Answer::Wake => Kind::LongPoll,
             _ => Kind::Request,
         });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &target,
             host: "",

@@ -13,7 +13,7 @@ mod lines;
 mod recognise;
 mod streamed;
 
-use super::pieces::Pieces;
+use super::pieces::BodySplitter;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Close, Listener, MessageReader, Read, Side, Stretch};
@@ -68,7 +68,7 @@ struct Half {
     /// The start line in `head` is whole.
     line: bool,
     /// What its body consists of, where that is known.
-    pieces: Option<Pieces>,
+    pieces: Option<BodySplitter>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl MessageReader for Http1 {
         match piece {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Read::All,
-                Err(rest) if self.tunnels => Read::Anew(Stretch::Bytes(rest)),
+                Err(rest) if self.tunnels => Read::Restart(Stretch::Bytes(rest)),
                 Err(rest) => match self.next.take() {
                     Some(reader) => Read::Switch(reader, Stretch::Bytes(rest)),
                     None => Read::Lost(Stretch::Bytes(rest)),

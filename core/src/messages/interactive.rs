@@ -168,7 +168,7 @@ fn telnet(first: &First<'_>) -> Guess {
         (Some(2..), _) => Guess::Yes,
         (Some(1), Some(1..)) => Guess::Yes,
         (Some(0), _) => Guess::More,
-        (Some(1), Some(0) | None) if first.other.len() < 3 => Guess::Other,
+        (Some(1), Some(0) | None) if first.other.len() < 3 => Guess::NeedsOtherSide,
         _ => Guess::No,
     }
 }
@@ -198,7 +198,7 @@ fn openvpn(first: &First<'_>) -> Guess {
     };
     let client = |input: &[u8]| reset(input, &[7, 10]);
     match first.side {
-        Side::Client if client(first.input) && first.other.is_empty() => Guess::Other,
+        Side::Client if client(first.input) && first.other.is_empty() => Guess::NeedsOtherSide,
         Side::Server if client(first.other) && reset(first.input, &[8]) => Guess::Yes,
         _ => Guess::No,
     }

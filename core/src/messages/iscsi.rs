@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -190,7 +190,7 @@ impl WireFormat for Iscsi {
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
     let mut exchange = sink.of(key);
     exchange.begin_request(kind);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method,
         target,
         host: "",

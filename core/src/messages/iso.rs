@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 
 macro_rules! recognition {
@@ -116,7 +116,7 @@ fn sniff(first: &First<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
         .all(|input| Units(input).all(|unit| unit.kind != DATA));
     match (mine, connects) {
         (true, _) => Guess::Yes,
-        (false, true) => Guess::Other, // the first data will tell
+        (false, true) => Guess::NeedsOtherSide, // the first data will tell
         _ => Guess::No,
     }
 }
@@ -210,7 +210,7 @@ fn addresses(unit: &[u8]) -> bool {
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
     let mut exchange = sink.of(key);
     exchange.begin_request(kind);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method,
         target,
         host: "",

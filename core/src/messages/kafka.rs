@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, errors, text};
+use super::{Kind, Listener, RequestName, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use apis::Body;
 
@@ -164,7 +164,7 @@ impl Kafka {
         let target = body.topic.map_or(SmolStr::default(), text::name);
         let mut exchange = sink.of(key);
         exchange.begin_request(kind);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &target,
             host: "",

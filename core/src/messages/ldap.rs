@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, errors, text};
+use super::{Kind, Listener, RequestName, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -225,7 +225,7 @@ impl Ldap {
                 .any(|oid| memchr::memmem::find(head, oid).is_some());
         let mut exchange = sink.of(key);
         exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &target,
             host: "",

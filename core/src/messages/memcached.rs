@@ -13,7 +13,7 @@ use super::lines::Line;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{Close, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text};
 use command::{Answer, Command, Wants};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -215,7 +215,7 @@ impl Memcached {
         let watches = command.wants == Wants::Watch;
         let mut exchange = sink.of(key);
         exchange.begin_request(if watches { Kind::Setup } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &command.method,
             target: &command.target,
             host: "",

@@ -13,7 +13,7 @@
 //! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
 //! that of the FIN for a body which only the FIN ends).
 //!
-//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [Named] [Tags]
+//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [RequestName] [Tags]
 //! RequestEnd AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them; `notes.rs` has all events.
 //! `Reset`, `Unanswered` and `GivenUp` may end it anywhere, and either side may send the request. A
 //! `Push` is a whole message of the server that answers nothing. What is neither request nor answer (keepalives,
@@ -84,7 +84,7 @@ mod websocket;
 
 use crate::base::{At, BySide, Side};
 pub use memory::Memory;
-pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Named, Note, Push, Secured, Status, Stretch};
+pub use notes::{Close, ExchangeEvent, FlowEvent, Kind, Note, Push, RequestName, Status, Stretch, TlsSetup};
 pub use readers::Protocol;
 use readers::{AnyReader, KNOWN};
 use sink::{MessageSink, Open};
@@ -106,7 +106,7 @@ enum Guess {
     /// These few bytes may be the beginning of it: ask again with more of this side's.
     More,
     /// They may be it, and the other side's answer will tell: ask again when it has spoken.
-    Other,
+    NeedsOtherSide,
 }
 
 /// The first bytes of both sides, as far as they were read.
@@ -144,7 +144,7 @@ enum Read<'a> {
     /// Both sides go on in the protocol of this reader, this one with the rest.
     Switch(AnyReader, Stretch<'a>),
     /// What was read is the way to a connection's own bytes, which both sides begin now, this one with the rest.
-    Anew(Stretch<'a>),
+    Restart(Stretch<'a>),
 }
 
 /// Why a reader of packets does not go on, and what it has not read.
@@ -302,7 +302,7 @@ impl Messages {
                 Read::All => {}
                 Read::Lost(rest) => self.lost(side, at, rest, listener),
                 Read::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
-                Read::Anew(rest) => self.anew(side, at, rest, listener),
+                Read::Restart(rest) => self.anew(side, at, rest, listener),
             }
         } else {
             self.turn(side, at, stretch, listener);

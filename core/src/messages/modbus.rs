@@ -8,7 +8,7 @@ use smol_str::format_smolstr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status};
+use super::{Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -147,7 +147,7 @@ impl Modbus {
         let number = format_smolstr!("{function}");
         let mut exchange = sink.of(key);
         exchange.begin_request(Kind::Request);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: word(function).unwrap_or(&number),
             target: &format_smolstr!("{unit}"),
             host: "",

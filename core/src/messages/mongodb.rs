@@ -10,7 +10,7 @@ use smol_str::{SmolStr, ToSmolStr};
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, errors};
+use super::{Close, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, errors};
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -146,7 +146,7 @@ impl MongoDb {
         };
         let mut exchange = sink.of(u64::from(header.id));
         exchange.begin_request(kind);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &command.method,
             target: &command.target,
             host: "",

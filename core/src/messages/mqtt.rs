@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status, errors, text};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -140,7 +140,7 @@ impl Mqtt {
         };
         let mut exchange = sink.of(key);
         exchange.begin_request(Kind::Request);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: kind.word(),
             target: &target,
             host: "",

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, text};
+use super::{First, Guess, Kind, Listener, RequestName, Side, text};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Nats,
@@ -40,7 +40,7 @@ fn sniff(first: &First<'_>) -> Guess {
         Fit::No => Guess::No,
         _ if first.side == Side::Server && first.input.starts_with(b"INFO {\"server_") => Guess::Yes,
         // other servers answer a ping so, too
-        _ if is_ping(first.input) && is_ping(first.other) => Guess::Other,
+        _ if is_ping(first.input) && is_ping(first.other) => Guess::NeedsOtherSide,
         _ => framed::sniff::<Nats>(first),
     }
 }
@@ -182,7 +182,7 @@ impl Nats {
         self.next += 1;
         let mut exchange = sink.of(key);
         exchange.begin_request(Kind::Request);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &text::name(subject),
             host: "",

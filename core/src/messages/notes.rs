@@ -83,7 +83,7 @@ pub struct Status<'a> {
 
 /// What a request is called.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Named<'a> {
+pub struct RequestName<'a> {
     pub method: &'a str,
     /// "" where the protocol has none.
     pub target: &'a str,
@@ -93,7 +93,7 @@ pub struct Named<'a> {
 
 /// How TLS was set up, as its hellos tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Secured {
+pub struct TlsSetup {
     /// 0x0303 is TLS 1.2, 0x0304 is 1.3. None: no ServerHello was read.
     pub version: Option<u16>,
     /// So often the client waited for the server before it could send data. None: the handshake was not over.
@@ -126,7 +126,7 @@ pub struct Push<'a> {
 pub enum ExchangeEvent<'a> {
     /// The request's first byte.
     RequestBegin(Kind),
-    Named(Named<'a>),
+    RequestName(RequestName<'a>),
     Tags(&'a Tags),
     /// So many bytes more, of the request or the answer.
     Bytes(u64),
@@ -244,9 +244,9 @@ pub enum Note<'a> {
         why: Sealed,
     },
     /// How TLS was set up: its handshake is over, or ends here.
-    Secured {
+    TlsSetup {
         at: At,
-        how: &'a Secured,
+        how: &'a TlsSetup,
     },
     /// A connection to this port of either side will carry what the next transfer gives.
     DataPort {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -83,7 +83,7 @@ fn word(service: u16) -> Option<&'static str> {
 
 fn sniff(first: &First<'_>) -> Guess {
     match framed::sniff::<OpcUa>(first) {
-        Guess::Other if first.input.starts_with(b"HELF") && first.input.len() >= 32 => Guess::Yes,
+        Guess::NeedsOtherSide if first.input.starts_with(b"HELF") && first.input.len() >= 32 => Guess::Yes,
         guess => guess,
     }
 }
@@ -206,9 +206,9 @@ impl OpcUa {
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
     let mut exchange = sink.of(key);
     exchange.begin_request(kind);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method,
-        ..Named::default()
+        ..RequestName::default()
     });
     Role::Last(key)
 }

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -97,7 +97,7 @@ fn part(kind: u16) -> &'static str {
 fn sniff(first: &First<'_>) -> Guess {
     let long = usize::from(HEADER);
     match framed::sniff::<OpenFlow>(first) {
-        Guess::Yes if first.input.len() < long || first.other.len() < long => Guess::Other,
+        Guess::Yes if first.input.len() < long || first.other.len() < long => Guess::NeedsOtherSide,
         guess => guess,
     }
 }
@@ -171,7 +171,7 @@ impl WireFormat for OpenFlow {
                 let key = message.key(side);
                 let mut exchange = sink.of(key);
                 exchange.begin_request(Kind::Request);
-                exchange.name(Named {
+                exchange.name(RequestName {
                     method,
                     target: multipart.map_or("", part),
                     host: "",

@@ -3,55 +3,55 @@
 
 /// What cuts a body into pieces, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pieces {
+pub(super) enum BodySplitter {
     Events(Events),
     /// Newline-delimited records; whether this line has anything in it.
     Lines(bool),
-    Messages(Messages),
+    Grpc(GrpcFrames),
     Web(Web),
 }
 
-impl Pieces {
+impl BodySplitter {
     /// By the body's content type.
-    pub(super) fn of(content_type: &str) -> Option<Pieces> {
+    pub(super) fn of(content_type: &str) -> Option<BodySplitter> {
         let kind = content_type.split([';', ' ']).next().unwrap_or_default();
         match kind.to_ascii_lowercase().as_str() {
-            "text/event-stream" => Some(Pieces::Events(Events::default())),
+            "text/event-stream" => Some(BodySplitter::Events(Events::default())),
             "application/x-ndjson"
             | "application/ndjson"
             | "application/jsonl"
-            | "application/x-jsonlines" => Some(Pieces::Lines(false)),
-            kind if kind.starts_with("application/grpc-web") => Some(Pieces::Web(Web {
+            | "application/x-jsonlines" => Some(BodySplitter::Lines(false)),
+            kind if kind.starts_with("application/grpc-web") => Some(BodySplitter::Web(Web {
                 text: kind.starts_with("application/grpc-web-text"),
                 ..Web::default()
             })),
-            kind if kind.starts_with("application/grpc") => Some(Pieces::Messages(Messages::default())),
+            kind if kind.starts_with("application/grpc") => Some(BodySplitter::Grpc(GrpcFrames::default())),
             _ => None,
         }
     }
 
     /// Whether they come when there is something to say, and nobody waits for the next one.
     pub(super) fn are_events(&self) -> bool {
-        matches!(self, Pieces::Events(_))
+        matches!(self, BodySplitter::Events(_))
     }
 
     /// Whether they are those of gRPC-Web.
     pub(super) fn are_web(&self) -> bool {
-        matches!(self, Pieces::Web(_))
+        matches!(self, BodySplitter::Web(_))
     }
 
     /// A message is whole: whether it is gRPC-Web's second or a later one, so that the answer is a stream.
     pub(super) fn goes_on(&mut self) -> bool {
         match self {
-            Pieces::Web(web) => std::mem::replace(&mut web.begun, true),
+            BodySplitter::Web(web) => std::mem::replace(&mut web.begun, true),
             _ => false,
         }
     }
 
     /// gRPC's status, where the head has it: no trailers follow.
-    pub(super) fn with_status(self, status: Option<u16>) -> Pieces {
+    pub(super) fn with_status(self, status: Option<u16>) -> BodySplitter {
         match self {
-            Pieces::Web(web) => Pieces::Web(Web { status, ..web }),
+            BodySplitter::Web(web) => BodySplitter::Web(Web { status, ..web }),
             other => other,
         }
     }
@@ -59,7 +59,7 @@ impl Pieces {
     /// gRPC's status, once its trailers were read.
     pub(super) fn take_status(&mut self) -> Option<u16> {
         match self {
-            Pieces::Web(web) => web.status.take(),
+            BodySplitter::Web(web) => web.status.take(),
             _ => None,
         }
     }
@@ -83,8 +83,8 @@ impl Pieces {
     /// The place behind the first piece that ends in these bytes; `None` where they are all of the next one.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
-            Pieces::Events(events) => events.end(bytes),
-            Pieces::Lines(begun) => {
+            BodySplitter::Events(events) => events.end(bytes),
+            BodySplitter::Lines(begun) => {
                 let ends = |byte: &u8| match byte {
                     b'\n' => std::mem::take(begun),
                     b'\r' => false,
@@ -95,18 +95,18 @@ impl Pieces {
                 };
                 Some(bytes.iter().position(ends)? + 1)
             }
-            Pieces::Messages(messages) => messages.end(bytes),
-            Pieces::Web(web) => web.end(bytes),
+            BodySplitter::Grpc(messages) => messages.end(bytes),
+            BodySplitter::Web(web) => web.end(bytes),
         }
     }
 
     /// So many bytes are not in the capture: whether the next piece's beginning is known all the same.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
         match self {
-            Pieces::Messages(messages) => messages.skip(missing),
-            Pieces::Web(_) => false,
+            BodySplitter::Grpc(messages) => messages.skip(missing),
+            BodySplitter::Web(_) => false,
             // the next blank line or line end sets it right
-            Pieces::Events(_) | Pieces::Lines(_) => true,
+            BodySplitter::Events(_) | BodySplitter::Lines(_) => true,
         }
     }
 }
@@ -160,13 +160,13 @@ impl Events {
 
 /// Messages of gRPC: a byte of flags and a length of four bytes before each (the gRPC project's PROTOCOL-HTTP2).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Messages {
+pub(super) struct GrpcFrames {
     header: [u8; 5],
     have: usize,
     left: u32,
 }
 
-impl Messages {
+impl GrpcFrames {
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -205,7 +205,7 @@ pub(super) struct Web {
     /// Base64's digits that do not make a byte yet.
     bits: u32,
     digits: u8,
-    messages: Messages,
+    messages: GrpcFrames,
     /// A message was whole.
     begun: bool,
     /// The beginning of a line of the trailers.
@@ -279,7 +279,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Where pieces end in `bytes`, given in chunks of `size`.
-    fn ends(mut pieces: Pieces, bytes: &[u8], size: usize) -> Vec<usize> {
+    fn ends(mut pieces: BodySplitter, bytes: &[u8], size: usize) -> Vec<usize> {
         let (mut ends, mut before) = (Vec::new(), 0);
         for mut chunk in bytes.chunks(size) {
             let behind = before + chunk.len();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     fn count(content_type: &str, body: &[u8]) -> usize {
-        let pieces = Pieces::of(content_type).unwrap();
+        let pieces = BodySplitter::of(content_type).unwrap();
         let whole = ends(pieces, body, body.len());
         for size in 1..body.len() {
             assert_eq!(ends(pieces, body, size), whole, "in chunks of {size}");
@@ -332,7 +332,7 @@ mod tests {
             ("application/grpc-web-text", text),
         ] {
             assert_eq!(count(kind, body), 2, "{kind}");
-            let mut pieces = Pieces::of(kind).unwrap();
+            let mut pieces = BodySplitter::of(kind).unwrap();
             ends(pieces, body, body.len());
             let mut rest = body;
             while pieces.next(&mut rest).is_some() {}
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_message_of_grpc_is_as_long_as_it_says() {
-        assert!(Pieces::is_message(b"\0\0\0\0\x02hi") && Pieces::is_message(b"\x01\0\0\0\0"));
+        assert!(BodySplitter::is_message(b"\0\0\0\0\x02hi") && BodySplitter::is_message(b"\x01\0\0\0\0"));
         for other in [
             &b""[..],
             b"\0\0\0\0",
@@ -355,20 +355,20 @@ mod tests {
             b"\x02\0\0\0\x01x",
             b"{\"a\": 1}",
         ] {
-            assert!(!Pieces::is_message(other), "{other:?}");
+            assert!(!BodySplitter::is_message(other), "{other:?}");
         }
     }
 
     #[test]
     fn other_bodies_have_no_pieces_of_their_own() {
         for kind in ["", "text/html", "application/json"] {
-            assert_eq!(Pieces::of(kind), None, "{kind}");
+            assert_eq!(BodySplitter::of(kind), None, "{kind}");
         }
     }
 
     #[test]
     fn a_hole_inside_a_message_is_counted() {
-        let mut pieces = Pieces::of("application/grpc").unwrap();
+        let mut pieces = BodySplitter::of("application/grpc").unwrap();
         assert_eq!(pieces.end(b"\0\0\0\0\x09ab"), None);
         assert!(pieces.skip(6));
         assert_eq!(pieces.end(b"c\0"), Some(1));
@@ -388,7 +388,7 @@ mod tests {
                 "application/grpc-web-text",
             ]),
         ) {
-            let pieces = Pieces::of(kind).unwrap();
+            let pieces = BodySplitter::of(kind).unwrap();
             prop_assert_eq!(ends(pieces, &body, size), ends(pieces, &body, body.len()));
         }
     }

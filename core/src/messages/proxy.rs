@@ -75,7 +75,7 @@ impl MessageReader for Proxy {
             return Read::Lost(stretch);
         };
         match self.read(&mut sink, bytes) {
-            Some(Ok(rest)) => Read::Anew(Stretch::Bytes(rest)),
+            Some(Ok(rest)) => Read::Restart(Stretch::Bytes(rest)),
             Some(Err(rest)) => {
                 sink.lost("not the head of the PROXY protocol");
                 Read::Lost(Stretch::Bytes(rest))
@@ -207,7 +207,7 @@ fn socks(first: &First<'_>) -> Guess {
         _ => return Guess::No,
     };
     match answered {
-        None => Guess::Other,
+        None => Guess::NeedsOtherSide,
         Some(true) => Guess::Yes,
         Some(false) => Guess::No,
     }
@@ -263,7 +263,7 @@ impl MessageReader for Socks {
                     }
                 }
                 Step::Ends => {}
-                Step::Made => return Read::Anew(Stretch::Bytes(cursor::from(bytes, at + 1))),
+                Step::Made => return Read::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
                 Step::Goes | Step::Wrong => {
                     sink.lost("not a message of SOCKS");
                     return Read::Lost(Stretch::Bytes(cursor::from(bytes, at + 1)));

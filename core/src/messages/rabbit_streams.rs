@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, Named, Side, Status, errors, text};
+use super::{Kind, Listener, RequestName, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -158,7 +158,7 @@ impl RabbitStreams {
             });
             let sets_up = matches!(command, 17..=21);
             exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
-            exchange.name(Named {
+            exchange.name(RequestName {
                 method,
                 target: &target.unwrap_or_default(),
                 host: "",

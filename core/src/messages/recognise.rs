@@ -13,7 +13,7 @@ use crate::cursor;
 
 /// Bytes of one side that may be held while a reader answers `Guess::More`.
 pub(super) const MAX_UNDECIDED: usize = 32;
-/// Bytes and packets of both sides that may be held while a reader answers `Guess::Other`.
+/// Bytes and packets of both sides that may be held while a reader answers `Guess::NeedsOtherSide`.
 const MAX_HELD: usize = 4096;
 const MAX_HELD_PACKETS: usize = 512;
 /// Protocols that one packet's bytes may pass through.
@@ -93,8 +93,8 @@ impl Messages {
                     return Some(Stage::Following);
                 }
                 Guess::More if few => stage = None,
-                Guess::Other if fits => stage = None,
-                Guess::More | Guess::Other | Guess::No => {}
+                Guess::NeedsOtherSide if fits => stage = None,
+                Guess::More | Guess::NeedsOtherSide | Guess::No => {}
             }
         }
         stage
@@ -204,7 +204,7 @@ impl Messages {
                 Read::All => return,
                 Read::Lost(left) => return self.lost(side, at, left, listener),
                 Read::Switch(reader, left) => (next, rest) = (reader, left),
-                Read::Anew(left) => return self.anew(side, at, left, listener),
+                Read::Restart(left) => return self.anew(side, at, left, listener),
             }
         }
         self.lost(side, at, rest, listener);
@@ -279,7 +279,7 @@ fn restarts(known: &Recognition, side: Side, first: &[u8]) -> bool {
         other: &[],
         began: side,
     };
-    side == Side::Client && matches!((known.sniff)(&asks), Guess::Yes | Guess::Other)
+    side == Side::Client && matches!((known.sniff)(&asks), Guess::Yes | Guess::NeedsOtherSide)
 }
 
 /// In turns: switches `reader` where a message begins here that it can follow.

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{Close, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text};
 use super::{Stop, stopped};
 use command::{Answers, Command, MONITORED};
 use recognise::{PUSHES, is_monitored};
@@ -217,7 +217,7 @@ impl Redis {
             .ok_or(Stop::Lost("too many commands wait", None))?;
         let mut exchange = sink.of(key);
         exchange.begin_request(command.kind);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &command.method,
             target: &command.target,
             host: "",

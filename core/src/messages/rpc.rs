@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Kind, Listener, Named, Side, Status};
+use super::{BySide, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 use programs::NFS;
 
@@ -212,7 +212,7 @@ impl Rpc {
         let (method, target) = call.name();
         let mut exchange = sink.of(u64::from(xid));
         exchange.begin_request(Kind::Request);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &method,
             target: &target,
             host: "",

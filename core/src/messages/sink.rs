@@ -11,7 +11,7 @@ pub(super) use keyed::Keyed;
 
 use super::http1::HeadCache;
 use super::tags::Tags;
-use super::{At, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Secured, Side, Status};
+use super::{At, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, Side, Status, TlsSetup};
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
@@ -199,8 +199,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     }
 
     /// How TLS was set up.
-    pub(super) fn secured(&mut self, how: &Secured) {
-        self.listener.note(Note::Secured { at: self.at, how });
+    pub(super) fn secured(&mut self, how: &TlsSetup) {
+        self.listener.note(Note::TlsSetup { at: self.at, how });
     }
 
     /// What was marked is no message that gets a note.

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status, errors};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor;
 use head::{Line, Text};
 
@@ -136,7 +136,7 @@ fn asks(
     } else {
         Kind::Request
     });
-    exchange.name(Named {
+    exchange.name(RequestName {
         method,
         target,
         host: "",

@@ -9,7 +9,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
 use packet::{Command, Packet};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -158,7 +158,7 @@ impl Smb {
         } else {
             Kind::Request
         });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &target,
             host: "",

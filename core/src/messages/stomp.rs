@@ -9,7 +9,9 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch, text};
+use super::{
+    BySide, First, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text,
+};
 use crate::cursor;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -110,7 +112,7 @@ fn sniff(first: &First<'_>) -> Guess {
         Some(false) => Guess::No,
         None => Guess::More,
         Some(true) if first.side == Side::Client && connects(first.input) == Some(true) => Guess::Yes,
-        Some(true) if first.other.is_empty() => Guess::Other,
+        Some(true) if first.other.is_empty() => Guess::NeedsOtherSide,
         Some(true) if begins(first.side.other(), first.other) == Some(true) => Guess::Yes,
         Some(true) => Guess::No,
     }
@@ -301,7 +303,7 @@ impl Stomp {
         let host = header(head, b"host").filter(|_| connects);
         let mut exchange = sink.of(key);
         exchange.begin_request(kind);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: command,
             target: &target.map_or(SmolStr::default(), text::name),
             host: &host.map_or(SmolStr::default(), text::name),

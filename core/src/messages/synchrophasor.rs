@@ -4,7 +4,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, Named, Side, Status};
+use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor;
 use smol_str::format_smolstr;
 
@@ -129,7 +129,7 @@ impl WireFormat for Synchrophasor {
                 };
                 let mut exchange = sink.of(u64::from(answer));
                 exchange.begin_request(Kind::Request);
-                exchange.name(Named {
+                exchange.name(RequestName {
                     method,
                     target: &station,
                     host: "",

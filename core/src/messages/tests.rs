@@ -49,7 +49,7 @@ struct Notes {
     /// Whole messages of DNS.
     dns: Vec<Vec<u8>>,
     /// How TLS was set up, as it was told last.
-    secured: Option<Secured>,
+    secured: Option<TlsSetup>,
 }
 
 /// Tests read few texts, and end soon.
@@ -91,7 +91,7 @@ impl Listener for Notes {
             Note::Keyed { key, side, at, event } => {
                 let event = match event {
                     ExchangeEvent::RequestBegin(kind) => ExchangeEvent::RequestBegin(kind),
-                    ExchangeEvent::Named(named) => ExchangeEvent::Named(Named {
+                    ExchangeEvent::RequestName(named) => ExchangeEvent::RequestName(RequestName {
                         method: kept(named.method),
                         target: kept(named.target),
                         host: kept(named.host),
@@ -123,7 +123,7 @@ impl Listener for Notes {
             Note::Sealed { at, why } => Note::Sealed { at, why },
             Note::DataPort { .. } | Note::Transfer { .. } | Note::Flow(_) => return,
             Note::Dns { message, .. } => return self.dns.push(message.to_vec()),
-            Note::Secured { how, .. } => return self.secured = Some(how.clone()),
+            Note::TlsSetup { how, .. } => return self.secured = Some(how.clone()),
             Note::Protocol(protocol) => return self.protocols.push(protocol),
         });
     }
@@ -184,7 +184,7 @@ fn short(notes: &[Note]) -> String {
                 let event = match event {
                     ExchangeEvent::RequestBegin(Kind::Request) => "(".into(),
                     ExchangeEvent::RequestBegin(kind) => format!("({kind:?}"),
-                    ExchangeEvent::Named(Named { method, target, host }) => {
+                    ExchangeEvent::RequestName(RequestName { method, target, host }) => {
                         format!("{method}.{target}@{host}")
                     }
                     ExchangeEvent::RequestEnd => ")".into(),
@@ -203,7 +203,7 @@ fn short(notes: &[Note]) -> String {
             }
             Note::Lost { side: s, reason, .. } => format!("{}?{}", side(s), reason.replace(' ', "_")),
             Note::Protocol(protocol) => format!("={}", protocol.word()),
-            Note::Secured { .. } | Note::Dns { .. } | Note::DataPort { .. } | Note::Transfer { .. } => {
+            Note::TlsSetup { .. } | Note::Dns { .. } | Note::DataPort { .. } | Note::Transfer { .. } => {
                 continue;
             } // not in the list
         });

@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, First, Guess, Kind, Listener, MessageReader, Named, Read, Side, Status, Stretch};
+use super::{BySide, First, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch};
 use frames::{Fit, Frame, Frames, Part};
 use id::Members;
 use inner::Inner;
@@ -118,7 +118,7 @@ fn sniff(first: &First<'_>) -> Guess {
         frames::fit(other, first.other),
     ) {
         (Fit::No, _) => Guess::No,
-        (_, _) if first.other.is_empty() => Guess::Other,
+        (_, _) if first.other.is_empty() => Guess::NeedsOtherSide,
         (Fit::Whole, Fit::Whole | Fit::Cut) | (Fit::Cut, Fit::Whole) => Guess::Yes,
         _ => Guess::No,
     }
@@ -411,9 +411,9 @@ impl Members {
 fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
     let mut exchange = sink.of(key);
     exchange.begin_request(Kind::Request);
-    exchange.name(Named {
+    exchange.name(RequestName {
         method: members.method(),
-        ..Named::default()
+        ..RequestName::default()
     });
     exchange.count(message.bytes);
     if members.is_graph || members.is_rpc && members.subscribes {

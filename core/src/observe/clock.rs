@@ -2,8 +2,8 @@
 //! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
 
 use crate::limits::{
-    CLOCK_WINDOW_NS, ENOUGH, FAR_MORE, MOST_LATE_NS, NOISE_NS, RATED_NS, STRAY_PART, TICK_NS, TICKS_NS,
-    TWO_TICKS_NS,
+    CLOCK_WINDOW_NS, LARGE_RATIO, MIN_SAMPLES, MOST_LATE_NS, NOISE_NS, OUTLIER_ONE_IN, RATED_NS, TICK_NS,
+    TICKS_NS, TWO_TICKS_NS,
 };
 
 /// Later than any offset.
@@ -47,7 +47,7 @@ impl Clock {
         let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
         let elapsed = time_ns.wrapping_sub(since);
         elapsed >= RATED_NS.get()
-            && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / FAR_MORE.get()
+            && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / LARGE_RATIO.get()
     }
 
     /// How much later than the best so far a segment passes: None where this clock counts something else.
@@ -74,7 +74,7 @@ impl Clock {
         let elapsed = time_ns.wrapping_sub(since);
         self.odd
             || elapsed >= RATED_NS.get()
-                && counted.saturating_sub(elapsed).saturating_abs() > elapsed / FAR_MORE.get()
+                && counted.saturating_sub(elapsed).saturating_abs() > elapsed / LARGE_RATIO.get()
     }
 
     /// Whether this clock, which was not seen for long, is as far behind as only one is that counts something slower than
@@ -83,7 +83,7 @@ impl Clock {
         self.base.is_some_and(|(since, first)| {
             let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
             let elapsed = time_ns.wrapping_sub(since);
-            elapsed.saturating_sub(counted) > elapsed / FAR_MORE.get()
+            elapsed.saturating_sub(counted) > elapsed / LARGE_RATIO.get()
         })
     }
 
@@ -133,7 +133,7 @@ impl Clock {
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let off = offset.unsigned_abs();
         self.odd |= off > MOST_LATE_NS.get()
-            && off - MOST_LATE_NS.get() > elapsed.unsigned_abs() / STRAY_PART.get() as u64;
+            && off - MOST_LATE_NS.get() > elapsed.unsigned_abs() / OUTLIER_ONE_IN.get() as u64;
         if self.odd {
             return 0;
         }
@@ -158,12 +158,12 @@ impl Clock {
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
         let late = u32::try_from(late).unwrap_or(u32::MAX);
         self.late = self.late.saturating_add(1);
-        let rare = self.late.saturating_mul(FAR_MORE.get() as u32) <= self.seen;
+        let rare = self.late.saturating_mul(LARGE_RATIO.get() as u32) <= self.seen;
         let fine =
             (self.is_fine() || i64::from(late) >= TWO_TICKS_NS.get()) && self.counts_ms(time_ns, tsval);
         let slower = self.may_be_slower(time_ns, tsval);
         let coarse = slower && self.fits_coarse(time_ns, tsval);
-        let sure = self.seen as usize >= ENOUGH.get() && (rare || fine) && !coarse;
+        let sure = self.seen as usize >= MIN_SAMPLES.get() && (rare || fine) && !coarse;
         let held = if sure { late - TICK_NS as u32 } else { 0 };
         let may = match held {
             _ if self.is_other(time_ns, tsval) => 0,
@@ -267,7 +267,7 @@ mod tests {
         };
         // one in four of eight at least
         assert_eq!((held(8, 1, 1, 5 * MS), held(8, 2, 1, 5 * MS)), (4_000_000, 0));
-        assert_eq!(held(7, 0, 1, 5 * MS), 0, "ENOUGH");
+        assert_eq!(held(7, 0, 1, 5 * MS), 0, "MIN_SAMPLES");
         // or by a clock that counts every millisecond, or so late as none stands still
         assert_eq!((held(8, 9, 7, 5 * MS), held(8, 9, 3, 5 * MS)), (4_000_000, 0));
         assert_eq!(

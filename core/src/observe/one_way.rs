@@ -6,7 +6,7 @@
 
 use super::is_small;
 use crate::base::At;
-use crate::limits::{HELD_AWAY, ONE_WAY_GAP_NS, RARELY, TICK_NS, TWO_TICKS_NS};
+use crate::limits::{HELD_AWAY, ONE_WAY_GAP_NS, RARE_ONE_IN, TICK_NS, TWO_TICKS_NS};
 
 /// Gaps of one stream that are kept; more of the same add nothing.
 const MAX_SUSPECTS: usize = 1024;
@@ -85,7 +85,7 @@ impl OneWay {
         let elapsed = between(first.to, last.to);
         let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
         let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
-        if away.saturating_abs() > elapsed / RARELY.get() as i64 + (ONE_WAY_GAP_NS.most)() {
+        if away.saturating_abs() > elapsed / RARE_ONE_IN.get() as i64 + (ONE_WAY_GAP_NS.most)() {
             return false; // this clock does not count milliseconds
         }
         let (mut goes, mut stays) = (0u32, 0u32);

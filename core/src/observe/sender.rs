@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::clock::Clock;
 use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
 use crate::base::At;
-use crate::limits::{BEYOND_ROOM, BURST_NS, FAR_MORE};
+use crate::limits::{BEYOND_ROOM, BURST_NS, LARGE_RATIO};
 
 use freed::NagleReleases;
 use pacer::Pacer;
@@ -154,12 +154,12 @@ pub struct Sender {
 
 impl Sender {
     /// A packet of the handshake: its time stamp, and when that passed.
-    pub fn began(&mut self, time_ns: i64, tsval: u32) {
+    pub fn handshake_stamp(&mut self, time_ns: i64, tsval: u32) {
         self.clock.late(time_ns, tsval);
     }
 
     /// Its SYN was seen, so its data begin at 1.
-    pub fn shook(&mut self) {
+    pub fn syn_seen(&mut self) {
         (self.next, self.una) = (Some(1), 1);
     }
 
@@ -330,7 +330,7 @@ impl Sender {
 
     fn is_even(&self, gap: i64) -> bool {
         let uneven = gap.saturating_sub(self.last_gap).saturating_abs();
-        uneven.saturating_mul(FAR_MORE.get()) <= gap && self.last_full
+        uneven.saturating_mul(LARGE_RATIO.get()) <= gap && self.last_full
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
 /// ACKs that the sender does not know yet; pairs of them are merged beyond it.
 const MOST_AHEAD: usize = 64;
-/// RoundTrip trips that are kept; pairs of them are merged beyond it.
+/// Round trips kept; beyond this, neighbours are merged in pairs.
 const MOST_ROUNDS: usize = 64;
 
 /// Both directions of a stream.

@@ -6,7 +6,7 @@ use super::{Closing, Stream};
 use crate::base::{At, Side};
 use crate::evidence::rtt::{Pairs, RoundTrips};
 use crate::facts::{Facts, flag};
-use crate::limits::{ACK_AT_ONCE, FAR_MORE, SMALLEST_MSS, USUAL_MSS};
+use crate::limits::{ACK_AT_ONCE, LARGE_RATIO, SMALLEST_MSS, USUAL_MSS};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
 /// What one side of a stream did.
@@ -223,7 +223,7 @@ pub(super) fn sample_rtt(
         server_rtt
     };
     // so much sooner than anything else a FIN was answered by what stands in between
-    let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(FAR_MORE.get()) >= rtt);
+    let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
     let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
     *rtt = Some(best);
     if let (Some(pairs), Some(pair), true) = (pairs, stream.tracking.pair(), counts) {

@@ -2,7 +2,7 @@
 //! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
 
 use crate::facts::Facts;
-use crate::limits::{ENOUGH, SMALLEST_MSS, USUAL_MSS};
+use crate::limits::{MIN_SAMPLES, SMALLEST_MSS, USUAL_MSS};
 use crate::observe::is_small;
 
 /// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in
@@ -68,8 +68,8 @@ impl FullSize {
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
         let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
-        self.unpushed += u8::from(not_yet && self.unpushed < ENOUGH.get() as u8);
-        not_yet && self.unpushed == ENOUGH.get() as u8
+        self.unpushed += u8::from(not_yet && self.unpushed < MIN_SAMPLES.get() as u8);
+        not_yet && self.unpushed == MIN_SAMPLES.get() as u8
     }
 
     fn learn(&mut self, len: u32) {
@@ -83,7 +83,7 @@ impl FullSize {
         let common = common_divisor(size, before);
         if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS.get()) && size != self.less {
             self.less = size; // the next one decides: a single one may have been cut on its way
-        } else if usize::from(self.learnt) < ENOUGH.get() {
+        } else if usize::from(self.learnt) < MIN_SAMPLES.get() {
             self.learnt += 1;
             self.mss = if u32::from(common) < SMALLEST_MSS.get() {
                 size

@@ -6,7 +6,7 @@
 //! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
 //! a client that offers time stamps, which Windows does not.
 
-use crate::limits::{COUNTED_OWN, ENOUGH, NEAR_IDS, RARELY, SEVERAL, THIRD};
+use crate::limits::{COUNTED_OWN, MAJORITY_ONE_IN, MIN_SAMPLES, NEAR_IDS, RARE_ONE_IN, SEVERAL};
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,7 +51,7 @@ impl IpIds {
             let enough = if self.own {
                 COUNTED_OWN.get()
             } else {
-                ENOUGH.get() as u32
+                MIN_SAMPLES.get() as u32
             };
             let counts = self.by_one().saturating_sub(self.broken) >= enough;
             missing = (counts || gap == 0).then_some(gap.unsigned_abs());
@@ -81,12 +81,18 @@ impl IpIds {
 
     /// Frames that were sent before the newest one and are not in the capture; none where that is not known.
     pub fn unseen(&self) -> Option<u64> {
-        let odd = self.odd.saturating_sub(2).saturating_mul(RARELY.get() as u32);
-        let gaps = self.gaps.saturating_mul(THIRD.get() as u32);
+        let odd = self
+            .odd
+            .saturating_sub(2)
+            .saturating_mul(RARE_ONE_IN.get() as u32);
+        let gaps = self.gaps.saturating_mul(MAJORITY_ONE_IN.get() as u32);
         let wide = self.unseen > self.gaps.saturating_mul(SEVERAL.get() as u32);
         let whose = self.own || self.unseen == 0;
-        let counts =
-            self.steps >= ENOUGH.get() as u32 && odd <= self.steps && gaps <= self.steps && !wide && whose;
+        let counts = self.steps >= MIN_SAMPLES.get() as u32
+            && odd <= self.steps
+            && gaps <= self.steps
+            && !wide
+            && whose;
         counts.then_some(u64::from(self.unseen))
     }
 }
@@ -166,7 +172,7 @@ mod tests {
         assert_eq!(far, [None, Some(0)]);
         let wide = [near - 1, near].map(|gap| missing(row(99, &[101 + gap])).pop());
         assert_eq!(wide, [Some(Some(near - 1)), Some(None)]);
-        let run = 8; // ENOUGH
+        let run = 8; // MIN_SAMPLES
         let steps = [run - 1, run].map(|steps| missing(row(steps, &[steps + 3])).pop());
         assert_eq!(steps, [Some(None), Some(Some(1))]);
         let own = |steps: u16| {
@@ -179,10 +185,10 @@ mod tests {
         };
         let least = 2; // COUNTED_OWN
         assert_eq!([least - 1, least].map(own), [Some(None), Some(Some(1))]);
-        let part = 20; // RARELY
+        let part = 20; // RARE_ONE_IN
         let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
         assert_eq!(odd, [None, Some(0)]);
-        // four gaps of eight steps, and two: THIRD
+        // four gaps of eight steps, and two: MAJORITY_ONE_IN
         assert_eq!(
             [
                 of([1, 2, 4, 5, 7, 8, 10, 11, 13]),

@@ -199,7 +199,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     let read = stream.tracking.read_so_far();
     for (side, rtt) in stream.rtts.iter().enumerate() {
         if let Some(rtt) = rtt.filter(|_| !read.cut) {
-            pairs.shook(pair, side, rtt);
+            pairs.add_handshake_rtt(pair, side, rtt);
         }
     }
     let pools = pool_keys(client, server).map(|key| context.pools.id(key, pair));
@@ -210,7 +210,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     } else {
         for (side, counts) in [Side::Client, Side::Server].into_iter().zip(&stream.counts) {
             if counts.syn() {
-                tracker.shook(side);
+                tracker.syn_seen(side);
             }
         }
     }
@@ -226,7 +226,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     }
     if let Some(setup) = &mut stream.setup {
         for (side, time_ns, tsval) in setup.take_stamps().into_iter().flatten() {
-            tracker.began(side, time_ns, tsval);
+            tracker.handshake_stamp(side, time_ns, tsval);
         }
     } else {
         tracker.join();

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::exchange::{CutBy, Exchange, Opening, RowKind};
 use crate::judge::{Cause, Grade, Row};
-use crate::messages::Secured;
+use crate::messages::TlsSetup;
 
 /// Rows of one of these tables until a batch is built.
 pub const ROWS: usize = 512;
@@ -180,7 +180,7 @@ pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
     last(columns, rows, |r| &r.common)
 }
 
-fn secured(row: &ConnectRow) -> Option<&Secured> {
+fn secured(row: &ConnectRow) -> Option<&TlsSetup> {
     row.opening.secured.as_ref()
 }
 

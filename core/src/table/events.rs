@@ -66,7 +66,7 @@ blocks! {
         push_bytes_sent: Partial<UInt32Type, { has::PUSH_BYTES }> = "push_bytes_sent",
         marks: Marks = "",
         hold: Partial<Float64Type, { has::HOLD }> = "ack_hold_ms",
-        released_by: ReleasedBy = "released_by",
+        released_by: AckKind = "released_by",
         release_frame: Partial<UInt64Type, { has::RELEASE_FRAME }> = "release_frame",
         waited: Partial<Float64Type, { has::WAITED }> = "waited_ms",
     }
@@ -85,9 +85,9 @@ impl Block for Marks {
 
 /// A word of `Released` by its place there.
 #[derive(Default)]
-struct ReleasedBy(Partial<Int32Type, { has::RELEASED_BY }>);
+struct AckKind(Partial<Int32Type, { has::RELEASED_BY }>);
 
-impl Block for ReleasedBy {
+impl Block for AckKind {
     fn keep(&mut self, moved: &Moved) {
         self.0.keep(moved);
     }

@@ -8,11 +8,11 @@ use arrow_array::{ArrayRef, StringArray};
 
 use super::{Column, column, duration_options, durations, fixed_words, nullable, option, plain};
 use crate::base::Side;
-use crate::evidence::Pool;
+use crate::evidence::SenderEvidence;
 use crate::judge::{Change, Judged};
 use crate::stream::Streams;
 
-type Row<'a> = (&'a Pool, &'a Judged);
+type Row<'a> = (&'a SenderEvidence, &'a Judged);
 
 fn changed(rows: &[Row<'_>], of: fn(Change) -> u64) -> ArrayRef {
     option::<UInt64Type, Row<'_>>(rows, |r| r.1.change.map(of))
@@ -26,8 +26,9 @@ pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
         .zip(judged)
         .filter(|(pool, _)| pool.seen() > 0)
         .collect();
-    let text =
-        |of: fn(&Pool) -> String| Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))));
+    let text = |of: fn(&SenderEvidence) -> String| {
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))))
+    };
     vec![
         column("server", text(|p| p.key.server.to_string())),
         column(
@@ -45,19 +46,22 @@ pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
                 })
             }),
         ),
-        column("verdict", fixed_words(&rows, |r| Some(r.1.verdict.word()))),
+        column("verdict", fixed_words(&rows, |r| Some(r.1.verdict.name()))),
         column(
             "opportunities",
             plain::<UInt64Type, Row<'_>>(&rows, |r| r.0.seen()),
         ),
         column("held", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.held as u64)),
-        column("tight", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.tight as u64)),
+        column(
+            "tight",
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.prompt_releases as u64),
+        ),
         column("refuted", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.refuted)),
         column("prompt", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.prompt)),
         nullable("slope", option::<Float64Type, Row<'_>>(&rows, |r| r.1.slope)),
         column("sender_rtt_ms", durations(&rows, |r| r.1.sender_rtt)),
         column("receiver_rtt_ms", durations(&rows, |r| r.1.receiver_rtt)),
-        column("tight_ms", durations(&rows, |r| r.1.tight_limit)),
+        column("tight_ms", durations(&rows, |r| r.1.prompt_limit_ns)),
         nullable("hold_min_ms", duration_options(&rows, |r| r.1.hold_min)),
         nullable("hold_median_ms", duration_options(&rows, |r| r.1.hold_median)),
         nullable("hold_max_ms", duration_options(&rows, |r| r.1.hold_max)),

@@ -9,10 +9,10 @@ use arrow_schema::{DataType, Field};
 
 use super::columns::{BLOCK, Block, Moved, Taken};
 use super::{BATCH_ROWS, Column, column};
-use crate::judge::Evidence;
+use crate::judge::EvidenceFrames;
 
 /// Frames of one list.
-const MAX_FRAMES: usize = std::mem::size_of::<Evidence>() / std::mem::size_of::<u64>();
+const MAX_FRAMES: usize = std::mem::size_of::<EvidenceFrames>() / std::mem::size_of::<u64>();
 
 /// The evidence of each row.
 pub struct Lists {
@@ -40,7 +40,7 @@ impl Default for Lists {
 impl Lists {
     /// Rows come in order; 0 is no frame.
     #[inline(always)]
-    pub fn set(&mut self, row: usize, evidence: &Evidence) {
+    pub fn set(&mut self, row: usize, evidence: &EvidenceFrames) {
         // without a branch: a zero is overwritten by the next frame
         let place = self
             .block

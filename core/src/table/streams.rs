@@ -11,7 +11,7 @@ use super::words::{Fixed, Listed, Texts};
 use super::{Batch, Column, addresses, column, community, ms};
 use crate::base::Side;
 use crate::exchange::Context;
-use crate::limits::{AT_ENDPOINT_NS, AT_HOST_NS, FAR_MORE};
+use crate::limits::{AT_ENDPOINT_NS, AT_HOST_NS, LARGE_RATIO};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
@@ -261,9 +261,9 @@ fn position(stream: &Stream) -> Option<Position> {
     if client.max(server) < AT_HOST_NS.get() {
         return None;
     }
-    if client < AT_ENDPOINT_NS.get() && client * FAR_MORE.get() < server {
+    if client < AT_ENDPOINT_NS.get() && client * LARGE_RATIO.get() < server {
         Some(Position::AtClient)
-    } else if server < AT_ENDPOINT_NS.get() && server * FAR_MORE.get() < client {
+    } else if server < AT_ENDPOINT_NS.get() && server * LARGE_RATIO.get() < client {
         Some(Position::AtServer)
     } else {
         Some(Position::Between)

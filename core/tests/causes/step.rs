@@ -2,7 +2,7 @@
 
 use latpcap_core::base::At;
 use latpcap_core::exchange::Exchange;
-use latpcap_core::judge::{self, CaptureFacts, Judged, Paths, Row, Verdict};
+use latpcap_core::judge::{self, CaptureFacts, Judged, NagleUse, Paths, Row};
 use latpcap_core::observe::{Candidate, Step, Wait};
 
 use crate::common::MS;
@@ -13,9 +13,9 @@ pub const US: i64 = 1000;
 pub fn proven() -> Judged {
     let (sender_rtt, receiver_rtt) = (2 * MS, 2 * MS);
     Judged {
-        verdict: Verdict::Proven,
+        verdict: NagleUse::Acts,
         held: 20,
-        tight_limit: 2 * MS,
+        prompt_limit_ns: 2 * MS,
         sender_rtt,
         receiver_rtt,
         ..Judged::default()

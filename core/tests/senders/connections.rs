@@ -1,6 +1,6 @@
 //! Connections of one sender that differ: each is judged by its own evidence, as far as that goes.
 
-use latpcap_core::judge::Verdict;
+use latpcap_core::judge::NagleUse;
 
 use crate::common::{Lcg, MS};
 use crate::endpoint::{Endpoint, US, VANTAGES, confident, timer};
@@ -59,7 +59,7 @@ fn where_connections_differ_each_is_judged_by_its_own_evidence() {
             let case = format!("pause {pause} rtts {rtts:?}: {judged:?}");
             // pauses that outlast every hold refute nothing: those connections stay open
             let differ =
-                judged.verdict == Verdict::Mixed || pause > 43 * MS && judged.verdict == Verdict::Proven;
+                judged.verdict == NagleUse::Mixed || pause > 43 * MS && judged.verdict == NagleUse::Acts;
             assert!(differ, "{case}");
             assert_eq!((judged.streams, judged.nagle_streams), (8, 4), "{case}");
             let sure = proven(&mut e);
@@ -113,7 +113,7 @@ fn a_few_exchanges_of_a_connection_say_little_and_many_connections_together_enou
         let judged = e.judged();
         assert_eq!(
             (judged.verdict, judged.nagle_streams),
-            (Verdict::Mixed, 8),
+            (NagleUse::Mixed, 8),
             "{judged:?}"
         );
         assert!(

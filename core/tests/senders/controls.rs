@@ -1,6 +1,6 @@
 //! The control group: what the program takes where no ACK was held.
 
-use latpcap_core::judge::{Because, Cause, Grounds, Ruling, Verdict};
+use latpcap_core::judge::{Because, Cause, Grounds, NagleUse, Ruling};
 
 use crate::common::{Lcg, MS};
 use crate::endpoint::{Endpoint, US, VANTAGES, confident};
@@ -80,7 +80,7 @@ fn a_tenth_of_the_control_group_may_stray() {
 /// An option that is switched: what left early at one time left at once, so what waits at another waits for the ACK.
 #[test]
 fn what_left_early_on_a_connection_is_a_control_of_what_was_held() {
-    for (refuted, verdict) in [(0, Verdict::Proven), (3, Verdict::Mixed), (5, Verdict::Mixed)] {
+    for (refuted, verdict) in [(0, NagleUse::Acts), (3, NagleUse::Mixed), (5, NagleUse::Mixed)] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[2]), Lcg(5));
         e.stalls(40, &mut random);
         for _ in 0..refuted {

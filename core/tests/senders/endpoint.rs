@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use latpcap_core::base::{At, Side};
 use latpcap_core::evidence::rtt::Pairs;
-use latpcap_core::evidence::{Key, Pools};
+use latpcap_core::evidence::{Key, SenderStore};
 use latpcap_core::judge::{Grade, Judged, Ruling, Senders};
 use latpcap_core::observe::{Candidate, Early};
 
@@ -18,7 +18,7 @@ pub const VANTAGES: [(i64, i64); 3] = [(20 * US, 4 * MS), (4 * MS, 20 * US), (2 
 /// One sender (the server) and the small segments that it sent after others.
 pub struct Endpoint {
     pub pairs: Pairs,
-    pub pools: Pools,
+    pub pools: SenderStore,
     pub judged: Senders,
     pub id: u32,
     /// Round trips to the sender and to the receiver.
@@ -38,9 +38,9 @@ impl Endpoint {
         pairs.add(pair, Side::Server.index(), rtts.0, false);
         pairs.add(pair, Side::Client.index(), rtts.1, false);
         if rtts.0 < 100 * US {
-            pairs.shook(pair, Side::Server.index(), 2 * rtts.0); // more work than an ACK
+            pairs.add_handshake_rtt(pair, Side::Server.index(), 2 * rtts.0); // more work than an ACK
         }
-        let mut pools = Pools::default();
+        let mut pools = SenderStore::default();
         let id = pools.id(
             Key {
                 server,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use latpcap_core::base::Side;
 use latpcap_core::evidence::rtt::Pairs;
-use latpcap_core::judge::{Because, Cause, Grounds, ReleasedBy, Ruling};
+use latpcap_core::judge::{AckKind, Because, Cause, Grounds, Ruling};
 
 use latpcap_core::observe::Candidate;
 
@@ -24,7 +24,7 @@ fn a_path_of_40_ms_is_no_hold() {
                 matches!(
                     ruling,
                     Ruling::Waited {
-                        freed: ReleasedBy::ByAck,
+                        freed: AckKind::ByAck,
                         ..
                     }
                 ),

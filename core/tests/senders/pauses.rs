@@ -1,7 +1,7 @@
 //! Programs that pause about as long as a receiver holds its ACK: none of them is a proven stall.
 
 use latpcap_core::base::Side;
-use latpcap_core::judge::{Because, Cause, Grounds, Ruling, Verdict};
+use latpcap_core::judge::{Because, Cause, Grounds, NagleUse, Ruling};
 
 use crate::common::{Lcg, MS};
 use crate::endpoint::{Endpoint, US, VANTAGES, confident, timer};
@@ -28,7 +28,7 @@ fn pauses_near_the_timer_are_never_proven_stalls() {
                 let sure = e.sure();
                 let case = format!("pause {pause} rtts {rtts:?} seed {seed}: {judged:?}");
                 assert!(
-                    judged.verdict != Verdict::Proven && sure == 0,
+                    judged.verdict != NagleUse::Acts && sure == 0,
                     "{sure} stalls, {case}"
                 );
             }
@@ -52,7 +52,7 @@ fn a_program_that_sleeps_on_the_receivers_tick_is_no_proven_stall() {
             e.nagle(i * 60 * MS, hold, beside + random.below(150 * US));
         }
         let judged = e.judged();
-        assert_eq!(judged.verdict, Verdict::Open, "{judged:?}");
+        assert_eq!(judged.verdict, NagleUse::Unknown, "{judged:?}");
         assert!(e.rulings().iter().filter_map(confident).all(|c| c < 0.9));
     }
 }
@@ -72,7 +72,7 @@ fn a_program_that_works_before_its_second_write_is_no_proven_stall() {
                 i * 90 * MS + waited + 20 * US,
             );
         }
-        assert!(e.judged().verdict != Verdict::Proven);
+        assert!(e.judged().verdict != NagleUse::Acts);
         let rulings = e.rulings();
         assert!(rulings.iter().filter_map(confident).all(|c| c < 0.9));
         for (c, ruling) in e.candidates.iter().zip(&rulings) {
@@ -124,7 +124,7 @@ fn a_relay_is_later_than_its_kernel_shakes_hands() {
         (45 * US, 91 * US, program),
     ] {
         let mut e = Endpoint::new((5 * US, 4 * MS));
-        e.pairs.shook(0, Side::Server.index(), handshake);
+        e.pairs.add_handshake_rtt(0, Side::Server.index(), handshake);
         for i in 0..20 {
             e.nagle(
                 i * 90 * MS,
@@ -151,7 +151,7 @@ fn a_pause_of_43_ms_is_named_a_pause() {
         }
         let judged = e.judged();
         assert!(
-            matches!(judged.verdict, Verdict::AppPause | Verdict::Refuted),
+            matches!(judged.verdict, NagleUse::AppPause | NagleUse::Off),
             "{judged:?}"
         );
         assert!(e.rulings().iter().all(|r| matches!(r, Ruling::Pause { .. })));

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use latpcap_core::base::Side;
-use latpcap_core::judge::{Because, Grounds, ReleasedBy, Ruling, Verdict};
+use latpcap_core::judge::{AckKind, Because, Grounds, NagleUse, Ruling};
 use latpcap_core::observe::Candidate;
 
 use crate::common::{CLIENT, Lcg, MS, SERVER};
@@ -20,7 +20,7 @@ fn true_nagle_is_proven_and_held() {
         let judged = e.judged();
         assert_eq!(
             (judged.verdict, judged.held, judged.refuted),
-            (Verdict::Proven, 42, 0),
+            (NagleUse::Acts, 42, 0),
             "{rtts:?}"
         );
         assert!(judged.slope.is_some_and(|slope| slope > 0.9), "{judged:?}");
@@ -53,10 +53,7 @@ fn few_candidates_are_at_most_probable() {
 
 #[test]
 fn a_fin_and_data_release_too_but_are_no_delayed_acks() {
-    for (ack_pure, ack_fin, by) in [
-        (true, true, ReleasedBy::ByFin),
-        (false, false, ReleasedBy::ByData),
-    ] {
+    for (ack_pure, ack_fin, by) in [(true, true, AckKind::ByFin), (false, false, AckKind::ByData)] {
         let (mut e, mut random) = (Endpoint::new(VANTAGES[0]), Lcg(11));
         e.stalls(10, &mut random);
         let c = e.nagle(900 * MS, 34 * MS, 10 * US).unwrap();
@@ -99,7 +96,7 @@ fn timestamps_overrule_the_round_trips() {
             ..candidate
         });
     }
-    assert_eq!(e.judged().verdict, Verdict::Refuted);
+    assert_eq!(e.judged().verdict, NagleUse::Off);
 }
 
 #[test]
@@ -121,7 +118,7 @@ fn jittered_releases_are_proven() {
                 e.pairs.add(pair, Side::Server.index(), rtts.0 + other, false);
             }
             let judged = e.judged();
-            assert_eq!(judged.verdict, Verdict::Proven, "{rtts:?} {seed}: {judged:?}");
+            assert_eq!(judged.verdict, NagleUse::Acts, "{rtts:?} {seed}: {judged:?}");
             let sure = e.rulings().iter().filter(|r| confident(r) == Some(0.99)).count();
             assert!(judged.slope.is_some() && sure >= 36, "{sure} of 42"); // beyond what the path does they are not sure
         }
@@ -132,7 +129,7 @@ fn jittered_releases_are_proven() {
 /// itself that shows: all of the held ones leave within microseconds of their ACK, which no program's pause does.
 #[test]
 fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
-    for (slack, verdict) in [(10 * US, Verdict::Open), (90 * US, Verdict::Refuted)] {
+    for (slack, verdict) in [(10 * US, NagleUse::Unknown), (90 * US, NagleUse::Off)] {
         let mut e = Endpoint::new(VANTAGES[0]);
         for i in 0..2 {
             e.nagle(i * 47 * MS, 41 * MS + i * MS, slack);
@@ -142,7 +139,7 @@ fn instant_releases_at_the_sender_outweigh_refutations_but_prove_nothing() {
         }
         assert_eq!(e.judged().verdict, verdict);
         let sure: Vec<f64> = e.rulings().iter().filter_map(confident).collect();
-        assert_eq!(sure.len(), if verdict == Verdict::Open { 2 } else { 0 });
+        assert_eq!(sure.len(), if verdict == NagleUse::Unknown { 2 } else { 0 });
         assert!(sure.iter().all(|c| *c < 0.9));
     }
 }

@@ -18,7 +18,7 @@ impl Rtt {
         self.count == 1 && !self.kernel
     }
 
-    pub(super) fn shook(&mut self, sample: i64) {
+    pub(super) fn add_handshake_rtt(&mut self, sample: i64) {
         self.add(sample, false);
         self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
         if self.shaken.len() < SHAKEN {
@@ -50,7 +50,7 @@ mod tests {
     fn three_of_four_of_the_newest_handshakes_are_the_kernels_time() {
         let took = |shakes: &[i64]| {
             let mut rtt = Rtt::default();
-            shakes.iter().for_each(|ns| rtt.shook(*ns));
+            shakes.iter().for_each(|ns| rtt.add_handshake_rtt(*ns));
             rtt.add(1, false); // an ACK alone is less work
             rtt.kernel_took()
         };

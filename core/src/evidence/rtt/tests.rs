@@ -1,4 +1,4 @@
-//! KernelRtt trips by pair of addresses, and those of one connection.
+//! Round trips by pair of addresses, and those of one connection.
 
 use super::*;
 
@@ -124,7 +124,7 @@ fn acks_that_come_much_sooner_than_any_syn_ack_may_be_another_hosts() {
         let mut pairs = Pairs::default();
         let pair = pairs.id(IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for ns in handshakes {
-            pairs.shook(pair, 1, *ns);
+            pairs.add_handshake_rtt(pair, 1, *ns);
         }
         pairs.add(pair, 1, ack, false);
         let [client, server] = pairs.get(pair)?.rtts.each_ref().map(Rtt::behind);
@@ -193,7 +193,7 @@ fn what_is_far_above_the_best_is_a_host_and_no_path() {
     for n in 0..20 {
         late.add(n * MS, false);
     }
-    assert_eq!(late.latest(), 19 * MS, "RARELY");
+    assert_eq!(late.latest(), 19 * MS, "RARE_ONE_IN");
     late.add(-1, false);
     assert_eq!(late.min(), Some(0), "the clock went back");
     let mut near = RoundTrips::default();

@@ -5,7 +5,7 @@
 
 use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
-use crate::limits::{BEAT_BYTES, BEATS, RARE_SHARE, SILENCE_NS, STRAY_SHARE, TWO_TICKS_NS};
+use crate::limits::{BEAT_BYTES, BEATS, OUTLIER_SHARE, RARE_SHARE, SILENCE_NS, TWO_TICKS_NS};
 
 /// From so many turns on that may be heartbeats their time is no longer that of answers: the next one decides.
 fn nearly_decided() -> usize {
@@ -109,8 +109,8 @@ impl Beats {
             .first()
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
-        let beats = part(most, STRAY_SHARE.get())
-            && (drifts || self.alone > 0 || alike && part(least, STRAY_SHARE.get()));
+        let beats = part(most, OUTLIER_SHARE.get())
+            && (drifts || self.alone > 0 || alike && part(least, OUTLIER_SHARE.get()));
         beats.then_some(client)
     }
 

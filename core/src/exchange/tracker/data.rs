@@ -8,7 +8,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Context, Exchange, Seen, pauses};
-use crate::limits::{FAR_MORE, SEALED_SILENCE_NS, SILENCE_NS};
+use crate::limits::{LARGE_RATIO, SEALED_SILENCE_NS, SILENCE_NS};
 use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
@@ -124,7 +124,7 @@ impl Tracker {
             _ => return,
         };
         let (at, quiet) = (step.to, step.to.time_ns - quiet_since.time_ns);
-        if acknowledged < start || quiet < rhythm.saturating_mul(FAR_MORE.get()).max(least) {
+        if acknowledged < start || quiet < rhythm.saturating_mul(LARGE_RATIO.get()).max(least) {
             return;
         }
         let (assembler, other) = both(&mut self.assemblers, side);
@@ -193,18 +193,18 @@ impl Tracker {
             Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    context.pools.began(data.pool, None);
+                    context.pools.message_began(data.pool, None);
                 }
             }
             Wait::LateTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
-                context.pools.began(*pool, Some((waited, at.time_ns)));
+                context.pools.message_began(*pool, Some((waited, at.time_ns)));
             }
             Wait::TimedTurn { since, pool, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    context.pools.began(*pool, None);
+                    context.pools.message_began(*pool, None);
                 }
                 context
                     .pools

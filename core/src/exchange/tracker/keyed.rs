@@ -5,7 +5,7 @@ use super::MAX_OPEN;
 use super::pairing::Pairing;
 use crate::base::{At, Side};
 use crate::exchange::{Context, CutBy, Exchange, Message};
-use crate::messages::{ExchangeEvent, Kind, Named, Status};
+use crate::messages::{ExchangeEvent, Kind, RequestName, Status};
 
 /// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
 /// beyond it. Where all keys rise they are found at once, and there may be `MAX_OPEN`.
@@ -21,7 +21,7 @@ impl Exchange {
         self.error |= status.error;
     }
 
-    fn named(&mut self, named: Named<'_>) {
+    fn named(&mut self, named: RequestName<'_>) {
         let slots = [&mut self.method, &mut self.target, &mut self.host];
         for (slot, text) in slots.into_iter().zip([named.method, named.target, named.host]) {
             if !text.is_empty() {
@@ -80,7 +80,7 @@ impl Pairing {
         let Some(e) = self.find(key) else { return };
         let asks = side == e.asker();
         match (event, asks) {
-            (ExchangeEvent::Named(named), _) => e.named(named),
+            (ExchangeEvent::RequestName(named), _) => e.named(named),
             (ExchangeEvent::Tags(tags), _) => e.tag(tags),
             // more of what seemed whole: the next round of a log-in
             (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {

@@ -103,7 +103,7 @@ impl Listener for PairingListener<'_> {
             }
             Note::Push(push) => pairing.push(&push, context),
             Note::Sealed { at, why } => context.sealed(why, at),
-            Note::Secured { at, how } => {
+            Note::TlsSetup { at, how } => {
                 let secured = &mut pairing.begun.secured;
                 *secured = secured.or_else(|| context.secured(how, at));
             }

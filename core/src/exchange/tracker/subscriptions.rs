@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::pairing::Pairing;
 use crate::base::At;
-use crate::exchange::{Context, Exchange, Pieces};
+use crate::exchange::{BodyPartStats, Context, Exchange};
 use crate::messages::Kind;
 
 /// Subscriptions of one stream that are followed; beyond it the oldest has its row at once.
@@ -23,7 +23,7 @@ struct Subscription {
     /// The exchange that subscribed, once that is over.
     exchange: u64,
     row: Option<Box<Exchange>>,
-    pieces: Pieces,
+    pieces: BodyPartStats,
 }
 
 impl Pairing {
@@ -39,7 +39,7 @@ impl Pairing {
             number,
             exchange,
             row: None,
-            pieces: Pieces::default(),
+            pieces: BodyPartStats::default(),
         });
         if let Some(oldest) = oldest {
             self.leave_subscription(oldest, context);

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
 use crate::evidence::rtt::Pairs;
-use crate::evidence::{Key, Pools};
+use crate::evidence::{Key, SenderStore};
 use crate::judge::Grade;
 use crate::judge::{Owner, Row};
 use crate::observe::{Early, Step, Wait};
@@ -17,14 +17,14 @@ const MS: i64 = 1_000_000;
 
 /// One server's pool, and the path to it: 20 us, as beside it.
 struct Seen {
-    pools: Pools,
+    pools: SenderStore,
     pairs: Pairs,
 }
 
 impl Seen {
     fn new() -> Seen {
         let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
-        let (mut pools, mut pairs) = (Pools::default(), Pairs::default());
+        let (mut pools, mut pairs) = (SenderStore::default(), Pairs::default());
         let pair = pairs.id(client, server);
         pairs.add(pair, Side::Server.index(), 20 * US, false);
         let key = Key {
@@ -220,11 +220,11 @@ fn an_ack_of_its_own_with_data_or_a_fin_frees() {
             _ => None,
         }
     };
-    assert_eq!(freed(true, false), Some(ReleasedBy::ByAck));
-    assert_eq!(freed(false, false), Some(ReleasedBy::ByData));
+    assert_eq!(freed(true, false), Some(AckKind::ByAck));
+    assert_eq!(freed(false, false), Some(AckKind::ByData));
     assert_eq!(
         (freed(true, true), freed(false, true)),
-        (Some(ReleasedBy::ByFin), Some(ReleasedBy::ByFin))
+        (Some(AckKind::ByFin), Some(AckKind::ByFin))
     );
     // only one of its own is held
     let hold = |ack_pure, ack_fin, wait| {
@@ -306,13 +306,13 @@ fn who_refutes_it_elsewhere_may_have_changed_the_option() {
 fn a_pause_that_keeps_its_length_is_known_as_one() {
     let ruling = |held| {
         let mut judged = Seen::with(held, 0).judged();
-        judged.verdict = Verdict::AppPause;
+        judged.verdict = NagleUse::AppPause;
         judged.rule(Side::Server, 0, &candidate(41 * MS, 40 * US))
     };
     assert_eq!(pause(ruling(3)), Some((Grade::Probable, Because::KeepsItsLength)));
     assert_eq!(pause(ruling(8)), None, "eight that follow are no luck");
     let mut judged = Seen::new().judged();
-    judged.verdict = Verdict::AppPause;
+    judged.verdict = NagleUse::AppPause;
     let known = Some((Grade::Proven, Because::KeepsItsLength));
     let late = Some((Grade::Probable, Because::LateAfterAck));
     let rule = |judged: &Judged, ack, release| pause(judged.rule(Side::Server, 0, &candidate(ack, release)));
@@ -321,7 +321,7 @@ fn a_pause_that_keeps_its_length_is_known_as_one() {
     assert_eq!(rule(&judged, 41 * MS, 2 * MS + 20 * US), late);
     // and where nothing was held it took less
     let mut judged = Seen::with(0, 3).judged();
-    judged.verdict = Verdict::AppPause;
+    judged.verdict = NagleUse::AppPause;
     assert_eq!(rule(&judged, 41 * MS, MS), late);
 }
 
@@ -340,7 +340,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
     };
     let rule = |judged: &Judged, ack| {
         let grounds = pause(judged.rule(Side::Server, 0, &candidate(ack, MS)));
-        assert_eq!(judged.verdict, Verdict::Refuted);
+        assert_eq!(judged.verdict, NagleUse::Off);
         grounds
     };
     let known = Some((Grade::Proven, Because::GoesWithoutAck));

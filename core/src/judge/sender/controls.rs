@@ -16,10 +16,10 @@ use self::group::{Group, about};
 pub(super) use self::pause::Pause;
 use super::Judged;
 use super::spread::at_share;
-use crate::evidence::{Gap, Pool};
+use crate::evidence::{AckWait, SenderEvidence};
 use crate::limits::{
-    AT_HOST_NS, ENOUGH, HELD_AWAY, HELD_NS, LONGER_TIMES, NOISE_NS, OUTLASTED, PROMPT_NS, SEVERAL, SOON_NS,
-    STRAY_PART, THIRD, UNHELD_NS,
+    AT_HOST_NS, HELD_AWAY, HELD_NS, LONGER_TIMES, MAJORITY_ONE_IN, MIN_SAMPLES, NOISE_NS, OUTLASTED,
+    OUTLIER_ONE_IN, PROMPT_NS, SEVERAL, SOON_NS, UNHELD_NS,
 };
 
 /// What the control group shows of one wait.
@@ -110,7 +110,7 @@ impl Sorted {
 
 impl Controls {
     /// Of all that was seen.
-    pub(in crate::judge) fn of(pool: &Pool, j: &Judged) -> Controls {
+    pub(in crate::judge) fn of(pool: &SenderEvidence, j: &Judged) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
@@ -125,8 +125,8 @@ impl Controls {
             controls.left_before(*stream, early.frame);
         }
         // by stream, the newest candidate that a held ACK freed
-        let mut freed: AHashMap<u32, &Gap> = AHashMap::new();
-        for gap in &pool.gaps {
+        let mut freed: AHashMap<u32, &AckWait> = AHashMap::new();
+        for gap in &pool.ack_waits {
             let left = gap.acked_at - gap.wait;
             let held = freed
                 .get(&gap.stream)
@@ -162,7 +162,7 @@ impl Controls {
     }
 
     /// Counts a candidate whose small segment may have been written so long `before` it left: its program's pause began then.
-    fn add(&mut self, gap: &Gap, before: i64, j: &Judged) {
+    fn add(&mut self, gap: &AckWait, before: i64, j: &Judged) {
         let pause = |exact| Pause {
             stream: gap.stream,
             ns: gap.wait + gap.release + if exact { before } else { 0 },
@@ -180,7 +180,7 @@ impl Controls {
         let late = j.late(gap);
         let prompt = j.is_prompt(gap);
         if j.is_held(gap) {
-            self.soon += usize::from(late <= PROMPT_NS.get().max(j.tight_limit));
+            self.soon += usize::from(late <= PROMPT_NS.get().max(j.prompt_limit_ns));
             for (count, is) in self.by_kernel.iter_mut().zip(j.is_by_kernel(gap)) {
                 *count += usize::from(is);
             }
@@ -284,7 +284,9 @@ impl Controls {
     pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
         let unheld = &self.sorted().all.unheld;
         let (below, near, above) = about(unheld, wait);
-        bytes > self.most_bytes && below >= SEVERAL.get() && STRAY_PART.get() * (near + above) <= unheld.len()
+        bytes > self.most_bytes
+            && below >= SEVERAL.get()
+            && OUTLIER_ONE_IN.get() * (near + above) <= unheld.len()
     }
 
     /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
@@ -296,7 +298,7 @@ impl Controls {
     /// Whether a segment may hold later writes of a program that was not seen to pause behind its second: it holds about as many
     /// bytes as two that left where nothing was held, or more than the second held of messages of three segments. Where ACKs
     /// are missing from the capture, so may be segments.
-    pub(super) fn may_gather(&self, gap: &Gap) -> bool {
+    pub(super) fn may_gather(&self, gap: &AckWait) -> bool {
         let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
         let third = self.has_third && gap.first && self.first_bytes > 0 && gap.bytes > self.first_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)
@@ -327,8 +329,8 @@ impl Controls {
     /// outlast shows that it works between the two writes: it may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let of_others = self.are_of_one_length(self.longest_held);
-        let nearly_all = !self.wrote_late && STRAY_PART.get() * self.late.len() <= self.followed();
-        self.followed() >= ENOUGH.get() && (of_others || nearly_all) && !self.outlast()
+        let nearly_all = !self.wrote_late && OUTLIER_ONE_IN.get() * self.late.len() <= self.followed();
+        self.followed() >= MIN_SAMPLES.get() && (of_others || nearly_all) && !self.outlast()
     }
 
     /// Whether the program was seen, beside it, to pause for longer than ACKs are held, and not for one time: then its pauses
@@ -360,7 +362,7 @@ impl Controls {
     pub(in crate::judge) fn goes_without(&self, stream: u32) -> bool {
         let own = self.of_stream(stream);
         let early = own.early.len() - own.early.partition_point(|pause| pause.ns < HELD_NS.least());
-        early >= SEVERAL.get() && STRAY_PART.get() * early > early + own.held
+        early >= SEVERAL.get() && OUTLIER_ONE_IN.get() * early > early + own.held
     }
 
     /// Beside its sender: what left soon left as promptly as its kernel sends.
@@ -375,7 +377,7 @@ impl Controls {
 
     fn left_within(&self, limit: usize) -> bool {
         let left = self.by_kernel.get(limit).copied().unwrap_or_default();
-        !self.at_host || THIRD.get() * left >= (THIRD.get() - 1) * self.soon
+        !self.at_host || MAJORITY_ONE_IN.get() * left >= (MAJORITY_ONE_IN.get() - 1) * self.soon
     }
 
     /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.

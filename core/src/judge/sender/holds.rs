@@ -5,23 +5,25 @@
 use ahash::AHashMap;
 
 use super::Judged;
-use crate::evidence::{Gap, Pool};
-use crate::limits::{DELACK_LEAST_NS, ENOUGH, HELD_NS, QUICK_ACKS, STRAY_PART, THIRD, UNHELD_NS};
+use crate::evidence::{AckWait, SenderEvidence};
+use crate::limits::{
+    DELACK_LEAST_NS, HELD_NS, MAJORITY_ONE_IN, MIN_SAMPLES, OUTLIER_ONE_IN, QUICK_ACKS, UNHELD_NS,
+};
 
 /// Whether ACKs were late on both sides of the shortest timer, each more than one in so many of the late ones: a line does that
 /// (Wi-Fi, cellular), and a timer has a shortest time, whatever the line adds to it.
-pub(super) fn are_scattered(pool: &Pool, j: &Judged) -> bool {
+pub(super) fn are_scattered(pool: &SenderEvidence, j: &Judged) -> bool {
     let late = timed(pool).map(|gap| j.hold(gap));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());
-    few >= ENOUGH.get() && THIRD.get() * few > longer.len() + shorter.len()
+    few >= MIN_SAMPLES.get() && MAJORITY_ONE_IN.get() * few > longer.len() + shorter.len()
 }
 
 /// How often the peer acknowledged a lone small segment at once, which it might have held back (RFC 1122 4.2.3.2); 0 where as
 /// many ACKs came later than a path explains. Linux acknowledges the first segments of a connection at once
 /// (TCP_MAX_QUICKACKS), and two full ones always.
-pub(super) fn prompt(pool: &Pool, receiver_rtt: i64) -> u64 {
+pub(super) fn prompt(pool: &SenderEvidence, receiver_rtt: i64) -> u64 {
     let mut seen: AHashMap<u32, u32> = AHashMap::new();
     let (mut prompt, mut later) = (0, 0);
     for gap in timed(pool).filter(|gap| gap.covered == gap.wait) {
@@ -33,7 +35,7 @@ pub(super) fn prompt(pool: &Pool, receiver_rtt: i64) -> u64 {
         let late = gap.covered - receiver_rtt >= UNHELD_NS.get();
         *(if late { &mut later } else { &mut prompt }) += 1;
     }
-    if later * STRAY_PART.get() as u64 > prompt {
+    if later * OUTLIER_ONE_IN.get() as u64 > prompt {
         0
     } else {
         prompt
@@ -41,7 +43,7 @@ pub(super) fn prompt(pool: &Pool, receiver_rtt: i64) -> u64 {
 }
 
 /// Those whose ACK came by itself, before the peer had ended.
-fn timed(pool: &Pool) -> impl Iterator<Item = &Gap> {
-    let gaps = pool.gaps.iter();
+fn timed(pool: &SenderEvidence) -> impl Iterator<Item = &AckWait> {
+    let gaps = pool.ack_waits.iter();
     gaps.filter(|gap| gap.timer && !gap.unseen && !gap.after_end)
 }

@@ -5,7 +5,7 @@
 //! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
 
 use crate::evidence::rtt::Rtt;
-use crate::limits::{AT_HOST_NS, COLD_NS, KERNEL_NS, LONGER_TIMES, STRAY_PART, TWICE};
+use crate::limits::{AT_HOST_NS, CLEAR_RATIO, COLD_NS, KERNEL_NS, LONGER_TIMES, OUTLIER_ONE_IN};
 
 /// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
 /// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more
@@ -19,11 +19,11 @@ pub(super) fn limits(
     if sender as f64 >= LONGER_TIMES.get() * receiver.max(1) as f64 {
         return [i64::MAX; 2];
     }
-    if to_receiver.is_some_and(|rtt| rtt.wavering() >= STRAY_PART.get() as i64 * KERNEL_NS.get()) {
+    if to_receiver.is_some_and(|rtt| rtt.wavering() >= OUTLIER_ONE_IN.get() as i64 * KERNEL_NS.get()) {
         return [KERNEL_NS.get().max(jitter); 2];
     }
     let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
-    let prompt = (COLD_NS.get().max(took.saturating_mul(TWICE.get())) - sender).max(jitter);
+    let prompt = (COLD_NS.get().max(took.saturating_mul(CLEAR_RATIO.get())) - sender).max(jitter);
     [prompt, prompt.max(AT_HOST_NS.get())]
 }
 
@@ -45,7 +45,7 @@ mod tests {
         let pair = pairs.id(client, server);
         pairs.add(pair, 1, 16 * US, false);
         if let Some(took) = handshake {
-            pairs.shook(pair, 1, took);
+            pairs.add_handshake_rtt(pair, 1, took);
         }
         let path = pairs.get(pair).and_then(|pair| pair.rtts.last());
         limits([path, None], jitter, [16 * US, receiver])
@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn a_kernel_frees_as_promptly_as_it_shakes_hands() {
         let far = 4_000 * US;
-        assert_eq!(limits_of(Some(30 * US), far), [44 * US, 70 * US], "TWICE");
-        assert_eq!(limits_of(Some(50 * US), far), [84 * US; 2], "TWICE");
+        assert_eq!(limits_of(Some(30 * US), far), [44 * US, 70 * US], "CLEAR_RATIO");
+        assert_eq!(limits_of(Some(50 * US), far), [84 * US; 2], "CLEAR_RATIO");
         assert_eq!(limits_of(Some(20 * US), far), [24 * US, 70 * US]);
         assert_eq!(limits_of(Some(17 * US), far), [24 * US, 70 * US], "COLD_NS");
         assert_eq!(limits_of(None, far), [24 * US, 70 * US], "COLD_NS");
@@ -76,7 +76,7 @@ mod tests {
             }
             limits([None, Some(&to_receiver)], jitter, [16 * US, 4_000 * US])
         };
-        assert_eq!(limits(1_000 * US, 0), [100 * US; 2], "STRAY_PART, KERNEL_NS");
+        assert_eq!(limits(1_000 * US, 0), [100 * US; 2], "OUTLIER_ONE_IN, KERNEL_NS");
         assert_eq!(limits(1_000 * US, 150 * US), [150 * US; 2]);
         assert_eq!(limits(999 * US, 0), [24 * US, 70 * US]);
     }

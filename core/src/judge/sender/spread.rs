@@ -1,21 +1,21 @@
 //! How values lie: their spread, and what moves with what. Times of waits in, numbers that a judgement rests on out.
 
-use crate::evidence::Gap;
+use crate::evidence::AckWait;
 pub(super) use crate::evidence::rtt::at_share;
-use crate::limits::{ENOUGH, FITS_WELL, HELD_AWAY, LUCK, SOON_NS, TICK_NS, TICKS_NS};
+use crate::limits::{CHANCE_MAX, FITS_WELL, HELD_AWAY, MIN_SAMPLES, SOON_NS, TICK_NS, TICKS_NS};
 
 /// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
 const SLOPED: usize = 96;
 
-/// Median slope of (small -> freed) over (small -> ACK): near 1 where the sender follows the ACK, near 0
-/// where a program pauses for a time of its own. None where the ACKs vary too little to tell.
-pub(super) fn slope(held: &[&Gap]) -> Option<f64> {
-    let used: Vec<&Gap> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
+/// Theil-Sen slope of the wait for the release against the wait for the ACK. Near 1 the sender follows the ACK, near 0
+/// its program pauses for a time of its own. None where the ACKs vary too little.
+pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
+    let used: Vec<&AckWait> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
     if used.len() < HELD_AWAY.get() {
         return None;
     }
-    let total = |s: &Gap| s.wait + s.release;
-    let spread = |of: &dyn Fn(&Gap) -> i64| deviation(used.iter().map(|s| of(s)).collect());
+    let total = |s: &AckWait| s.wait + s.release;
+    let spread = |of: &dyn Fn(&AckWait) -> i64| deviation(used.iter().map(|s| of(s)).collect());
     let informative = spread(&|s| total(s)).min(spread(&|s| s.release)) < spread(&|s| s.wait);
     if !informative {
         return None;
@@ -55,11 +55,11 @@ pub struct Tick {
 
 /// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
 /// (Rayleigh). The longest tick that fits is the tick. Timers that ended together are one piece of evidence.
-pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
+pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
     ends.dedup_by(|end, before| *end - *before < SOON_NS.get());
-    if ends.len() < ENOUGH.get() {
+    if ends.len() < MIN_SAMPLES.get() {
         return None;
     }
     let n = ends.len() as f64;
@@ -81,7 +81,7 @@ pub(crate) fn lattice(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         .map(fits)
         .find(|(_, together)| *together > FITS_WELL.get())?;
     let luck = (-n * together * together).exp();
-    (luck <= LUCK.get()).then_some(Tick { period, luck })
+    (luck <= CHANCE_MAX.get()).then_some(Tick { period, luck })
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     fn tick(ends: impl IntoIterator<Item = i64>) -> Option<i64> {
-        lattice(ends.into_iter()).map(|tick| tick.period)
+        fit_tick(ends.into_iter()).map(|tick| tick.period)
     }
 
     #[test]
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn timers_that_end_together_are_one() {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348].map(|at| at * MS + 9_000);
-        let alone = lattice(ends.into_iter());
+        let alone = fit_tick(ends.into_iter());
         let together = ends.iter().flat_map(|end| (0..10).map(move |n| end + n * 40_000));
-        assert_eq!(lattice(together), alone);
+        assert_eq!(fit_tick(together), alone);
         assert_eq!(alone.map(|tick| tick.period), Some(4 * MS));
         let twice = [0, 50 * MS]
             .into_iter()
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_ends_within_what_a_busy_host_adds_ends_together() {
-        let ends = |apart: i64| lattice([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
+        let ends = |apart: i64| fit_tick([0, apart].into_iter().chain((4..10).map(|n| n * 10 * MS)));
         assert_eq!(ends(MS / 4 * 3).map(|tick| tick.period), Some(10 * MS));
         assert_eq!(ends(MS / 4 * 3 - 1), None, "seven are too few");
     }

@@ -11,9 +11,9 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 
 /// Its pool and the paths to it, with so many refutations.
-fn seen(sender_rtt: i64, refutations: usize) -> (Pools, Pairs) {
+fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {
     let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
-    let (mut pools, mut pairs) = (Pools::default(), Pairs::default());
+    let (mut pools, mut pairs) = (SenderStore::default(), Pairs::default());
     let pair = pairs.id(client, server);
     pairs.add(pair, Side::Server.index(), sender_rtt, false);
     let key = Key {
@@ -27,7 +27,7 @@ fn seen(sender_rtt: i64, refutations: usize) -> (Pools, Pairs) {
     (pools, pairs)
 }
 
-fn refute(pools: &mut Pools, id: u32, count: usize) {
+fn refute(pools: &mut SenderStore, id: u32, count: usize) {
     let early = Early {
         pause: 5 * MS,
         at: 0,
@@ -37,7 +37,7 @@ fn refute(pools: &mut Pools, id: u32, count: usize) {
 }
 
 /// A small segment whose ACK came so long after it, and what followed that so much later.
-fn add(pools: &mut Pools, stream: u32, start: i64, wait: i64, release: i64) {
+fn add(pools: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64) {
     let at = |frame, time_ns| At { frame, time_ns };
     let candidate = Candidate {
         small: at(1, start),
@@ -53,14 +53,14 @@ fn add(pools: &mut Pools, stream: u32, start: i64, wait: i64, release: i64) {
 }
 
 /// So many held ACKs, each followed after so long.
-fn follow(pools: &mut Pools, stream: u32, count: i64, release: i64) {
+fn follow(pools: &mut SenderStore, stream: u32, count: i64, release: i64) {
     for number in 0..count {
         add(pools, stream, number * 50 * MS, 41 * MS, release);
     }
 }
 
 /// The one sender, judged.
-fn judged(pools: &Pools, pairs: &Pairs) -> Judged {
+fn judged(pools: &SenderStore, pairs: &Pairs) -> Judged {
     pools.iter().map(|pool| Judged::of(pool, pairs)).next().unwrap()
 }
 
@@ -117,13 +117,13 @@ fn a_kernel_sends_half_of_them_at_once_beside_it_and_as_the_path_wavers_elsewher
 #[test]
 fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
     let median = |late: i64, way: Option<u32>, clock_tells| {
-        let gap = Gap {
+        let gap = AckWait {
             wait: 41 * MS,
             release: 6 * MS + late,
             covered: 41 * MS,
             timer: true,
             lateness: way,
-            ..Gap::default()
+            ..AckWait::default()
         };
         let mut judged = Judged {
             sender_rtt: 6 * MS,
@@ -153,9 +153,9 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut pools, 0, 8, sender_rtt + release);
         add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&pools, &pairs);
-        let said = judged.compare(&Gap {
+        let said = judged.compare(&AckWait {
             release: 41 * MS + release,
-            ..Gap::default()
+            ..AckWait::default()
         });
         assert!(matches!(said, Control::Shorter { .. }));
         judged.proves(0, said)
@@ -221,15 +221,15 @@ fn what_refutes_is_weighed_against_what_was_held() {
         pools.iter().for_each(|pool| judged.sum_up(pool));
         judged.verdict
     };
-    // one in ten is not above STRAY_PART
-    assert_eq!(verdict(1, 9, 2 * MS, 0), Verdict::Open);
-    assert_eq!(verdict(1, 8, 2 * MS, 0), Verdict::Refuted);
+    // one in ten is not above OUTLIER_ONE_IN
+    assert_eq!(verdict(1, 9, 2 * MS, 0), NagleUse::Unknown);
+    assert_eq!(verdict(1, 8, 2 * MS, 0), NagleUse::Off);
     // the tail of a queue follows to the microsecond, beside its sender
-    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US), Verdict::Open);
-    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US + 1), Verdict::Refuted);
-    assert_eq!(verdict(1, 8, 70 * US, 70 * US), Verdict::Refuted);
-    assert_eq!(verdict(1, 2, 0, 0), Verdict::Open);
-    assert_eq!(verdict(1, 1, 0, 0), Verdict::Refuted);
+    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US), NagleUse::Unknown);
+    assert_eq!(verdict(1, 8, 70 * US - 1, 70 * US + 1), NagleUse::Off);
+    assert_eq!(verdict(1, 8, 70 * US, 70 * US), NagleUse::Off);
+    assert_eq!(verdict(1, 2, 0, 0), NagleUse::Unknown);
+    assert_eq!(verdict(1, 1, 0, 0), NagleUse::Off);
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
         assert_eq!(refuted(judged), [9], "as it was judged when it went");
         assert_eq!(
             judged.iter().map(|j| j.verdict).collect::<Vec<_>>(),
-            [Verdict::Refuted]
+            [NagleUse::Off]
         );
         assert_eq!(judged.iter().map(|j| j.controls.followed()).sum::<usize>(), 0);
     }
@@ -281,7 +281,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     let tight = |pairs: &Pairs| {
         pools
             .iter()
-            .map(|pool| Judged::of(pool, pairs).tight_limit)
+            .map(|pool| Judged::of(pool, pairs).prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
@@ -302,7 +302,7 @@ fn beside_its_sender_a_kernel_sends_at_once() {
     let (mut pools, pairs) = seen(20 * US, 0);
     follow(&mut pools, 0, 3, 40 * US);
     let mut judged = judged(&pools, &pairs);
-    assert_eq!((judged.held, judged.tight), (3, 3));
+    assert_eq!((judged.held, judged.prompt_releases), (3, 3));
     assert!(judged.sent_by_kernel(0, 70 * US) && !judged.sent_by_kernel(0, 70 * US + 1));
     assert!(
         !judged.sent_by_kernel(1, 0),
@@ -312,7 +312,7 @@ fn beside_its_sender_a_kernel_sends_at_once() {
     assert!(judged.sent_by_kernel(0, 0));
     judged.sender_rtt = 70 * US;
     assert!(!judged.sent_by_kernel(0, 0), "elsewhere");
-    (judged.sender_rtt, judged.verdict) = (0, Verdict::Refuted);
+    (judged.sender_rtt, judged.verdict) = (0, NagleUse::Off);
     assert!(!judged.sent_by_kernel(0, 0));
 }
 
@@ -330,7 +330,7 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
         judged(&pools, &pairs).verdict
     };
     // fewer than SEVERAL are a missing frame's doing
-    assert_eq!((verdict(8, 2), verdict(8, 3)), (Verdict::Proven, Verdict::Mixed));
+    assert_eq!((verdict(8, 2), verdict(8, 3)), (NagleUse::Acts, NagleUse::Mixed));
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn two_refutations_among_many_are_an_accident() {
         }
         judged(&pools, &pairs).verdict
     };
-    assert_eq!(verdict(2, 18), Verdict::Open, "a tenth");
-    assert_eq!(verdict(2, 17), Verdict::Refuted, "more than a tenth");
-    assert_eq!(verdict(3, 40), Verdict::Refuted);
+    assert_eq!(verdict(2, 18), NagleUse::Unknown, "a tenth");
+    assert_eq!(verdict(2, 17), NagleUse::Off, "more than a tenth");
+    assert_eq!(verdict(3, 40), NagleUse::Off);
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
     };
     assert!(scattered(8, 15) && !scattered(8, 16), "SCATTERED_PARTS");
     assert!(scattered(15, 8) && !scattered(16, 8) && !scattered(30, 0));
-    assert!(!scattered(7, 8), "ENOUGH");
+    assert!(!scattered(7, 8), "MIN_SAMPLES");
 }
 
 #[test]
@@ -460,7 +460,10 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
         };
         pools.add(0, &candidate);
         let judged = judged(&pools, &pairs);
-        let last = pools.iter().next().and_then(|pool| pool.gaps.last().copied());
+        let last = pools
+            .iter()
+            .next()
+            .and_then(|pool| pool.ack_waits.last().copied());
         last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
@@ -516,6 +519,6 @@ fn a_clock_of_milliseconds_puts_no_capture_beside_a_host() {
     };
     assert_eq!(rtt(5, 3, 0), AT_HOST_NS.get());
     assert_eq!(rtt(6, 3, 0), 0, "as a busy host answers");
-    assert_eq!(rtt(4, 3, 0), 0, "ENOUGH");
+    assert_eq!(rtt(4, 3, 0), 0, "MIN_SAMPLES");
     assert_eq!(rtt(5, 3, 1), 0, "a finer clock");
 }

@@ -7,16 +7,16 @@
 
 use super::Judged;
 use super::spread::at_share;
-use crate::evidence::Gap;
-use crate::limits::{AT_HOST_NS, ENOUGH, SOON_NS, TWICE};
+use crate::evidence::AckWait;
+use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 
 /// The frames that were freed so, rising, though they came later than a kernel sends one alone.
-pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {
+pub(super) fn together(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
     if j.sender_rtt >= AT_HOST_NS.get() {
         return Vec::new();
     }
     let held = gaps.iter().filter(|gap| j.is_held(gap) && gap.release >= 0);
-    let mut held: Vec<&Gap> = held.collect();
+    let mut held: Vec<&AckWait> = held.collect();
     held.sort_unstable_by_key(|gap| gap.acked_at);
     let mut frames: Vec<u64> = held
         .chunk_by(|one, next| next.acked_at - one.acked_at <= AT_HOST_NS.get())
@@ -29,15 +29,15 @@ pub(super) fn together(gaps: &[Gap], j: &Judged) -> Vec<u64> {
 }
 
 /// Whether these, in the order of their ACKs, were freed in that order and, most of them, as closely behind each other.
-fn went_together(several: &[&Gap]) -> bool {
+fn went_together(several: &[&AckWait]) -> bool {
     let steps = || several.iter().zip(several.iter().skip(1));
     let in_order = steps().all(|(one, next)| freed(one) < freed(next) && one.frame < next.frame);
     let soon = several.iter().all(|gap| gap.release <= SOON_NS.get());
     let acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
     // the receiver may acknowledge each before the next one passes
-    let frames = |one: &Gap, next: &Gap| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
+    let frames = |one: &AckWait, next: &AckWait| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
     let each = middle(steps().map(|(one, next)| (freed(next) - freed(one)) / frames(one, next)));
-    several.len() >= ENOUGH.get() && in_order && soon && each <= TWICE.get() * acks
+    several.len() >= MIN_SAMPLES.get() && in_order && soon && each <= CLEAR_RATIO.get() * acks
 }
 
 fn middle(values: impl Iterator<Item = i64>) -> i64 {
@@ -46,7 +46,7 @@ fn middle(values: impl Iterator<Item = i64>) -> i64 {
     at_share(&values, 0.5).unwrap_or_default()
 }
 
-fn freed(gap: &Gap) -> i64 {
+fn freed(gap: &AckWait) -> i64 {
     gap.acked_at + gap.release
 }
 
@@ -58,8 +58,8 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each other.
-    fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<Gap> {
-        let gap = |number: i64| Gap {
+    fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<AckWait> {
+        let gap = |number: i64| AckWait {
             wait: 41 * MS,
             release: release + number * (apart - 2 * US),
             covered: 41 * MS,
@@ -69,12 +69,12 @@ mod tests {
             stream: number as u32,
             timer: true,
             first: true,
-            ..Gap::default()
+            ..AckWait::default()
         };
         (0..count).map(gap).collect()
     }
 
-    fn went(gaps: &[Gap]) -> bool {
+    fn went(gaps: &[AckWait]) -> bool {
         went_together(&gaps.iter().collect::<Vec<_>>())
     }
 
@@ -104,7 +104,7 @@ mod tests {
     fn those_of_one_tick_are_judged_together_beside_their_hosts_only() {
         let frames = |sender_rtt, later: i64| {
             let mut gaps = batch(8, 300 * US, 2 * US, 1);
-            gaps.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|gap| Gap {
+            gaps.extend(batch(8, 300 * US, 9 * US, 1).into_iter().map(|gap| AckWait {
                 acked_at: gap.acked_at + 14 * US + later,
                 frame: gap.frame + 100,
                 ..gap

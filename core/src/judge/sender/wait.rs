@@ -2,39 +2,32 @@
 //! proves it to be the program's.
 
 use super::controls::Control;
-use super::{Judged, Verdict};
-use crate::evidence::Gap;
-use crate::limits::{AT_HOST_NS, PROMPT_NS, RARELY, RTO_MIN_NS};
+use super::{Judged, NagleUse};
+use crate::evidence::AckWait;
+use crate::limits::{AT_HOST_NS, PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
 
 impl Judged {
     /// What the control group shows of this wait.
-    pub(in crate::judge) fn compare(&self, gap: &Gap) -> Control {
+    pub(in crate::judge) fn compare(&self, gap: &AckWait) -> Control {
         self.controls.compare(gap.stream, gap.wait + gap.release)
     }
 
-    /// What the control group shows of the last write in a segment that may hold several: the pauses between them are in the wait, too. How much of
-    /// it they took is not known, for they end while the first write is held.
-    pub(in crate::judge) fn compare_last(&self, gap: &Gap) -> Control {
+    /// What the control group shows of the last write in a segment that may hold several. The pauses between them are in
+    /// the wait, too, and each takes as long as one at most: they end while the first write is held.
+    pub(in crate::judge) fn compare_last(&self, gap: &AckWait) -> Control {
         let (control, more) = (self.compare(gap), self.controls.gathered(gap.bytes));
         let Control::Shorter { most, likely, exact } = control else {
             return control;
         };
-        if more == 0 {
-            return control;
+        let most = (1 + more) * most;
+        if more > 0 && most >= gap.wait + gap.release {
+            return Control::Unclear;
         }
-        let wait = gap.wait + gap.release;
-        match self.controls.compare(gap.stream, wait) {
-            Control::Shorter { most: each, .. } if most + more * each < wait => Control::Shorter {
-                most: most + more * each,
-                likely,
-                exact,
-            },
-            _ => Control::Unclear,
-        }
+        Control::Shorter { most, likely, exact }
     }
 
     /// Whether the freed segment may hold later writes, of which the control group shows nothing.
-    pub(in crate::judge) fn may_gather(&self, gap: &Gap) -> bool {
+    pub(in crate::judge) fn may_gather(&self, gap: &AckWait) -> bool {
         self.controls.may_gather(gap)
     }
 
@@ -42,7 +35,7 @@ impl Judged {
     /// waits for ACKs on this connection, and goes on writing where nothing is held.
     pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
         let gathers =
-            self.verdict == Verdict::Proven && self.controls.goes_on() && self.controls.follows_alone(stream);
+            self.verdict == NagleUse::Acts && self.controls.goes_on() && self.controls.follows_alone(stream);
         match self.controls.compare(stream, waited) {
             Control::Shorter {
                 likely, exact: true, ..
@@ -69,19 +62,19 @@ impl Judged {
 
     /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
     pub(super) fn follows_alone(&self) -> bool {
-        self.refuted * RARELY.get() as u64 <= self.held as u64 && self.by_kernel()
+        self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.by_kernel()
     }
 
     /// Whether all small segments of this connection go without their ACKs then: its others do, or no connection's waited.
     pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
-        self.verdict == Verdict::Refuted
+        self.verdict == NagleUse::Off
             && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
     }
 
     /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
     /// a busy host explains. Away from the sender a line may have handed that ACK over
     /// late, though not as late as no host is busy: so where nothing was held none may have been sooner.
-    pub(in crate::judge) fn keeps_its_length(&self, gap: &Gap, late: i64) -> bool {
+    pub(in crate::judge) fn keeps_its_length(&self, gap: &AckWait, late: i64) -> bool {
         let outlasts = self.outlasts(late);
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
             return true;
@@ -91,7 +84,7 @@ impl Judged {
 
     /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
     pub(super) fn outlasts(&self, late: i64) -> bool {
-        late > PROMPT_NS.get().max(self.tight_limit)
+        late > PROMPT_NS.get().max(self.prompt_limit_ns)
     }
 }
 
@@ -107,7 +100,7 @@ mod tests {
         let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
         Judged {
             sender_rtt,
-            tight_limit: 3 * MS,
+            prompt_limit_ns: 3 * MS,
             controls: Controls::paused(of_program.collect()),
             ..Judged::default()
         }
@@ -116,10 +109,10 @@ mod tests {
     #[test]
     fn from_afar_a_wait_that_outlasts_its_ack_is_a_pause_where_nothing_was_sooner() {
         let keeps = |sender_rtt, pauses: &[i64], late| {
-            let gap = Gap {
+            let gap = AckWait {
                 wait: 44 * MS,
                 release: sender_rtt + late,
-                ..Gap::default()
+                ..AckWait::default()
             };
             paused(sender_rtt, pauses).keeps_its_length(&gap, late)
         };
@@ -137,11 +130,11 @@ mod tests {
         let compare = |bytes, waited| {
             let mut judged = paused(6 * MS, &[12 * MS; 3]);
             judged.controls.writes(150);
-            let gap = Gap {
+            let gap = AckWait {
                 wait: waited - 20 * MS,
                 release: 20 * MS,
                 bytes,
-                ..Gap::default()
+                ..AckWait::default()
             };
             (judged.compare(&gap), judged.compare_last(&gap))
         };

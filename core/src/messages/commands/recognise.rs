@@ -166,8 +166,8 @@ fn sniff(dialect: Dialect, first: &First<'_>) -> Guess {
         (Fit::No, _) => Guess::No,
         (Fit::More, _) => Guess::More,
         (Fit::Yes, Fit::Yes) => Guess::Yes,
-        (Fit::Yes, Fit::More) => Guess::Other,
-        (Fit::Yes, Fit::No) if first.other.is_empty() => Guess::Other,
+        (Fit::Yes, Fit::More) => Guess::NeedsOtherSide,
+        (Fit::Yes, Fit::No) if first.other.is_empty() => Guess::NeedsOtherSide,
         (Fit::Yes, Fit::No) => Guess::No,
     }
 }

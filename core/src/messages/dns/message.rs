@@ -1,6 +1,6 @@
 //! One DNS message (RFC 1035 4.1): its header and its question, from TCP or a datagram.
 
-use crate::messages::{Named, Status};
+use crate::messages::{RequestName, Status};
 
 pub(in crate::messages) const HEADER: usize = 12;
 /// Header, the longest name, type and class.
@@ -49,8 +49,8 @@ impl Message {
         })
     }
 
-    pub(in crate::messages) fn named(&self) -> Named<'_> {
-        Named {
+    pub(in crate::messages) fn named(&self) -> RequestName<'_> {
+        RequestName {
             method: self.kind.as_deref().unwrap_or_default(),
             target: self.name.as_deref().unwrap_or_default(),
             host: "",

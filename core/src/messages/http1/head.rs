@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::lines::end_of_head;
 use super::recognise::VERSION;
-use crate::messages::pieces::Pieces;
+use crate::messages::pieces::BodySplitter;
 use crate::messages::tags::{TagName, Tags};
 use crate::messages::{Kind, Side, text, url, waits};
 
@@ -72,7 +72,7 @@ pub(super) struct Head {
     /// What follows, or why that cannot be known. (Nothing follows an answer to HEAD.)
     pub(super) body: Result<Body, &'static str>,
     /// What a streamed answer's body consists of.
-    pub(super) pieces: Option<Pieces>,
+    pub(super) pieces: Option<BodySplitter>,
     pub(super) tags: Option<Box<Tags>>,
 }
 
@@ -106,7 +106,7 @@ impl Head {
             .and_then(|code| code.try_into().ok());
         self.pieces = kind
             .filter(|_| plain)
-            .and_then(Pieces::of)
+            .and_then(BodySplitter::of)
             .map(|pieces| pieces.with_status(status));
     }
 }

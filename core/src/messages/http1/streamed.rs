@@ -3,7 +3,7 @@
 use super::chunked::{Chunked, Step};
 use super::{Half, State, http2, split};
 use crate::messages::Listener;
-use crate::messages::pieces::Pieces;
+use crate::messages::pieces::BodySplitter;
 use crate::messages::sink::MessageSink;
 
 impl Half {
@@ -71,7 +71,7 @@ impl Half {
 }
 
 /// Bytes of the body, and the pieces that end in them.
-fn tell(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut Pieces, mut bytes: &[u8]) {
+fn tell(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut BodySplitter, mut bytes: &[u8]) {
     while let Some(piece) = pieces.next(&mut bytes) {
         sink.piece(piece.len() as u64);
         if pieces.goes_on() {

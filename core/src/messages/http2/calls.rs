@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::Block;
 use super::fields::{Fields, grpc_status};
 use crate::base::{At, Side};
-use crate::messages::pieces::Pieces;
+use crate::messages::pieces::BodySplitter;
 use crate::messages::readers::Protocol;
 use crate::messages::sink::MessageSink;
 use crate::messages::{Kind, Listener, Status, waits};
@@ -36,7 +36,7 @@ struct Call {
     grpc: bool,
     /// Its content type is in a table that the capture does not show: its first DATA frame may tell that it is gRPC's.
     nameless: bool,
-    pieces: Option<Pieces>,
+    pieces: Option<BodySplitter>,
     /// A message of gRPC came: what follows it makes the answer a stream.
     has_piece: bool,
     /// What the server promised to push.
@@ -138,7 +138,7 @@ impl Calls {
                 exchange.streams();
             }
             if call.grpc && call.pieces.is_none() {
-                call.pieces = Pieces::of("application/grpc");
+                call.pieces = BodySplitter::of("application/grpc");
             }
         }
         if let Some(status) = fields.ends(call.grpc) {
@@ -194,7 +194,7 @@ impl Calls {
             }
             Some(call) if call.nameless && whole => {
                 call.nameless = false;
-                call.grpc = Pieces::is_message(data);
+                call.grpc = BodySplitter::is_message(data);
                 return self.count(sink, stream, bytes);
             }
             _ => return self.count(sink, stream, bytes),

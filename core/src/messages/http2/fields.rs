@@ -3,9 +3,9 @@
 use smol_str::SmolStr;
 
 use super::hpack::Name;
-use crate::messages::pieces::Pieces;
+use crate::messages::pieces::BodySplitter;
 use crate::messages::tags::Tags;
-use crate::messages::{Named, Status, url};
+use crate::messages::{RequestName, Status, url};
 
 /// The fields of one block. What is not known is empty.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Fields {
     protocol: bool,
     pub(super) grpc: bool,
     pub(super) grpc_status: Option<u16>,
-    pub(super) pieces: Option<Pieces>,
+    pub(super) pieces: Option<BodySplitter>,
     pub(super) encoded: bool,
     pub(super) server: Option<SmolStr>,
     pub(super) tags: Tags,
@@ -37,7 +37,7 @@ impl Fields {
             Name::Protocol => self.protocol = true,
             Name::ContentType => {
                 self.grpc = text.starts_with("application/grpc");
-                self.pieces = Pieces::of(text);
+                self.pieces = BodySplitter::of(text);
             }
             Name::ContentEncoding => self.encoded = text != "identity",
             Name::GrpcStatus => {
@@ -60,9 +60,9 @@ impl Fields {
         self.method == "CONNECT"
     }
 
-    pub(super) fn named(&self) -> Named<'_> {
+    pub(super) fn named(&self) -> RequestName<'_> {
         let plain = self.connects() && !self.protocol;
-        Named {
+        RequestName {
             method: &self.method,
             target: if plain { &self.authority } else { &self.path },
             host: &self.authority,

@@ -95,7 +95,7 @@ pub(super) struct Decoder {
 
 /// A field's name while it is read.
 #[derive(Clone, Copy)]
-struct Named {
+struct RequestName {
     name: Name,
     len: usize,
 }
@@ -197,7 +197,7 @@ impl Decoder {
                 let len = block.string(MAX_NAME, &mut kept)?;
                 let name = Name::of(&kept);
                 kept.clear();
-                Named { name, len }
+                RequestName { name, len }
             }
             Some(place) => self.name_of(place)?,
         };
@@ -211,8 +211,8 @@ impl Decoder {
         Ok(())
     }
 
-    fn name_of(&self, place: usize) -> Result<Named, Wrong> {
-        let named = |name, len| Named { name, len };
+    fn name_of(&self, place: usize) -> Result<RequestName, Wrong> {
+        let named = |name, len| RequestName { name, len };
         Ok(match STATIC.get(place) {
             Some((name, _)) => named(Name::of(name.as_bytes()), name.len()),
             None => match self.entry(place)? {
@@ -223,7 +223,7 @@ impl Decoder {
     }
 
     /// 4.4: an entry larger than the table empties it.
-    fn insert(&mut self, named: Named, value: Option<Box<str>>, value_len: usize) {
+    fn insert(&mut self, named: RequestName, value: Option<Box<str>>, value_len: usize) {
         let size = named.len + value_len + ENTRY;
         self.shrink(self.limit.saturating_sub(size));
         if size > self.limit {

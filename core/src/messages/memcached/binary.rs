@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::super::framed::{self, Head, Length, Role};
 use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
-use super::super::{Kind, Listener, Named, Side, Status, text};
+use super::super::{Kind, Listener, RequestName, Side, Status, text};
 use crate::cursor;
 
 const ASKS: u8 = 0x80;
@@ -165,7 +165,7 @@ impl WireFormat {
         let mut exchange = sink.of(number);
         let is_login = SASL.contains(&opcode);
         exchange.begin_request(if is_login { Kind::Setup } else { Kind::Request });
-        exchange.name(Named {
+        exchange.name(RequestName {
             method,
             target: &text::name(named),
             host: "",

@@ -23,12 +23,12 @@ pub(super) fn sniff(first: &First<'_>) -> Guess {
         (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
         (Side::Server, None) if !command::may_answer(first.input) => Guess::No,
         (_, None) if first.input.len() < MAX_UNDECIDED => Guess::More,
-        (Side::Client, None) if Command::is_known(first.input) => Guess::Other, // many keys
+        (Side::Client, None) if Command::is_known(first.input) => Guess::NeedsOtherSide, // many keys
         (_, None) => Guess::No,
         (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,
         (Side::Client, Some(line)) if !Command::is_known(line) => Guess::No,
         (Side::Server, Some(line)) if !command::is_answer(line) && !digits(line) => Guess::No,
-        (_, Some(_)) if first.other.is_empty() => Guess::Other,
+        (_, Some(_)) if first.other.is_empty() => Guess::NeedsOtherSide,
         (Side::Client, Some(_)) => answered(first.input, first.other),
         (Side::Server, Some(_)) => answered(first.other, first.input),
     }
@@ -41,7 +41,7 @@ fn digits(line: &[u8]) -> bool {
 /// Whether these commands may have these answers.
 fn answered(request: &[u8], input: &[u8]) -> Guess {
     let (Some(line), Some(answer)) = (whole_line(request), whole_line(input)) else {
-        return Guess::Other;
+        return Guess::NeedsOtherSide;
     };
     let wants = Command::of(line, false).wants;
     let fits = match wants {

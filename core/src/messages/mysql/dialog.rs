@@ -10,7 +10,7 @@ use super::super::length_prefixed::LengthPrefixed;
 use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
-use super::super::{Kind, Listener, Named, text};
+use super::super::{Kind, Listener, RequestName, text};
 use super::packets::{self, Able, HEADER};
 use crate::limits::HELD_BEHIND_NS;
 
@@ -157,9 +157,9 @@ impl Dialog {
         }
         let both = Able(own & self.greeted.map_or(u32::MAX, |able| able.0));
         (self.able, self.without_eof) = (Some(both), Some(both.ends_without_eof()));
-        let named = Named {
+        let named = RequestName {
             method: "CONNECT",
-            ..Named::default()
+            ..RequestName::default()
         };
         self.begin(sink, Expects::LogIn, Kind::Setup, named, bytes)
     }
@@ -169,7 +169,7 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         expects: Expects,
         kind: Kind,
-        named: Named<'_>,
+        named: RequestName<'_>,
         bytes: u64,
     ) -> Asks {
         let pending = Pending {
@@ -241,7 +241,7 @@ impl Dialog {
             0x1c => (Expects::Rows { first: false }, Kind::Request),
             _ => (Expects::Result, Kind::Request),
         };
-        let named = Named {
+        let named = RequestName {
             method: &method,
             target: &target,
             host: "",

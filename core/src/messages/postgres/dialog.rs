@@ -9,7 +9,7 @@ use super::super::length_prefixed::LengthPrefixed;
 use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
-use super::super::{Kind, Listener, Named, text};
+use super::super::{Kind, Listener, RequestName, text};
 use super::Stop;
 use super::fields::{self, TYPE_AND_LENGTH};
 use super::names::Names;
@@ -85,7 +85,7 @@ impl Dialog {
         database: &[u8],
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let named = Named {
+        let named = RequestName {
             method: "CONNECT",
             target: &text::name_up_to(database, fields::MAX_DATABASE, false),
             host: "",
@@ -99,9 +99,9 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let named = Named {
+        let named = RequestName {
             method: ROUND,
-            ..Named::default()
+            ..RequestName::default()
         };
         self.logs_in(sink, named, bytes)
     }
@@ -109,7 +109,7 @@ impl Dialog {
     fn logs_in(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        named: Named<'_>,
+        named: RequestName<'_>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
         let pending = Pending {
@@ -205,7 +205,7 @@ impl Dialog {
             (SmolStr::new_static("FUNCTION"), SmolStr::default())
         };
         let mut exchange = sink.of(key);
-        exchange.name(Named {
+        exchange.name(RequestName {
             method: &method,
             target: &target,
             host: "",
@@ -280,7 +280,7 @@ impl Dialog {
         }
         let mut exchange = sink.of(key);
         if !sql.is_empty() && !std::mem::replace(&mut newest.named, true) {
-            exchange.name(Named {
+            exchange.name(RequestName {
                 method: &sql::verb(&sql),
                 target: &sql,
                 host: "",
@@ -298,9 +298,9 @@ impl Dialog {
             if newest.what == What::Group {
                 newest.what = What::Prepare;
                 let method = if newest.parses { "PREPARE" } else { "DESCRIBE" };
-                sink.of(key).name(Named {
+                sink.of(key).name(RequestName {
                     method,
-                    ..Named::default()
+                    ..RequestName::default()
                 });
             }
             sink.of(key).end_request();

@@ -13,7 +13,7 @@ pub(super) fn sniff(first: &First<'_>) -> Guess {
         Side::Client => asks(first.input),
         Side::Server if first.other.is_empty() => pushes(first.input),
         // a line of words: the answer decides
-        Side::Server if first.began == Side::Client && asks(first.other) == Guess::Other => {
+        Side::Server if first.began == Side::Client && asks(first.other) == Guess::NeedsOtherSide => {
             answers(first.input)
         }
         Side::Server => Guess::No,
@@ -65,7 +65,7 @@ fn is_command(word: &[u8]) -> bool {
 fn asks(input: &[u8]) -> Guess {
     if input.first().is_some_and(u8::is_ascii_alphabetic) {
         return match memchr::memchr(b'\n', input).and_then(|end| input.get(..end)) {
-            Some(line) if command::is_inline(line) => Guess::Other,
+            Some(line) if command::is_inline(line) => Guess::NeedsOtherSide,
             None if input.is_ascii() => Guess::More,
             _ => Guess::No,
         };

@@ -3,7 +3,7 @@
 use super::MessageSink;
 use crate::base::At;
 use crate::messages::tags::Tags;
-use crate::messages::{ExchangeEvent, Kind, Listener, Named, Note, Side, Status};
+use crate::messages::{ExchangeEvent, Kind, Listener, Note, RequestName, Side, Status};
 
 /// One exchange of those that are answered in any order. Events of a key that is not open are dropped: its
 /// beginning is not in the capture.
@@ -20,9 +20,9 @@ impl<L: Listener> Keyed<'_, '_, L> {
     }
 
     /// The request's method and target; the last call counts. "" is unknown.
-    pub(in crate::messages) fn name(&mut self, named: Named<'_>) {
+    pub(in crate::messages) fn name(&mut self, named: RequestName<'_>) {
         self.sink.open.recognised = true;
-        self.note(ExchangeEvent::Named(named));
+        self.note(ExchangeEvent::RequestName(named));
     }
 
     /// What the head of its request or of its answer names beside it.

@@ -118,7 +118,7 @@ fn told_behind(script: &[(Side, Stretch<'_>)]) -> String {
     let notes = heard(script.iter().copied(), FIN);
     let words = notes.list.iter().filter_map(|note| match note {
         Note::Keyed {
-            event: ExchangeEvent::Named(named),
+            event: ExchangeEvent::RequestName(named),
             ..
         } => Some(format!("{}.{}", named.method, named.target)),
         Note::Begin { side, .. } => Some(format!("{side:?}")),

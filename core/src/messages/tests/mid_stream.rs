@@ -17,7 +17,7 @@ fn spoken(script: &[(Side, &[u8])], joined: bool) -> (Option<Protocol>, usize) {
         matches!(
             note,
             Note::Keyed {
-                event: ExchangeEvent::Named(_),
+                event: ExchangeEvent::RequestName(_),
                 ..
             }
         )

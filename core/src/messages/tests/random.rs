@@ -186,7 +186,7 @@ pub(super) fn check(notes: &[Note]) -> [u64; 2] {
             | Note::Push(_)
             | Note::Lost { .. }
             | Note::Sealed { .. }
-            | Note::Secured { .. }
+            | Note::TlsSetup { .. }
             | Note::Dns { .. }
             | Note::DataPort { .. }
             | Note::Transfer { .. }

@@ -20,7 +20,7 @@ const LONGEST: usize = 20_000;
 /// Reading a stream cut at every place of its packets costs their length squared.
 const PLACES: usize = 48;
 /// Names of a stream that tell whether it is read on.
-const ENOUGH: usize = 9;
+const MIN_SAMPLES: usize = 9;
 /// Changed bytes of each stream.
 const CHANGES: usize = 60;
 /// No case has a whole stream of them in the clear that is not compressed; they have tests of their own. Of `ftp-data` the
@@ -180,7 +180,7 @@ fn names(notes: &[Note]) -> usize {
             note,
             Note::Request { .. }
                 | Note::Keyed {
-                    event: super::ExchangeEvent::Named(_),
+                    event: super::ExchangeEvent::RequestName(_),
                     ..
                 }
                 | Note::Push(_)
@@ -195,7 +195,7 @@ fn recorded_streams_are_read_on_behind_a_hole() {
     for (name, event) in recorded() {
         let whole = heard(pieces(&event, |bytes| vec![bytes]), FIN);
         let asked = names(&whole.list);
-        if asked < ENOUGH || whole.protocols.contains(&Protocol::Turns) {
+        if asked < MIN_SAMPLES || whole.protocols.contains(&Protocol::Turns) {
             continue;
         }
         for side in [C, S] {

@@ -3,7 +3,7 @@
 
 use smol_str::SmolStr;
 
-use super::super::{Secured, Side};
+use super::super::{Side, TlsSetup};
 use super::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE};
 use crate::decrypt::handshake::{self as hello, TLS13};
 use crate::messages::{text, url};
@@ -21,7 +21,7 @@ const HEAD: usize = 4;
 pub(super) struct Handshake {
     /// By `Side`: the beginning of its clear text, until its hello is read or lost.
     hellos: [Hello; 2],
-    secured: Secured,
+    secured: TlsSetup,
     /// Who sent the newest record of the handshake.
     turn: Option<Side>,
     /// Of TLS 1.2 and before: so often the server answered before the client sent data.
@@ -128,7 +128,7 @@ impl Handshake {
     }
 
     /// What it showed; `whole` where it is over. `hidden` is the protocol that the server chose under its keys.
-    pub(super) fn secured(&self, whole: bool, hidden: Option<&SmolStr>) -> Option<Secured> {
+    pub(super) fn secured(&self, whole: bool, hidden: Option<&SmolStr>) -> Option<TlsSetup> {
         let version = self.secured.version;
         let resumed = match version {
             Some(TLS13) => Some(self.by_key),
@@ -142,18 +142,18 @@ impl Handshake {
             Some(_) => Some(self.turns).filter(|turns| *turns > 0),
             None => None,
         };
-        let secured = Secured {
+        let secured = TlsSetup {
             round_trips,
             resumed,
             alpn: self.secured.alpn.clone().or(hidden.cloned()),
             ..self.secured.clone()
         };
-        (secured != Secured::default()).then_some(secured)
+        (secured != TlsSetup::default()).then_some(secured)
     }
 }
 
 /// Reads server name and protocols of a ClientHello, without type and length.
-fn read_client(body: &[u8], secured: &mut Secured) {
+fn read_client(body: &[u8], secured: &mut TlsSetup) {
     hello::each_extension(hello::of_client(body), |kind, body| match kind {
         hello::SERVER_NAME => secured.server_name = server_name(body),
         hello::ALPN => secured.offered = offered(body),

@@ -4,7 +4,7 @@
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
 use crate::base::At;
-use crate::limits::{AT_HOST_NS, KERNEL_NS, PROMPT_NS, SEVERAL, STRAY_PART};
+use crate::limits::{AT_HOST_NS, KERNEL_NS, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL};
 use crate::observe::{Candidate, Data, Wait};
 
 /// What was freed on this connection.
@@ -93,7 +93,7 @@ impl Sender {
         let least = self
             .freed
             .by_acks
-            .saturating_add(STRAY_PART.get() as u32 * self.freed.later);
+            .saturating_add(OUTLIER_ONE_IN.get() as u32 * self.freed.later);
         if self.freed.along > least.max(SEVERAL.get() as u32) {
             self.freed.newest = Some(Box::new(candidate(p, ack, d, self.echoes_acks)));
         }

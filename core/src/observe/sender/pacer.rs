@@ -3,7 +3,7 @@
 //! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing. So it most
 //! likely is where the tails of the first messages, which nothing paces yet, left at once, and every later one waits.
 
-use crate::limits::{ALIKE, BURST_NS, FAR_MORE, NOISE_NS, RARELY, SEVERAL, SLOWEST, UNPACED};
+use crate::limits::{ALIKE, BURST_NS, LARGE_RATIO, NOISE_NS, RARE_ONE_IN, SEVERAL, SLOWEST, UNPACED};
 use crate::observe::Data;
 
 /// No segment begins there.
@@ -64,8 +64,8 @@ impl Pacer {
         self.fastest = self.fastest.max(rate);
         if !self.is_alike(rate) {
             self.alike = self.alike.saturating_sub(1);
-        } else if bytes.abs_diff(self.bytes) > self.bytes / FAR_MORE.get() as u32 {
-            self.alike = (self.alike + 2).min(RARELY.get() as u8);
+        } else if bytes.abs_diff(self.bytes) > self.bytes / LARGE_RATIO.get() as u32 {
+            self.alike = (self.alike + 2).min(RARE_ONE_IN.get() as u8);
         }
         (self.rate, self.bytes) = (rate, bytes);
     }
@@ -120,7 +120,7 @@ impl Pacer {
         let rate = self.rate(start, gap).1;
         most >= UNPACED.get()
             && rate >= SLOWEST.get()
-            && rate.saturating_mul(FAR_MORE.get() as u32) >= self.fastest
+            && rate.saturating_mul(LARGE_RATIO.get() as u32) >= self.fastest
     }
 }
 
@@ -262,10 +262,10 @@ mod tests {
         assert_eq!(
             alike(&[4_000, 5_000]),
             0,
-            "FAR_MORE: by a quarter is by too little"
+            "LARGE_RATIO: by a quarter is by too little"
         );
         assert_eq!((alike(&[4_000, 5_001]), alike(&[4_000, 6_000, 4_000])), (2, 4));
-        assert_eq!(alike(&[4_000, 6_000].repeat(20)), 20, "RARELY");
+        assert_eq!(alike(&[4_000, 6_000].repeat(20)), 20, "RARE_ONE_IN");
         let (mut pacer, start) = after(&[(4_000, 4.0), (6_000, 6.0), (4_000, 4.0)], 2_000);
         assert!(pacer.keeps(start, 2_000_000), "SEVERAL");
         pacer.alike = 2;

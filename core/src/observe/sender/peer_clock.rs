@@ -1,7 +1,7 @@
 //! When did a packet of the peer pass whose time stamp is known, but not the packet? And how much later than at best did one
 //! pass that is known? The peer's time stamps in, times of the capture out, to a tick of that clock.
 
-use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, FAR_MORE, TICK_NS};
+use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, LARGE_RATIO, TICK_NS};
 
 /// The peer's clock: the first time stamp that passed, and the newest, and when they did.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl PeerClock {
     fn counts_ms(&self) -> bool {
         let elapsed = self.newest_ns.saturating_sub(self.first_ns);
         let ahead = self.ahead(self.newest_ns, self.newest);
-        self.began && elapsed >= DELACK_MIN_NS.get() && ahead.saturating_abs() <= elapsed / FAR_MORE.get()
+        self.began && elapsed >= DELACK_MIN_NS.get() && ahead.saturating_abs() <= elapsed / LARGE_RATIO.get()
     }
 
     /// How much further the capture's time went since the first time stamp than the clock did.

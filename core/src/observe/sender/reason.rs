@@ -4,7 +4,7 @@ use super::peer_clock::PeerClock;
 use super::{AckSeen, Sender, Small, reached};
 use crate::base::At;
 use crate::limits::{
-    AT_HOST_NS, BURST_NS, CORK_NS, DELACK_LEAST_NS, DELACK_MIN_NS, FAR_MORE, HELD_ELSEWHERE_NS,
+    AT_HOST_NS, BURST_NS, CORK_NS, DELACK_LEAST_NS, DELACK_MIN_NS, HELD_ELSEWHERE_NS, LARGE_RATIO,
     MOST_PROBE_NS, NOISE_NS, PROBE_NS, PROMPT_NS, RATED_NS, RTO_NS, SEVERAL, SMALLEST_MSS, SOON_NS,
     TWO_TICKS_NS,
 };
@@ -397,7 +397,7 @@ impl Sender {
     /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
     /// the pace.
     fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
-        let paced = gap <= FAR_MORE.get() * self.pace;
+        let paced = gap <= LARGE_RATIO.get() * self.pace;
         if d.small || !self.last_more {
             paced && (self.last_more || self.last_full && self.una < d.start && !d.small)
         } else {

@@ -286,10 +286,10 @@ fn a_hole_is_the_captures_where_it_was_acknowledged() {
 
 #[test]
 fn what_is_missing_of_a_first_message_shows_where_the_syn_was_seen() {
-    let first = |shook: bool, start| {
+    let first = |syn_seen: bool, start| {
         let mut sender = Sender::default();
-        if shook {
-            sender.shook();
+        if syn_seen {
+            sender.syn_seen();
         }
         sender.peer_spoke(at(1, 0));
         let mut d = small(30 * MS, start);

@@ -21,7 +21,7 @@ fn rows_at(
         to: c.freed,
         wait: Wait::App,
     };
-    let piece = Piece {
+    let piece = TimeSlice {
         start: 0,
         end: c.freed.time_ns,
         from_frame: 1,
@@ -200,7 +200,7 @@ fn without_a_control_group_the_end_is_proven_and_not_the_length() {
 /// Nothing but a wait of so long, which the server ends in frame 3.
 fn wait_of<T>(
     end: i64,
-    rows_of: impl FnOnce(&mut Cutter<'_>, &Piece<'_>) -> T,
+    rows_of: impl FnOnce(&mut Cutter<'_>, &TimeSlice<'_>) -> T,
 ) -> Vec<(Cause, Rule, Grade, i64)> {
     let at = |frame, time_ns| At { frame, time_ns };
     let step = Step {
@@ -208,7 +208,7 @@ fn wait_of<T>(
         to: at(3, end),
         wait: Wait::App,
     };
-    let piece = Piece {
+    let piece = TimeSlice {
         start: 0,
         end,
         from_frame: 1,

@@ -2,7 +2,7 @@
 
 use super::super::spread::at_share;
 use super::{Control, Lists, Pause};
-use crate::limits::{CONTROL_NEAR_NS, ENOUGH, LONGER_TIMES, PROMPT_NS, SEVERAL, STRAY_PART};
+use crate::limits::{CONTROL_NEAR_NS, LONGER_TIMES, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL};
 
 /// A part of the lists: rising pauses.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
 /// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one; what
 /// ended by itself, and once, may be longer the next time. And the middle one.
 pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
-    let counted = first - first / STRAY_PART.get();
+    let counted = first - first / OUTLIER_ONE_IN.get();
     let mut most = rising.get(counted.checked_sub(1)?).copied()?;
     let middle = rising.get((first - 1) / 2)?.ns;
     if most.exact
@@ -66,16 +66,16 @@ impl Group<'_> {
                 likely: likely.unwrap_or(wait / 2),
             };
         }
-        let early_strays = STRAY_PART.get() * early_near <= early_near + self.held;
+        let early_strays = OUTLIER_ONE_IN.get() * early_near <= early_near + self.held;
         let reach = (wait as f64 * LONGER_TIMES.get()) as i64;
         let longer = self.outlasting.partition_point(|pause| pause.ns <= reach);
         let unheld_longer = self.unheld.get(below..).unwrap_or_default(); // needed only where none is near
-        let strays = STRAY_PART.get() * (near + above) <= self.unheld.len()
+        let strays = OUTLIER_ONE_IN.get() * (near + above) <= self.unheld.len()
             || near == 0
                 && above + longer >= SEVERAL.get()
                 && self.have_two_lengths([below, early_below, longer], unheld_longer);
         // what left before a held ACK shows as well that the program was done by then
-        let late_strays = STRAY_PART.get() * longer <= longer + self.held + early_below
+        let late_strays = OUTLIER_ONE_IN.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
         let most = longest(self.unheld, below);
         let most = most.or_else(|| longest(self.early, early_below));
@@ -99,7 +99,7 @@ impl Group<'_> {
         let few = unheld.len() + early.len() < SEVERAL.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
         // where many are longer, use the shorter half: a busy host adds to the others
-        let share = if longer < ENOUGH.get() { 0.95 } else { 0.5 };
+        let share = if longer < MIN_SAMPLES.get() { 0.95 } else { 0.5 };
         let mut longer = first(self.outlasting, longer);
         longer.extend(unheld_longer);
         longer.sort_unstable_by_key(Pause::rank);

@@ -53,7 +53,7 @@ fn one_near_the_wait_and_one_longer_are_two_strays() {
         };
         group.compare(50 * MS)
     };
-    assert_eq!(says(17), Control::Unclear, "STRAY_PART");
+    assert_eq!(says(17), Control::Unclear, "OUTLIER_ONE_IN");
     assert!(matches!(says(18), Control::Shorter { .. }));
 }
 
@@ -136,7 +136,7 @@ fn pauses_of_two_lengths_end_never_in_between() {
     let busy =
         |shorter: usize, longer: usize, ms: i64| [vec![50 * MS; shorter], vec![ms * MS; longer]].concat();
     assert!(proves(&unheld(&short), &[], &busy(4, 4, 58)));
-    assert!(!proves(&unheld(&short), &[], &busy(4, 3, 58)), "ENOUGH");
+    assert!(!proves(&unheld(&short), &[], &busy(4, 3, 58)), "MIN_SAMPLES");
     assert!(
         !proves(&unheld(&short), &[], &busy(3, 5, 58)),
         "most are of another length"
@@ -375,7 +375,7 @@ fn what_leaves_early_may_be_flushed_where_it_is_longer_and_took_longer_than_what
     let mut with_stray = vec![7 * MS; 9];
     with_stray.push(30 * MS);
     assert!(flushed(&with_stray, 28 * MS, 101));
-    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "STRAY_PART");
+    assert!(!flushed(&with_stray[1..], 28 * MS, 101), "OUTLIER_ONE_IN");
     with_stray[9] = 60 * MS;
     assert!(flushed(&with_stray, 28 * MS, 101));
     assert!(!flushed(&with_stray[1..], 28 * MS, 101), "nor may one be longer");

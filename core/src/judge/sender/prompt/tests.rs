@@ -7,30 +7,35 @@ const MS: i64 = 1_000_000;
 fn judged() -> Judged {
     Judged {
         sender_rtt: 2 * MS,
-        tight_limit: 20 * MS,
+        prompt_limit_ns: 20 * MS,
         ..Judged::default()
     }
 }
 
 /// So many ACKs that come after 40 to 44 ms, and what follows each takes so long from the small segment on.
-fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<Gap> {
+fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<AckWait> {
     let gap = |n: i64| {
         let wait = 40 * MS + n * 7 % 5 * MS;
-        Gap {
+        AckWait {
             wait,
             release: total(n, wait) - wait,
             covered: wait,
             timer: true,
-            ..Gap::default()
+            ..AckWait::default()
         }
     };
     (0..count).map(gap).collect()
 }
 
 /// So many that are sent long after their ACKs, so many that pass so late, and others at once.
-fn paused_beside(paused: i64, total: &dyn Fn(i64, i64) -> i64, passed: i64, passed_late: u32) -> Vec<Gap> {
-    let passes = |gaps: Vec<Gap>, late| {
-        gaps.into_iter().map(move |gap| Gap {
+fn paused_beside(
+    paused: i64,
+    total: &dyn Fn(i64, i64) -> i64,
+    passed: i64,
+    passed_late: u32,
+) -> Vec<AckWait> {
+    let passes = |gaps: Vec<AckWait>, late| {
+        gaps.into_iter().map(move |gap| AckWait {
             lateness: Some(late),
             ..gap
         })
@@ -51,8 +56,8 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     };
     let pause = |_, _| 60 * MS;
     assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
-    assert_eq!(limit(8, &pause, 4), None, "TWICE: as many would be late");
-    assert_eq!(limit(7, &pause, 3), None, "ENOUGH");
+    assert_eq!(limit(8, &pause, 4), None, "CLEAR_RATIO: as many would be late");
+    assert_eq!(limit(7, &pause, 3), None, "MIN_SAMPLES");
     assert_eq!(limit(8, &|_, wait| wait + 15 * MS, 3), None, "they follow");
     // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
     let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
@@ -65,9 +70,9 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
         ..judged()
     };
     assert_eq!(among(near), None, "beside it");
-    let tight = |tight_limit| {
+    let tight = |prompt_limit_ns| {
         among(Judged {
-            tight_limit,
+            prompt_limit_ns,
             ..judged()
         })
     };
@@ -75,15 +80,15 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
 }
 
 /// Held ACKs behind which segments passed so late, and by their sender's clock the path took so much of that.
-fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<Gap> {
-    let gap = |late: i64, way| Gap {
+fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<AckWait> {
+    let gap = |late: i64, way| AckWait {
         wait: 40 * MS,
         release: 2 * MS + late,
         covered: 40 * MS,
         timer: true,
         lateness: Some(way),
         fine,
-        ..Gap::default()
+        ..AckWait::default()
     };
     let each = each
         .iter()
@@ -96,7 +101,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let tells = |each: &[(usize, i64, u32)]| clock_tells(&clocked(each, true), &judged());
     assert!(
         tells(&[(8, 9 * MS, 9_000_000)]) && !tells(&[(7, 9 * MS, 9_000_000)]),
-        "ENOUGH"
+        "MIN_SAMPLES"
     );
     assert!(
         tells(&[(8, 9 * MS, 11_000_000)]) && !tells(&[(8, 9 * MS, 11_000_001)]),
@@ -105,7 +110,7 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     assert!(tells(&[(8, -MS, 2_000_000)]) && !tells(&[(8, -MS, 2_000_001)]));
     // one in ten may be a stray
     let strays = |right| tells(&[(1, 0, 9_000_000), (right, 9 * MS, 9_000_000)]);
-    assert!(strays(9) && !strays(8), "STRAY_PART");
+    assert!(strays(9) && !strays(8), "OUTLIER_ONE_IN");
     assert!(
         !clock_tells(&clocked(&[(20, 9 * MS, 9_000_000)], false), &judged()),
         "a coarse clock"
@@ -113,15 +118,18 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     let mut one_fine = clocked(&[(20, 9 * MS, 9_000_000)], false);
     one_fine.extend(clocked(&[(1, 9 * MS, 9_000_000)], true));
     assert!(clock_tells(&one_fine, &judged()), "of another connection");
-    let untold: Vec<Gap> = one_fine
+    let untold: Vec<AckWait> = one_fine
         .iter()
-        .map(|gap| Gap {
+        .map(|gap| AckWait {
             lateness: None,
             ..*gap
         })
         .collect();
     assert!(!clock_tells(&untold, &judged()));
-    let unheld: Vec<Gap> = one_fine.iter().map(|gap| Gap { timer: false, ..*gap }).collect();
+    let unheld: Vec<AckWait> = one_fine
+        .iter()
+        .map(|gap| AckWait { timer: false, ..*gap })
+        .collect();
     assert!(!clock_tells(&unheld, &judged()));
 }
 
@@ -181,10 +189,10 @@ fn what_its_program_wrote_later_is_not_prompt() {
 #[test]
 fn what_left_later_than_any_path_its_program_wrote_then() {
     let wrote = |late, lateness| {
-        judged().wrote_after(&Gap {
+        judged().wrote_after(&AckWait {
             release: 2 * MS + late,
             lateness,
-            ..Gap::default()
+            ..AckWait::default()
         })
     };
     assert!(

@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 
 use super::super::super::length_prefixed::LengthPrefixed;
 use super::super::super::sink::MessageSink;
-use super::super::super::{Listener, Named, Status, sql, text};
+use super::super::super::{Listener, RequestName, Status, sql, text};
 use super::super::fields::{self, TYPE_AND_LENGTH};
 use super::{Dialog, What};
 
@@ -76,9 +76,9 @@ impl Dialog {
             b'C' | b'I' | b's' => {
                 if !std::mem::replace(&mut oldest.named, true) {
                     // prepared before the capture: the tag has the verb
-                    sink.of(key).name(Named {
+                    sink.of(key).name(RequestName {
                         method: &sql::verb(&text::name(body)),
-                        ..Named::default()
+                        ..RequestName::default()
                     });
                 }
                 oldest.executes = oldest.executes.saturating_sub(1);

@@ -66,17 +66,17 @@ fn pauses_of_two_lengths_say_nothing_of_what_ends_in_between() {
 /// A sender whose unheld segment had 300 bytes, and which paused so long behind it or behind the one before.
 fn of_300_bytes(first: bool, pause: i64) -> Controls {
     let judged = Judged {
-        tight_limit: 100_000,
+        prompt_limit_ns: 100_000,
         ..Judged::default()
     };
-    let gap = Gap {
+    let gap = AckWait {
         wait: MS,
         release: pause - MS,
         covered: MS,
         timer: true,
         bytes: 300,
         first,
-        ..Gap::default()
+        ..AckWait::default()
     };
     let mut controls = Controls::default();
     controls.add(&gap, 0, &judged);
@@ -85,9 +85,9 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
 
 #[test]
 fn whether_a_long_segment_holds_several_writes_is_open_where_none_was_seen_to_follow() {
-    let held = |bytes| Gap {
+    let held = |bytes| AckWait {
         bytes,
-        ..Gap::default()
+        ..AckWait::default()
     };
     let may = |first, bytes| of_300_bytes(first, 12 * MS).may_gather(&held(bytes));
     assert_eq!([449, 450, 600].map(|bytes| may(true, bytes)), [false, true, true]);
@@ -106,19 +106,19 @@ fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three
         let (judged, mut controls) = (Judged::default(), of_300_bytes(true, 12 * MS));
         if third {
             // an ACK that came at once let it go
-            let gap = Gap {
+            let gap = AckWait {
                 wait: 4 * MS,
                 covered: 4 * MS,
                 timer: true,
                 bytes: 300,
-                ..Gap::default()
+                ..AckWait::default()
             };
             controls.add(&gap, 0, &judged);
         }
-        controls.may_gather(&Gap {
+        controls.may_gather(&AckWait {
             bytes,
             first,
-            ..Gap::default()
+            ..AckWait::default()
         })
     };
     assert!(may(true, true, 301) && !may(true, true, 300));

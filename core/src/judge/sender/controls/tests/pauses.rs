@@ -8,17 +8,17 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
     let exact = |pause_limit, lateness| {
         let judged = Judged {
             sender_rtt: 6 * MS,
-            tight_limit: 25 * MS,
+            prompt_limit_ns: 25 * MS,
             pause_limit,
             ..Judged::default()
         };
-        let gap = Gap {
+        let gap = AckWait {
             wait: MS,
             release: 18 * MS,
             covered: MS,
             timer: true,
             lateness,
-            ..Gap::default()
+            ..AckWait::default()
         };
         let mut controls = Controls::default();
         controls.add(&gap, 0, &judged);
@@ -44,10 +44,10 @@ fn what_comes_late_after_as_long_as_pauses_take_may_be_one() {
             ..Judged::default()
         };
         let release = sender_rtt + late;
-        judged.may_be_pause(&Gap {
+        judged.may_be_pause(&AckWait {
             wait: total - release,
             release,
-            ..Gap::default()
+            ..AckWait::default()
         })
     };
     let soon = SOON_NS.get() + MS;
