@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
-from latpcap.findings.schema import Finding
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, Completeness
 from latpcap.user_waits.cause_totals import endpoint, server_keys
@@ -138,7 +138,7 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
             total_ms=sum(case[0] for case in cases),
             max_ms=worst, harm="never",
             worst_stream=data["stream"], worst_ms=worst, worst_frames=(data["first_frame"],),
-            filter=f"tcp.stream eq {data['stream']}", sentence=sentence, values=values,
+            filter=wireshark_filter(data['stream']), sentence=sentence, values=values,
         ))  # fmt: skip
     return made
 
@@ -165,7 +165,7 @@ def _noted(
                 kind="connection", server=row["server"], server_port=row["server_port"], cause=cause,
                 owner=values.get("side", "network"), streams=int(rows.sum()), of_streams=int(of[one]),
                 confidence=SEEN, worst_stream=row["stream"],
-                worst_frames=(int(frame[rows][worst]),), filter=f"tcp.stream eq {row['stream']}", sentence=cause,
+                worst_frames=(int(frame[rows][worst]),), filter=wireshark_filter(row['stream']), sentence=cause,
                 values={"server": end, "n": count, "frame": int(frame[rows][worst]), **values},
             )
         )  # fmt: skip
@@ -347,7 +347,7 @@ def _event(
         kind="connection", server=address, server_port=port, cause=cause, owner=owner, clients=clients,
         client=first["client"] if clients == 1 else None, streams=len(rows), of_streams=of,
         confidence=sure, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
-        filter=f"tcp.stream eq {first['stream']}", sentence=sentence, values=values,
+        filter=wireshark_filter(first['stream']), sentence=sentence, values=values,
     )  # fmt: skip
 
 
@@ -401,7 +401,7 @@ def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 clients=len({client for _, client in mine}), exchanges=len(mine), of_exchanges=of,
                 total_ms=float(took.sum()), max_ms=float(took.max()),  worst_exchange=first["exchange"],
                 worst_stream=first["stream"],
-                worst_frames=(first["request_first_frame"],), filter=f"tcp.stream eq {first['stream']}", harm="never",
+                worst_frames=(first["request_first_frame"],), filter=wireshark_filter(first['stream']), harm="never",
                 sentence="tls_alert", values=values,
             )
         )  # fmt: skip

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from latpcap import arrays, spill, words
-from latpcap.findings.schema import Finding, Harmful
+from latpcap.findings.schema import Finding, Harmful, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP, Completeness
 from latpcap.user_waits.cause_totals import endpoint
@@ -603,6 +603,6 @@ def _before(cause: str, server: str, port: int, seen: list[tuple[float, int, int
         worst_exchange=worst[2], worst_stream=worst[1], worst_ms=worst[0], worst_frames=(worst[3],),
         typical_exchange=typical[2], typical_stream=typical[1], typical_ms=typical[0],
         typical_frames=(typical[3],), fix=words.fix_of(cause),
-        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[3]}}}",
+        filter=wireshark_filter(typical[1], typical[3]),
         sentence=f"setup_{cause}", values={"n": streams, "span_ms": (times[0], times[-1])},
     )  # fmt: skip

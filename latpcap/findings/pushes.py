@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
 from latpcap.findings import fixes, quality, socket_options
-from latpcap.findings.schema import Finding, grade
+from latpcap.findings.schema import Finding, grade, wireshark_filter
 from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.vocabulary import HALVES, PROVEN, SIDES, STALL, SUSPECTED
@@ -265,7 +265,7 @@ def _of(
         grade=word, confidence=sure, proven=int((held.confidence[rows] >= PROVEN).sum()),
         worst_stream=int(held.stream[last]), worst_ms=float(held.ms[last]), worst_frames=held.frames(int(last)),
         typical_stream=stream, typical_ms=float(held.ms[middle]), typical_frames=frames,
-        filter=f"tcp.stream eq {stream} and frame.number in {{{', '.join(map(str, frames))}}}", sender=sender,
+        filter=wireshark_filter(stream, *frames), sender=sender,
         nodelay=nodelay.state, nodelay_seen_on=nodelay.seen_on, nodelay_seen_off=nodelay.seen_off,
         nodelay_opportunities=nodelay.opportunities, nodelay_streams_on=nodelay.streams_on,
         nodelay_streams_off=nodelay.streams_off, delayed_ack=acks.state, delayed_ack_seen_on=acks.seen_on,

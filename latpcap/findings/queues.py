@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from latpcap import arrays, spill, words
 from latpcap import presentation as show
 from latpcap.findings.evidence import called
-from latpcap.findings.schema import Finding
-from latpcap.findings.silence import on_stream
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS, SETUP
 from latpcap.user_waits import slow_requests
@@ -151,7 +150,7 @@ def finding(queue: Queue, server: Server) -> Finding:
         clients=len(server.clients), exchanges=queue["requests"], of_exchanges=len(server.rows),
         median_ms=queue["wait_ms"],
         worst_exchange=queue["exchange"], worst_stream=queue["stream"], worst_frames=(queue["frame"],),
-        filter=f"tcp.stream eq {queue['stream']} and frame.number in {{{queue['frame']}}}",
+        filter=wireshark_filter(queue['stream'], queue['frame']),
         rival=words.say("rival_sharing"), rival_lost=words.say("rival_sharing_lost"), text=sentence(queue),
     )  # fmt: skip
 
@@ -234,7 +233,7 @@ def together(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, p
         owner="server", clients=len(server.clients), exchanges=sum(len(one.rows) for one in found),
         of_exchanges=len(server.rows), total_ms=total, max_ms=float(took[first]),  worst_exchange=row["exchange"],
         worst_stream=row["stream"],
-        worst_ms=float(took[first]), worst_frames=(row["request_first_frame"],), filter=on_stream(row["stream"]),
+        worst_ms=float(took[first]), worst_frames=(row["request_first_frame"],), filter=wireshark_filter(row["stream"]),
         harm="late", sentence="frozen" if frozen else "behind_one", values=values,
     )  # fmt: skip
 
@@ -362,7 +361,7 @@ def _behind(
          worst_exchange=one["exchange"],
         worst_stream=one["stream"], worst_ms=waits[-1],
         worst_frames=tuple(dict.fromkeys((frame, one["request_first_frame"]))),
-        filter=on_stream(one["stream"]), harm="late", sentence=word, values=values,
+        filter=wireshark_filter(one["stream"]), harm="late", sentence=word, values=values,
     )  # fmt: skip
 
 
@@ -437,7 +436,7 @@ def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         of_exchanges=len(server.rows),
         total_ms=float(took[rows].sum()), max_ms=float(took[worst]), worst_exchange=row["exchange"],
         worst_stream=row["stream"],
-        worst_ms=float(took[worst]), worst_frames=(frame,), filter=on_stream(row["stream"]), harm="late",
+        worst_ms=float(took[worst]), worst_frames=(frame,), filter=wireshark_filter(row["stream"]), harm="late",
         sentence="stampede", values=values,
     )  # fmt: skip
 
@@ -507,7 +506,7 @@ def pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         total_ms=float((took - each).sum()), max_ms=float(took.max()), worst_exchange=row["exchange"],
         worst_stream=row["stream"],
         worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
-        filter=on_stream(row["stream"]), harm="late", sentence=word, values=values,
+        filter=wireshark_filter(row["stream"]), harm="late", sentence=word, values=values,
     )  # fmt: skip
 
 
@@ -550,7 +549,7 @@ def at_a_rate(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         clients=len(server.clients), exchanges=len(late), of_exchanges=len(server.rows), total_ms=float(took.sum()),
         median_ms=float(np.median(took)), max_ms=float(took.max()), worst_exchange=row["exchange"],
         worst_stream=row["stream"], worst_ms=float(took.max()), worst_frames=(row["request_first_frame"],),
-        filter=on_stream(row["stream"]), harm="late", sentence="at_a_rate", values=values,
+        filter=wireshark_filter(row["stream"]), harm="late", sentence="at_a_rate", values=values,
     )  # fmt: skip
 
 
@@ -652,7 +651,7 @@ def buffered(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
         total_ms=sum(int(begun[front] - begun[back]) for front, back in hits) / NS_PER_MS, max_ms=held,
         worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=held,
-        worst_frames=(one["request_first_frame"],), filter=on_stream(one["stream"]), harm="late",
+        worst_frames=(one["request_first_frame"],), filter=wireshark_filter(one["stream"]), harm="late",
         sentence="buffered_events" if events[place] else "buffered", values=values,
     )  # fmt: skip
 
@@ -748,7 +747,7 @@ def _client_took(
         max_ms=worst.idle / NS_PER_MS,
         worst_exchange=columns["exchange"][worst.last],
         worst_stream=worst.stream, worst_ms=worst.idle / NS_PER_MS, worst_frames=frames,
-        filter=f"tcp.stream eq {worst.stream}", harm="late", sentence="client_in_transaction", values=values,
+        filter=wireshark_filter(worst.stream), harm="late", sentence="client_in_transaction", values=values,
     )  # fmt: skip
 
 

@@ -37,6 +37,12 @@ State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 UNGRADED = cast(Grade, "")
 
 
+def wireshark_filter(stream: int, *frames: int) -> str:
+    """The display filter of a stream, or of these frames of it."""
+    chosen = f" and frame.number in {{{', '.join(map(str, frames))}}}" if frames else ""
+    return f"tcp.stream eq {stream}{chosen}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One row of the table of findings: of each column its type here, its type in the table, and what it means.

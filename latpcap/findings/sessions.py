@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from latpcap import arrays
 from latpcap.findings.evidence import called
 from latpcap.findings.pushes import NOTICES, Pushed
-from latpcap.findings.schema import Finding
-from latpcap.findings.silence import on_stream
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits import slow_requests, stream_ends
@@ -84,8 +83,8 @@ def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> F
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
         total_ms=sum(hit[0] for hit in hits), median_ms=hits[len(hits) // 2][0], max_ms=worst, harm="late",
         worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=worst,
-        worst_frames=(one["request_first_frame"], first), filter=on_stream(one["stream"]), sentence="broker_blocked",
-        values=values,
+        worst_frames=(one["request_first_frame"], first), filter=wireshark_filter(one["stream"]),
+        sentence="broker_blocked", values=values,
     )  # fmt: skip
 
 
@@ -157,7 +156,7 @@ def _takeover(
         kind="wait", server=server[0], server_port=server[1], cause="client_id_twice", owner="client",
         clients=len(clients), client=clients[0], streams=len(thrown), of_streams=len(sessions), total_ms=sum(away),
         median_ms=sorted(away)[len(away) // 2], max_ms=max(away), harm="never", worst_stream=old.stream,
-        worst_ms=max(away), worst_frames=(old.frame, new.frame), filter=on_stream(old.stream),
+        worst_ms=max(away), worst_frames=(old.frame, new.frame), filter=wireshark_filter(old.stream),
         sentence="client_id_twice", values=values,
     )  # fmt: skip
 
@@ -217,7 +216,7 @@ def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
                 kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
                 client=client, streams=len(cases), of_streams=len(later), total_ms=max(sum(back), LIMITS["stuck_ms"]),
                 median_ms=sorted(back)[len(back) // 2], max_ms=max(back), harm="late", worst_stream=stream,
-                worst_ms=max(back), worst_frames=(frame,), filter=on_stream(stream), sentence="session_idled",
+                worst_ms=max(back), worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled",
                 values=values,
             )
         )  # fmt: skip
@@ -274,7 +273,8 @@ def _reset_between(tables: Mapping[str, pa.Table]) -> list[Finding]:
             kind="wait", server=server, server_port=port, cause="reset_between", owner="network",
             clients=len({case[-1] for case in cases}), client=client, streams=len(cases), of_streams=len(cases),
             total_ms=sum(case[0] for case in cases), max_ms=lasted, harm="never", worst_stream=stream,
-            worst_ms=lasted, worst_frames=(frame,), filter=on_stream(stream), sentence="reset_between", values=values,
+            worst_ms=lasted, worst_frames=(frame,), filter=wireshark_filter(stream),
+            sentence="reset_between", values=values,
         ))  # fmt: skip
     return made
 
@@ -311,7 +311,7 @@ def _took_nothing_finding(
         clients=len({case[-1] for case in cases}), client=client, streams=len({case[-2] for case in cases}),
         total_ms=sum(case[0] for case in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst,
         harm="late" if opened else "never", worst_stream=stream, worst_ms=worst, worst_frames=(frame,),
-        filter=on_stream(stream), sentence=f"took_nothing_{side}", values=values,
+        filter=wireshark_filter(stream), sentence=f"took_nothing_{side}", values=values,
     )  # fmt: skip
 
 

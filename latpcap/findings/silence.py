@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays, spill, words
 from latpcap.findings.evidence import called
 from latpcap.findings.pushes import Pushed
-from latpcap.findings.schema import Finding, Grade
+from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.tables import CAPTURE_BITS, NS_PER_MS, SETUP
 from latpcap.user_waits import stream_ends
@@ -362,7 +362,7 @@ def _finding(
         total_ms=max(waited_ms, sum(c.waited_ms for c in cases)), max_ms=waited_ms,
         confidence=SURE[grade], worst_exchange=worst.exchange, worst_stream=worst.stream,
         worst_ms=waited_ms, worst_frames=(values.get("frame", worst.frame),),
-        filter=on_stream(worst.stream),
+        filter=wireshark_filter(worst.stream),
         harm="never", sentence=word, values=values,
     )  # fmt: skip
 
@@ -384,11 +384,6 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     for key, waited in zip(ends, idle[rows].tolist(), strict=True):
         found[key[0], key[1]] = max(found.get((key[0], key[1]), 0.0), waited)
     return found
-
-
-def on_stream(number: int) -> str:
-    """A display filter for Wireshark."""
-    return f"tcp.stream eq {number}"
 
 
 def reported(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
@@ -706,5 +701,5 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWai
         streams=len({c.stream for c in cases}), total_ms=sum(c.waited_ms for c in cases), max_ms=worst.waited_ms,
         worst_exchange=worst.exchange,
         worst_stream=worst.stream, worst_ms=worst.waited_ms, worst_frames=(worst.frame,),
-        filter=on_stream(worst.stream), harm="never", sentence=sentence, values=values, fix=fix,
+        filter=wireshark_filter(worst.stream), harm="never", sentence=sentence, values=values, fix=fix,
     )  # fmt: skip

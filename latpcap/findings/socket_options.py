@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings.schema import Finding, State
+from latpcap.findings.schema import Finding, State, wireshark_filter
 from latpcap.limits import LIMITS
 from latpcap.user_waits.cause_totals import endpoint
 from latpcap.user_waits.segments import segments
@@ -287,7 +287,7 @@ def _row(
         delayed_ack="unknown", rival=words.say("rival_pauses", sender=sender),
         rival_lost=words.say("rival_one_way_lost"), typical_stream=typical[1],
         typical_ms=typical[0], typical_frames=(typical[2], typical[3]),
-        filter=f"tcp.stream eq {typical[1]} and frame.number in {{{typical[2]}, {typical[3]}}}",
+        filter=wireshark_filter(typical[1], typical[2], typical[3]),
         sentence=f"one_way_{how}", values=values,
     )  # fmt: skip
 

@@ -20,8 +20,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, words
-from latpcap.findings.schema import Finding, Grade
-from latpcap.findings.silence import on_stream
+from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.format import printable
 from latpcap.limits import LIMITS
 from latpcap.presentation import FELT_TOGETHER_MS
@@ -134,7 +133,7 @@ def _at(
         median_ms=min(more, queue), max_ms=float(each.max()), confidence=LIKELY if sure else GUESSED,
         worst_exchange=worst["exchange"], worst_stream=worst["stream"],
         worst_frames=(worst["request_first_frame"],),
-        filter=f"{on_stream(row['stream'])} or {on_stream(worst['stream'])}",
+        filter=f"{wireshark_filter(row['stream'])} or {wireshark_filter(worst['stream'])}",
         harm="late" if sure else None, values=values,
         sentence="queue_cost_or" if not sure else "queue_cost" if at_client else "queue_cost_server",
     )  # fmt: skip
@@ -282,7 +281,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late" if felt else None, rival=rival,
         rival_lost=lost,
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
-        filter=f"tcp.stream eq {row['stream']}", sentence=sentence, values=values,
+        filter=wireshark_filter(row['stream']), sentence=sentence, values=values,
     )  # fmt: skip
 
 

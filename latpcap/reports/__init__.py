@@ -38,17 +38,17 @@ def make_report(capture: Subject, tool: Tool, server: str | None = None) -> Repo
 
         return pgbench.report(capture, server)
     if tool in TOOLS:
-        from latpcap.reports import probing
+        from latpcap.reports import ping_traceroute
 
-        return getattr(probing, tool)(capture, server)  # type: ignore[no-any-return]
+        return getattr(ping_traceroute, tool)(capture, server)  # type: ignore[no-any-return]
     raise ValueError(f"no tool {tool!r}; known are {', '.join(TOOLS)}")
 
 
 def needed(tool: Tool) -> Needed:
     """The columns and rows that the report of this tool reads."""
-    from latpcap.reports import curl, pgbench, probing, wrk
+    from latpcap.reports import curl, pgbench, ping_traceroute, wrk
 
-    found: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, probing).needed()
+    found: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
     return found
 
 

@@ -292,13 +292,15 @@ def _servers(
     cuts, slow_cuts, request_cuts = bounds.tolist(), slow_bounds.tolist(), request_bounds.tolist()
     found = []
     for at, spent, harmed in zip(some.tolist(), sums.tolist(), late_ms[some].tolist(), strict=True):
-        mine, tardy = slice(*cuts[at : at + 2]), slow[slice(*slow_cuts[at : at + 2])]
-        blind, cut, left, byes, polls = (of[at] for of in counts)
-        every = requests[slice(*request_cuts[at : at + 2])]
+        mine = slice(*cuts[at : at + 2])
+        unread, cut, incomplete, goodbyes, polls = (of[at] for of in counts)
         server = Server(
-            *ends[at], rows[mine], latency[mine], spent, tardy, blind, every, cut, left, byes, polls, clients[at]
-        )
-        harm = (len(tardy) - show.UNREAD_COUNTS * blind) * harmed
+            *ends[at], rows=rows[mine], latency=latency[mine], total_ms=spent,
+            slow=slow[slice(*slow_cuts[at : at + 2])], unread=unread,
+            all_requests=requests[slice(*request_cuts[at : at + 2])], cut=cut, incomplete=incomplete,
+            goodbyes=goodbyes, polls=polls, clients=clients[at],
+        )  # fmt: skip
+        harm = (len(server.slow) - show.UNREAD_COUNTS * unread) * harmed
         found.append((-harm, -spent, server.name, server))
     found.sort(key=lambda one: one[:3])
     return [server for *_, server in found], judged, which

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from latpcap.format import count
-from latpcap.reports.probes import Probe, probes
-from latpcap.reports.probes import needed as probed
+from latpcap.reports.probe_packets import Probe, probes
+from latpcap.reports.probe_packets import needed as probed
 from latpcap.reports.report_text import Report, Subject
 from latpcap.tables import Kept, Needed
 from latpcap.user_waits.cause_totals import endpoint
