@@ -861,3 +861,23 @@ def test_who_closed_first_and_which_answer_is_of_which_request() -> None:
     assert frames("http.chat") == frames("http.request or http.response")
     assert frames('http.cookie_pair == "b=2"') == frames("http.request")
     assert frames("tcp.analysis and tcp.len > 0")
+
+
+@pytest.mark.parametrize("version", [0x0303, 0x0304])
+def test_only_tls_13_goes_on_readable_behind_change_cipher_spec(version: int) -> None:
+    """A HelloRetryRequest of TLS 1.3 is followed by a second ClientHello; in TLS 1.2 what follows is encrypted."""
+
+    def record(kind: int, body: bytes) -> bytes:
+        return struct.pack(">BHH", kind, 0x0303, len(body)) + body
+
+    def hello(kind: int, rest: bytes) -> bytes:
+        body = b"\x03\x03" + bytes(32) + b"\0" + rest
+        return record(22, bytes([kind]) + len(body).to_bytes(3, "big") + body)
+
+    change = record(20, b"\1")
+    chosen = b"\x13\x01\0" + struct.pack(">HHHH", 6, 43, 2, version)
+    tls, out = Tls(), {}
+    tls.segment(("server", "client"), 1, False, hello(2, chosen) + change, {})
+    tls.segment(("client", "server"), 1, False, change + hello(1, b"\0\x02\x13\x01\x01\0"), out)
+    assert out.get("tls.handshake.type") == ([1] if version == 0x0304 else None)
+    assert out["tls.handshake"] == [1]

@@ -118,7 +118,8 @@ class Source:
             tables = (reassembly.of_tables(table, whole) for table in (self.http, self.dns_over_tcp))
             repeats = _repeats(whole)
             later |= reassembly.values([*chain(*tables), *(tls.joined if tls else [])], payloads, repeats)
-            parts = {*repeats, *(frame for frame, _ in later["tcp.reassembled_in"])}
+            begun = {frame for frame, _ in later["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
+            parts = repeats | begun
             later["frame.protocols"] = list(self._protocols(layers, parts))
         for name, pairs in later.items():
             if name in found:
