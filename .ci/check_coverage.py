@@ -17,7 +17,7 @@ YOUNG = {
     "text_formats/columns.py": 83.0, "text_formats/fields.py": 77.0, "text_formats/icmp.py": 77.0,
 }  # fmt: skip
 """Files that do not reach EACH yet: their own floors, to be raised until they can go."""
-ELSEWHERE = ("cli/mcp.py", "cli/memory_limit.py")
+ELSEWHERE = ("cli/mcp.py", "cli/memory_limit.py", "latpcap/__init__.py")
 
 
 def below(report: dict) -> list[str]:

@@ -79,7 +79,7 @@ def test_a_crowd_leaves_what_was_said(clients: int) -> None:
     capture = latpcap.read(crowd(clients))
     alone = latpcap.read(crowd(1))
     reasons = [row["reason"] for row in capture.arrow("issues").to_pylist()]
-    assert any("let go" in reason for reason in reasons) == (clients > CLIENTS), reasons
+    assert any("evicted" in reason for reason in reasons) == (clients > CLIENTS), reasons
     for client in ("10.0.0.1", "10.0.0.3"):
         assert told(alone, client)[0][:2] == ("nagle", 30)
         assert told(capture, client) == told(alone, client)

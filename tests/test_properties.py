@@ -261,16 +261,15 @@ def test_ip_version(seed: int) -> None:
 
 
 def told(capture: lp.Capture, client: str) -> list[tuple[Any, ...]]:
-    """What is said of a client's exchanges, without what counts over the whole capture: numbers, and how long one
-    without an end waited for missing packets (to the last packet of anybody).
+    """What is said of a client's exchanges, without what counts over the whole capture: numbers, and the wait for
+    missing packets of one without an end (it lasts to the last packet of anybody, so alone it may be none).
     """
     streams = {s["stream"] for s in capture.arrow("streams").to_pylist() if client in (s["client"], s["server"])}
     mine = {e["exchange"]: e for e in capture.arrow("exchanges").to_pylist() if e["stream"] in streams}
     keys = ("cause", "parent", "owner", "duration_ms", "rule", "confidence")
     rows = [c for c in capture.arrow("causes").to_pylist() if c["exchange"] in mine]
-    for row in rows:
-        if row["cause"] == "capture_gap" and mine[row["exchange"]]["cut_by"] == "capture_end":
-            row["duration_ms"] = None
+    cut = {number for number, e in mine.items() if e["cut_by"] == "capture_end"}
+    rows = [c for c in rows if c["cause"] != "capture_gap" or c["exchange"] not in cut]
     return [(mine[c["exchange"]]["index"], *(c[k] for k in keys)) for c in rows]
 
 
