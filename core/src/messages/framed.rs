@@ -28,6 +28,8 @@ pub(super) enum Role {
     /// No note.
     #[default]
     Ignored,
+    /// No note; but the sender's kernel may hold the next message for it, which then begins with it.
+    Prelude,
     /// Bytes of the exchange with this key, which goes on.
     Part(u64),
     /// The request, or the answer, of this exchange ends with it.
@@ -356,6 +358,7 @@ impl<D: WireFormat> Framed<D> {
         }
         let Half { role, have, .. } = std::mem::take(half);
         match role.unwrap_or_default() {
+            Role::Prelude => return,
             Role::Ignored | Role::Part(_) => {}
             Role::Last(key) if sink.side() == Side::Client => sink.of(key).end_request(),
             Role::Request(key) => sink.of(key).end_request(),

@@ -9,6 +9,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, RequestName, Side, Status, text};
 use crate::cursor::{self, Cursor};
+use crate::limits::HELD_BEHIND_NS;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Gearman,
@@ -139,8 +140,11 @@ impl WireFormat for Gearman {
 
 impl Gearman {
     fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+        if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
+            sink.unmark();
+        }
         let Some((method, answer)) = request(kind) else {
-            return Role::Ignored;
+            return Role::Prelude;
         };
         let key = self.next;
         self.next += 1;

@@ -259,3 +259,40 @@ fn what_looks_like_gearman_is_not() {
         assert_eq!(protocols, [Protocol::Turns], "{notes}");
     }
 }
+
+#[test]
+fn a_worker_of_gearman_asks_with_what_it_wrote_just_before() {
+    let (mut messages, mut notes) = (Messages::new(), Notes::default());
+    let result = job(b"\0REQ", 13, b"H:1\0x");
+    let grab = job(b"\0REQ", 9, b"");
+    let none = job(b"\0RES", 10, b"");
+    let script = [
+        (C, &grab, 1, 0),
+        (S, &none, 2, 5),
+        (C, &result, 3, 10),
+        (C, &grab, 4, 50), // Nagle's algorithm held it
+        (S, &none, 5, 55),
+        (C, &result, 6, 60),
+        (C, &grab, 7, 2_000), // its program slept
+    ];
+    for (side, bytes, frame, ms) in script {
+        let at = At {
+            frame,
+            time_ns: ms * 1_000_000,
+        };
+        messages.feed(side, at, Stretch::Bytes(bytes), &mut notes);
+    }
+    let begun: Vec<u64> = notes
+        .list
+        .iter()
+        .filter_map(|note| match note {
+            Note::Keyed {
+                at,
+                event: ExchangeEvent::RequestBegin(_),
+                ..
+            } => Some(at.frame),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(begun, [1, 3, 7]);
+}
