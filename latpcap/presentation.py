@@ -14,7 +14,7 @@ LEAST_P99_SHARE = 0.05
 NOTHING = 0.005
 """A share of time without a named cause is printed from here on; below it is rounding."""
 HOLDS_UP = 0.1
-"""A cause beside the path's round trip is named in the first sentence from this share of the time on."""
+"""The smallest share worth naming: of the time, for a cause; of the requests or messages, for a silence or a push."""
 MOST_TIME = 0.5
 """From this share on a cause takes "most time", below it "the largest part"."""
 FAR_APART = 2.0
@@ -71,7 +71,7 @@ IDLE_S = 1.0
 PATH_OF_SLOW = 0.05
 """The path's round trip is named beside the threshold from this share of it on."""
 AS_MUCH = 0.95
-"""From this share of another family's time on one took about as much."""
+"""Loss is named first where it took at least this share of the longest family's time."""
 MOST_FAMILIES = 3
 """So many families of causes are added up in lines of their own."""
 NESTED = 0.8

@@ -22,7 +22,7 @@ pub use starts::Starts;
 const KEPT: usize = 16_384;
 /// Both and the waits of `Starts` in all pools together.
 const KEPT_IN_ALL: usize = 524_288;
-/// From so many on, that of the senders that were quiet longest is let go, until there are half as many.
+/// Eviction starts at this many remembered entries and drops the longest-idle senders until half are left.
 const CROWDED: usize = KEPT_IN_ALL / 4 * 3;
 const MAX_POOLS: usize = 65_536;
 
@@ -96,7 +96,7 @@ pub struct SenderEvidence {
     /// Segments that left before the ACK, by stream: what their program took.
     pub early: Vec<(u32, Early)>,
     pub starts: Starts,
-    /// How much evidence there was that is not remembered any more, where it was let go.
+    /// Evidence counted up to the last eviction; none where nothing was evicted.
     evicted_seen: Option<u64>,
     /// The newest evidence, by its place among all.
     newest: u64,
@@ -222,7 +222,7 @@ impl SenderStore {
         self.kept >= CROWDED
     }
 
-    /// The senders that were quiet longest, so many that half of what makes a crowd is left without them.
+    /// The longest-idle senders whose eviction brings what is remembered down to half of `CROWDED`.
     pub fn least_recently_used(&self) -> Vec<u32> {
         let mut held: Vec<(u64, u32, usize)> = (0..)
             .zip(&self.pools)

@@ -167,7 +167,7 @@ impl Tracker {
         self.pairing.pair
     }
 
-    /// So many requests were sent.
+    /// The number of requests sent, without the heartbeats that were dropped.
     pub fn exchanges(&self) -> u32 {
         self.pairing.exchanges - self.pairing.beats.as_ref().map_or(0, |beats| beats.dropped)
     }

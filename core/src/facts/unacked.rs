@@ -16,7 +16,7 @@ pub(super) const ALWAYS_REMEMBERED: usize = 64;
 const MOST_UNSORTED: usize = 512;
 /// Segments that begin with one byte: the oldest of them, and the newest.
 const MAX_ALIKE: usize = 8;
-/// So many are looked through for the first that held a byte.
+/// Segments searched, backwards from a byte, for the first that held it.
 const MAX_NEAR: usize = 512;
 /// Numbers that lie nearer to one another than this have the same order on the circle and from the base on.
 const NEAR: u32 = 1 << 31;
@@ -43,7 +43,7 @@ pub struct Unacked {
     pub(super) long: bool,
     /// There is no room for more.
     pub(super) barred: bool,
-    /// How many of them the room for all streams knows of; it hears of long lists only.
+    /// The length last charged to the budget of all streams (`room.rs`); 0 while uncharged.
     pub(super) counted: u32,
 }
 

@@ -39,7 +39,7 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
     }
 }
 
-/// The row of a request inside, as the one around it has it: whoever owns it is behind this server, whose program waited.
+/// A row of the inner request as one of the outer request: its owner is the backend, its parent the server's program.
 fn passed_on(row: &Row, doubt: Option<Because>) -> Row {
     let mut row = *row;
     (row.rule, row.parent) = (Rule::Backend, Some(Cause::ServerThink));

@@ -18,9 +18,9 @@ use crate::limits::{
     CHANCE_MAX_ALONE, CORK_NS, CORK_ROUND_NS, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, RATED_NS,
 };
 
-/// Whether a message waited as long as the timer, where the path takes so many nanoseconds there and back to its sender, and its
-/// receiver's ACKs at most so many: the timer is the retransmission timeout, 200 ms and a smoothed round trip, delayed
-/// ACKs included (tcp_probe0_base, tcp_set_rto).
+/// Whether a message waited for the cork timer. `to_sender` is the path's round trip to its sender, `to_answer` the most that
+/// its receiver's ACKs take. The timer is the retransmission timeout: 200 ms and a smoothed round trip, delayed ACKs
+/// included (tcp_probe0_base, tcp_set_rto).
 fn as_the_timer(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
     let longer = (to_sender + to_answer).clamp(0, RATED_NS.get());
     (CORK_NS.least()..=CORK_NS.most() + longer).contains(&(waited - to_sender))

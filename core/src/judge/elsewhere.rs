@@ -16,8 +16,8 @@ use crate::evidence::Starts;
 use crate::exchange::TimeSlice;
 use crate::limits::{CHANCE_MAX_ALONE, HELD_ELSEWHERE_NS, MIN_SAMPLES, OUTLIER_ONE_IN, SOON_NS};
 
-/// Whether enough of a sender's messages waited about as long as a held ACK, hardly any of the others
-/// half as long and more, and so many until a tick that it is no luck; `rtt` is the path to it and back.
+/// Whether enough messages waited as long as a held ACK, hardly any waited between half of that and its least, and the
+/// waits end on a tick too regularly for chance. `rtt` is the round trip to the sender.
 pub(super) fn on_tick(starts: &Starts, rtt: i64) -> bool {
     let timed = || starts.timed.iter().map(|(waited, end)| (waited - rtt, end));
     let held = timed().filter(|(waited, _)| HELD_ELSEWHERE_NS.contains(*waited));

@@ -33,8 +33,8 @@ pub enum AckKind {
 /// How one candidate is to be named.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
-    /// Nagle's wait with a held ACK of so many nanoseconds inside. Its program had written after `program` of the wait at the
-    /// latest, and about after `likely`.
+    /// Nagle's wait with an ACK inside that was held for `hold` ns. The program had written at most `program` ns into the
+    /// wait, about `likely` ns.
     Held {
         hold: i64,
         grounds: Grounds,
@@ -97,7 +97,7 @@ impl Judged {
             return match self.verdict {
                 NagleUse::Off if self.goes_without(stream, c.freed.frame) => proven(Because::GoesWithoutAck),
                 NagleUse::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
-                // so long behind the ACK no kernel held it: who typed it, perhaps
+                // later than the longest held ACK: no kernel held it, perhaps a person typed it
                 _ if late > HELD_NS.most() => {
                     program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
                 }

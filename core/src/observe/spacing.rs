@@ -18,7 +18,7 @@ impl Default for Spacing {
 }
 
 impl Spacing {
-    /// So many bytes came so long after those before.
+    /// Adds bytes that came `gap` ns after those before, as the time of one full segment of `mss` bytes.
     pub fn add(&mut self, gap: i64, bytes: u32, mss: u16) {
         let mss = u64::from(mss.max(1));
         let each = (gap.max(0) as u64).saturating_mul(mss) / u64::from(bytes.max(1));

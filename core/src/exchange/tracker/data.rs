@@ -13,11 +13,11 @@ use crate::messages::TurnsOf;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
-/// So many exchanges are looked through for the one whose bytes are repeated.
+/// Exchanges searched in each list, settling and open, for the one whose bytes are repeated.
 const MAX_REPAIRED: usize = 64;
 /// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
 const MAX_STEPS: usize = 8192;
-/// Where so many exchanges wait, each takes its part of the steps along: there is the lower cap, too.
+/// From this many open and settling exchanges on, `FEW_STEPS` is the cap: each exchange takes its share of the steps along.
 const CROWDED_EXCHANGES: usize = 1024;
 /// The cap once all streams together remember `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;

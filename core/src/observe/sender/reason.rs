@@ -11,6 +11,8 @@ use crate::limits::{
 use crate::observe::{Candidate, Data, Repair, Wait};
 
 impl Sender {
+    /// What a data segment waited for. The first rule that fits wins: holes, the first segment of a turn, repairs,
+    /// windows, small segments, pacing, then the kernel; its program where none does.
     #[inline(always)]
     pub(super) fn classify(
         &mut self,
@@ -164,7 +166,7 @@ impl Sender {
             }),
             None if self.received_unseen(&p, d) => Some(match unseen(&p, d, &self.peer_clock) {
                 Some(candidate) => Wait::Small(Box::new(candidate)),
-                None => Wait::Unsure, // its ACK came, and nobody can say when
+                None => Wait::Unsure, // acknowledged, but the time of the ACK is unknown
             }),
             None => {
                 self.overtakes();
@@ -174,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// Nothing of the peer's came between: corked, or let go by an ACK that made room.
+    /// A segment with nothing of the peer's before it: corked, or released by an ACK that made room.
     #[inline(always)]
     fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, d: &Data) -> Option<Wait> {
         let gap = d.at.time_ns - from.time_ns;
