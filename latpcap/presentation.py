@@ -30,8 +30,6 @@ RARE_OF_P50 = 0.1
 """A cause below this share of the median is one of some exchanges: its fix is shown at the 99th percentile."""
 SLOPE_NEAR = 0.5
 """A slope of gaps against their ACKs as near as this to 1 follows them; beyond, the gaps vary too little."""
-SLOWEST_OF_P99, SLOWEST_TIMES = 0.3, 1.5
-"""The slowest exchanges get a line where a cause takes this share of the 99th percentile, so many times the first's."""
 NEXT_SHARE = 0.05
 """Further findings are listed from this share of the time on."""
 NOT_SHARE = 0.2
