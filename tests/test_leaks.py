@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from makepcap import Ends, Talk, pcap_of
+from makepcap import Ends, Segment, Talk, pcap_of
 
 import latpcap as lp
 from latpcap.reading.filters.fields import FIELDS
@@ -120,6 +120,19 @@ def body(s: Planted) -> tuple[bytes, bytes]:
 PROTOCOLS = (http, tls, http2, websocket, dns, commands)
 
 
+def exchanged(
+    number: int, asked: bytes, answered: bytes, size: int, isn: tuple[int, int] = (1000, 5000)
+) -> list[Segment]:
+    """A connection of its own for these bytes of both sides, so many in a segment."""
+    talk = Talk(isn=isn, ends=Ends((f"10.0.{number}.9", 40_000 + number), ("10.9.9.9", 80)))
+    talk.open()
+    for at in range(0, len(asked), size):
+        talk.client(5.0 + at / 97, asked[at : at + size])
+    for at in range(0, len(answered), size):
+        talk.server(50.0 + at / 97, answered[at : at + size])
+    return talk.tape
+
+
 def test_no_planted_secret_leaves_any_protocol(tmp_path: Path, rng: random.Random) -> None:
     """Whole, and cut anywhere: what a capture begins with may stand in the middle of anything."""
     s, talks = Planted(rng), []
@@ -128,14 +141,7 @@ def test_no_planted_secret_leaves_any_protocol(tmp_path: Path, rng: random.Rando
         asked, answered = make(s)
         if number >= 3 * len(PROTOCOLS):
             asked, answered = (data[rng.randrange(len(data)) :] for data in (asked, answered))
-        ends = Ends((f"10.0.{number}.9", 40_000 + number), ("10.9.9.9", 80))
-        talk = Talk(isn=(rng.randrange(2**32), rng.randrange(2**32)), ends=ends)
-        talk.open()
-        for at in range(0, len(asked), 97):
-            talk.client(5.0 + at / 97, asked[at : at + 97])
-        for at in range(0, len(answered), 97):
-            talk.server(50.0 + at / 97, answered[at : at + 97])
-        talks += talk.tape
+        talks += exchanged(number, asked, answered, 97, (rng.randrange(2**32), rng.randrange(2**32)))
     source, target = tmp_path / "a.pcap", tmp_path / "b.pcapng"
     talks.sort(key=lambda segment: segment.time_ns)
     source.write_bytes(pcap_of([(one.time_ns, one.frame()) for one in talks]))
@@ -170,13 +176,7 @@ def test_no_field_of_a_filter_finds_a_secret_in_an_anonymised_slice(tmp_path: Pa
     s, packets = Planted(rng), []
     for number, make in enumerate([*PROTOCOLS, body]):
         asked, answered = make(s)
-        talk = Talk(ends=Ends((f"10.0.{number}.9", 40_000 + number), ("10.9.9.9", 80)))
-        talk.open()
-        for at in range(0, len(asked), 31):
-            talk.client(5.0 + at / 97, asked[at : at + 31])
-        for at in range(0, len(answered), 31):
-            talk.server(50.0 + at / 97, answered[at : at + 31])
-        packets += talk.tape
+        packets += exchanged(number, asked, answered, 31)
     source, target = tmp_path / "a.pcap", tmp_path / "b.pcapng"
     packets.sort(key=lambda segment: segment.time_ns)
     source.write_bytes(pcap_of([(one.time_ns, one.frame()) for one in packets]))

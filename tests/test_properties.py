@@ -261,7 +261,7 @@ def test_ip_version(seed: int) -> None:
 
 
 def told(capture: lp.Capture, client: str) -> list[tuple[Any, ...]]:
-    """What is said of a client's exchanges, without what counts over the whole capture: numbers, and the wait for
+    """The causes of a client's exchanges, without what counts over the whole capture: numbers, and the wait for
     missing packets of one without an end (it lasts to the last packet of anybody, so alone it may be none).
     """
     streams = {s["stream"] for s in capture.arrow("streams").to_pylist() if client in (s["client"], s["server"])}

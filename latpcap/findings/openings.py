@@ -7,8 +7,7 @@ client waits for the host that sends them, or while the host that sends them doe
 
 Also what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
 that sent its request late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a
-connection waits for it, and whoever looks at a capture sees the pause: it has an owner too, and it is not the server's
-program.
+connection waits for it, and the capture shows the pause: it has an owner too, which is not the server's program.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 //! People and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over TCP. Knows them by
-//! their first bytes and the steps of the log-in, in turns. Behind it keys, echoes, screens and packets of others
-//! pass, which ask for nothing: these get no note.
+//! their first bytes and the steps of the log-in, in turns; SSH and Telnet in the middle by the echoes of keys. Behind the
+//! log-in keys, echoes, screens and packets of others pass, which are no requests: these get no note.
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;

@@ -302,7 +302,7 @@ impl Messages {
                 Read::All => {}
                 Read::Lost(rest) => self.lost(side, at, rest, listener),
                 Read::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
-                Read::Restart(rest) => self.anew(side, at, rest, listener),
+                Read::Restart(rest) => self.restart(side, at, rest, listener),
             }
         } else {
             self.turn(side, at, stretch, listener);

@@ -204,7 +204,7 @@ impl Messages {
                 Read::All => return,
                 Read::Lost(left) => return self.lost(side, at, left, listener),
                 Read::Switch(reader, left) => (next, rest) = (reader, left),
-                Read::Restart(left) => return self.anew(side, at, left, listener),
+                Read::Restart(left) => return self.restart(side, at, left, listener),
             }
         }
         self.lost(side, at, rest, listener);
@@ -212,7 +212,7 @@ impl Messages {
 
     /// A tunnel is made: what it carries is recognised as at a stream's beginning.
     #[cold]
-    pub(super) fn anew(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
+    pub(super) fn restart(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
         self.tunnels += 1;
         if self.tunnels > MAX_TUNNELS {
             return self.lost(side, at, rest, listener);

@@ -153,12 +153,12 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
         follow(&mut pools, 0, 8, sender_rtt + release);
         add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
         let judged = judged(&pools, &pairs);
-        let said = judged.compare(&AckWait {
+        let control = judged.compare(&AckWait {
             release: 41 * MS + release,
             ..AckWait::default()
         });
-        assert!(matches!(said, Control::Shorter { .. }));
-        judged.proves(0, said)
+        assert!(matches!(control, Control::Shorter { .. }));
+        judged.proves(0, control)
     };
     assert!(proves(2 * MS, 750 * US) && !proves(2 * MS, 751 * US));
 }

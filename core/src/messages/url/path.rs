@@ -53,7 +53,7 @@ const MAILED: [&[u8]; 17] = [
     b"optout",
     b"otl",
 ];
-/// Whoever knows a path behind one of these may post there.
+/// A path behind one of these is a secret by itself: it is all that is needed to post there.
 const POSTS: [&[u8]; 9] = [
     b"hook",
     b"hooks",
