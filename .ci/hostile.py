@@ -40,7 +40,7 @@ STATE = struct.Struct("QQ")
 def held_mb() -> float:
     """The memory of this process, without garbage and without what the C library keeps of what was freed."""
     gc.collect()
-    spill.give_back()
+    spill.trim_heap()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * mmap.PAGESIZE / 1e6
 

@@ -219,7 +219,7 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
         pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
-        return spill.filled(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
+        return spill.from_pieces(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
     values = _bits(data, offset, count) if kind == "bool" else np.frombuffer(data, kind, count + offset)[offset:]
     if not chunk.null_count:
         return values
@@ -255,9 +255,9 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
     if not len(keys):
         return keys, values
-    if not spill.rise(keys):
-        order = spill.order(keys)
-        keys, values = spill.taken(keys, order), spill.taken(values, order)
+    if not spill.is_sorted(keys):
+        order = spill.argsort_nearly_sorted(keys)
+        keys, values = spill.take(keys, order), spill.take(values, order)
     found, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
         end = min(begin + spill.BLOCK, len(keys))

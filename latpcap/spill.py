@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-LEAST_BYTES = 1 << 20
+MIN_FILE_BYTES = 1 << 20
 """Columns below this stay in memory."""
 BLOCK = 1 << 16
 """Rows that are worked on at once, where a column is worked on part by part; a multiple of eight."""
@@ -80,7 +80,7 @@ class Column:
         else:
             self._pieces.append((begin, values.astype(self.kind)))  # a copy: they may lie in a batch that goes
             self._held += self._pieces[-1][1].nbytes
-            if self._held >= LEAST_BYTES:
+            if self._held >= MIN_FILE_BYTES:
                 self._to_file()
 
     def widen(self, kind: np.dtype[Any]) -> None:
@@ -95,8 +95,8 @@ class Column:
 
         if self.zero:
             count, self.count = self.count, 0
-            return nothing(count, self.kind)
-        if self._file is None and self.count * self.kind.itemsize >= LEAST_BYTES:
+            return shared_zeros(count, self.kind)
+        if self._file is None and self.count * self.kind.itemsize >= MIN_FILE_BYTES:
             self._to_file()
         file, pieces, count = self._file, self._pieces, self.count
         self._file, self._pieces, self._held, self.count = None, [], 0, 0
@@ -139,7 +139,7 @@ class Column:
             self._pieces = [(0, np.frombuffer(bytearray(written), self.kind)), (begin, values.copy())]
 
 
-def filled(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
+def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
     """These values, one piece behind the other."""
     column = Column(kind)
     for piece in pieces:
@@ -156,7 +156,7 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     import numpy as np
 
     size = count * np.dtype(kind).itemsize
-    file = _opened() if size >= LEAST_BYTES else None
+    file = _opened() if size >= MIN_FILE_BYTES else None
     if file is not None:
         with contextlib.suppress(OSError):
             os.posix_fallocate(file.fileno(), 0, size)
@@ -164,7 +164,7 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     return np.zeros(count, kind)
 
 
-def longer(values: Array, count: int) -> Array:
+def extended(values: Array, count: int) -> Array:
     """The values and zeros behind them, so many in all, to be written to anywhere."""
     found = zeros(count, values.dtype)
     for span in parts(len(values)):
@@ -172,12 +172,12 @@ def longer(values: Array, count: int) -> Array:
     return found
 
 
-def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
+def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
     """So many zeros that take no memory and that nobody may write to: all of them are the same."""
     import numpy as np
 
     size = count * np.dtype(kind).itemsize
-    if size < LEAST_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
+    if size < MIN_FILE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):
         return np.zeros(count, kind)
     if not _zero or len(_zero[0]) < size:
         _zero[:] = [mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)]
@@ -186,7 +186,7 @@ def nothing(count: int, kind: str | np.dtype[Any]) -> Array:
     return found
 
 
-def trim() -> None:
+def configure_malloc() -> None:
     """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.) What is
     below that comes out of it again: else each array of a part would be new pages, with a fault for each. Arrow's
     memory comes from there too.
@@ -203,7 +203,7 @@ def trim() -> None:
         libc.mallopt(_M_MMAP_THRESHOLD, 4 << 20)
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """What was freed goes back to the system now. (glibc keeps what lies below something in use.)"""
     import ctypes
 
@@ -222,21 +222,21 @@ def _short(count: int) -> bool:
     return True
 
 
-def taken(values: Array, order: Array) -> Array:
+def take(values: Array, order: Array) -> Array:
     """The values at these places."""
     if _short(len(order)):
         found: Array = values[order]
         return found
-    return filled(values.dtype, (values[order[span]] for span in parts(len(order))))
+    return from_pieces(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
-def rise(values: Array) -> bool:
+def is_sorted(values: Array) -> bool:
     """Is none less than the one before it?"""
     spans = (values[at : at + BLOCK + 1] for at in range(0, len(values), BLOCK))
     return all(bool((span[1:] >= span[:-1]).all()) for span in spans)
 
 
-def order(keys: Array) -> Array:
+def argsort_nearly_sorted(keys: Array) -> Array:
     """The places of the keys in rising order, equal ones as they come, in little memory.
 
     Those below one before them are sorted by themselves, and put between the others, which rise.
@@ -251,10 +251,10 @@ def order(keys: Array) -> Array:
         mine = keys[span]
         fallen.append((np.flatnonzero(mine < _risen(mine, tops[-1])) + span.start).astype(kind))
         tops.append(max(tops[-1], mine.max()))
-    late = joined(fallen)
+    late = concatenated(fallen)
     del fallen
-    late = taken(late, ranked(taken(keys, late)))
-    values = taken(keys, late)
+    late = take(late, argsort(take(keys, late)))
+    values = take(keys, late)
     found, put = Column(kind), 0
     for span, top, until in zip(parts(len(keys)), tops, np.searchsorted(values, tops[1:]).tolist(), strict=False):
         mine = keys[span]
@@ -275,7 +275,7 @@ def _risen(keys: Array, top: Any) -> Array:
     return found
 
 
-def ranked(values: Array) -> Array:
+def argsort(values: Array) -> Array:
     """The places of the values in rising order, equal ones as they come; for values in any order, in parts that a
     sample of them.
     """
@@ -301,7 +301,7 @@ def ranked(values: Array) -> Array:
     return found.array()
 
 
-def nth(values: Array, place: int) -> Any:
+def nth_smallest(values: Array, place: int) -> Any:
     """The value at this place of the rising order; the values stay as they are."""
     import numpy as np
 
@@ -329,7 +329,7 @@ def nth(values: Array, place: int) -> Any:
     return np.partition(inside, before)[before]
 
 
-def marked(rows: Array, count: int) -> Array:
+def row_mask(rows: Array, count: int) -> Array:
     """A truth for each of so many places: is it one of the rows?"""
     import numpy as np
 
@@ -339,13 +339,13 @@ def marked(rows: Array, count: int) -> Array:
     return found
 
 
-def chosen(rows: Array, which: Array) -> Array:
+def selected(rows: Array, which: Array) -> Array:
     """Those of the rows that `which` marks: it has a truth for each place that a row may name."""
     if _short(len(rows)):
         found: Array = rows[which[rows]]
         return found
     mine = (rows[span] for span in parts(len(rows)))
-    return filled(rows.dtype, (some[which[some]] for some in mine))
+    return from_pieces(rows.dtype, (some[which[some]] for some in mine))
 
 
 def parts(count: int) -> Iterator[slice]:
@@ -356,7 +356,7 @@ def parts(count: int) -> Iterator[slice]:
         yield slice(at, min(at + BLOCK, count))
 
 
-def split(keys: Array) -> dict[int, Array]:
+def places_by_key(keys: Array) -> dict[int, Array]:
     """The places of each key that is not negative, rising."""
     order, ends = grouped(keys, int(max((keys[span].max() for span in parts(len(keys))), default=-1)) + 1)
     bounds = ends.tolist()
@@ -393,12 +393,12 @@ def places(keys: Array, wanted: Array) -> Array:
     """Where each wanted key stands among `keys`, which are distinct and have all of them."""
     import numpy as np
 
-    if rise(keys):
+    if is_sorted(keys):
         if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # numbered through
             return wanted if not keys[0] else wanted - keys[0]
         sort = None
     else:
-        sort = order(keys)
+        sort = argsort_nearly_sorted(keys)
     found = Column("uint32" if len(keys) < np.iinfo("uint32").max else "int64")
     for span in parts(len(wanted)):
         at = np.searchsorted(keys, wanted[span], sorter=sort)
@@ -407,17 +407,17 @@ def places(keys: Array, wanted: Array) -> Array:
     return found.array()
 
 
-def joined(several: Sequence[Array]) -> Array:
+def concatenated(several: Sequence[Array]) -> Array:
     """One behind the other."""
     import numpy as np
 
     if len(several) == 1:
         return several[0]
     kind = np.result_type(*several) if several else "uint32"
-    return filled(kind, (values[span] for values in several for span in parts(len(values))))
+    return from_pieces(kind, (values[span] for values in several for span in parts(len(values))))
 
 
-def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
+def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
     """The weights of each of so many codes added up; `rows` limits both to these places."""
     import numpy as np
 
@@ -429,7 +429,7 @@ def weighed(codes: Array, weights: Array, count: int, rows: Array | None = None)
     return found
 
 
-def counted(codes: Array, count: int, rows: Array) -> Array:
+def count_codes(codes: Array, count: int, rows: Array) -> Array:
     """How often each of so many codes is there in these rows; those below 0 are not counted."""
     import numpy as np
 
@@ -440,11 +440,11 @@ def counted(codes: Array, count: int, rows: Array) -> Array:
     return found[1:]
 
 
-def kept(values: Array) -> Array:
+def long_lived_copy(values: Array) -> Array:
     """A copy of the values that may stay for long."""
-    if values.nbytes < LEAST_BYTES:
+    if values.nbytes < MIN_FILE_BYTES:
         return values
-    return filled(values.dtype, (values[span] for span in parts(len(values))))
+    return from_pieces(values.dtype, (values[span] for span in parts(len(values))))
 
 
 def release_memory() -> None:

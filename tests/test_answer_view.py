@@ -40,7 +40,7 @@ def test_the_same_answer_to_the_last_digit(part: int, monkeypatch: pytest.Monkey
     """Also where rows come in small portions, and columns of more than a few rows lie in files."""
     monkeypatch.setattr(drain, "TAKE_BYTES", 20_000)
     if part % 2:
-        monkeypatch.setattr(spill, "LEAST_BYTES", 256)
+        monkeypatch.setattr(spill, "MIN_FILE_BYTES", 256)
         monkeypatch.setattr(spill, "BLOCK", 128)
     for file in FILES[part::8]:
         try:

@@ -66,7 +66,7 @@ def test_findings_agree_with_the_tables(path: Path) -> None:
             assert row[f"{name}_opportunities"] >= max(row[f"{name}_seen_on"], row[f"{name}_seen_off"])
     for server in {(r["server"], r["server_port"]) for r in found if r["kind"] == "latency"}:
         shares = [r["share"] for r in found if r["kind"] == "latency" and (r["server"], r["server_port"]) == server]
-        assert 0.9 < sum(shares) <= 1 + 1e-9  # the rest lies below LEAST_SHARE
+        assert 0.9 < sum(shares) <= 1 + 1e-9  # the rest lies below MIN_SHARE
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from latpcap.limits import LIMITS
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
-    monkeypatch.setattr(spill, "LEAST_BYTES", 64)
+    monkeypatch.setattr(spill, "MIN_FILE_BYTES", 64)
     monkeypatch.setattr(spill, "BLOCK", 16)
 
 

@@ -13,7 +13,7 @@ from latpcap.answers import headline as answer
 
 @pytest.mark.parametrize(
     ("share", "most"),
-    [(1.0, True), (show.MOST_TIME, True), (math.nextafter(show.MOST_TIME, 0), False), (0.0, False)],
+    [(1.0, True), (show.MOST_TIME_SHARE, True), (math.nextafter(show.MOST_TIME_SHARE, 0), False), (0.0, False)],
 )
 def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: bool) -> None:
     monkeypatch.setattr(answer, "_beyond", lambda _: False)
@@ -23,7 +23,7 @@ def test_most_of_the_time(monkeypatch: pytest.MonkeyPatch, share: float, most: b
 
 
 def test_a_cause_of_few_slow_requests_is_called_so() -> None:
-    typical = math.ceil(100 * show.TYPICAL)
+    typical = math.ceil(100 * show.TYPICAL_SHARE)
     for hit, few in ((typical, False), (typical - 1, True), (100, False)):
         data: Any = {"slow": {"count": 100}, "hit": hit}
         assert answer._few(data) == few

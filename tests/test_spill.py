@@ -21,7 +21,7 @@ from latpcap.findings import evidence
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are long early, so that a test need not be."""
-    monkeypatch.setattr(spill, "LEAST_BYTES", 64)
+    monkeypatch.setattr(spill, "MIN_FILE_BYTES", 64)
     monkeypatch.setattr(spill, "BLOCK", 16)
 
 
@@ -36,8 +36,8 @@ def in_file(values: Any) -> bool:
 
 def test_a_long_column_lies_in_a_file_and_keeps_its_values() -> None:
     values = np.arange(1000, dtype=np.int64)
-    kept = spill.kept(values)
-    assert in_file(kept) and not in_file(spill.kept(values[:4]))
+    kept = spill.long_lived_copy(values)
+    assert in_file(kept) and not in_file(spill.long_lived_copy(values[:4]))
     spill.release_memory()
     assert kept.tolist() == values.tolist()
     kept[3] = 7
@@ -51,7 +51,7 @@ def test_a_column_without_rows_has_its_type() -> None:
     causes = pa.table({"exchange": pa.chunked_array([], pa.uint64())})
     ours, theirs = (arrays.numbers(of, "exchange") for of in (exchanges, causes))
     assert theirs.dtype == arrays.filled(causes, "exchange", 0).dtype == np.uint64
-    assert spill.taken(np.arange(1), spill.places(ours, theirs)).tolist() == []
+    assert spill.take(np.arange(1), spill.places(ours, theirs)).tolist() == []
 
 
 def test_its_file_goes_with_it() -> None:
@@ -96,7 +96,7 @@ def test_a_disk_that_fills_while_a_column_is_written_loses_nothing(room: int, mo
 
 def test_a_column_that_cannot_be_mapped_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spill, "_mapped", full)
-    assert spill.kept(np.arange(1000)).tolist() == list(range(1000))
+    assert spill.long_lived_copy(np.arange(1000)).tolist() == list(range(1000))
 
 
 @pytest.mark.parametrize("count", [3, 400])
@@ -117,7 +117,7 @@ def test_a_column_grows_wider_and_its_zeros_take_no_room(count: int) -> None:
 
 
 def test_what_is_nothing_is_shared_and_not_written_to() -> None:
-    some, more = spill.nothing(1000, "float64"), spill.nothing(3000, "int64")
+    some, more = spill.shared_zeros(1000, "float64"), spill.shared_zeros(3000, "int64")
     assert not some.any() and not more.any() and len(more) == 3000
     for array in (some, more):
         with pytest.raises(ValueError, match="read-only"):
@@ -152,11 +152,11 @@ def test_memory_of_files_is_given_back_when_it_is_much(monkeypatch: pytest.Monke
 
 def test_rising_is_seen_across_parts() -> None:
     values = np.arange(100)
-    assert spill.rise(values) and spill.rise(values[:0]) and spill.rise(values // 3)
+    assert spill.is_sorted(values) and spill.is_sorted(values[:0]) and spill.is_sorted(values // 3)
     for at in (1, 15, 16, 17, 99):
         wrong = values.copy()
         wrong[at] = -1
-        assert not spill.rise(wrong), at
+        assert not spill.is_sorted(wrong), at
 
 
 @pytest.mark.parametrize("spread", [0, 3, 40, 500])
@@ -164,14 +164,14 @@ def test_rising_is_seen_across_parts() -> None:
 def test_order_is_that_of_a_stable_sort(count: int, spread: int) -> None:
     """Keys that rise nearly, and such as do not at all."""
     keys = np.arange(count) // 2 + np.random.default_rng(count).integers(0, spread + 1, count)
-    order = spill.order(keys)
+    order = spill.argsort_nearly_sorted(keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
-    assert spill.taken(keys, order).tolist() == sorted(keys.tolist())
+    assert spill.take(keys, order).tolist() == sorted(keys.tolist())
 
 
 def test_order_puts_few_early_ones_that_come_last_before_all_others() -> None:
     keys = np.r_[np.arange(5, 1000) // 2, 0, 0, 3, 499]
-    assert spill.order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+    assert spill.argsort_nearly_sorted(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
 def test_the_nth_is_that_of_all_sorted() -> None:
@@ -179,23 +179,23 @@ def test_the_nth_is_that_of_all_sorted() -> None:
     for values in (random.integers(0, 9, 2000), random.normal(size=2000), np.zeros(2000), np.arange(3)[::-1]):
         ordered, before = np.sort(values), values.copy()
         for place in {0, 1, len(values) // 2, len(values) - 1}:
-            assert spill.nth(values, place) == ordered[place]
+            assert spill.nth_smallest(values, place) == ordered[place]
         assert values.tolist() == before.tolist()
 
 
 def test_rows_are_marked_and_chosen_part_by_part() -> None:
     rows = np.random.default_rng(8).permutation(500)[:300].astype("uint32")
-    marked = spill.marked(rows, 500)
+    marked = spill.row_mask(rows, 500)
     assert np.flatnonzero(marked).tolist() == sorted(rows.tolist())
     even = np.arange(500) % 2 == 0
-    assert spill.chosen(rows, even).tolist() == [row for row in rows.tolist() if row % 2 == 0]
-    assert len(spill.chosen(rows, ~marked)) == len(spill.chosen(rows[:0], marked)) == 0
+    assert spill.selected(rows, even).tolist() == [row for row in rows.tolist() if row % 2 == 0]
+    assert len(spill.selected(rows, ~marked)) == len(spill.selected(rows[:0], marked)) == 0
 
 
 def test_what_is_ranked_in_pieces_is_in_the_order_of_a_stable_sort() -> None:
     random = np.random.default_rng(1)
     for values in (random.integers(0, 40, 5000), random.normal(size=5000), np.zeros(5000), np.arange(5000)):
-        assert spill.ranked(values).tolist() == np.argsort(values, kind="stable").tolist()
+        assert spill.argsort(values).tolist() == np.argsort(values, kind="stable").tolist()
 
 
 def test_places_of_keys_in_any_order() -> None:
@@ -207,7 +207,7 @@ def test_places_of_keys_in_any_order() -> None:
 
 def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
     keys = np.random.default_rng(3).integers(-1, 5, 1000)
-    found = spill.split(keys)
+    found = spill.places_by_key(keys)
     assert {key: rows.tolist() for key, rows in found.items()} == {
         key: np.flatnonzero(keys == key).tolist() for key in range(5)
     }
@@ -216,15 +216,15 @@ def test_split_gives_the_places_of_each_key_and_none_of_negative_ones() -> None:
 def test_weights_are_added_up_by_code() -> None:
     codes, weights = np.arange(1000) % 7, np.arange(1000.0)
     rows = np.arange(0, 1000, 3)
-    assert spill.weighed(codes, weights, 8).tolist() == np.bincount(codes, weights, 8).tolist()
+    assert spill.sum_weights(codes, weights, 8).tolist() == np.bincount(codes, weights, 8).tolist()
     some = np.bincount(codes[rows], weights[rows], 8)
-    assert spill.weighed(codes, weights, 8, rows).tolist() == some.tolist()
+    assert spill.sum_weights(codes, weights, 8, rows).tolist() == some.tolist()
 
 
 def test_columns_are_joined_one_behind_the_other() -> None:
     few, many = np.arange(4, dtype=np.uint8), np.arange(40)
-    assert spill.joined([many, few]).tolist() == [*many, *few]
-    assert spill.joined([few]) is few and len(spill.joined([])) == 0
+    assert spill.concatenated([many, few]).tolist() == [*many, *few]
+    assert spill.concatenated([few]) is few and len(spill.concatenated([])) == 0
 
 
 def test_sums_of_keys_are_those_of_all_rows_whatever_the_part() -> None:
@@ -309,8 +309,8 @@ def test_bits_are_packed_part_by_part() -> None:
 
 def test_codes_are_counted_by_row() -> None:
     codes, rows = (np.arange(1000) % 6 - 1).astype("int8"), np.arange(0, 1000, 7)
-    assert spill.counted(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
-    assert spill.counted(codes, 6, rows[:0]).tolist() == [0] * 6
+    assert spill.count_codes(codes, 6, rows).tolist() == [int((codes[rows] == code).sum()) for code in range(6)]
+    assert spill.count_codes(codes, 6, rows[:0]).tolist() == [0] * 6
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 1000, 70_000])
@@ -325,6 +325,6 @@ def test_rows_are_told_apart_by_their_keys(count: int) -> None:
 def test_a_longer_array_has_zeros_behind() -> None:
     for count in (0, 3, 200_000):
         values = np.arange(count) + 1
-        found = spill.longer(values, 2 * count + 1)
+        found = spill.extended(values, 2 * count + 1)
         found[-1] = 7
         assert found[:count].tolist() == values.tolist() and not found[count:-1].any()

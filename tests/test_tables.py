@@ -307,6 +307,6 @@ def test_what_a_table_was_made_of_is_let_go_before_memory_is_given_back(monkeypa
     capture, held = lp.read(SAMPLES / "nginx-good.pcap"), []
     raw = capture._raw["exchanges"]
     monkeypatch.setattr(spill, "BLOCK", 1)
-    monkeypatch.setattr(spill, "give_back", lambda: held.append(sys.getrefcount(raw)))
+    monkeypatch.setattr(spill, "trim_heap", lambda: held.append(sys.getrefcount(raw)))
     capture.arrow("exchanges")
     assert held == [sys.getrefcount(raw)]

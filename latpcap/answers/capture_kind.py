@@ -91,7 +91,7 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     """
     import numpy as np
 
-    if streams.num_rows < show.SCANNED:
+    if streams.num_rows < show.MIN_SCANNED:
         return
     code, answers = arrays.numbers(streams, "completeness"), arrays.numbers(streams, "server_packets")
     (client, clients), (server, servers) = arrays.codes(streams, "client"), arrays.codes(streams, "server")
@@ -101,7 +101,7 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     failed = refused | (silent & (answers == 0))
     if not silent.any():
         return
-    mostly = silent.sum() >= show.SCAN_SHARE * streams.num_rows
+    mostly = silent.sum() >= show.MIN_SCAN_SHARE * streams.num_rows
     vain = silent if mostly else failed
     if not vain.any():
         return
@@ -109,8 +109,8 @@ def _scan(streams: pa.Table) -> Iterator[tuple[str, str]]:
     mine = vain & (client == who)
     ends = np.unique(server[mine].astype(np.int64) << 16 | port[mine])
     ports, hosts = np.unique(ends & 0xFFFF), np.unique(ends >> 16)
-    few = len(ports) <= show.SCAN_PORTS or len(hosts) == 1
-    if len(ends) < (show.SCANNED if mostly else show.SCANNED_BESIDE) or not (mostly or few):
+    few = len(ports) <= show.MAX_SCAN_PORTS or len(hosts) == 1
+    if len(ends) < (show.MIN_SCANNED if mostly else show.MIN_SCANNED_BESIDE) or not (mostly or few):
         return
     mine = (client == who) & np.isin(port, ports) & np.isin(server, hosts)
     shut, nothing = int((mine & refused).sum()), int((mine & failed & ~refused).sum())
@@ -151,7 +151,7 @@ def _quiet(tables: Mapping[str, pa.Table], happened: Sequence[Finding]) -> Itera
     data = arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes")
     if not data.any() and not any(e.kind in WAITED for e in happened):
         seconds = float(arrays.numbers(streams, "end").max() - arrays.numbers(streams, "start").min()) / 1e9
-        if seconds >= show.IDLE_S:
+        if seconds >= show.MIN_IDLE_S:
             yield "idle", say("idle", n=streams.num_rows, seconds=seconds)
 
 
@@ -207,7 +207,7 @@ def _counted_frames(
         for record in records:
             total += 1
             _look(record, seen, receivers, errors)
-            if total == show.MOST_OTHERS:
+            if total == show.MAX_OTHER_FRAMES:
                 break
     except CaptureError:
         return None
@@ -226,8 +226,8 @@ def mostly(records: Iterable[Record], segments: int) -> str | None:
 
 def _kinds(seen: Counter[str], total: int) -> str:
     """How many frames are of which kind?"""
-    (kind, number), *more = seen.most_common(show.MOST_WORDS)
-    some = "first_" if total == show.MOST_OTHERS else ""
+    (kind, number), *more = seen.most_common(show.MAX_WORDS)
+    some = "first_" if total == show.MAX_OTHER_FRAMES else ""
     which = f"of_{some}frames" if number < total else f"all_{some}frames" if total > 1 else "one_frame"
     first = words.say(which, n=number, of=total, kind=kind)
     return words.say("and_more").join([first, *(f"{n:,} {word}" for word, n in more)])

@@ -113,7 +113,7 @@ def is_frequent(d: Overall, mute: Finding) -> bool:
     """Is it more than a request now and then that came just when its connection was closed, and longer than any
     that was answered?
     """
-    if mute.cause == "closed_on_request" and (mute.exchanges or 0) < show.HOLDS_UP * (mute.of_exchanges or 0):
+    if mute.cause == "closed_on_request" and (mute.exchanges or 0) < show.MIN_CAUSE_SHARE * (mute.of_exchanges or 0):
         return False
     slowest = None if d["verdict"] == "no_exchanges" else d["slow"]["worst"]
     return mute.cause not in SILENCES or slowest is None or (mute.max_ms or 0.0) > slowest["latency_ms"]
@@ -126,7 +126,7 @@ def pushed(d: Overall) -> Finding | None:
     if d.get("lead") is not None:
         return None
     for found in d["events"]:
-        if found.kind != "push" or (found.exchanges or 0) < show.HOLDS_UP * (found.of_exchanges or 0):
+        if found.kind != "push" or (found.exchanges or 0) < show.MIN_CAUSE_SHARE * (found.of_exchanges or 0):
             continue
         if "server" not in d:
             return found
@@ -268,7 +268,7 @@ def _each(d: Overall) -> str:
     """What a slow request waited for what is named; "" where no one time stands for them."""
     if not d["waits_ms"]:
         return ""
-    far = d["longest_ms"] >= show.FAR_APART * d["waits_ms"]
+    far = d["longest_ms"] >= show.LONGEST_TO_MEDIAN * d["waits_ms"]
     most = words.say("waits_most", most_ms=d["longest_ms"]) if far else ""
     return words.say("waits_each", wait_ms=d["waits_ms"], most=most)
 
@@ -296,7 +296,7 @@ def _forbids(d: Overall) -> str:
 def slow_limit(d: Overall) -> str:
     """From when on is a request slow here?"""
     limit = d["slow"]["limit_ms"]
-    return words.say("over_beyond" if d["slow"]["path_ms"] >= show.PATH_OF_SLOW * limit else "over", limit=limit)
+    return words.say("over_beyond" if d["slow"]["path_ms"] >= show.MIN_PATH_OF_SLOW * limit else "over", limit=limit)
 
 
 def _log_in(d: Overall) -> str:
@@ -317,12 +317,12 @@ def _by_both(d: Overall) -> bool:
     loss = d["families"][0]
     by_timer = cause_names(trait="by_probe_or_timer")
     timed = [loss["causes"].get(cause, 0.0) for cause in by_timer]
-    return d["findings"][0].cause in by_timer and min(timed) >= show.HOLDS_UP * loss["ms"]
+    return d["findings"][0].cause in by_timer and min(timed) >= show.MIN_CAUSE_SHARE * loss["ms"]
 
 
 def _few(d: Overall) -> bool:
     """Is it in a few of the slow requests only?"""
-    return d["hit"] < show.TYPICAL * d["slow"]["count"]
+    return d["hit"] < show.TYPICAL_SHARE * d["slow"]["count"]
 
 
 def _part(d: Overall, of: str) -> str:
@@ -333,7 +333,7 @@ def _part(d: Overall, of: str) -> str:
 def _most(d: Overall) -> bool:
     all_beyond = sum(beyond(f["causes"]) for f in d["families"]) or 1.0
     first = d["families"][0]
-    return (beyond(first["causes"]) / all_beyond if _beyond(d) else first["share"]) >= show.MOST_TIME
+    return (beyond(first["causes"]) / all_beyond if _beyond(d) else first["share"]) >= show.MOST_TIME_SHARE
 
 
 def _beyond(d: Overall) -> bool:
@@ -344,7 +344,7 @@ def _beyond(d: Overall) -> bool:
 
 def _second(d: Overall) -> str:
     """A second family that takes a share worth a word."""
-    rows = [f for f in d["families"][1:] if f["share"] >= show.HOLDS_UP and f["family"] != "unknown"]
+    rows = [f for f in d["families"][1:] if f["share"] >= show.MIN_CAUSE_SHARE and f["family"] != "unknown"]
     if not rows:
         return ""
     cause = max(rows[0]["causes"], key=lambda cause: rows[0]["causes"][cause])
@@ -399,7 +399,7 @@ def _nothing(d: Overall) -> str:
 def _stall(d: Overall, found: LatencyFinding) -> str:
     sender, slow = d["owners"]["nagle"], d["slow"]
     other = SIDES[sender]
-    also = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == other and f.share >= show.HOLDS_UP]
+    also = [f for f in d["findings"][1:] if f.cause == STALL and f.owner == other and f.share >= show.MIN_CAUSE_SHARE]
     why = words.say(f"stall_{sender}")
     if also:
         sure = _sure(also[0].grade) if found.grade == "proven" else ""

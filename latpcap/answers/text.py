@@ -84,7 +84,7 @@ _WORTH_A_LINE = ("one_direction", "capture_gap", "doubles", "unseen_frames", "cl
 
 def _kept(lines: Lines) -> list[str]:
     """The lines in their order; where they are too many, those of the highest number are left out, the last first."""
-    room = show.MOST_LINES - 1
+    room = show.MAX_LINES - 1
     order = sorted(range(len(lines)), key=lambda i: (lines[i][0], i))
     return [lines[i][1] for i in sorted(order[:room])]
 
@@ -158,9 +158,9 @@ def _servers(d: Overall) -> Lines:
     rows = d["servers"][1:]
     if d["shown"]:
         return [(0, line("further", _server(row))) for row in rows[: d["shown"] - 1]]
-    legs = [row for row in rows if row["behind"] == d["server"]][: show.MOST_LEGS]
+    legs = [row for row in rows if row["behind"] == d["server"]][: show.MAX_LEGS]
     lines: Lines = [(0, line("behind", _server({**row, "behind": None}))) for row in legs]
-    slow = [row for row in rows if row["slow"] and row not in legs][: show.MOST_SLOW_SERVERS - 1]
+    slow = [row for row in rows if row["slow"] and row not in legs][: show.MAX_SLOW_SERVERS - 1]
     lines += [(1, line("slow", _server(row))) for row in slow]
     rest = [row for row in rows if row not in legs and row not in slow]
     if rest:
@@ -184,10 +184,14 @@ def _families(d: Overall) -> Lines:
     """What takes the time of the slow requests, family by family, and of which causes each is made."""
     lines: Lines = []
     time = ("slow_time" if headline.waited_for(d) else "all_time") + ("_waited" if d["slow"]["streams"] else "")
-    for place, row in enumerate(d["families"][: show.MOST_FAMILIES]):
-        if place and row["share"] < show.NEXT_SHARE:
+    for place, row in enumerate(d["families"][: show.MAX_FAMILIES]):
+        if place and row["share"] < show.MIN_NEXT_SHARE:
             continue
-        causes = [f"{name} {ms(spent)}" for name, spent in row["causes"].items() if spent >= show.NOTHING * row["ms"]]
+        causes = [
+            f"{name} {ms(spent)}"
+            for name, spent in row["causes"].items()
+            if spent >= show.MIN_UNNAMED_SHARE * row["ms"]
+        ]
         text = say(time, part_share=row["share"], causes=", ".join(causes))
         lost = say("segments_lost", n=d["lost"]) if row["family"] == "loss" and d["lost"] else ""
         lines.append((1, line(row["family"], joined([text, lost]))))
@@ -196,8 +200,8 @@ def _families(d: Overall) -> Lines:
 
 def _listed(d: Overall) -> list[str]:
     """The causes whose families have a line of their own."""
-    rows = d["families"][: show.MOST_FAMILIES]
-    return [cause for row in rows if row is rows[0] or row["share"] >= show.NEXT_SHARE for cause in row["causes"]]
+    rows = d["families"][: show.MAX_FAMILIES]
+    return [cause for row in rows if row is rows[0] or row["share"] >= show.MIN_NEXT_SHARE for cause in row["causes"]]
 
 
 def _queue(d: Overall) -> Lines:
@@ -220,7 +224,7 @@ def _stall(d: Overall) -> Lines:
     pool = d["senders"][sender]
     lines = [*_opening(d), (0, _latency(d)), (0, _share(d))]
     round_trips = (pool.sender_rtt_ms or 0.0) + (pool.receiver_rtt_ms or 0.0)
-    path = say("path_of_wait", path_ms=round_trips) if round_trips > show.PATH_OF_WAIT * t["ms"] else ""
+    path = say("path_of_wait", path_ms=round_trips) if round_trips > show.MIN_PATH_OF_WAIT * t["ms"] else ""
     if "bytes" in t:
         first, second = t["bytes"]
         lines.append((0, line(sender, joined([say("nagle_waits", first=first, second=second), path]))))
@@ -289,7 +293,7 @@ def _opening(d: Overall) -> Lines:
 
 def _shown(t: Typical) -> str:
     """How much time do these frames show? They are those of the longest piece."""
-    if t["pieces"] == 1 or t["longest_ms"] > show.SAME * t["ms"]:
+    if t["pieces"] == 1 or t["longest_ms"] > show.SAME_SHARE * t["ms"]:
         return say("all_pieces", all_ms=t["ms"])
     return say("longest_piece", longest_ms=t["longest_ms"], n=t["pieces"], all_ms=t["ms"])
 
@@ -314,12 +318,12 @@ def _gain(d: Overall) -> Lines:
     low, high, limit = row.gain_p50_low_ms, row.gain_p50_high_ms, row.gain_limit
     if not d["fix"] or low is None or row.fix_side is None:
         return []
-    if d["share"]["p50"]["share"] < show.RARE_OF_P50:  # the usual ones have none of it to lose
+    if d["share"]["p50"]["share"] < show.MIN_P50_SHARE:  # the usual ones have none of it to lose
         at_best = row.gain_p99_low_ms
-        if at_best is None or at_best > show.SAME * d["p99_ms"]:
+        if at_best is None or at_best > show.SAME_SHARE * d["p99_ms"]:
             return []
         return [(0, line("gain", say("gain_p99", best_ms=at_best, now_ms=d["p99_ms"])))]
-    if low > show.SAME * now:
+    if low > show.SAME_SHARE * now:
         return []
     text = say("gain_best", best_ms=low, now_ms=now)
     if high is not None and not row.gain_open:
@@ -334,7 +338,7 @@ def _gain(d: Overall) -> Lines:
 
 def _next(d: Overall) -> Lines:
     """The findings behind the first, in a line."""
-    rows = [r for r in d["findings"][1:4] if r.share >= show.NEXT_SHARE]
+    rows = [r for r in d["findings"][1:4] if r.share >= show.MIN_NEXT_SHARE]
     if not rows:
         return []
     parts = [
@@ -411,13 +415,13 @@ def _not(d: Overall, skip: tuple[str, ...]) -> Lines:
     parts = []
     for name in ("network", *PROGRAMS):
         share = spent.get(name, 0.0) / total
-        if name not in skip and share < show.NOT_SHARE:
+        if name not in skip and share < show.MAX_EXCLUDED_SHARE:
             parts.append(say(f"not_{name}", part_share=share))
     repair = sum(spent.get(name, 0.0) for name in cause_names(trait="repair"))
     if not d["lost"] and not repair:
         parts.append(say("not_losses"))
     lines: Lines = [(1, line("not", say("and_more").join(parts)))] if parts else []
-    named = any(f["family"] == "loss" and f["share"] >= show.NEXT_SHARE for f in d["families"])
+    named = any(f["family"] == "loss" and f["share"] >= show.MIN_NEXT_SHARE for f in d["families"])
     if d["lost"] and not named and "doubles" not in {c.check for c in d["quality"]}:
         how = "lost_repaired" if repair else "lost_unnoticed"
         lines.append((1, line("lost", say(how, n=d["lost"], repair_share=repair / total))))
@@ -444,9 +448,9 @@ def _sure_stall(d: Overall, pool: Pool) -> str:
         which = say("freed_one") if pool.held == 1 else say("freed_most", n=pool.held)
         if pool.tight_ms is not None and left > pool.tight_ms and pool.tight:
             left, which = pool.tight_ms, say("freed_tight", n=pool.tight, of=pool.held)
-        far = (pool.sender_rtt_ms or 0.0) > show.PATH_OF_RELEASE * left
+        far = (pool.sender_rtt_ms or 0.0) > show.MIN_PATH_OF_RELEASE * left
         parts = [say("freed_far" if far else "freed", grade=parts[0], which=which, left_us=left * 1000)]
-    if pool.slope is not None and abs(pool.slope - 1) < show.SLOPE_NEAR:
+    if pool.slope is not None and abs(pool.slope - 1) < show.MAX_SLOPE_ERROR:
         parts.append(say("gaps_follow", slope=pool.slope))
     if found.grade != "proven":
         parts.append(say("rival", rival=found.rival, lost=found.rival_lost))
@@ -457,7 +461,7 @@ def _unknown(d: Overall, sender: str | None) -> Lines:
     spent = sum(c["total_ms"] for c in d["causes"] if c["cause"] in ("unknown", "capture_gap"))
     share = spent / d["total_ms"] if d["total_ms"] else 0.0
     listed = sender is None and any(name in _listed(d) for name in ("unknown", "capture_gap"))
-    parts = [say("no_named_cause", part_share=share)] if share >= show.NOTHING and not listed else []
+    parts = [say("no_named_cause", part_share=share)] if share >= show.MIN_UNNAMED_SHARE and not listed else []
     if sender:
         parts.append(say("hidden_program", sender=sender))
     return [(2, line("unknown", joined(parts)))] if parts else []
@@ -484,7 +488,7 @@ def _pushes(d: Overall) -> Lines:
     rows = [e for e in d["events"] if e.kind == "push" and not headline.has_sentence(d, e)]
     return [
         (0, line("pushes", say("push_line", text=e.text, grade=graded(e.confidence), seen=_frames(e), fix=e.fix)))
-        for e in rows[: show.MOST_PUSHES]
+        for e in rows[: show.MAX_PUSHES]
     ]
 
 
@@ -505,7 +509,7 @@ def one_exchange(d: OneExchange) -> str:
     last = d["response_last_frame"]
     end = say("exchange_end") if last is None else f"{last}"
     lines = [head, "  " + say("exchange_took", took_ms=total, first=f"{d['request_first_frame']}", last=end)]
-    room = show.MOST_LINES - len(lines) - 1
+    room = show.MAX_LINES - len(lines) - 1
     shown = sorted(range(len(d["causes"])), key=lambda i: -d["causes"][i]["duration_ms"])[:room]
     for i in sorted(shown):
         c = d["causes"][i]
@@ -522,7 +526,7 @@ def one_exchange(d: OneExchange) -> str:
 def _short(target: str) -> str:
     """A request's target as it may stand on a terminal: cut, and without what would write there by itself."""
     safe = printable(target)
-    return safe if len(safe) <= show.MOST_NAME else safe[: show.MOST_NAME - 1] + "…"
+    return safe if len(safe) <= show.MAX_NAME_LETTERS else safe[: show.MAX_NAME_LETTERS - 1] + "…"
 
 
 _EACH = 3
@@ -554,7 +558,7 @@ def _waited(row: Finding, d: Overall) -> bool:
         return False
     if row.kind != "latency":
         return row.harm is not None
-    return bool((row.share or 0.0) >= show.NEXT_SHARE and (row.max_ms or 0.0) >= d["slow"]["limit_ms"])
+    return bool((row.share or 0.0) >= show.MIN_NEXT_SHARE and (row.max_ms or 0.0) >= d["slow"]["limit_ms"])
 
 
 def _paragraph(

@@ -82,7 +82,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
     import numpy as np
 
     (spoken, protocols), (method, methods) = arrays.codes(exchanges, "protocol"), arrays.codes(exchanges, "method")
-    often = spill.counted(spoken, len(protocols), rows)
+    often = spill.count_codes(spoken, len(protocols), rows)
     known = np.array([word != UNREAD for word in protocols])  # of as many the one that a reader knows
     most = protocols[int(np.lexsort((known, often))[-1])]
     target, targets = arrays.codes(exchanges, "target")
@@ -105,8 +105,8 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "protocol": _called(most, port, software),
         "names": [printable(name) for name in names],
         "requests": len(rows),
-        "methods": _counted(spill.counted(method, len(methods), rows), methods),
-        "statuses": dict(counted_words.most_common(show.MOST_WORDS)),
+        "methods": _counted(spill.count_codes(method, len(methods), rows), methods),
+        "statuses": dict(counted_words.most_common(show.MAX_WORDS)),
         "answers": counted_words.total(),
         "errors": errors,
         "asked_again": again,
@@ -114,7 +114,7 @@ def of(exchanges: pa.Table, rows: Array, port: int, software: str | None, names:
         "kind": None,
     }
     found["kind"] = _kind(found, away, refused)
-    if found["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == first) > show.LOOP_S:
+    if found["kind"] == "redirect_loop" and _gap_s(exchanges, rows, target == first) > show.MAX_LOOP_GAP_S:
         found["kind"] = None
     return found
 
@@ -123,7 +123,7 @@ def _gap_s(exchanges: pa.Table, rows: Array, wanted: Array) -> float:
     """How long after its answer came the next equal request, at the median? In seconds."""
     import numpy as np
 
-    mine = rows[spill.taken(wanted, rows)]
+    mine = rows[spill.take(wanted, rows)]
     begun, done = (np.sort(arrays.taken(exchanges, c, mine).cast("int64").to_numpy()) for c in ("start", "end"))
     return float(np.median(begun[1:] - done[:-1])) / 1e9 if len(mine) > 1 else 0.0
 
@@ -160,7 +160,7 @@ def _errors(exchanges: pa.Table, rows: Array) -> int:
 def _counted(seen: Array, texts: list[str]) -> dict[str, int]:
     import numpy as np
 
-    order = np.argsort(-seen, kind="stable")[: show.MOST_WORDS]
+    order = np.argsort(-seen, kind="stable")[: show.MAX_WORDS]
     return {printable(texts[i]): int(seen[i]) for i in order.tolist() if seen[i]}
 
 
@@ -177,12 +177,12 @@ def _kind(found: Traffic, away: int, refused: int) -> str | None:
     if not found["answers"]:
         return None
     everyday = found["protocol"] in ("http", "http2")
-    if found["errors"] and not everyday and found["errors"] >= show.MANY_ERRORS * found["answers"]:
+    if found["errors"] and not everyday and found["errors"] >= show.MIN_ERROR_SHARE * found["answers"]:
         return "errors"
-    if found["answers"] < show.LEAST_KIND:
+    if found["answers"] < show.MIN_ANSWERS:
         return None
-    share = show.MOST_ANSWERS * found["answers"]
-    if away >= share and found["asked_again"] >= show.LOOPED:
+    share = show.MOST_ANSWERS_SHARE * found["answers"]
+    if away >= share and found["asked_again"] >= show.MIN_LOOP_REQUESTS:
         return "redirect_loop"
     if refused >= share:
         return "logins_refused"
@@ -195,11 +195,11 @@ def sentence(t: Traffic, server: str) -> str | None:
         return None
     status, many = next(iter(t["statuses"].items()))
     kind = t["kind"]
-    if kind == "errors" and many < show.MOST_ANSWERS * t["answers"]:
+    if kind == "errors" and many < show.MOST_ANSWERS_SHARE * t["answers"]:
         kind = "mixed_errors"
     elif kind == "errors" and t["answers"] == 1:
         kind = "one_error"
-    target = printable(t["target"] or "")[: show.MOST_NAME]
+    target = printable(t["target"] or "")[: show.MAX_NAME_LETTERS]
     return words.say(
         kind,
         server=server, status=_status(t, status), statuses=_answers(t), n=many, of=t["answers"], target=target,

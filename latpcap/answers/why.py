@@ -258,7 +258,7 @@ def _mostly(data: Overall, scope: HasTables) -> str | None:
         return None
     streams = findings.read_from(scope)["streams"]
     segments = sum(int(arrays.numbers(streams, f"{side}_packets").sum()) for side in ("client", "server"))
-    if 2 * segments > data["frames"] or data["frames"] < show.MANY_FRAMES:
+    if 2 * segments > data["frames"] or data["frames"] < show.MIN_FRAMES:
         return None
     return capture_kind.mostly(scope.records(), segments)
 
@@ -361,7 +361,7 @@ def _pushes(tables: Mapping[str, pa.Table], server: cause_totals.Server) -> int:
     here = address == arrays.code_of(addresses, server.address)
     here &= arrays.numbers(streams, "server_port") == server.port
     many = int(pushed.of_streams(arrays.numbers(streams, "stream")[here]).sum())
-    return many if many >= show.MOSTLY_PUSHED * len(server.all_requests) else 0
+    return many if many >= show.MIN_PUSHES_PER_REQUEST * len(server.all_requests) else 0
 
 
 def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.Table]) -> int:
@@ -372,7 +372,7 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
 
     first, exchanges, streams = data["findings"][0], tables["exchanges"], tables["streams"]
     hidden = first.cause == "network" and data["slow"]["how"] == "none" and not data["senders"]["client"].refuted
-    if not hidden or len(server.rows) < 2 * show.LEAST_HALVES or data["traffic"]["protocol"] != "tls":
+    if not hidden or len(server.rows) < 2 * show.MIN_HALVES or data["traffic"]["protocol"] != "tls":
         return 0
     rows = np.sort(server.rows)
     stream, start, end = (arrays.numbers(exchanges, name)[rows] for name in ("stream", "start", "end"))
@@ -381,9 +381,9 @@ def _halves(data: Overall, server: cause_totals.Server, tables: Mapping[str, pa.
     place = spill.places(arrays.numbers(streams, "stream"), stream)
     near = np.nan_to_num(arrays.numbers(streams, "client_rtt_ms").astype(float)[place[1:]], nan=np.inf) < show.NEAR_MS
     gap = (start[1:] - end[:-1]) / NS_PER_MS
-    second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.AT_ONCE_MS)
+    second = (stream[1:] == stream[:-1]) & near & (gap >= 0) & (gap <= show.MAX_HALF_GAP_MS)
     count, in_a_row = int(second.sum()), bool((second[1:] & second[:-1]).any())
-    return count if count >= show.LEAST_HALVES and not in_a_row and count >= show.HALVES_SHARE * len(gap) else 0
+    return count if count >= show.MIN_HALVES and not in_a_row and count >= show.MIN_HALVES_SHARE * len(gap) else 0
 
 
 def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], exchanges: pa.Table) -> list[Row]:
@@ -396,7 +396,7 @@ def _servers(ledger: cause_totals.CauseTotals, checks: Sequence[quality.Check], 
     ranks = {share: arrays.nearest_ranks([len(one.rows) for one in ledger.servers], share) for share in (0.50, 0.99)}
     for place in proxies.in_order(len(ledger.servers), behind):
         server, front = ledger.servers[place], behind.get(place)
-        items = ledger.spent(server) if place < show.MOST_SERVERS else []
+        items = ledger.spent(server) if place < show.MIN_SERVERS_EXAMINED else []
         families = slow_requests.by_family(items, server.waited_for, len(server.rows)) if items else {}
         rows.append(
             {
@@ -433,7 +433,7 @@ def _slow(
     import numpy as np
 
     exchanges, count = tables["exchanges"], len(server.rows)
-    mine = spill.marked(server.rows, exchanges.num_rows)
+    mine = spill.row_mask(server.rows, exchanges.num_rows)
     took, limits, polls, streams = spill.Column("float64"), spill.Column("float64"), 0, 0
     for span, part in arrays.sliced(exchanges):
         which = mine[span]
@@ -446,8 +446,8 @@ def _slow(
         "how": "none" if unfelt else slow_requests.how(len(server.slow), count),
         "count": len(server.slow),
         "of": count,
-        "limit_ms": float(spill.nth(limits.array(), count // 2)),
-        "path_ms": float(spill.nth(took.array(), count // 2)),
+        "limit_ms": float(spill.nth_smallest(limits.array(), count // 2)),
+        "path_ms": float(spill.nth_smallest(took.array(), count // 2)),
         "trip_ms": _trip_ms(server, tables["streams"]),
         "unread": server.unread,
         "polls": polls + server.polls,
@@ -546,7 +546,7 @@ def _totals(items: list[cause_totals.CauseTotal], causes: pa.Table) -> list[Tota
     (cause, causes_of), (owner, owners) = arrays.codes(causes, "cause"), arrays.codes(causes, "owner")
     duration, number = arrays.numbers(causes, "duration_ms"), arrays.numbers(causes, "exchange")
     confidence, levels = arrays.levels(causes, "confidence")
-    rows = spill.joined([i.causes for i in items])
+    rows = spill.concatenated([i.causes for i in items])
     if len(rows) and int(number.max()) - int(number.min()) >= 2 * len(number):
         number = np.unique(number, return_inverse=True)[1]  # captures that are joined have numbers far apart
     first = int(number.min()) if len(rows) else 0
@@ -650,7 +650,7 @@ def _spared(item: cause_totals.CauseTotal, tables: Mapping[str, pa.Table]) -> tu
     numbers = arrays.numbers(exchanges, "exchange")[item.server.rows]
     ended = arrays.distinct(arrays.numbers(causes, "exchange")[rule == fin])
     index, stream = arrays.numbers(exchanges, "index"), arrays.numbers(exchanges, "stream")
-    stalled = spill.marked(item.rows, exchanges.num_rows)
+    stalled = spill.row_mask(item.rows, exchanges.num_rows)
     later = arrays.distinct(stream[stalled & (index > 0)])
     first = item.server.rows[index[item.server.rows] == 0]
     first = first[~np.isin(first, item.server.slow)]

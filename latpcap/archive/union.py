@@ -117,7 +117,7 @@ class Union(View):
             table = self._numbered(self._dataset(name).to_table() if limited else self._everything(name))
         key = {"exchanges": "exchange", "streams": "stream"}.get(name)
         table = table.unify_dictionaries()
-        if key is not None and not spill.rise(arrays.numbers(table, key)):
+        if key is not None and not spill.is_sorted(arrays.numbers(table, key)):
             table = table.sort_by(key)
         elif name == "causes":
             table = in_order(table)
@@ -298,7 +298,7 @@ class Summed:
         self._requests = requests(made["exchanges"]) if exchanges.count else None
         self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence, pushed=pushed)
         """What findings read: `stretches` and their causes, with few columns."""
-        spill.give_back()
+        spill.trim_heap()
 
     @property
     def unfiltered(self) -> Summed:

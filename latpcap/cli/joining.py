@@ -24,7 +24,7 @@ More = Annotated[list[str] | None, typer.Argument(metavar="[MORE]...", help="Cap
 
 def joined(client: str, server: str, keylog: str | None) -> Joined:
     """Both captures on one clock; files that are damaged give what they have, and a warning."""
-    spill.trim()
+    spill.configure_malloc()
     from latpcap.joined import join as of
 
     return _warned(of(client, server, keylog=keylog, progress=True))
@@ -34,7 +34,7 @@ def every(files: list[str], keylog: str | None) -> Joined | Chain:
     """One capture with both legs of a proxy, two, or more in a row; damaged ones as `joined`."""
     from latpcap.joined import join as of
 
-    spill.trim()
+    spill.configure_malloc()
     if len(files) == 1:
         return _warned(of(files[0], keylog=keylog, progress=True))
     return _warned(of(files[0], files[1], *files[2:], keylog=keylog, progress=True))

@@ -30,7 +30,7 @@ def answer_view(file: str, *, keylog: str | None = None) -> AnswerView | Capture
 
     if file == "-" or live.is_pipe(file) or is_results(file) or span():
         return read(file, keylog=keylog)
-    spill.trim()
+    spill.configure_malloc()
     capture = partial_answer.read(file, keylog=keylog, progress=True)
     warn(capture)
     return capture
@@ -56,7 +56,7 @@ def projection(file: str, needed: Needed, *, keylog: str | None = None, reread: 
     """Opens a capture for what is needed of its tables and warns of damage; `reread` as in `read`."""
     from latpcap.views import partial_report
 
-    spill.trim()
+    spill.configure_malloc()
     capture = partial_report.read(source(file, reread=reread), needed, keylog=keylog, progress=True)
     warn(capture)
     return capture
@@ -71,7 +71,7 @@ def reopen(file: str, *, keylog: str | None = None, warned: bool = False) -> Cal
     if file == "-" or "://" in file or live.is_pipe(file) or span():
         return None
     given = source(file)
-    spill.trim()
+    spill.configure_malloc()
 
     def opened(needed: Needed) -> Projection:
         nonlocal warned
@@ -90,7 +90,7 @@ def stream(file: str, number: int, *, keylog: str | None = None, reread: bool = 
 
     if span():
         return read(file, keylog=keylog, reread=reread).stream(number)
-    spill.trim()
+    spill.configure_malloc()
     found = read_stream(source(file, reread=reread), number, keylog=keylog, progress=True)
     warn(found.capture)
     return found

@@ -34,7 +34,7 @@ from latpcap.findings.pushes import Pushed
 from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
 from latpcap.limits import LIMITS
 from latpcap.options import TableName
-from latpcap.presentation import LEAST_P99_SHARE, LEAST_SHARE
+from latpcap.presentation import MIN_P99_SHARE, MIN_SHARE
 from latpcap.tables import of_stretches, stretches
 from latpcap.user_waits import cause_totals, proxies
 from latpcap.user_waits.segments import HasSegments, Segments
@@ -147,7 +147,7 @@ def rows(
         waited = queues.of(server, spent, tables)
         if waited is not None:
             found.append(queues.finding(waited, server))
-    for server in ledger.servers[: MOST_SERVERS if servers is None else max(servers, show.MOST_SERVERS)]:
+    for server in ledger.servers[: MOST_SERVERS if servers is None else max(servers, show.MIN_SERVERS_EXAMINED)]:
         spent = ledger.spent(server)
         together = queues.stampede(server, tables) or queues.together(server, spent, tables)
         together = together or queues.behind(server, spent, tables)
@@ -244,7 +244,7 @@ def _of_server(
     found: list[Finding] = []
     for item in items:
         cohorts = {name: cause_totals.cohort(item, name) for name in cause_totals.COHORTS}
-        small = item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE
+        small = item.total_ms / total < MIN_SHARE and cohorts["p99"][1] < MIN_P99_SHARE
         if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
             continue
         sure = _how_sure(item, pools, checks)

@@ -183,7 +183,7 @@ class _Seen:
         self.code = arrays.numbers(streams, "completeness")
         spans = spill.parts(streams.num_rows)
         answers = arrays.numbers(streams, "server_packets")
-        self.answered = spill.filled("bool", (answers[span] > 0 for span in spans))
+        self.answered = spill.from_pieces("bool", (answers[span] > 0 for span in spans))
         self._closed_by, self._words = arrays.codes(streams, "closed_by")
         self._client, self._clients = arrays.codes(streams, "client")
         # a SYN that was never followed by the rest of its handshake, nor refused
@@ -215,7 +215,7 @@ class _Seen:
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
         most = max((last[span].max() for span in spill.parts(len(last))), default=0)
         spans = spill.parts(len(last))
-        return spill.filled("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
+        return spill.from_pieces("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
 
     def there(self) -> Array:
         """Which streams are to a port that answered another connection?"""
@@ -242,8 +242,8 @@ class _Seen:
         import numpy as np
 
         spans = spill.parts(len(which))
-        yield from spill.split(
-            spill.filled("int32", (np.where(which[span], self.server[span], -1) for span in spans))
+        yield from spill.places_by_key(
+            spill.from_pieces("int32", (np.where(which[span], self.server[span], -1) for span in spans))
         ).items()
 
     def name(self, server: int) -> tuple[str, int]:
@@ -265,12 +265,12 @@ class _Seen:
 
     def clients(self, rows: Array) -> int:
         """How many addresses do these streams come from?"""
-        return 1 if len(rows) == 1 else len(arrays.distinct(spill.taken(self._client, rows)))
+        return 1 if len(rows) == 1 else len(arrays.distinct(spill.take(self._client, rows)))
 
 
 def _each(known: Array, codes: Array) -> Array:
     """For each row the truth of its code."""
-    return spill.filled("bool", (known[codes[span]] for span in spill.parts(len(codes))))
+    return spill.from_pieces("bool", (known[codes[span]] for span in spill.parts(len(codes))))
 
 
 def _shared(codes: Array, which: Array) -> Array:

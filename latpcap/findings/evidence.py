@@ -136,15 +136,15 @@ def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, floa
 def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
     """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
-    mine = spill.kept(item.causes[spill.taken(left, item.causes) >= 0])
+    mine = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
     if not len(mine):
         return None
     ms = arrays.numbers(causes, "duration_ms")
-    first = int(spill.weighed(left, ms, len(rivals), mine).argmax())
-    mine = spill.kept(mine[(left[mine] == first) & (missing[mine] >= 0)])
+    first = int(spill.sum_weights(left, ms, len(rivals), mine).argmax())
+    mine = spill.long_lived_copy(mine[(left[mine] == first) & (missing[mine] >= 0)])
     if not len(mine):
         return None
-    return rivals[first], becauses[int(spill.weighed(missing, ms, len(becauses), mine).argmax())]
+    return rivals[first], becauses[int(spill.sum_weights(missing, ms, len(becauses), mine).argmax())]
 
 
 def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
@@ -153,7 +153,7 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
 
     streams, exchanges = tables["streams"], tables["exchanges"]
     client, names = arrays.codes(streams, "client")
-    wanted = spill.taken(arrays.numbers(exchanges, "stream"), item.rows)
+    wanted = spill.take(arrays.numbers(exchanges, "stream"), item.rows)
     rows = spill.places(arrays.numbers(streams, "stream"), wanted)
     spent: dict[int, float] = {}
     for span in spill.parts(len(rows)):
@@ -169,7 +169,7 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
 def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
     """On how many streams?"""
 
-    return len(arrays.distinct(spill.taken(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
+    return len(arrays.distinct(spill.take(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:
@@ -298,7 +298,7 @@ UNNAMED = ("handshake", "message", "content")
 
 def called(method: str | None, target: str | None) -> str:
     """What a sentence calls a request: its method and target; SQL begins with its verb. "one turn" without any."""
-    parts = [printable(word)[: show.MOST_NAME] for word in (method, target) if word]
+    parts = [printable(word)[: show.MAX_NAME_LETTERS] for word in (method, target) if word]
     if method in UNNAMED:
         name = words.say(f"unnamed_{method}")
         return words.say("unnamed_with", name=name, target=parts[1]) if len(parts) > 1 else name

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from latpcap import arrays, spill, words
 from latpcap.limits import LIMITS
-from latpcap.presentation import SAME
+from latpcap.presentation import SAME_SHARE
 from latpcap.tables import NS_PER_MS
 from latpcap.vocabulary import PROGRAMS, PROVEN, SIDES, STALL, STALLS, cause_names
 
@@ -185,7 +185,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
     low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
         low = _percentile(warm, 0.5)
-    doubt = words.say("gain_not_proven") if middle < SAME * now <= high else None
+    doubt = words.say("gain_not_proven") if middle < SAME_SHARE * now <= high else None
     if loop is None or not loop.closed:
         return Gain(low, high, p99, AS_IT_IS, open=doubt)
     alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
@@ -204,7 +204,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
         if item.cause not in STALLS or doubt:
             # it has served them at the rate of now: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
-            doubt = doubt or (words.say("gain_unseen") if middle < SAME * now else None)
+            doubt = doubt or (words.say("gain_unseen") if middle < SAME_SHARE * now else None)
         return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
@@ -221,7 +221,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
 
 def _percentile(values: Array, share: float) -> float:
     """Nearest rank, of values in any order, at least one."""
-    return float(spill.nth(values, max(0, math.ceil(share * len(values)) - 1)))
+    return float(spill.nth_smallest(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
 _Left = tuple["Array", "Array", "Array", float]
@@ -233,7 +233,7 @@ def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     sure = _sure(causes)
     where = _Places(exchanges, causes)
     left = _less(item, exchanges, where.sums([item.causes]))
-    worst = _less(item, exchanges, where.sums([spill.chosen(item.causes, sure)]))
+    worst = _less(item, exchanges, where.sums([spill.selected(item.causes, sure)]))
     return left, worst, left, 0.0
 
 
@@ -243,7 +243,7 @@ def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
 
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     spans = spill.parts(len(rows))
-    return spill.filled("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
+    return spill.from_pieces("float64", (np.maximum(latency[rows[s]] - ms[rows[s]], 0.0) for s in spans))
 
 
 def _sure(causes: pa.Table) -> Array:
@@ -265,11 +265,11 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
 
     sender = item.owner if item.cause != "delayed_ack" else SIDES.get(item.owner, item.owner)
     kinds = {(STALL, sender), ("nagle", sender), ("delayed_ack", SIDES.get(sender, sender))}
-    stalls = spill.joined([i.causes for i in items if (i.cause, i.owner) in kinds])
+    stalls = spill.concatenated([i.causes for i in items if (i.cause, i.owner) in kinds])
     programs = [i.causes for i in items if i.cause in PROGRAMS]
-    doubt = spill.joined([i.causes for i in items if i.cause == f"{sender}_think"])
+    doubt = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
-    at_work, late = (spill.chosen(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
+    at_work, late = (spill.selected(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
     where = _Places(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
@@ -279,12 +279,12 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     made = where.sums_of(sure_work & arrays.equals(causes, "rule", TURN))
     # where there is no control group only the end of a wait is proven, not its length
-    least = where.sums([spill.chosen(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
+    least = where.sums([spill.selected(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
-    quickest = _percentile(spill.taken(made, rows), 0.1)
+    quickest = _percentile(spill.take(made, rows), 0.1)
     queued = where.sums([i.causes for i in items if i.cause == "queueing"])
-    queue, gone = _percentile(spill.taken(queued, rows), 0.9), spill.taken(least, rows)
+    queue, gone = _percentile(spill.take(queued, rows), 0.9), spill.take(least, rows)
     shortest = _shortest(gone)
     left, warm, worst = (spill.zeros(len(rows), "float64") for _ in range(3))
     for span in spill.parts(len(rows)):
@@ -296,7 +296,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
         goes = _beyond_queue(least[mine], shortest, queue)
         worst[span] = np.maximum(np.minimum(took, took - goes + more[mine]), 0.0)
     spill.release_memory()
-    return left, worst, warm, 2 * _percentile(spill.taken(more, rows), 0.5)
+    return left, worst, warm, 2 * _percentile(spill.take(more, rows), 0.5)
 
 
 def _shortest(waits: Array) -> float:
@@ -358,10 +358,10 @@ class _Loop:
     def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
         import numpy as np
 
-        mine = spill.marked(item.server.rows, exchanges.num_rows)
+        mine = spill.row_mask(item.server.rows, exchanges.num_rows)
         spans = spill.parts(len(mine))
-        rows = spill.joined([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
-        stream, start, end = (spill.taken(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
+        rows = spill.concatenated([(np.flatnonzero(mine[span]) + span.start).astype("uint32") for span in spans])
+        stream, start, end = (spill.take(arrays.numbers(exchanges, c), rows) for c in ("stream", "start", "end"))
         seconds = (end.max() - start.min()) / 1e9
         answers, pauses = spill.zeros(len(rows), "float64"), _pauses(stream, start, end)
         if len(pauses) < LIMITS["gain_exchanges"] or seconds <= 0:
@@ -401,9 +401,9 @@ def _at_once(stream: Array, start: Array, end: Array) -> int:
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
     """The times in ms between an exchange's end and the next one's start, by stream and in order of time."""
 
-    order = spill.order(start)
-    order = spill.taken(order, spill.ranked(spill.taken(stream, order)))
-    stream, start, end = (spill.taken(column, order) for column in (stream, start, end))
+    order = spill.argsort_nearly_sorted(start)
+    order = spill.take(order, spill.argsort(spill.take(stream, order)))
+    stream, start, end = (spill.take(column, order) for column in (stream, start, end))
     found, done = spill.zeros(len(stream), "float64"), 0
     for span in spill.parts(len(stream) - 1):
         behind = slice(span.start + 1, span.stop + 1)
@@ -418,8 +418,8 @@ def _pauses(stream: Array, start: Array, end: Array) -> Array:
 def _median(values: Array) -> float:
     """As numpy's, of at least one."""
     middle = len(values) // 2
-    upper = float(spill.nth(values, middle))
-    return upper if len(values) % 2 else (float(spill.nth(values, middle - 1)) + upper) / 2
+    upper = float(spill.nth_smallest(values, middle))
+    return upper if len(values) % 2 else (float(spill.nth_smallest(values, middle - 1)) + upper) / 2
 
 
 def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
@@ -466,8 +466,8 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
     import numpy as np
 
     requested, answered = _instants(rows, exchanges)
-    order = spill.order(requested)
-    requested, answered = spill.taken(requested, order), spill.taken(answered, order)
+    order = spill.argsort_nearly_sorted(requested)
+    requested, answered = spill.take(requested, order), spill.take(answered, order)
     together = overtaken = between = leaving = 0
     for span in spill.parts(len(requested) - 1):
         behind = slice(span.start + 1, span.stop + 1)
@@ -490,8 +490,8 @@ def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
     """When each request reached the server, and when its answer began."""
     import numpy as np
 
-    requested = spill.taken(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
-    answered = spill.taken(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
+    requested = spill.take(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
+    answered = spill.take(arrays.filled(exchanges, "response_start", 0), rows).astype(np.int64, copy=False)
     _arrive(requested, answered, rows, exchanges)
     return requested, answered
 
@@ -500,7 +500,7 @@ def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table)
     """Puts each request off by what the path takes, there and back; at most until it is answered."""
     import numpy as np
 
-    path = spill.taken(arrays.numbers(exchanges, "network_ms"), rows)
+    path = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
     for span in spill.parts(len(path)):
         np.nan_to_num(path[span], copy=False)
     usual = _percentile(path, 0.5)

@@ -342,6 +342,6 @@ def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
-    numbers = arrays.distinct(spill.taken(arrays.numbers(exchanges, "stream"), rows))
+    numbers = arrays.distinct(spill.take(arrays.numbers(exchanges, "stream"), rows))
     mine = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
     return lost(streams.take(arrays.column(mine)), exchanges)

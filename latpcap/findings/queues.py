@@ -64,11 +64,11 @@ def of(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Tabl
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
     if len(rows) > MOST:  # the first ones: those behind them change nothing of who was ahead
-        came, mine = arrays.numbers(exchanges, "request_end"), spill.marked(rows, exchanges.num_rows)
+        came, mine = arrays.numbers(exchanges, "request_end"), spill.row_mask(rows, exchanges.num_rows)
         spans = list(spill.parts(len(came)))
-        last = spill.nth(spill.filled(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
+        last = spill.nth_smallest(spill.from_pieces(came.dtype, (came[span][mine[span]] for span in spans)), MOST)
         complete &= np.concatenate([came[span] <= last for span in spans])
-    rows = spill.chosen(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    rows = spill.selected(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     came, left = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))
@@ -189,7 +189,7 @@ def together(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, p
     import numpy as np
 
     exchanges = tables["exchanges"]
-    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    late = spill.selected(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if not TOGETHER <= len(late) <= LIMITS["pool_most"]:
         return None
     took = arrays.numbers(exchanges, "latency_ms")
@@ -253,7 +253,7 @@ def behind(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.
 
     exchanges = tables["exchanges"]
     took = arrays.numbers(exchanges, "latency_ms")
-    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    late = spill.selected(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if not 0 < len(late) <= LIMITS["pool_most"] or len(server.rows) > MOST:
         return None
     late = late[(_think(items, late) >= MOSTLY * took[late]) & (took[late] >= LIMITS["setup_ms"])]
@@ -391,7 +391,7 @@ def stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
     import numpy as np
 
     exchanges = tables["exchanges"]
-    late = spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    late = spill.selected(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if not BURST <= len(late) <= LIMITS["pool_most"] or len(server.clients) > 1:
         return None
     (method, _), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
@@ -578,7 +578,7 @@ def _passed_in_turn(server: Server, rows: Array, each_ms: float, tables: Mapping
         same = inner & (method == method[row]) & (target == target[row]) & (came >= came[row]) & (left <= left[row])
         if (at := np.flatnonzero(same)).size:
             passed.append(int(at[left[at].argmax()]))
-    if len(passed) < show.NESTED * len(rows):
+    if len(passed) < show.MIN_NESTED_SHARE * len(rows):
         return ""
     if abs(float(np.median(took[passed])) - each_ms) > LIMITS["pool_near_share"] * each_ms:
         return ""  # they wait there

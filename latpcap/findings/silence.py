@@ -646,7 +646,7 @@ def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Arr
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
     """How many requests did each server get? `counts` has those of each stream."""
     first, which, _ = arrays.grouped(server_keys(streams))
-    per_server = spill.weighed(which, counts, len(first)).astype(int).tolist()
+    per_server = spill.sum_weights(which, counts, len(first)).astype(int).tolist()
     servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
     return dict(zip(zip(servers, ports, strict=True), per_server, strict=True))
 

@@ -23,7 +23,7 @@ from latpcap import arrays, words
 from latpcap.findings.schema import Finding, Grade, wireshark_filter
 from latpcap.format import printable
 from latpcap.limits import LIMITS
-from latpcap.presentation import FELT_TOGETHER_MS
+from latpcap.presentation import MIN_FELT_SUM_MS
 from latpcap.tables import NS_PER_MS
 from latpcap.user_waits.cause_totals import Server, endpoint
 from latpcap.user_waits.segments import segments
@@ -271,7 +271,7 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "flight": size(row["rate_mbit"] * 125 * (row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0)),
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
-    felt = waits[-1] >= FELT_TOGETHER_MS or row["limited_by"] != "start"  # slow start is there in every download
+    felt = waits[-1] >= MIN_FELT_SUM_MS or row["limited_by"] != "start"  # slow start is there in every download
     rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
     lost = row["rival"] and words.say("transfer_rival_left")
     return Finding(

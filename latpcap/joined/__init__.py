@@ -75,7 +75,7 @@ def join(
     points: list[Point] = []
     for source in (client, server, *more):
         points.append(Point(source, keylog=keylog, causes=bool(points), progress=progress))
-        spill.give_back()
+        spill.trim_heap()
     legs = [_pair(a, b) for a, b in pairwise(points)]
     return Chain(legs) if more else legs[0]
 
@@ -86,10 +86,10 @@ def _pair(a: Point, b: Point) -> Joined:
 
     pairs = match.streams(a, b)
     spill.release_memory()
-    spill.give_back()
+    spill.trim_heap()
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
     spill.release_memory()
-    spill.give_back()
+    spill.trim_heap()
     if found is not None and len(found.a) >= limits.PAIRED_LEAST:
         return Joined(a, b, found, exchanges.within(a, b, found))
     matched = exchanges.through_proxy(a, b)
@@ -142,7 +142,7 @@ class Joined:
         from latpcap.joined import packet_fates
 
         found = None if self._found is None else packet_fates.classify(self._a, self._b, self._found)
-        spill.give_back()
+        spill.trim_heap()
         return found
 
     @cached_property
@@ -157,7 +157,7 @@ class Joined:
 
         found = tables.exchanges(self._a, self._b, self._matched)
         spill.release_memory()
-        spill.give_back()
+        spill.trim_heap()
         return found
 
     @cached_property
@@ -167,7 +167,7 @@ class Joined:
         found = shares.table(
             shares.cut_exchanges(self._a, self._b, self._found, self._fates, self._matched), self._exchanges
         )
-        spill.give_back()
+        spill.trim_heap()
         return found
 
     def arrow(self, name: str) -> pa.Table:

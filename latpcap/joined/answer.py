@@ -167,7 +167,7 @@ def _places(parts: pa.Table) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {place: {} for place in PLACES}
     (places, place_names), (causes, cause_names) = (arrays.codes(parts, name) for name in ("place", "cause"))
     both = places.astype(np.int32) * len(cause_names) + causes
-    sums = spill.weighed(both, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
+    sums = spill.sum_weights(both, arrays.numbers(parts, "duration_ms"), len(place_names) * len(cause_names))
     for code in np.unique(both).tolist():
         found[place_names[code // len(cause_names)]][cause_names[code % len(cause_names)]] = float(sums[code])
     return found

@@ -160,7 +160,7 @@ def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.Rec
     with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
         for batch in rows:
             writer.write_batch(batch.select(columns))
-    held = spill.filled("u1", [np.frombuffer(out.getvalue(), np.uint8)])
+    held = spill.from_pieces("u1", [np.frombuffer(out.getvalue(), np.uint8)])
     return list(pa.ipc.open_stream(pa.py_buffer(held)))
 
 
@@ -216,7 +216,7 @@ class Point:
         for name, columns in NEEDED.items():
             schema = _only(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
             table = pa.Table.from_batches(batches.pop(name), schema).unify_dictionaries()
-            rises = spill.rise(arrays.numbers(table, columns[0]))
+            rises = spill.is_sorted(arrays.numbers(table, columns[0]))
             self._tables[name] = table if rises else table.sort_by(columns[0])
         self.client = self._from_client()
 

@@ -71,7 +71,7 @@ class Clock:
         import numpy as np
 
         spans = spill.parts(len(time))
-        return spill.filled("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
+        return spill.from_pieces("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
     def error_ns(self, place: Array, time: Array) -> Array:
         """How far off can it be there? Infinite where only one direction was seen."""
@@ -133,7 +133,7 @@ def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float)
     """
     import numpy as np
 
-    if not spill.rise(place):
+    if not spill.is_sorted(place):
         order = np.argsort(place, kind="stable")
         place, up, a_time, b_time = place[order], up[order], a_time[order], b_time[order]
     zero = int(b_time[0])

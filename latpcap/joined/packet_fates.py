@@ -161,7 +161,7 @@ def _received(
     fates.fate[mine[~ran]], fates.because[mine[~ran]] = OUTSIDE, NOT_RUN
     open_ = np.zeros(len(found.streams.a) + 1, bool)
     open_[here.pair[mine]] = True
-    usual = _times_to_live(here, spill.chosen(matched, open_[here.pair]))
+    usual = _times_to_live(here, spill.selected(matched, open_[here.pair]))
     for row in mine[ran].tolist():
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
         known = usual.get((pair, bool(here.up[row])))

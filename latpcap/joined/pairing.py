@@ -72,7 +72,7 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
     line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
     time_b = line.of_a(b.packets["time"])
     typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])
-    left_a, left_b = ~spill.marked(ra, len(a.packets))[rows_a], ~spill.marked(rb, len(b.packets))[rows_b]
+    left_a, left_b = ~spill.row_mask(ra, len(a.packets))[rows_a], ~spill.row_mask(rb, len(b.packets))[rows_b]
     ga, gb, copies_a, copies_b = _equal(
         rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
     )

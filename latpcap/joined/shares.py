@@ -113,7 +113,7 @@ def cut_exchanges(
         parts.exchange = parts.exchange + np.int64(at)
         yield parts
         spill.release_memory()
-        spill.give_back()
+        spill.trim_heap()
 
 
 AT_ONCE = 1 << 13
@@ -179,8 +179,8 @@ def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
     mine = arrays.numbers(b.table("exchanges"), "exchange")[matched.back.place[matched.b]].astype(np.int64)
     row = np.full(max(int(numbers.max(initial=0)), int(mine.max(initial=0))) + 2, len(mine), np.int32)  # -1: the last
     row[mine] = np.arange(len(mine), dtype=np.int32)
-    of = spill.filled("i4", (row[numbers[span]] for span in spill.parts(len(numbers))))
-    order = spill.ranked(of)
+    of = spill.from_pieces("i4", (row[numbers[span]] for span in spill.parts(len(numbers))))
+    order = spill.argsort(of)
     edges = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(mine) + 1))])
     return order, edges[: len(mine) + 1]
 

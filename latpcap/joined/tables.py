@@ -143,11 +143,11 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
         "out_ms": _kept((arrived - left) / NS_PER_MS),
         "far_ms": _kept((answered - arrived) / NS_PER_MS),
         "back_ms": _kept((back - answered) / NS_PER_MS),
-        "clock_error_ms": arrays.column(spill.kept(error), np.isfinite(error)),
+        "clock_error_ms": arrays.column(spill.long_lived_copy(error), np.isfinite(error)),
     }
     return pa.table(columns)
 
 
 def _kept(values: Array) -> pa.Array:
     """These numbers as an Arrow array, where `spill` has room."""
-    return arrays.column(spill.kept(values))
+    return arrays.column(spill.long_lived_copy(values))

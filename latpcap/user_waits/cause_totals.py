@@ -100,7 +100,7 @@ class CauseTotal:
     @cached_property
     def ordered(self) -> Array:
         """`ms`, rising."""
-        found = spill.filled(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
+        found = spill.from_pieces(self.ms.dtype, (self.ms[span] for span in spill.parts(len(self.ms))))
         found.sort()
         spill.release_memory()
         return found
@@ -134,11 +134,11 @@ class CauseTotals:
         self._confidence, self._levels = arrays.levels(causes, "confidence")
         self._label, self._words = _labels(causes)
         spans = spill.parts(len(judged))
-        owner = spill.filled("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
-        whose = spill.taken(owner, self._row)
+        owner = spill.from_pieces("int32", (np.where(judged[span], self._which[span], -1) for span in spans))
+        whose = spill.take(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
-            whose[arrays.equals(causes, "because", NOTHING_TO_SAY) & spill.taken(stream, self._row)] = -1
+            whose[arrays.equals(causes, "because", NOTHING_TO_SAY) & spill.take(stream, self._row)] = -1
         self._pieces, self._bounds = spill.grouped(whose, len(arrays.distinct(place)))
         self._spent: dict[str, list[CauseTotal]] = {}
 
@@ -160,14 +160,14 @@ class CauseTotals:
         mine = self._pieces[slice(*self._bounds[number : number + 2].tolist())]
         found = []
         every = len(mine) == len(self._label)  # then its places are those of all
-        for code, pick in spill.split(self._label if every else spill.taken(self._label, mine)).items():
+        for code, pick in spill.places_by_key(self._label if every else spill.take(self._label, mine)).items():
             cause, owner = self._words[code]
-            which = pick if every else spill.taken(mine, pick)
-            row, duration = spill.taken(self._row, which), spill.taken(self._duration, which)
+            which = pick if every else spill.take(mine, pick)
+            row, duration = spill.take(self._row, which), spill.take(self._duration, which)
             rows, ms = arrays.sums(row, duration)
             if ms.sum() <= 0:
                 continue
-            level = spill.taken(self._confidence, which)
+            level = spill.take(self._confidence, which)
             proven = (row[span][(self._levels >= PROVEN)[level[span]]] for span in spill.parts(len(row)))
             found.append(
                 CauseTotal(
@@ -179,7 +179,7 @@ class CauseTotals:
                     ms=ms,
                     causes=which,
                     confidence=_middle(self._levels, level, duration),
-                    proven=len(arrays.distinct(spill.filled(row.dtype, proven))),
+                    proven=len(arrays.distinct(spill.from_pieces(row.dtype, proven))),
                 )
             )
         families = slowness.by_family(found, server.waited_for, len(server.rows))
@@ -258,25 +258,25 @@ def _servers(
         found: Array = stuck(span) & held[which[span]] | begun
         return found
 
-    judged = spill.filled("bool", (done(span) | waiting(span) for span in spill.parts(total)))
+    judged = spill.from_pieces("bool", (done(span) | waiting(span) for span in spill.parts(total)))
 
     def missing(span: slice) -> Array:
         return seen.requests[span] & ~judged[span] & ~poll(span)
 
-    by_time = spill.chosen(spill.ranked(seen.time), judged)
-    rows, bounds = spill.grouped(spill.taken(which, by_time), count)
-    rows = spill.taken(by_time, rows)
-    slow = spill.chosen(rows, seen.late)
+    by_time = spill.selected(spill.argsort(seen.time), judged)
+    rows, bounds = spill.grouped(spill.take(which, by_time), count)
+    rows = spill.take(by_time, rows)
+    slow = spill.selected(rows, seen.late)
     requests, request_bounds = spill.grouped(
-        spill.filled("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
+        spill.from_pieces("int32", (np.where(seen.requests[s], which[s], -1) for s in spill.parts(total))), count
     )
     slow_bounds = np.r_[0, np.cumsum(each(lambda span: judged[span] & seen.late[span]))].astype(int)
-    latency = spill.taken(seen.time, rows)
+    latency = spill.take(seen.time, rows)
     some = np.flatnonzero(np.diff(bounds))
     sums = _sums(latency, bounds[some])
     late_ms = np.zeros(count)
     late = np.flatnonzero(np.diff(slow_bounds))
-    late_ms[late] = _sums(spill.taken(seen.time, slow), slow_bounds[late])
+    late_ms[late] = _sums(spill.take(seen.time, slow), slow_bounds[late])
     counts = [
         each(of).astype(int).tolist()
         for of in (
@@ -300,7 +300,7 @@ def _servers(
             all_requests=requests[slice(*request_cuts[at : at + 2])], cut=cut, incomplete=incomplete,
             goodbyes=goodbyes, polls=polls, clients=clients[at],
         )  # fmt: skip
-        harm = (len(server.slow) - show.UNREAD_COUNTS * unread) * harmed
+        harm = (len(server.slow) - show.UNREAD_WEIGHT * unread) * harmed
         found.append((-harm, -spent, server.name, server))
     found.sort(key=lambda one: one[:3])
     return [server for *_, server in found], judged, which
@@ -426,11 +426,11 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
     rows = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
     turned = arrays.numbers(exchanges, "server_asks").astype(bool)
     if not turned.any():
-        return spill.filled("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
+        return spill.from_pieces("int32", (first[which[rows[span]]] for span in spill.parts(len(rows))))
     client, own, _ = arrays.grouped(arrays.codes(streams, "client")[0])
     answers = streams.num_rows + client[own]
     spans = spill.parts(len(rows))
-    return spill.filled("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
+    return spill.from_pieces("int32", (np.where(turned[s], answers[rows[s]], first[which[rows[s]]]) for s in spans))
 
 
 def server_keys(streams: pa.Table) -> Array:
@@ -440,7 +440,7 @@ def server_keys(streams: pa.Table) -> Array:
     server, _ = arrays.codes(streams, "server")
     port = arrays.numbers(streams, "server_port")
     spans = spill.parts(streams.num_rows)
-    return spill.filled("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
+    return spill.from_pieces("int64", (server[span].astype(np.int64) << 16 | port[span] for span in spans))
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
@@ -477,7 +477,7 @@ def _middle(levels: Array, codes: Array, weights: Array) -> float:
     """The median of a few levels, each counted by its weights."""
     import numpy as np
 
-    spent = spill.weighed(codes, weights, len(levels))
+    spent = spill.sum_weights(codes, weights, len(levels))
     order = np.argsort(levels)
     total = np.cumsum(spent[order])
     return float(levels[order][np.searchsorted(total, total[-1] / 2)])
@@ -492,7 +492,7 @@ def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
     count = len(server.rows)
     start = min(int(low * count), count - 1)
     around = slice(start, max(start + 1, int(high * count)))
-    near = spill.marked(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
+    near = spill.row_mask(server.rows[around], int(max(server.rows[around].max(), item.rows[-1])) + 1)
     spans = spill.parts(len(item.rows))
     taken = float(np.concatenate([item.ms[span][near[item.rows[span]]] for span in spans]).sum())
     of = float(server.latency[around].sum())

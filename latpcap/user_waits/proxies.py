@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
     """The places of servers whose requests came from another one of the list, and the place of that one."""
     found: dict[int, int] = {}
-    few = list(enumerate(servers[: show.MOST_SERVERS]))
+    few = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
     for back, server in few:
         for front, other in few:
             if front != back and _asks(other, server) and _inside(server, other, exchanges):
@@ -61,7 +61,7 @@ def _asks(front: Server, back: Server) -> bool:
     return back.clients == [front.address] or (local and len(back.clients) == 1)
 
 
-@lru_cache(maxsize=show.MOST_SERVERS)
+@lru_cache(maxsize=show.MIN_SERVERS_EXAMINED)
 def _loopback(address: str) -> bool:
     return ip_address(without_site(address)).is_loopback
 
@@ -76,14 +76,14 @@ def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
     ended = np.maximum.accumulate(end[front.rows][order])
     last = np.searchsorted(began[order], start[back.rows], side="right") - 1
     inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
-    if inside.sum() < show.NESTED * len(back.rows):
+    if inside.sum() < show.MIN_NESTED_SHARE * len(back.rows):
         return False
     # so many would lie inside by luck, where a host sends requests of its own while it serves one
     took = (end[back.rows] - start[back.rows])[inside]
     around = ended[last[inside]] - began[order][last[inside]]
     luck = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
     wavers = np.sqrt(luck * (1 - luck) / len(back.rows))
-    return bool(inside.mean() > luck + show.NESTED_BEYOND * wavers)
+    return bool(inside.mean() > luck + show.MIN_NESTED_DEVIATIONS * wavers)
 
 
 def source(server: Server, cause: str, ledger: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:

@@ -273,7 +273,7 @@ class Segments:
         for name in ("time", "frame"):
             held = self._last.get(name, np.zeros(0, np.int64))
             if len(held) < size:
-                held = spill.longer(held, max(size, 2 * len(held)))
+                held = spill.extended(held, max(size, 2 * len(held)))
             held[key] = columns[name]  # of several the last one stays
             self._last[name] = held
         rows = np.flatnonzero(columns["retransmission"].astype(bool) & (columns["len"] > 0))

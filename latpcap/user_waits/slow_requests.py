@@ -123,7 +123,7 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
     first: Array = np.where(begun > 0, np.minimum((begun - start) / NS_PER_MS, time), time)
     pieces, gap = (arrays.filled(exchanges, c, 0) for c in ("pieces", "longest_gap_ms"))
     long = first - np.nan_to_num(arrays.numbers(exchanges, "network_ms").astype(float)) > limits(exchanges, slow_ms)
-    ticks = (pieces > 2) & (begun > 0) & long & (first <= show.ON_TIME * gap)
+    ticks = (pieces > 2) & (begun > 0) & long & (first <= show.MAX_FIRST_EVENT_RATIO * gap)
     held = np.maximum(time - first - arrays.numbers(exchanges, "server_think_ms"), 0.0)
     return np.where(ticks, 0.0, first), held / np.maximum(pieces, 1)
 
@@ -150,9 +150,9 @@ def how(slow: int, of: int) -> How:
     """Are all slow, is a tail, or is it a few?"""
     if not slow:
         return "none"
-    if slow >= show.TYPICAL * of and not slow == 1 < of:
+    if slow >= show.TYPICAL_SHARE * of and not slow == 1 < of:
         return "typical"
-    return "outlier" if slow <= max(1, show.OUTLIERS * of) else "tail"
+    return "outlier" if slow <= max(1, show.OUTLIER_SHARE * of) else "tail"
 
 
 def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
@@ -163,11 +163,11 @@ def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> b
 
     items = list(items)
     few_slow = how(len(slow), of) in ("tail", "outlier") or items[0].cause == "network"
-    if not few_slow or longest_ms >= show.FELT_MS:
+    if not few_slow or longest_ms >= show.MIN_FELT_MS:
         return False
     spent = {item.cause: float(item.ms[np.isin(item.rows, slow)].sum()) for item in items}
     named = {cause: ms for cause, ms in spent.items() if cause not in ("network", "bandwidth") and ms > 0}
-    return sum(named.values()) < show.FELT_TOGETHER_MS and {family(cause) for cause in named} <= UNREPEATED
+    return sum(named.values()) < show.MIN_FELT_SUM_MS and {family(cause) for cause in named} <= UNREPEATED
 
 
 def few(slow: Array, of: int) -> bool:
@@ -205,6 +205,6 @@ def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[st
     took = {name: beyond(causes) if len(slow) else sum(causes.values()) for name, causes in spent.items()}
     most = took if few(slow, of) else {name: sum(causes.values()) for name, causes in spent.items()}
     order = sorted(spent, key=lambda name: (-most[name], -sum(spent[name].values()), known.index(name)))
-    if "loss" in spent and took["loss"] >= show.AS_MUCH * max(took.values()):
+    if "loss" in spent and took["loss"] >= show.MIN_LOSS_RATIO * max(took.values()):
         order = ["loss", *(name for name in order if name != "loss")]
     return {name: dict(sorted(spent[name].items(), key=lambda c: (-c[1], c[0]))) for name in order}

@@ -44,7 +44,7 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
         rows.add(portion)
     found = AnswerView(feed, rows, keylog)
     del rows
-    spill.give_back()
+    spill.trim_heap()
     return found
 
 
@@ -92,7 +92,7 @@ class AnswerView(recording.Recording):
 
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
         del feed.analysis  # it holds what was remembered of all streams
-        spill.give_back()
+        spill.trim_heap()
         rows.segments.again = lambda: self._reread("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
         few: dict[str, Exchanges | Causes | Streams]

@@ -52,7 +52,7 @@ class Numbers:
     def values(self, order: Array | None) -> Array:
         """Those of all rows, in this order, not to be written to; forgets them."""
         zero, values = self._column.zero, self._column.array()
-        return values if order is None or zero else spill.taken(values, order)
+        return values if order is None or zero else spill.take(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
         """Those of all rows as an Arrow array; NaN is null."""
@@ -64,10 +64,10 @@ class Numbers:
         """Those that were kept one higher, as they were, and bits that tell which are known: 0 is null."""
         zero, values = self._column.zero, self.values(order)
         if zero:
-            return values, spill.nothing((len(values) + 7) // 8, "uint8")
+            return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
         known = arrays.bits(values[s] > 0 for s in spill.parts(len(values)))
         lower = (values[s] - (values[s] > 0) for s in spill.parts(len(values)))
-        return spill.filled(values.dtype, lower), known
+        return spill.from_pieces(values.dtype, lower), known
 
 
 class Words:
@@ -301,7 +301,7 @@ def compact_tables(capture: Recording) -> Lazy:
     kept = (("exchanges", folded.exchanges), ("causes", folded.causes))
     made = {name: rows.table() for name, rows in kept if rows.count}
     found = Lazy(capture.arrow, None, made, folded.causes.evidence if folded.causes.count else None, folded.pushed)
-    spill.give_back()
+    spill.trim_heap()
     return found
 
 
@@ -310,17 +310,17 @@ def requests(rows: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     numbers = arrays.numbers(rows, "exchange")
-    is_setup = spill.split(arrays.equals(rows, "protocol", SETUP).astype("int8"))
-    numbers = spill.taken(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
+    is_setup = spill.places_by_key(arrays.equals(rows, "protocol", SETUP).astype("int8"))
+    numbers = spill.take(numbers, is_setup[0]) if 0 in is_setup else numbers[:0].astype("uint64")
     return pa.Table.from_arrays([arrays.column(numbers)], ["exchange"])
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
     """Rising, and the order that makes them so; None where they rise already."""
-    if spill.rise(numbers):
+    if spill.is_sorted(numbers):
         return numbers, None
-    order = spill.order(numbers)
-    return spill.taken(numbers, order), order
+    order = spill.argsort_nearly_sorted(numbers)
+    return spill.take(numbers, order), order
 
 
 def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -335,7 +335,7 @@ def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
     named = arrays.numbers(pa.table([first], ["place"]), "place")
     places[named] = np.arange(len(first))
     codes = np.frombuffer(words.indices.buffers()[1], places.dtype, len(words))
-    moved = spill.filled(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
+    moved = spill.from_pieces(codes.dtype, (places[codes[span]] for span in spill.parts(len(codes))))
     buffers = [words.indices.buffers()[0], pa.py_buffer(moved)]
     indices = pa.Array.from_buffers(words.indices.type, len(words), buffers)
     return pa.DictionaryArray.from_arrays(indices, words.dictionary.take(first))

@@ -56,7 +56,7 @@ def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None
                 found = kept[name].add(table(portion[name]), numbers)
                 numbers |= {link: found[link] for link, of in LINKS.items() if of == name}
     found = Projection(feed, kept, keylog)
-    spill.give_back()
+    spill.trim_heap()
     return found
 
 

@@ -112,7 +112,7 @@ class Recording(View):
                 self._raw.pop(name, None)  # else rows that were put in order would be there twice
                 del raw
                 if table.num_rows >= spill.BLOCK:
-                    spill.give_back()
+                    spill.trim_heap()
         return self._arrow[name]
 
     def rows(self, name: TableName) -> int:
