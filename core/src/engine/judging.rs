@@ -58,8 +58,8 @@ impl Pipeline {
         pending.append(&mut self.streams.context.pending_plain);
         pending.sort_by_key(|e| e.id);
         self.senders
-            .judge(&self.streams.context.pools, &self.streams.pairs, last);
-        if self.streams.context.pools.hosts.have_relay() {
+            .judge(&self.streams.context.sender_store, &self.streams.pairs, last);
+        if self.streams.context.sender_store.hosts.have_relay() {
             for exchange in &mut pending {
                 self.apply_late_evidence(exchange);
             }
@@ -72,7 +72,7 @@ impl Pipeline {
                 self.streams.context.done(exchange);
             }
         }
-        if self.streams.context.pools.should_evict() {
+        if self.streams.context.sender_store.should_evict() {
             self.evict();
         }
     }
@@ -100,9 +100,9 @@ impl Pipeline {
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
-        let (stream, side, pools) = (exchange.stream, exchange.begun_by(), self.senders.all());
+        let (stream, side, judged_senders) = (exchange.stream, exchange.begun_by(), self.senders.all());
         let since = (exchange.before.as_deref())
-            .and_then(|step| judge::held_since(&step.wait, side, stream, pools, &paths));
+            .and_then(|step| judge::held_since(&step.wait, side, stream, judged_senders, &paths));
         if let Some(since) = since {
             exchange.begins_before(since);
         }
@@ -112,7 +112,7 @@ impl Pipeline {
     #[cold]
     fn evict(&mut self) {
         self.senders
-            .evict(&mut self.streams.context.pools, &self.streams.pairs);
+            .evict(&mut self.streams.context.sender_store, &self.streams.pairs);
         let reason = "much evidence on small segments; that on the least recently seen senders was evicted";
         self.issue(Issue::new(Kind::Distrusted, "tcp", reason).in_frame(self.frame));
     }
@@ -127,7 +127,7 @@ impl Pipeline {
                 let known = CaptureFacts {
                     paths: &self.paths(&exchange),
                     stream: exchange.stream,
-                    pools: &[],
+                    judged_senders: &[],
                     needless: None,
                     spread: false,
                     calls_others: false,
@@ -146,7 +146,7 @@ impl Pipeline {
             }
         }
         self.judging = plain;
-        if self.streams.context.pools.should_evict() {
+        if self.streams.context.sender_store.should_evict() {
             self.judge_pending(false);
         }
     }
@@ -192,7 +192,7 @@ impl Pipeline {
         CaptureFacts {
             paths,
             stream: exchange.stream,
-            pools: self.senders.all(),
+            judged_senders: self.senders.all(),
             spread: self.streams.context.multipath.is_spread(exchange.stream),
             calls_others,
             many: exchange.row != RowKind::Exchange || exchange.kind == MessageKind::EventStream,

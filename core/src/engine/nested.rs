@@ -29,10 +29,10 @@ struct Entry {
 impl Pipeline {
     /// Whether something that it lies inside of, or that lies inside of it, may tell more than its own connection.
     pub(super) fn may_nest(&self, exchange: &Exchange) -> bool {
-        let pools = &self.streams.context.pools;
-        pools.hosts.have_relay()
-            && (pools.key(exchange.pool))
-                .is_some_and(|key| pools.hosts.asks(&key) || pools.hosts.serves(&key))
+        let store = &self.streams.context.sender_store;
+        store.hosts.have_relay()
+            && (store.key(exchange.sender_id))
+                .is_some_and(|key| store.hosts.asks(&key) || store.hosts.serves(&key))
     }
 
     /// Judges these exchanges, inner ones first, and gives their rows in the order of the requests.
@@ -119,11 +119,11 @@ impl Pipeline {
 
     /// Times of its request and answer, where it is a request that was answered and that may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
-        let pools = &self.streams.context.pools;
+        let store = &self.streams.context.sender_store;
         let answer = (exchange.response.as_ref())
             .filter(|_| exchange.row == RowKind::Exchange && exchange.complete)?;
-        let key = pools.key(exchange.pool)?;
-        let (front, back) = (pools.hosts.asks(&key), pools.hosts.serves(&key));
+        let key = store.key(exchange.sender_id)?;
+        let (front, back) = (store.hosts.asks(&key), store.hosts.serves(&key));
         let at = [Side::Client, Side::Server].map(|side| {
             let rtt = self.streams.pairs.min(exchange.pair, side.index());
             rtt.is_some_and(|rtt| rtt < AT_ENDPOINT_NS.get())

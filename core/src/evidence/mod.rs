@@ -24,7 +24,7 @@ const KEPT: usize = 16_384;
 const KEPT_IN_ALL: usize = 524_288;
 /// Eviction starts at this many remembered entries and drops the longest-idle senders until half are left.
 const CROWDED: usize = KEPT_IN_ALL / 4 * 3;
-const MAX_POOLS: usize = 65_536;
+const MAX_SENDERS: usize = 65_536;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -105,7 +105,7 @@ pub struct SenderEvidence {
 #[derive(Debug, Default)]
 pub struct SenderStore {
     index: AHashMap<Key, u32>,
-    pools: Vec<SenderEvidence>,
+    senders: Vec<SenderEvidence>,
     /// By its sender's `Side`, the one that was looked up last: connections of the same hosts follow each other.
     newest: [u32; 2],
     /// What is remembered in all pools, and what ever was.
@@ -119,7 +119,7 @@ impl SenderStore {
     pub fn id(&mut self, key: Key, pair: u32) -> u32 {
         let place = key.sender.index();
         let newest = self.newest.get(place).copied().unwrap_or_default();
-        if (self.pools.get(newest as usize)).is_some_and(|pool| pool.key == key) {
+        if (self.senders.get(newest as usize)).is_some_and(|sender| sender.key == key) {
             return newest;
         }
         let id = self.id_of(key, pair);
@@ -133,15 +133,15 @@ impl SenderStore {
         if let Some(&id) = self.index.get(&key) {
             return id;
         }
-        if self.pools.len() >= MAX_POOLS {
+        if self.senders.len() >= MAX_SENDERS {
             return u32::MAX;
         }
-        let id = self.pools.len() as u32;
+        let id = self.senders.len() as u32;
         self.index.insert(key, id);
         if key.sender == Side::Client {
             self.hosts.add(&key);
         }
-        self.pools.push(SenderEvidence {
+        self.senders.push(SenderEvidence {
             key,
             pair,
             refutations: 0,
@@ -157,43 +157,43 @@ impl SenderStore {
 
     /// The pool, and whether there is room for more in it; `add` decides what is remembered there.
     fn remember(&mut self, id: u32, add: impl FnOnce(&mut SenderEvidence, bool) -> bool) -> bool {
-        let Some(pool) = self.pools.get_mut(id as usize) else {
+        let Some(sender) = self.senders.get_mut(id as usize) else {
             return false;
         };
-        let kept = add(pool, self.kept < KEPT_IN_ALL);
+        let kept = add(sender, self.kept < KEPT_IN_ALL);
         if kept {
             self.kept += 1;
             self.added += 1;
-            pool.newest = self.added;
+            sender.newest = self.added;
         }
         kept
     }
 
     /// Small segments that were sent over unacknowledged small ones on a stream.
     pub fn refute(&mut self, id: u32, stream: u32, early: &[Early]) {
-        let Some(pool) = self.pools.get_mut(id as usize) else {
+        let Some(sender) = self.senders.get_mut(id as usize) else {
             return;
         };
-        pool.refutations += early.len() as u64;
+        sender.refutations += early.len() as u64;
         let room = KEPT_IN_ALL
             .saturating_sub(self.kept)
-            .min(KEPT.saturating_sub(pool.early.len()));
+            .min(KEPT.saturating_sub(sender.early.len()));
         let kept = early.get(..room).unwrap_or(early);
-        pool.early.extend(kept.iter().map(|early| (stream, *early)));
+        sender.early.extend(kept.iter().map(|early| (stream, *early)));
         self.kept += kept.len();
         self.added += kept.len() as u64;
-        pool.newest = self.added;
+        sender.newest = self.added;
     }
 
     /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
     pub fn message_began(&mut self, id: u32, late: Option<(i64, i64)>) {
         match late {
             Some((waited, end)) => {
-                self.remember(id, |pool, room| room && pool.starts.add_late(waited, end));
+                self.remember(id, |sender, room| room && sender.starts.add_late(waited, end));
             }
             None => {
-                if let Some(pool) = self.pools.get_mut(id as usize) {
-                    pool.starts.add_prompt();
+                if let Some(sender) = self.senders.get_mut(id as usize) {
+                    sender.starts.add_prompt();
                 }
             }
         }
@@ -201,17 +201,17 @@ impl SenderStore {
 
     /// A message began after about as long as a held ACK elsewhere makes it wait: how long, and until when.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
-        self.remember(id, |pool, room| room && pool.starts.add_timed(waited, end));
+        self.remember(id, |sender, room| room && sender.starts.add_timed(waited, end));
     }
 
     /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
-        self.remember(c.pool, |pool, room| {
-            let room = room && pool.ack_waits.len() < KEPT;
+        self.remember(c.sender_id, |sender, room| {
+            let room = room && sender.ack_waits.len() < KEPT;
             if room {
-                pool.ack_waits.push(AckWait::of(stream, c));
+                sender.ack_waits.push(AckWait::of(stream, c));
             } else {
-                pool.more += 1;
+                sender.more += 1;
             }
             room
         })
@@ -225,8 +225,8 @@ impl SenderStore {
     /// The longest-idle senders whose eviction brings what is remembered down to half of `CROWDED`.
     pub fn least_recently_used(&self) -> Vec<u32> {
         let mut held: Vec<(u64, u32, usize)> = (0..)
-            .zip(&self.pools)
-            .map(|(id, pool)| (pool.newest, id, pool.held()))
+            .zip(&self.senders)
+            .map(|(id, sender)| (sender.newest, id, sender.held()))
             .filter(|(.., held)| *held > 0)
             .collect();
         held.sort_unstable();
@@ -242,50 +242,50 @@ impl SenderStore {
     }
 
     pub fn get(&self, id: u32) -> Option<&SenderEvidence> {
-        self.pools.get(id as usize)
+        self.senders.get(id as usize)
     }
 
     /// Forgets what was seen of a sender: from here on it is known as if the capture began here.
     pub fn evict(&mut self, id: u32) {
-        if let Some(pool) = self.pools.get_mut(id as usize) {
-            self.kept = self.kept.saturating_sub(pool.held());
-            pool.evicted_seen = Some(pool.seen());
-            (pool.refutations, pool.more) = (0, 0);
-            (pool.ack_waits, pool.early, pool.starts) = (Vec::new(), Vec::new(), Starts::default());
+        if let Some(sender) = self.senders.get_mut(id as usize) {
+            self.kept = self.kept.saturating_sub(sender.held());
+            sender.evicted_seen = Some(sender.total_observations());
+            (sender.refutations, sender.more) = (0, 0);
+            (sender.ack_waits, sender.early, sender.starts) = (Vec::new(), Vec::new(), Starts::default());
         }
     }
 
     pub fn key(&self, id: u32) -> Option<Key> {
-        self.pools.get(id as usize).map(|pool| pool.key)
+        self.senders.get(id as usize).map(|sender| sender.key)
     }
 
     pub fn len(&self) -> usize {
-        self.pools.len()
+        self.senders.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.pools.is_empty()
+        self.senders.is_empty()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &SenderEvidence> {
-        self.pools.iter()
+        self.senders.iter()
     }
 }
 
 impl SenderEvidence {
     /// What a judgement rests on.
-    pub fn evidence(&self) -> u64 {
+    pub fn observations(&self) -> u64 {
         self.refutations + self.more + self.ack_waits.len() as u64
     }
 
     /// What was seen in all, with what was dropped since.
-    pub fn seen(&self) -> u64 {
-        self.evicted_seen.unwrap_or(0) + self.evidence()
+    pub fn total_observations(&self) -> u64 {
+        self.evicted_seen.unwrap_or(0) + self.observations()
     }
 
     /// Whether all of it was let go, and nothing was seen since.
     pub fn is_quiet(&self) -> bool {
-        self.evicted_seen.is_some() && self.evidence() + self.starts.count() == 0
+        self.evicted_seen.is_some() && self.observations() + self.starts.count() == 0
     }
 
     /// What is remembered.

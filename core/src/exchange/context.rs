@@ -27,7 +27,7 @@ const MAX_LEFT: usize = 64;
 #[derive(Default)]
 pub struct Context {
     pub next_id: u64,
-    pub pools: SenderStore,
+    pub sender_store: SenderStore,
     /// What data connections carry.
     pub carried: Interner<Carried>,
     /// What servers call themselves, and what requests call them.

@@ -241,7 +241,7 @@ pub struct Exchange {
     /// Client's and server's.
     pub ports: [u16; 2],
     /// Of its request's sender.
-    pub pool: u32,
+    pub sender_id: u32,
     /// What the path to each side took by the answers of its kernel.
     pub rounds: [KernelRtt; 2],
     /// Its connection's segments are in the capture twice.
@@ -271,7 +271,7 @@ impl Exchange {
             index: _,
             pair: _,
             ports: _,
-            pool,
+            sender_id,
             rounds,
             doubled,
             behind_until,
@@ -304,7 +304,7 @@ impl Exchange {
         (*protocol, *method, *target, *host, *tags) = (None, None, None, None, None);
         (*status, *status_text, *error) = (None, None, false);
         (*pieces, *cut_by, *response, *answered_from) = (BodyPartStats::default(), None, None, None);
-        (*dialogue, *complete, *ack_at_request, *pool) = (false, false, 0, u32::MAX);
+        (*dialogue, *complete, *ack_at_request, *sender_id) = (false, false, 0, u32::MAX);
         (*rounds, *doubled, *behind_until) = (Default::default(), false, None);
         request.clear();
         for steps in steps {

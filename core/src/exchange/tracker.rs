@@ -34,7 +34,7 @@ const MOST_OVER: usize = 16;
 /// A stream that carries data.
 pub struct Tracker {
     /// The pools of both senders, by `Side`.
-    pools: [u32; 2],
+    sender_ids: [u32; 2],
     senders: [Sender; 2],
     assemblers: [Assembler; 2],
     messages: Messages,
@@ -65,13 +65,13 @@ fn both<T>(two: &mut [T; 2], side: Side) -> (&mut T, &mut T) {
 }
 
 impl Tracker {
-    pub fn new(stream: u32, pair: u32, ports: [u16; 2], pools: [u32; 2]) -> Self {
+    pub fn new(stream: u32, pair: u32, ports: [u16; 2], sender_ids: [u32; 2]) -> Self {
         Tracker {
-            pools,
+            sender_ids,
             senders: Default::default(),
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
-            pairing: Pairing::new(stream, pair, ports, pools[0]),
+            pairing: Pairing::new(stream, pair, ports, sender_ids[0]),
             alone: None,
             closed: [false; 2],
             begun: 0,
@@ -84,15 +84,15 @@ impl Tracker {
         stream: u32,
         pair: u32,
         ports: [u16; 2],
-        pools: [u32; 2],
+        sender_ids: [u32; 2],
         context: &mut Context,
     ) -> Box<Self> {
         let Some(mut tracker) = context.over.pop() else {
-            return Box::new(Tracker::new(stream, pair, ports, pools));
+            return Box::new(Tracker::new(stream, pair, ports, sender_ids));
         };
         // field by field, in place: a new value would be built on the stack and copied
         let Tracker {
-            pools: own_pools,
+            sender_ids: own_sender_ids,
             senders,
             assemblers,
             messages,
@@ -102,13 +102,13 @@ impl Tracker {
             begun,
             clock,
         } = &mut *tracker;
-        (*own_pools, *closed, *begun, *clock) = (pools, [false; 2], 0, i64::MIN);
+        (*own_sender_ids, *closed, *begun, *clock) = (sender_ids, [false; 2], 0, i64::MIN);
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
         messages.renew(&mut context.memory);
         *alone = None;
-        pairing.renew(stream, pair, ports, pools[0]);
+        pairing.renew(stream, pair, ports, sender_ids[0]);
         tracker
     }
 
@@ -242,8 +242,10 @@ impl Tracker {
         }
         if peer.is_refuting() {
             let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0));
-            let pool = *pick(&mut self.pools, side.other());
-            context.pools.refute(pool, self.pairing.stream, sure.as_slice());
+            let sender_id = *pick(&mut self.sender_ids, side.other());
+            context
+                .sender_store
+                .refute(sender_id, self.pairing.stream, sure.as_slice());
         }
         if peer.newest_repeat().is_some()
             && let Some(repeat) = first_copy_answered(peer, seen, at)
@@ -385,9 +387,9 @@ impl Tracker {
         self.pairing.close(side, how, context);
         if how != Close::Fin {
             let stream = self.pairing.stream;
-            for (sender, pool) in self.senders.iter_mut().zip(self.pools) {
+            for (sender, sender_id) in self.senders.iter_mut().zip(self.sender_ids) {
                 let last = sender.last_refutations();
-                context.pools.refute(pool, stream, last.as_slice());
+                context.sender_store.refute(sender_id, stream, last.as_slice());
             }
         }
     }

@@ -33,13 +33,13 @@ struct Shown {
 }
 
 /// The change of a sender, where there is just one.
-pub(super) fn of(pool: &SenderEvidence, judged: &Judged) -> Option<Change> {
+pub(super) fn of(evidence: &SenderEvidence, judged: &Judged) -> Option<Change> {
     let waits = matches!(judged.verdict, NagleUse::Acts | NagleUse::Mixed);
     if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; and pauses that drift past the ACKs change nothing
     }
     let mut shown: Vec<Shown> = Vec::new();
-    for (stream, early) in &pool.early {
+    for (stream, early) in &evidence.early {
         shown.push(Shown {
             at: early.at,
             frame: early.frame,
@@ -47,7 +47,7 @@ pub(super) fn of(pool: &SenderEvidence, judged: &Judged) -> Option<Change> {
             stream: *stream,
         });
     }
-    for gap in pool.ack_waits.iter().filter(|gap| !gap.unseen) {
+    for gap in evidence.ack_waits.iter().filter(|gap| !gap.unseen) {
         let early = judged.before_ack(gap.release, gap.arrived);
         let prompt = judged.late(gap) <= judged.prompt_limit_ns;
         if early || judged.is_held(gap) && prompt {

@@ -49,7 +49,7 @@ pub struct CaptureFacts<'a> {
     /// The stream of the exchange.
     pub stream: u32,
     /// By the numbers of the pools.
-    pub pools: &'a [Judged],
+    pub judged_senders: &'a [Judged],
     /// Parts of its messages may have passed on other connections.
     pub spread: bool,
     /// Its server's host sent another request meanwhile, whose verdict explains this wait.
@@ -239,7 +239,7 @@ fn judge(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
 #[inline(never)]
 fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);
-    let sender = |pool: u32| known.pools.get(pool as usize);
+    let sender = |sender_id: u32| known.judged_senders.get(sender_id as usize);
     let cutter = &mut Cutter::of(piece, rows);
     match &piece.step.wait {
         Wait::QueuedTurn {
@@ -259,25 +259,29 @@ fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row
             since,
             acked,
             late,
-            pool,
+            sender_id,
             again,
         } => {
-            cork::late_turn(cutter, *since, [*acked, *late], sender(*pool), piece, paths);
+            cork::late_turn(cutter, *since, [*acked, *late], sender(*sender_id), piece, paths);
             if *again {
                 repair::may_be_again(cutter, piece);
             }
         }
-        Wait::TimedTurn { since, acked, pool } => {
-            let judged = sender(*pool).filter(|_| !known.calls_others);
+        Wait::TimedTurn {
+            since,
+            acked,
+            sender_id,
+        } => {
+            let judged = sender(*sender_id).filter(|_| !known.calls_others);
             elsewhere::turn(cutter, *since, *acked, judged, piece, paths);
         }
         Wait::Suspected { held } => one_way::suspected(cutter, *held, piece),
-        Wait::Small(c) => match sender(c.pool) {
+        Wait::Small(c) => match sender(c.sender_id) {
             Some(judged) => nagle::cut(cutter, c, known.ruling(judged, piece.sender, c), piece, paths),
             None => gap::unjudged(cutter, piece),
         },
         Wait::FreedTurn { since, candidate } => {
-            let ruling = sender(candidate.pool).map(|j| known.ruling(j, piece.sender, candidate));
+            let ruling = sender(candidate.sender_id).map(|j| known.ruling(j, piece.sender, candidate));
             nagle::in_turn(cutter, *since, candidate, ruling, piece, paths);
         }
         Wait::LoneClocked { ack, acked, alone } => cwnd::lone(cutter, *ack, *acked, *alone, piece, paths),
@@ -285,16 +289,16 @@ fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row
         Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
         Wait::Repair(repaired) => repair::repeat(cutter, **repaired, piece, known),
-        Wait::Probe { small, pool } => repair::probe(cutter, *small, *pool, piece, known),
+        Wait::Probe { small, sender_id } => repair::probe(cutter, *small, *sender_id, piece, known),
         Wait::Unsure => {
             let grounds = Grounds::suspected(Because::LineMayBeBusy, Cause::Bandwidth);
             program::paused(cutter, grounds, piece, paths);
         }
-        Wait::Filled { pool } => nagle::filled(cutter, sender(*pool), known.stream, piece, paths),
-        Wait::Early { pool, bytes } => {
+        Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), known.stream, piece, paths),
+        Wait::Early { sender_id, bytes } => {
             let took = piece.end - piece.start;
             let grounds =
-                sender(*pool).map_or(Grounds::proven(Because::LeftBeforeAck), |j| j.early(took, *bytes));
+                sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |j| j.early(took, *bytes));
             program::paused(cutter, grounds, piece, paths);
         }
         Wait::Close => program::closed_late(cutter, piece, paths),

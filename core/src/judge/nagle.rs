@@ -348,9 +348,15 @@ fn beyond(took: i64, paths: &Paths) -> i64 {
 /// Since when what began a message had waited in its kernel for a held ACK, behind another message of its sender's: of a
 /// request beyond doubt, of a push at least probably, for nobody's latency begins with it. (A wait for a round trip alone
 /// looks like a timer that is as long.)
-pub fn held_since(wait: &Wait, side: Side, stream: u32, pools: &[Judged], paths: &Paths) -> Option<At> {
+pub fn held_since(
+    wait: &Wait,
+    side: Side,
+    stream: u32,
+    judged_senders: &[Judged],
+    paths: &Paths,
+) -> Option<At> {
     let Wait::Small(c) = wait else { return None };
-    let judged = pools.get(c.pool as usize)?;
+    let judged = judged_senders.get(c.sender_id as usize)?;
     let (since, grounds) = match judged.rule_first(side, stream, c) {
         Ruling::Held { grounds, program, .. } if program < NOISE_NS.get() => (c.small, grounds),
         Ruling::Held {

@@ -105,11 +105,11 @@ pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
 pub(super) fn probe(
     cutter: &mut Cutter<'_>,
     small: At,
-    pool: u32,
+    sender_id: u32,
     piece: &TimeSlice<'_>,
     known: &CaptureFacts<'_>,
 ) {
-    let judged = known.pools.get(pool as usize);
+    let judged = known.judged_senders.get(sender_id as usize);
     match judged.map_or(NagleUse::Unknown, |judged| judged.verdict) {
         NagleUse::Acts => {
             let evidence = [small.frame, piece.step.to.frame, 0];
@@ -164,7 +164,7 @@ mod tests {
                 stream: 0,
                 calls_others: false,
                 many: false,
-                pools: &[Judged {
+                judged_senders: &[Judged {
                     verdict,
                     ..Judged::default()
                 }],

@@ -111,19 +111,19 @@ impl Senders {
     /// All senders judged with the round trips known by now, in the order of their pools. Before the `last` time a
     /// judgement stands until there is notably more evidence: slopes over many pools are dear. Of those whose evidence was
     /// let go it stands until there is new evidence.
-    pub fn judge(&mut self, pools: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
-        self.judged.resize_with(pools.len(), Judged::default);
-        self.had.resize(pools.len(), None);
-        for ((pool, judged), before) in pools.iter().zip(&mut self.judged).zip(&mut self.had) {
-            let evidence = pool.evidence() + pool.starts.count();
+    pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
+        self.judged.resize_with(store.len(), Judged::default);
+        self.had.resize(store.len(), None);
+        for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.had) {
+            let observations = evidence.observations() + evidence.starts.count();
             let stands = before.is_some_and(|had| {
-                pool.is_quiet()
-                    || had == evidence && judged.is_of(pool, pairs)
-                    || !last && (evidence as f64) < had as f64 * (1.0 + GROWN.get())
+                evidence.is_quiet()
+                    || had == observations && judged.is_of(evidence, pairs)
+                    || !last && (observations as f64) < had as f64 * (1.0 + GROWN.get())
             });
             if !stands {
-                *judged = Judged::of(pool, pairs);
-                *before = Some(evidence);
+                *judged = Judged::of(evidence, pairs);
+                *before = Some(observations);
             }
         }
         &self.judged
@@ -136,37 +136,37 @@ impl Senders {
 
     /// Lets go of the evidence on those that were quiet longest: what it shows stays, without the single waits.
     #[cold]
-    pub fn evict(&mut self, pools: &mut SenderStore, pairs: &Pairs) {
-        for id in pools.least_recently_used() {
-            self.let_go_of(id, pools, pairs);
+    pub fn evict(&mut self, store: &mut SenderStore, pairs: &Pairs) {
+        for id in store.least_recently_used() {
+            self.let_go_of(id, store, pairs);
         }
     }
 
-    fn let_go_of(&mut self, id: u32, pools: &mut SenderStore, pairs: &Pairs) {
+    fn let_go_of(&mut self, id: u32, store: &mut SenderStore, pairs: &Pairs) {
         let place = id as usize;
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
-        if let Some((pool, (judged, had))) = pools.get(id).zip(slots) {
-            *judged = Judged::of(pool, pairs);
+        if let Some((evidence, (judged, had))) = store.get(id).zip(slots) {
+            *judged = Judged::of(evidence, pairs);
             (judged.controls, judged.together) = Default::default();
             *had = Some(0);
-            pools.evict(id);
+            store.evict(id);
         }
     }
 }
 
 impl Judged {
     /// One sender judged by all that was seen of it.
-    pub fn of(pool: &SenderEvidence, pairs: &Pairs) -> Judged {
-        let (sender, receiver) = (pool.key.sender.index(), pool.key.sender.other().index());
-        let [sender_rtt, receiver_rtt] = round_trips(pool, pairs);
+    pub fn of(evidence: &SenderEvidence, pairs: &Pairs) -> Judged {
+        let (sender, receiver) = (evidence.key.sender.index(), evidence.key.sender.other().index());
+        let [sender_rtt, receiver_rtt] = round_trips(evidence, pairs);
         let mut j = Judged {
-            opportunities: pool.evidence(),
+            opportunities: evidence.observations(),
             sender_rtt,
             receiver_rtt,
             ..Judged::default()
         };
         let [path, to_receiver] =
-            [sender, receiver].map(|side| pairs.get(pool.pair).and_then(|p| p.rtts.get(side)));
+            [sender, receiver].map(|side| pairs.get(evidence.pair).and_then(|p| p.rtts.get(side)));
         j.sender_jitter = path.map_or(0, |l| l.jitter());
         j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
@@ -182,28 +182,28 @@ impl Judged {
         } else {
             prompt::limit(path)
         };
-        j.scattered = holds::are_scattered(pool, &j);
-        j.clock_tells = prompt::clock_tells(&pool.ack_waits, &j);
-        j.pause_limit = prompt::by_its_clock(&pool.ack_waits, &j);
-        j.prompt = holds::prompt(pool, j.receiver_rtt);
-        j.together = together::together(&pool.ack_waits, &j);
-        let held = j.count(pool.ack_waits.iter(), pool.refutations);
+        j.scattered = holds::are_scattered(evidence, &j);
+        j.clock_tells = prompt::clock_tells(&evidence.ack_waits, &j);
+        j.pause_limit = prompt::by_its_clock(&evidence.ack_waits, &j);
+        j.prompt = holds::prompt(evidence, j.receiver_rtt);
+        j.together = together::together(&evidence.ack_waits, &j);
+        let held = j.count(evidence.ack_waits.iter(), evidence.refutations);
         j.slope = slope(&held);
         j.held_by_timer(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
         j.to_answer = latest.min(CORK_ROUND_NS.get()).max(j.receiver_rtt);
-        let corked = |to_answer| cork::corked(&pool.starts, [j.sender_rtt, to_answer]);
+        let corked = |to_answer| cork::corked(&evidence.starts, [j.sender_rtt, to_answer]);
         (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
-        j.waits_elsewhere = elsewhere::on_tick(&pool.starts, j.sender_rtt);
-        j.controls = Controls::of(pool, &j);
-        j.sum_up(pool);
-        j.change = change::of(pool, &j);
+        j.waits_elsewhere = elsewhere::on_tick(&evidence.starts, j.sender_rtt);
+        j.controls = Controls::of(evidence, &j);
+        j.sum_up(evidence);
+        j.change = change::of(evidence, &j);
         j
     }
 
     /// What its held ACKs are together, for the table and for what no control group decides.
-    fn sum_up(&mut self, pool: &SenderEvidence) {
-        let stalls = pool
+    fn sum_up(&mut self, evidence: &SenderEvidence) {
+        let stalls = evidence
             .ack_waits
             .iter()
             .filter(|gap| self.is_held(gap) && self.is_stall(gap));
@@ -223,7 +223,7 @@ impl Judged {
             } else {
                 NagleUse::Off
             }
-        } else if self.pauses(pool) {
+        } else if self.pauses(evidence) {
             NagleUse::AppPause
         } else {
             NagleUse::Unknown
@@ -238,8 +238,8 @@ impl Judged {
     }
 
     /// Whether the program's own pauses explain most of what ended with held ACKs.
-    fn pauses(&self, pool: &SenderEvidence) -> bool {
-        let held = pool.ack_waits.iter().filter(|gap| self.is_held(gap));
+    fn pauses(&self, evidence: &SenderEvidence) -> bool {
+        let held = evidence.ack_waits.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
             let control = self.compare(gap);
             matches!(control, Control::Explains { .. })
@@ -266,8 +266,8 @@ impl Judged {
     }
 
     /// Whether the path is still as this judgement knew it.
-    fn is_of(&self, pool: &SenderEvidence, pairs: &Pairs) -> bool {
-        [self.sender_rtt, self.receiver_rtt] == round_trips(pool, pairs)
+    fn is_of(&self, evidence: &SenderEvidence, pairs: &Pairs) -> bool {
+        [self.sender_rtt, self.receiver_rtt] == round_trips(evidence, pairs)
     }
 
     /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
@@ -348,26 +348,33 @@ impl Judged {
 
 /// Whether the capture is stamped in whole milliseconds, as all that was seen of this sender shows, and more than one release in
 /// three took one or more: then a round trip of 0 does not say that the capture sits at this host.
-fn in_steps(pool: &SenderEvidence) -> bool {
+fn in_steps(evidence: &SenderEvidence) -> bool {
     let whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
-    let away = pool.ack_waits.iter().filter(|gap| gap.release >= TICK_NS).count();
-    pool.ack_waits.len() >= MIN_SAMPLES.get()
-        && MAJORITY_ONE_IN.get() * away > pool.ack_waits.len()
-        && pool.ack_waits.iter().all(whole)
+    let away = evidence
+        .ack_waits
+        .iter()
+        .filter(|gap| gap.release >= TICK_NS)
+        .count();
+    evidence.ack_waits.len() >= MIN_SAMPLES.get()
+        && MAJORITY_ONE_IN.get() * away > evidence.ack_waits.len()
+        && evidence.ack_waits.iter().all(whole)
 }
 
 /// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
 /// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
-fn round_trips(pool: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
-    let rtt = |side: Side| pairs.min(pool.pair, side.index()).unwrap_or(0);
-    let least = if in_steps(pool) { AT_HOST_NS.get() } else { 0 };
-    let (sender, receiver) = (rtt(pool.key.sender).max(least), rtt(pool.key.sender.other()));
-    let path = pairs.get(pool.pair);
-    let path = path.and_then(|pair| pair.rtts.get(pool.key.sender.index()));
+fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
+    let rtt = |side: Side| pairs.min(evidence.pair, side.index()).unwrap_or(0);
+    let least = if in_steps(evidence) { AT_HOST_NS.get() } else { 0 };
+    let (sender, receiver) = (
+        rtt(evidence.key.sender).max(least),
+        rtt(evidence.key.sender.other()),
+    );
+    let path = pairs.get(evidence.pair);
+    let path = path.and_then(|pair| pair.rtts.get(evidence.key.sender.index()));
     if path.is_none_or(Rtt::has_kernels_answer) {
         return [sender, receiver];
     }
-    let echoed = pool
+    let echoed = evidence
         .ack_waits
         .iter()
         .filter(|gap| gap.arrived == Some(true) && !gap.unseen);

@@ -59,7 +59,7 @@ pub struct Candidate {
     /// The small segment was its message's first.
     pub first: bool,
     /// Where the endpoints' evidence is pooled (`evidence`).
-    pub pool: u32,
+    pub sender_id: u32,
 }
 
 /// A segment that was sent again, or fills a hole.
@@ -98,7 +98,7 @@ pub enum Wait {
         since: At,
         acked: u32,
         late: u32,
-        pool: u32,
+        sender_id: u32,
         again: bool,
     },
     /// A `Turn` after so long that it may be a retransmission whose first copy was lost before the capture. The sender's
@@ -111,7 +111,7 @@ pub enum Wait {
     TimedTurn {
         since: At,
         acked: u32,
-        pool: u32,
+        sender_id: u32,
     },
     /// The next segment of a message, which nothing held back: its program wrote it then. Example: the second write of an
     /// answer, 20 ms after the first one was acknowledged.
@@ -122,11 +122,11 @@ pub enum Wait {
     /// A full segment that left while a small one was not acknowledged: what its program wrote first may have waited until
     /// a full segment was there (tcp_nagle_test lets full ones go).
     Filled {
-        pool: u32,
+        sender_id: u32,
     },
     /// A small segment of `bytes` that left while another small one was not acknowledged: Nagle's algorithm is off.
     Early {
-        pool: u32,
+        sender_id: u32,
         bytes: u32,
     },
     /// Right behind the previous one.
@@ -173,7 +173,7 @@ pub enum Wait {
     /// next and asks no Nagle (tcp_send_loss_probe): the pool decides whether it was one.
     Probe {
         small: At,
-        pool: u32,
+        sender_id: u32,
     },
     /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
     Cork,
@@ -336,7 +336,7 @@ pub struct Data {
     pub own_rtt_ns: i64,
     /// Its side is the server's.
     pub server: bool,
-    pub pool: u32,
+    pub sender_id: u32,
 }
 
 /// Any packet of the peer.
@@ -370,7 +370,7 @@ pub enum Outcome {
 /// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `BURST_NS`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refutation {
-    pub pool: u32,
+    pub sender_id: u32,
     pub small: At,
     pub freed: At,
 }

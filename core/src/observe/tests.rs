@@ -93,18 +93,22 @@ fn an_ack_that_was_not_there_released_nothing() {
 fn each_wait_has_its_word() {
     let (since, opened, small) = (at(4, 30 * MS), at(5, 0), at(1, 0));
     let answer = Release::new(Released::First, Some(4), 10 * MS);
-    let (pool, acked, late, queued) = (0, 0, 0, 0);
+    let (sender_id, acked, late, queued) = (0, 0, 0, 0);
     for wait in [
         Wait::Turn { since, acked },
         Wait::LateTurn {
             since,
             acked: 0,
             late,
-            pool,
+            sender_id,
             again: false,
         },
         Wait::AgainTurn { since, acked },
-        Wait::TimedTurn { since, acked, pool },
+        Wait::TimedTurn {
+            since,
+            acked,
+            sender_id,
+        },
         Wait::QueuedTurn {
             since,
             acked: 0,
@@ -119,7 +123,7 @@ fn each_wait_has_its_word() {
     for (wait, by, frame) in [
         (Wait::App, Released::App, None),
         (Wait::Unsure, Released::App, None),
-        (Wait::Probe { small, pool }, Released::App, None),
+        (Wait::Probe { small, sender_id }, Released::App, None),
         (Wait::Burst, Released::Burst, Some(1)),
         (Wait::FullBurst, Released::Burst, Some(1)),
         (Wait::Spaced, Released::Pacing, None),

@@ -202,8 +202,8 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
             pairs.add_handshake_rtt(pair, side, rtt);
         }
     }
-    let pools = pool_keys(client, server).map(|key| context.pools.id(key, pair));
-    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], pools, context);
+    let sender_ids = pool_keys(client, server).map(|key| context.sender_store.id(key, pair));
+    let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], sender_ids, context);
     tracker.begin(at.time_ns);
     if read.cut {
         tracker.go_on(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);

@@ -21,10 +21,10 @@ fn changed(rows: &[Row<'_>], of: fn(Change) -> u64) -> ArrayRef {
 pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
     let rows: Vec<Row<'_>> = streams
         .context
-        .pools
+        .sender_store
         .iter()
         .zip(judged)
-        .filter(|(pool, _)| pool.seen() > 0)
+        .filter(|(evidence, _)| evidence.total_observations() > 0)
         .collect();
     let text = |of: fn(&SenderEvidence) -> String| {
         Arc::new(StringArray::from_iter_values(rows.iter().map(|r| of(r.0))))
@@ -49,7 +49,7 @@ pub fn columns(streams: &Streams, judged: &[Judged]) -> Vec<Column> {
         column("verdict", fixed_words(&rows, |r| Some(r.1.verdict.name()))),
         column(
             "opportunities",
-            plain::<UInt64Type, Row<'_>>(&rows, |r| r.0.seen()),
+            plain::<UInt64Type, Row<'_>>(&rows, |r| r.0.total_observations()),
         ),
         column("held", plain::<UInt64Type, Row<'_>>(&rows, |r| r.1.held as u64)),
         column(

@@ -46,7 +46,7 @@ fn every_wait_fills_its_time_exactly() {
                 since: b,
                 acked: 0,
                 late,
-                pool: 0,
+                sender_id: 0,
                 again: third > 0,
             },
             Wait::AgainTurn {
@@ -56,7 +56,7 @@ fn every_wait_fills_its_time_exactly() {
             Wait::TimedTurn {
                 since: b,
                 acked: late,
-                pool: 0,
+                sender_id: 0,
             },
             Wait::FreedTurn {
                 since: b,
@@ -74,7 +74,7 @@ fn every_wait_fills_its_time_exactly() {
             Wait::App,
             Wait::Small(Box::new(odd)),
             Wait::Small(Box::new(Candidate {
-                pool: u32::MAX,
+                sender_id: u32::MAX,
                 ..odd
             })),
             Wait::Clocked { ack: a, acked: b },

@@ -53,7 +53,7 @@ pub fn cut(wait: Wait, from: i64, to: i64, judged: &[Judged], paths: &Paths) -> 
     let known = CaptureFacts {
         paths,
         stream: 0,
-        pools: judged,
+        judged_senders: judged,
         needless: None,
         spread: false,
         calls_others: false,

@@ -27,7 +27,7 @@ fn an_answer_is_its_programs_until_it_left_by_its_own_time_stamp() {
             since,
             acked,
             late,
-            pool: 0,
+            sender_id: 0,
             again: false,
         };
         let [turn, timed] = [turn, timed].map(|wait| {
@@ -84,7 +84,7 @@ fn a_wait_that_no_kernel_bounds_is_not_proven_the_programs_however_it_is_told() 
                 since,
                 acked,
                 late: 0,
-                pool: 0,
+                sender_id: 0,
                 again: false,
             },
         ]
@@ -206,7 +206,7 @@ fn an_answer_that_ends_with_a_timer_may_wait_for_a_held_ack_elsewhere() {
         let wait = Wait::TimedTurn {
             since,
             acked: 0,
-            pool: 0,
+            sender_id: 0,
         };
         let rows = cut(wait, 0, 2 * MS + took, &[judged], &paths);
         let shape: Vec<_> = rows.iter().map(|r| (r.cause, r.end - r.start)).collect();
@@ -232,7 +232,7 @@ fn what_came_as_late_as_a_repeat_is_not_proven_the_programs() {
         since,
         acked,
         late: 0,
-        pool: 0,
+        sender_id: 0,
         again,
     };
     let proven = Some(Grade::Proven);

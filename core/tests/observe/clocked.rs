@@ -12,7 +12,13 @@ fn burst_follows_at_once_and_after_a_while_a_small_one_leaves_over_small_ones() 
     assert_eq!(play.send(1_050, 1001, MSS), Wait::FullBurst);
     assert_eq!(play.send(1_100, 2001, 300), Wait::FullBurst);
     assert_eq!(play.send(1_150, 2301, 300), Wait::Burst);
-    assert_eq!(play.send(31_150, 2601, 300), Wait::Early { pool: 7, bytes: 300 });
+    assert_eq!(
+        play.send(31_150, 2601, 300),
+        Wait::Early {
+            sender_id: 7,
+            bytes: 300
+        }
+    );
 }
 
 #[test]

@@ -107,7 +107,7 @@ impl Play {
             ip_id: Some(self.id),
             rtt_ns: RTT,
             server: true,
-            pool: 7,
+            sender_id: 7,
             ..Data::default()
         }
     }

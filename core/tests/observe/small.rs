@@ -17,7 +17,7 @@ fn small_after_the_ack_of_small_is_a_candidate() {
         (c.held_from, c.ack_pure, c.ack_fin, c.arrived),
         (c.small, true, false, None)
     );
-    assert_eq!((c.small_bytes, c.freed_bytes, c.pool), (200, 600, 7));
+    assert_eq!((c.small_bytes, c.freed_bytes, c.sender_id), (200, 600, 7));
 }
 
 #[test]
@@ -106,7 +106,13 @@ fn small_over_unacknowledged_small_refutes_nagle_unless_more_was_queued() {
     let mut play = Play::new();
     play.asked(0);
     play.send(1_000, 1, 200);
-    assert_eq!(play.send(21_000, 201, 600), Wait::Early { pool: 7, bytes: 600 });
+    assert_eq!(
+        play.send(21_000, 201, 600),
+        Wait::Early {
+            sender_id: 7,
+            bytes: 600
+        }
+    );
     play.sender.settle_refutation(21_050_000);
     assert_eq!(play.sender.sure_refutations(false).len(), 0, "more may follow");
     play.sender.settle_refutation(22_000_000);

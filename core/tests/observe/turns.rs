@@ -42,7 +42,7 @@ fn a_small_turn_as_late_as_the_kernels_timer_may_be_corked() {
                 since,
                 acked: 0,
                 late: 0,
-                pool: 7,
+                sender_id: 7,
                 again: false,
             }
         } else {
@@ -58,8 +58,12 @@ fn a_turn_as_long_as_a_held_ack_may_wait_for_one_elsewhere() {
         let mut play = Play::new();
         let since = play.asked(0);
         let want = if timed {
-            let (acked, pool) = (0, 7);
-            Wait::TimedTurn { since, acked, pool }
+            let (acked, sender_id) = (0, 7);
+            Wait::TimedTurn {
+                since,
+                acked,
+                sender_id,
+            }
         } else {
             Wait::Turn { since, acked: 0 }
         };

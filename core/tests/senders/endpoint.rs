@@ -18,7 +18,7 @@ pub const VANTAGES: [(i64, i64); 3] = [(20 * US, 4 * MS), (4 * MS, 20 * US), (2 
 /// One sender (the server) and the small segments that it sent after others.
 pub struct Endpoint {
     pub pairs: Pairs,
-    pub pools: SenderStore,
+    pub store: SenderStore,
     pub judged: Senders,
     pub id: u32,
     /// Round trips to the sender and to the receiver.
@@ -40,8 +40,8 @@ impl Endpoint {
         if rtts.0 < 100 * US {
             pairs.add_handshake_rtt(pair, Side::Server.index(), 2 * rtts.0); // more work than an ACK
         }
-        let mut pools = SenderStore::default();
-        let id = pools.id(
+        let mut store = SenderStore::default();
+        let id = store.id(
             Key {
                 server,
                 server_port: 80,
@@ -52,7 +52,7 @@ impl Endpoint {
         );
         Endpoint {
             pairs,
-            pools,
+            store,
             judged: Senders::default(),
             id,
             rtts,
@@ -79,7 +79,7 @@ impl Endpoint {
             freed: at(2, freed),
             small_bytes: 238,
             freed_bytes: 612,
-            pool: self.id,
+            sender_id: self.id,
             ..Candidate::default()
         };
         self.add(candidate)
@@ -90,7 +90,7 @@ impl Endpoint {
             self.refute(candidate.freed.time_ns - candidate.small.time_ns);
             return None;
         }
-        self.pools.add(self.stream, &candidate);
+        self.store.add(self.stream, &candidate);
         self.candidates.push(candidate);
         self.streams.push(self.stream);
         Some(candidate)
@@ -98,7 +98,7 @@ impl Endpoint {
 
     /// A small segment leaves over an unacknowledged small one, so long after it.
     pub fn refute(&mut self, pause: i64) {
-        self.pools.refute(
+        self.store.refute(
             self.id,
             self.stream,
             &[Early {
@@ -128,7 +128,7 @@ impl Endpoint {
     }
 
     pub fn judged(&mut self) -> Judged {
-        self.judged.judge(&self.pools, &self.pairs, true)[0].clone()
+        self.judged.judge(&self.store, &self.pairs, true)[0].clone()
     }
 
     /// How many stalls are proven.

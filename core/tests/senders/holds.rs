@@ -72,7 +72,7 @@ fn answers_that_end_on_a_tick_wait_for_a_held_ack_elsewhere() {
     let waits = |n: i64, took: i64, tick: i64| {
         let mut e = Endpoint::new(VANTAGES[0]);
         for i in 0..n {
-            e.pools.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
+            e.store.answered_late(e.id, took, i * 47 * tick + i % 3 * 50 * US);
         }
         e.judged().waits_elsewhere
     };

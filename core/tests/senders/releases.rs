@@ -150,7 +150,7 @@ fn judging_early_does_not_change_the_last_word() {
     let (mut random, mut same) = (Lcg(23), Lcg(23));
     for _ in 0..30 {
         early.stalls(1, &mut random);
-        early.judged.judge(&early.pools, &early.pairs, false);
+        early.judged.judge(&early.store, &early.pairs, false);
         late.stalls(1, &mut same);
     }
     assert_eq!(format!("{:?}", early.judged()), format!("{:?}", late.judged()));

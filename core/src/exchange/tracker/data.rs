@@ -55,7 +55,7 @@ impl Tracker {
             rtt_ns: client_rtt + server_rtt,
             own_rtt_ns,
             server: side == Side::Server,
-            pool: *pick(&mut self.pools, side),
+            sender_id: *pick(&mut self.sender_ids, side),
         };
         (self.pairing.shown, self.pairing.freed_since) = (None, None);
         if self.pairing.paused.is_some() {
@@ -185,7 +185,7 @@ impl Tracker {
         match &step.wait {
             Wait::Small(candidate) => {
                 self.pairing.freed = side == Side::Client;
-                if !context.pools.add(self.pairing.stream, candidate) {
+                if !context.sender_store.add(self.pairing.stream, candidate) {
                     let reason = "too much evidence on delayed ACKs; the rest is only counted";
                     context.distrust("tcp", reason, at);
                 }
@@ -193,22 +193,24 @@ impl Tracker {
             Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    context.pools.message_began(data.pool, None);
+                    context.sender_store.message_began(data.sender_id, None);
                 }
             }
-            Wait::LateTurn { since, pool, .. } => {
+            Wait::LateTurn { since, sender_id, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
-                context.pools.message_began(*pool, Some((waited, at.time_ns)));
+                context
+                    .sender_store
+                    .message_began(*sender_id, Some((waited, at.time_ns)));
             }
-            Wait::TimedTurn { since, pool, .. } => {
+            Wait::TimedTurn { since, sender_id, .. } => {
                 *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
                 if data.small {
-                    context.pools.message_began(*pool, None);
+                    context.sender_store.message_began(*sender_id, None);
                 }
                 context
-                    .pools
-                    .answered_late(*pool, at.time_ns - since.time_ns, at.time_ns);
+                    .sender_store
+                    .answered_late(*sender_id, at.time_ns - since.time_ns, at.time_ns);
             }
             Wait::FreedTurn { since, .. } => {
                 self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);

@@ -27,7 +27,7 @@ pub(super) struct Pairing {
     /// The client's port and the server's.
     ports: [u16; 2],
     /// Where evidence on the server as a sender is pooled.
-    pool: u32,
+    sender_id: u32,
     /// By side: the steps that no exchange has taken yet, oldest first.
     pub(super) steps: [Vec<Step>; 2],
     /// By side: the path's recent round trip, when that side's last turn was over.
@@ -104,25 +104,25 @@ pub(super) struct Pairing {
 }
 
 impl Pairing {
-    pub(super) fn new(stream: u32, pair: u32, ports: [u16; 2], pool: u32) -> Self {
+    pub(super) fn new(stream: u32, pair: u32, ports: [u16; 2], sender_id: u32) -> Self {
         Pairing {
             stream,
             pair,
             ports,
-            pool,
+            sender_id,
             steps: few_steps(),
             ..Pairing::default()
         }
     }
 
     /// For another stream, in the buffers of the one before.
-    pub(super) fn renew(&mut self, stream: u32, pair: u32, ports: [u16; 2], pool: u32) {
+    pub(super) fn renew(&mut self, stream: u32, pair: u32, ports: [u16; 2], sender_id: u32) {
         // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
         let Pairing {
             stream: own_stream,
             pair: own_pair,
             ports: own_ports,
-            pool: own_pool,
+            sender_id: own_sender_id,
             steps,
             rounds,
             doubled,
@@ -160,7 +160,7 @@ impl Pairing {
             subscriptions,
             over,
         } = self;
-        (*own_stream, *own_pair, *own_ports, *own_pool) = (stream, pair, ports, pool);
+        (*own_stream, *own_pair, *own_ports, *own_sender_id) = (stream, pair, ports, sender_id);
         (*protocol, *tags, *exchanges) = (None, None, 0);
         (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
         (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
@@ -279,7 +279,7 @@ impl Pairing {
         // a request that was lost on its way was sent no later than the packet that showed its absence
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
-        (exchange.pool, exchange.ports) = (self.pool, self.ports);
+        (exchange.sender_id, exchange.ports) = (self.sender_id, self.ports);
         exchange.ack_at_request = self.client_ack;
         exchange.kind = self.protocol.map_or(Kind::Turn, Protocol::kind);
         exchange.cut_by = unseen.then_some(CutBy::Gap);
@@ -301,7 +301,7 @@ impl Pairing {
         self.open_exchange(at, context);
         (self.paused, self.freed) = (paused, freed);
         if let Some(e) = self.open.back_mut() {
-            (e.by_server, e.pool) = (true, u32::MAX);
+            (e.by_server, e.sender_id) = (true, u32::MAX);
         }
     }
 

@@ -17,14 +17,14 @@ const MS: i64 = 1_000_000;
 
 /// One server's pool, and the path to it: 20 us, as beside it.
 struct Seen {
-    pools: SenderStore,
+    store: SenderStore,
     pairs: Pairs,
 }
 
 impl Seen {
     fn new() -> Seen {
         let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
-        let (mut pools, mut pairs) = (SenderStore::default(), Pairs::default());
+        let (mut store, mut pairs) = (SenderStore::default(), Pairs::default());
         let pair = pairs.id(client, server);
         pairs.add(pair, Side::Server.index(), 20 * US, false);
         let key = Key {
@@ -33,18 +33,18 @@ impl Seen {
             client,
             sender: Side::Server,
         };
-        pools.id(key, pair);
-        Seen { pools, pairs }
+        store.id(key, pair);
+        Seen { store, pairs }
     }
 
     /// So many held ACKs, followed as a kernel does, and so many that came at once, with a pause of 5 ms behind them.
     fn with(held: usize, pauses: usize) -> Seen {
         let mut seen = Seen::new();
         for _ in 0..held {
-            seen.pools.add(0, &candidate(41 * MS, 40 * US));
+            seen.store.add(0, &candidate(41 * MS, 40 * US));
         }
         for _ in 0..pauses {
-            seen.pools.add(0, &candidate(MS, 4 * MS));
+            seen.store.add(0, &candidate(MS, 4 * MS));
         }
         seen
     }
@@ -55,12 +55,15 @@ impl Seen {
             at: 0,
             frame: 1,
         };
-        self.pools.refute(0, 1, &vec![early; count]);
+        self.store.refute(0, 1, &vec![early; count]);
         self
     }
 
     fn judged(&self) -> Judged {
-        let mut all = self.pools.iter().map(|pool| Judged::of(pool, &self.pairs));
+        let mut all = self
+            .store
+            .iter()
+            .map(|evidence| Judged::of(evidence, &self.pairs));
         all.next().unwrap()
     }
 
@@ -188,7 +191,7 @@ fn what_follows_later_than_a_kernel_is_a_pause() {
         at: 0,
         frame: 1,
     };
-    refuted.pools.refute(0, 0, &[own, Early { frame: 9, ..own }]);
+    refuted.store.refute(0, 0, &[own, Early { frame: 9, ..own }]);
     // with the ACK, as a kernel sends: a congestion window of one segment, perhaps
     let by_window = Some((Grade::Probable, Because::WithTheAck));
     assert_eq!(short(&refuted, 90 * US), by_window);
@@ -272,7 +275,7 @@ fn pauses_as_long_as_the_wait_explain_it_unless_a_kernel_sent() {
     let explained = |release| {
         let mut seen = Seen::with(3, 0);
         for _ in 0..4 {
-            seen.pools.add(0, &candidate(MS, 40 * MS));
+            seen.store.add(0, &candidate(MS, 40 * MS));
         }
         seen.rules(candidate(41 * MS, release))
     };
@@ -291,7 +294,7 @@ fn who_refutes_it_elsewhere_may_have_changed_the_option() {
     let ruling = |count| {
         let mut seen = Seen::new().refuted(9);
         for _ in 0..count {
-            seen.pools.add(0, &candidate(41 * MS, 91 * US));
+            seen.store.add(0, &candidate(41 * MS, 91 * US));
         }
         seen.rules(candidate(41 * MS, 91 * US))
     };
@@ -335,7 +338,7 @@ fn goes_without_its_ack_only_who_was_seen_to() {
             frame: 3,
         };
         let count = 99;
-        seen.pools.refute(0, u32::from(elsewhere), &vec![early; count]);
+        seen.store.refute(0, u32::from(elsewhere), &vec![early; count]);
         seen.judged()
     };
     let rule = |judged: &Judged, ack| {
@@ -364,7 +367,7 @@ fn what_left_soon_but_later_than_a_kernel_sends_was_a_programs() {
     let ruling = |soon| {
         let mut seen = Seen::with(4, 0);
         for _ in 0..soon {
-            seen.pools.add(0, &candidate(41 * MS, MS));
+            seen.store.add(0, &candidate(41 * MS, MS));
         }
         pause(seen.rules(candidate(41 * MS, 40 * US)))
     };
@@ -379,7 +382,7 @@ fn what_a_busy_host_sends_late_outlasts_no_ack() {
     let ruling = |late| {
         let mut seen = Seen::with(10, 2);
         for _ in 0..2 {
-            seen.pools.add(0, &candidate(41 * MS, late));
+            seen.store.add(0, &candidate(41 * MS, late));
         }
         held(seen.rules(candidate(41 * MS, 40 * US))).map(|(grade, because, ..)| (grade, because))
     };

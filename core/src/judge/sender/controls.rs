@@ -110,23 +110,23 @@ impl Sorted {
 
 impl Controls {
     /// Of all that was seen.
-    pub(in crate::judge) fn of(pool: &SenderEvidence, j: &Judged) -> Controls {
+    pub(in crate::judge) fn of(evidence: &SenderEvidence, j: &Judged) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
         };
-        let early = pool.early.iter().map(|(stream, early)| Pause {
+        let early = evidence.early.iter().map(|(stream, early)| Pause {
             stream: *stream,
             ns: early.pause,
             exact: true,
         });
         controls.all.early.extend(early);
-        for (stream, early) in &pool.early {
+        for (stream, early) in &evidence.early {
             controls.left_before(*stream, early.frame);
         }
         // by stream, the newest candidate that a held ACK freed
         let mut freed: AHashMap<u32, &AckWait> = AHashMap::new();
-        for gap in &pool.ack_waits {
+        for gap in &evidence.ack_waits {
             let left = gap.acked_at - gap.wait;
             let held = freed
                 .get(&gap.stream)

@@ -12,8 +12,8 @@ use crate::limits::{
 
 /// Whether ACKs were late on both sides of the shortest timer, each more than one in so many of the late ones: a line does that
 /// (Wi-Fi, cellular), and a timer has a shortest time, whatever the line adds to it.
-pub(super) fn are_scattered(pool: &SenderEvidence, j: &Judged) -> bool {
-    let late = timed(pool).map(|gap| j.hold(gap));
+pub(super) fn are_scattered(evidence: &SenderEvidence, j: &Judged) -> bool {
+    let late = timed(evidence).map(|gap| j.hold(gap));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
     let (longer, shorter): (Vec<i64>, Vec<i64>) = late.partition(|late| *late >= DELACK_LEAST_NS.get());
     let few = longer.len().min(shorter.len());
@@ -23,10 +23,10 @@ pub(super) fn are_scattered(pool: &SenderEvidence, j: &Judged) -> bool {
 /// How often the peer acknowledged a lone small segment at once, which it might have held back (RFC 1122 4.2.3.2); 0 where as
 /// many ACKs came later than a path explains. Linux acknowledges the first segments of a connection at once
 /// (TCP_MAX_QUICKACKS), and two full ones always.
-pub(super) fn prompt(pool: &SenderEvidence, receiver_rtt: i64) -> u64 {
+pub(super) fn prompt(evidence: &SenderEvidence, receiver_rtt: i64) -> u64 {
     let mut seen: AHashMap<u32, u32> = AHashMap::new();
     let (mut prompt, mut later) = (0, 0);
-    for gap in timed(pool).filter(|gap| gap.covered == gap.wait) {
+    for gap in timed(evidence).filter(|gap| gap.covered == gap.wait) {
         let count = seen.entry(gap.stream).or_default();
         *count += 1;
         if *count < QUICK_ACKS.get() {
@@ -43,7 +43,7 @@ pub(super) fn prompt(pool: &SenderEvidence, receiver_rtt: i64) -> u64 {
 }
 
 /// Those whose ACK came by itself, before the peer had ended.
-fn timed(pool: &SenderEvidence) -> impl Iterator<Item = &AckWait> {
-    let gaps = pool.ack_waits.iter();
+fn timed(evidence: &SenderEvidence) -> impl Iterator<Item = &AckWait> {
+    let gaps = evidence.ack_waits.iter();
     gaps.filter(|gap| gap.timer && !gap.unseen && !gap.after_end)
 }

@@ -13,7 +13,7 @@ const MS: i64 = 1_000_000;
 /// Its pool and the paths to it, with so many refutations.
 fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {
     let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
-    let (mut pools, mut pairs) = (SenderStore::default(), Pairs::default());
+    let (mut store, mut pairs) = (SenderStore::default(), Pairs::default());
     let pair = pairs.id(client, server);
     pairs.add(pair, Side::Server.index(), sender_rtt, false);
     let key = Key {
@@ -22,22 +22,22 @@ fn seen(sender_rtt: i64, refutations: usize) -> (SenderStore, Pairs) {
         client,
         sender: Side::Server,
     };
-    let id = pools.id(key, pair);
-    refute(&mut pools, id, refutations);
-    (pools, pairs)
+    let id = store.id(key, pair);
+    refute(&mut store, id, refutations);
+    (store, pairs)
 }
 
-fn refute(pools: &mut SenderStore, id: u32, count: usize) {
+fn refute(store: &mut SenderStore, id: u32, count: usize) {
     let early = Early {
         pause: 5 * MS,
         at: 0,
         frame: 1,
     };
-    pools.refute(id, 0, &vec![early; count]);
+    store.refute(id, 0, &vec![early; count]);
 }
 
 /// A small segment whose ACK came so long after it, and what followed that so much later.
-fn add(pools: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64) {
+fn add(store: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64) {
     let at = |frame, time_ns| At { frame, time_ns };
     let candidate = Candidate {
         small: at(1, start),
@@ -49,19 +49,23 @@ fn add(pools: &mut SenderStore, stream: u32, start: i64, wait: i64, release: i64
         freed_bytes: 1,
         ..Candidate::default()
     };
-    pools.add(stream, &candidate);
+    store.add(stream, &candidate);
 }
 
 /// So many held ACKs, each followed after so long.
-fn follow(pools: &mut SenderStore, stream: u32, count: i64, release: i64) {
+fn follow(store: &mut SenderStore, stream: u32, count: i64, release: i64) {
     for number in 0..count {
-        add(pools, stream, number * 50 * MS, 41 * MS, release);
+        add(store, stream, number * 50 * MS, 41 * MS, release);
     }
 }
 
 /// The one sender, judged.
-fn judged(pools: &SenderStore, pairs: &Pairs) -> Judged {
-    pools.iter().map(|pool| Judged::of(pool, pairs)).next().unwrap()
+fn judged(store: &SenderStore, pairs: &Pairs) -> Judged {
+    store
+        .iter()
+        .map(|evidence| Judged::of(evidence, pairs))
+        .next()
+        .unwrap()
 }
 
 fn refuted(judged: &[Judged]) -> Vec<u64> {
@@ -146,13 +150,13 @@ fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
 #[test]
 fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends() {
     let proves = |sender_rtt, release| {
-        let (mut pools, mut pairs) = seen(sender_rtt, 0);
+        let (mut store, mut pairs) = seen(sender_rtt, 0);
         for _ in 0..8 {
             pairs.add(0, Side::Server.index(), sender_rtt + 9 * MS, true); // its own server is so far
         }
-        follow(&mut pools, 0, 8, sender_rtt + release);
-        add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
-        let judged = judged(&pools, &pairs);
+        follow(&mut store, 0, 8, sender_rtt + release);
+        add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
+        let judged = judged(&store, &pairs);
         let control = judged.compare(&AckWait {
             release: 41 * MS + release,
             ..AckWait::default()
@@ -166,16 +170,16 @@ fn seen_from_elsewhere_even_what_a_control_group_bounds_leaves_as_a_kernel_sends
 #[test]
 fn a_connection_that_goes_without_late_acks_is_no_proof() {
     let proven = |sender_rtt, pause, refutations| {
-        let (mut pools, pairs) = seen(sender_rtt, 0);
-        follow(&mut pools, 0, 20, sender_rtt + 40 * US);
-        add(&mut pools, 0, 0, MS, sender_rtt + 5 * MS);
+        let (mut store, pairs) = seen(sender_rtt, 0);
+        follow(&mut store, 0, 20, sender_rtt + 40 * US);
+        add(&mut store, 0, 0, MS, sender_rtt + 5 * MS);
         let early = Early {
             pause,
             at: 0,
             frame: 1,
         };
-        pools.refute(0, 0, &vec![early; refutations]);
-        judged(&pools, &pairs).proves(
+        store.refute(0, 0, &vec![early; refutations]);
+        judged(&store, &pairs).proves(
             0,
             Control::Shorter {
                 most: MS,
@@ -209,7 +213,7 @@ fn one_in_twenty_may_go_without_its_ack() {
 
 #[test]
 fn what_refutes_is_weighed_against_what_was_held() {
-    let (pools, _) = seen(2 * MS, 0);
+    let (store, _) = seen(2 * MS, 0);
     let verdict = |refuted, held, sender_rtt, release_max| {
         let mut judged = Judged {
             refuted,
@@ -218,7 +222,7 @@ fn what_refutes_is_weighed_against_what_was_held() {
             release_max: Some(release_max),
             ..Judged::default()
         };
-        pools.iter().for_each(|pool| judged.sum_up(pool));
+        store.iter().for_each(|evidence| judged.sum_up(evidence));
         judged.verdict
     };
     // one in ten is not above OUTLIER_ONE_IN
@@ -234,36 +238,36 @@ fn what_refutes_is_weighed_against_what_was_held() {
 
 #[test]
 fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
-    let (mut pools, mut pairs) = seen(2 * MS, 8);
+    let (mut store, mut pairs) = seen(2 * MS, 8);
     let mut senders = Senders::default();
-    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [8]);
-    refute(&mut pools, 0, 1);
-    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [8]);
-    refute(&mut pools, 0, 1);
-    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [10]);
-    refute(&mut pools, 0, 1);
+    assert_eq!(refuted(senders.judge(&store, &pairs, false)), [8]);
+    refute(&mut store, 0, 1);
+    assert_eq!(refuted(senders.judge(&store, &pairs, false)), [8]);
+    refute(&mut store, 0, 1);
+    assert_eq!(refuted(senders.judge(&store, &pairs, false)), [10]);
+    refute(&mut store, 0, 1);
     assert_eq!(
-        refuted(senders.judge(&pools, &pairs, true)),
+        refuted(senders.judge(&store, &pairs, true)),
         [11],
         "the last time"
     );
     // the same evidence on a path that is now known to be shorter
     let rtts = |judged: &[Judged]| judged.iter().map(|judged| judged.sender_rtt).collect::<Vec<_>>();
     pairs.add(0, Side::Server.index(), MS, false);
-    assert_eq!(rtts(senders.judge(&pools, &pairs, false)), [2 * MS]);
-    assert_eq!(rtts(senders.judge(&pools, &pairs, true)), [MS]);
+    assert_eq!(rtts(senders.judge(&store, &pairs, false)), [2 * MS]);
+    assert_eq!(rtts(senders.judge(&store, &pairs, true)), [MS]);
 }
 
 #[test]
 fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
-    let (mut pools, mut pairs) = seen(2 * MS, 8);
+    let (mut store, mut pairs) = seen(2 * MS, 8);
     let mut senders = Senders::default();
-    senders.judge(&pools, &pairs, false);
-    refute(&mut pools, 0, 1);
-    senders.let_go_of(0, &mut pools, &pairs);
+    senders.judge(&store, &pairs, false);
+    refute(&mut store, 0, 1);
+    senders.let_go_of(0, &mut store, &pairs);
     pairs.add(0, Side::Server.index(), MS, false);
     for last in [false, true] {
-        let judged = senders.judge(&pools, &pairs, last);
+        let judged = senders.judge(&store, &pairs, last);
         assert_eq!(refuted(judged), [9], "as it was judged when it went");
         assert_eq!(
             judged.iter().map(|j| j.verdict).collect::<Vec<_>>(),
@@ -271,17 +275,17 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
         );
         assert_eq!(judged.iter().map(|j| j.controls.followed()).sum::<usize>(), 0);
     }
-    refute(&mut pools, 0, 1);
-    assert_eq!(refuted(senders.judge(&pools, &pairs, false)), [1]);
+    refute(&mut store, 0, 1);
+    assert_eq!(refuted(senders.judge(&store, &pairs, false)), [1]);
 }
 
 #[test]
 fn the_path_grants_a_release_what_it_wavers() {
-    let (pools, mut pairs) = seen(70 * US, 0);
+    let (store, mut pairs) = seen(70 * US, 0);
     let tight = |pairs: &Pairs| {
-        pools
+        store
             .iter()
-            .map(|pool| Judged::of(pool, pairs).prompt_limit_ns)
+            .map(|evidence| Judged::of(evidence, pairs).prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");
@@ -299,9 +303,9 @@ fn the_path_grants_a_release_what_it_wavers() {
 
 #[test]
 fn beside_its_sender_a_kernel_sends_at_once() {
-    let (mut pools, pairs) = seen(20 * US, 0);
-    follow(&mut pools, 0, 3, 40 * US);
-    let mut judged = judged(&pools, &pairs);
+    let (mut store, pairs) = seen(20 * US, 0);
+    follow(&mut store, 0, 3, 40 * US);
+    let mut judged = judged(&store, &pairs);
     assert_eq!((judged.held, judged.prompt_releases), (3, 3));
     assert!(judged.sent_by_kernel(0, 70 * US) && !judged.sent_by_kernel(0, 70 * US + 1));
     assert!(
@@ -319,15 +323,15 @@ fn beside_its_sender_a_kernel_sends_at_once() {
 #[test]
 fn refutations_beside_stalls_tell_that_connections_differ() {
     let verdict = |stalls, refutations| {
-        let (mut pools, pairs) = seen(20 * US, 0);
-        follow(&mut pools, 0, stalls, 40 * US);
+        let (mut store, pairs) = seen(20 * US, 0);
+        follow(&mut store, 0, stalls, 40 * US);
         let early = Early {
             pause: 5 * MS,
             at: 0,
             frame: 1,
         };
-        pools.refute(0, 1, &vec![early; refutations]);
-        judged(&pools, &pairs).verdict
+        store.refute(0, 1, &vec![early; refutations]);
+        judged(&store, &pairs).verdict
     };
     // fewer than SEVERAL are a missing frame's doing
     assert_eq!((verdict(8, 2), verdict(8, 3)), (NagleUse::Acts, NagleUse::Mixed));
@@ -335,11 +339,11 @@ fn refutations_beside_stalls_tell_that_connections_differ() {
 
 #[test]
 fn releases_are_counted_from_the_soonest() {
-    let (mut pools, pairs) = seen(20 * US, 0);
+    let (mut store, pairs) = seen(20 * US, 0);
     for number in 1..=20 {
-        add(&mut pools, 0, number * 50 * MS, 41 * MS, (20 + number) * US);
+        add(&mut store, 0, number * 50 * MS, 41 * MS, (20 + number) * US);
     }
-    let judged = judged(&pools, &pairs);
+    let judged = judged(&store, &pairs);
     assert_eq!(
         [judged.release_median, judged.release_p95, judged.release_max],
         [10, 19, 20].map(|us| Some(us * US))
@@ -350,10 +354,10 @@ fn releases_are_counted_from_the_soonest() {
 #[test]
 fn an_ack_within_fifteen_milliseconds_was_not_held() {
     let bounded = |wait| {
-        let (mut pools, pairs) = seen(20 * US, 0);
-        follow(&mut pools, 0, 3, 40 * US);
-        add(&mut pools, 0, 0, wait, 3 * MS);
-        let judged = judged(&pools, &pairs);
+        let (mut store, pairs) = seen(20 * US, 0);
+        follow(&mut store, 0, 3, 40 * US);
+        add(&mut store, 0, 0, wait, 3 * MS);
+        let judged = judged(&store, &pairs);
         judged.controls.compare(0, 41 * MS) != Control::Nothing
     };
     assert!(bounded(15 * MS - 1) && !bounded(15 * MS));
@@ -363,18 +367,18 @@ fn an_ack_within_fifteen_milliseconds_was_not_held() {
 fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
     // stalls in the first seconds, segments that waited for nothing at ten, and late ones behind them
     let changed_at = |at, sender_rtt, release, stalls, early: usize, late| {
-        let (mut pools, pairs) = seen(sender_rtt, 0);
-        follow(&mut pools, 0, stalls, release);
+        let (mut store, pairs) = seen(sender_rtt, 0);
+        follow(&mut store, 0, stalls, release);
         let free = Early {
             pause: 5 * MS,
             at,
             frame: 77,
         };
-        pools.refute(0, 1, &vec![free; early]);
+        store.refute(0, 1, &vec![free; early]);
         for number in 0..late {
-            add(&mut pools, 2, (20_000 + number) * MS, 41 * MS, 30 * MS);
+            add(&mut store, 2, (20_000 + number) * MS, 41 * MS, 30 * MS);
         }
-        let change = judged(&pools, &pairs).change;
+        let change = judged(&store, &pairs).change;
         change.map(|change| {
             (
                 change.frame,
@@ -405,11 +409,11 @@ fn an_option_that_was_set_on_the_way_shows_from_a_frame_on() {
 #[test]
 fn two_refutations_among_many_are_an_accident() {
     let verdict = |refutations, waits: i64| {
-        let (mut pools, pairs) = seen(10 * US, refutations);
+        let (mut store, pairs) = seen(10 * US, refutations);
         for number in 0..waits {
-            add(&mut pools, 0, number * 50 * MS, MS, 10 * US);
+            add(&mut store, 0, number * 50 * MS, MS, 10 * US);
         }
-        judged(&pools, &pairs).verdict
+        judged(&store, &pairs).verdict
     };
     assert_eq!(verdict(2, 18), NagleUse::Unknown, "a tenth");
     assert_eq!(verdict(2, 17), NagleUse::Off, "more than a tenth");
@@ -420,12 +424,12 @@ fn two_refutations_among_many_are_an_accident() {
 fn late_waits_of_one_length_lie_three_milliseconds_beyond_the_longest_hold() {
     // eight held ACKs that were followed after 43 ms in all, and three waits of another length
     let follow_always = |wait| {
-        let (mut pools, pairs) = seen(2 * MS, 0);
-        follow(&mut pools, 0, 8, 2 * MS);
+        let (mut store, pairs) = seen(2 * MS, 0);
+        follow(&mut store, 0, 8, 2 * MS);
         for number in 0..3 {
-            add(&mut pools, 1, number * 50 * MS, 38 * MS, wait - 38 * MS);
+            add(&mut store, 1, number * 50 * MS, 38 * MS, wait - 38 * MS);
         }
-        judged(&pools, &pairs).controls.always_follow()
+        judged(&store, &pairs).controls.always_follow()
     };
     assert!(follow_always(46 * MS) && !follow_always(46 * MS - 1));
 }
@@ -433,13 +437,13 @@ fn late_waits_of_one_length_lie_three_milliseconds_beyond_the_longest_hold() {
 #[test]
 fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
     let scattered = |shorter, longer| {
-        let (mut pools, pairs) = seen(20 * US, 0);
+        let (mut store, pairs) = seen(20 * US, 0);
         for (count, wait) in [(shorter, 30 * MS), (longer, 41 * MS)] {
             for number in 0..count {
-                add(&mut pools, 0, number * 50 * MS, wait, 40 * US);
+                add(&mut store, 0, number * 50 * MS, wait, 40 * US);
             }
         }
-        judged(&pools, &pairs).scattered
+        judged(&store, &pairs).scattered
     };
     assert!(scattered(8, 15) && !scattered(8, 16), "SCATTERED_PARTS");
     assert!(scattered(15, 8) && !scattered(16, 8) && !scattered(30, 0));
@@ -449,7 +453,7 @@ fn acks_on_both_sides_of_the_shortest_timer_are_a_lines() {
 #[test]
 fn what_an_ack_was_late_on_its_way_is_no_hold() {
     let hold = |ack_late| {
-        let (mut pools, pairs) = seen(20 * US, 0);
+        let (mut store, pairs) = seen(20 * US, 0);
         let at = |frame, time_ns| At { frame, time_ns };
         let candidate = Candidate {
             ack: at(2, 60 * MS),
@@ -458,12 +462,12 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
             freed: at(3, 60 * MS),
             ..Candidate::default()
         };
-        pools.add(0, &candidate);
-        let judged = judged(&pools, &pairs);
-        let last = pools
+        store.add(0, &candidate);
+        let judged = judged(&store, &pairs);
+        let last = store
             .iter()
             .next()
-            .and_then(|pool| pool.ack_waits.last().copied());
+            .and_then(|evidence| evidence.ack_waits.last().copied());
         last.map(|gap| (judged.hold(&gap), judged.is_held(&gap)))
     };
     assert_eq!(hold(20 * MS), Some((40 * MS, true)));
@@ -473,7 +477,7 @@ fn what_an_ack_was_late_on_its_way_is_no_hold() {
 #[test]
 fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered() {
     let sender_rtt = |by_program, arrived| {
-        let (mut pools, _) = seen(MS, 0);
+        let (mut store, _) = seen(MS, 0);
         let mut pairs = Pairs::default();
         let [client, server] = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let pair = pairs.id(client, server);
@@ -488,8 +492,8 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
             arrived,
             ..Candidate::default()
         };
-        pools.add(0, &candidate);
-        judged(&pools, &pairs).sender_rtt
+        store.add(0, &candidate);
+        judged(&store, &pairs).sender_rtt
     };
     assert_eq!(sender_rtt(true, Some(true)), 20 * US);
     assert_eq!(sender_rtt(true, None), MS, "it may have left before the ACK came");
@@ -499,10 +503,10 @@ fn an_echo_of_the_ack_bounds_the_way_to_a_host_for_which_only_programs_answered(
 #[test]
 fn one_segment_that_its_program_wrote_behind_the_ack_shows_that_it_works_as_long() {
     let always = |late| {
-        let (mut pools, pairs) = seen(20 * US, 0);
-        follow(&mut pools, 0, 20, 30 * US);
-        add(&mut pools, 0, 2_000 * MS, 41 * MS, 20 * US + late);
-        judged(&pools, &pairs).controls.always_follow()
+        let (mut store, pairs) = seen(20 * US, 0);
+        follow(&mut store, 0, 20, 30 * US);
+        add(&mut store, 0, 2_000 * MS, 41 * MS, 20 * US + late);
+        judged(&store, &pairs).controls.always_follow()
     };
     assert!(always(750 * US), "a busy host");
     assert!(!always(751 * US) && !always(1_900 * US));
@@ -511,10 +515,10 @@ fn one_segment_that_its_program_wrote_behind_the_ack_shows_that_it_works_as_long
 #[test]
 fn a_clock_of_milliseconds_puts_no_capture_beside_a_host() {
     let rtt = |at_once: i64, later: i64, more: i64| {
-        let (mut pools, pairs) = seen(0, 0);
-        follow(&mut pools, 0, at_once, 0);
-        follow(&mut pools, 1, later, MS + more);
-        let [sender, _] = round_trips(pools.get(0).unwrap(), &pairs);
+        let (mut store, pairs) = seen(0, 0);
+        follow(&mut store, 0, at_once, 0);
+        follow(&mut store, 1, later, MS + more);
+        let [sender, _] = round_trips(store.get(0).unwrap(), &pairs);
         sender
     };
     assert_eq!(rtt(5, 3, 0), AT_HOST_NS.get());

@@ -104,10 +104,12 @@ impl Sender {
             None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
             None if self.may_have_filled(d) => match self.echoes_first(d) {
                 Some(ack) => Wait::Clocked { ack, acked: ack },
-                None => Wait::Filled { pool: d.pool },
+                None => Wait::Filled {
+                    sender_id: d.sender_id,
+                },
             },
             None if self.left_over_small(d) => Wait::Early {
-                pool: d.pool,
+                sender_id: d.sender_id,
                 bytes: (d.end - d.start) as u32,
             },
             None => Wait::App,
@@ -153,7 +155,7 @@ impl Sender {
                 }
                 if candidate.arrived == Some(false) && overdue(gap, d) {
                     return Some(Wait::Probe {
-                        pool: d.pool,
+                        sender_id: d.sender_id,
                         small: p.at,
                     });
                 }
@@ -161,7 +163,7 @@ impl Sender {
                 Some(Wait::Small(Box::new(candidate)))
             }
             None if overdue(gap, d) && !self.received_unseen(&p, d) => Some(Wait::Probe {
-                pool: d.pool,
+                sender_id: d.sender_id,
                 small: p.at,
             }),
             None if self.received_unseen(&p, d) => Some(match unseen(&p, d, &self.peer_clock) {
@@ -245,7 +247,7 @@ impl Sender {
                 } else {
                     self.clock.believed(late, time_ns, tsval).0
                 },
-                pool: d.pool,
+                sender_id: d.sender_id,
                 again: missing != Some(0) && may_be_again(d, since, acked),
             },
             _ if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
@@ -264,7 +266,7 @@ impl Sender {
             0 if as_if_held(d, since) => Wait::TimedTurn {
                 since,
                 acked,
-                pool: d.pool,
+                sender_id: d.sender_id,
             },
             0 => Wait::Turn { since, acked },
             late => {
@@ -455,7 +457,7 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
         first: p.first,
-        pool: d.pool,
+        sender_id: d.sender_id,
         ..Candidate::default()
     })
 }
@@ -483,7 +485,7 @@ pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Can
         small_bytes: p.bytes,
         freed_bytes: (d.end - d.start) as u32,
         first: p.first,
-        pool: d.pool,
+        sender_id: d.sender_id,
         ..Candidate::default()
     }
 }

@@ -52,7 +52,7 @@ impl Sender {
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {
         self.refuting = Some(Refutation {
-            pool: d.pool,
+            sender_id: d.sender_id,
             small: p.at,
             freed: d.at,
         });

@@ -22,7 +22,7 @@ fn full(time_ns: i64, start: i64) -> Data {
         mss: MSS as u32,
         rtt_ns: 10 * MS,
         server: true,
-        pool: 7,
+        sender_id: 7,
         ..Data::default()
     }
 }

@@ -158,7 +158,7 @@ fn what_began_a_message_was_held_since_it_was_written() {
     let paused = |ns| {
         let mut seen = Seen::with(3, 0);
         for _ in 0..3 {
-            seen.pools.add(0, &candidate(ns - MS, MS));
+            seen.store.add(0, &candidate(ns - MS, MS));
         }
         seen.judged()
     };

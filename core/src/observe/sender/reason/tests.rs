@@ -61,7 +61,7 @@ fn next(time_ns: i64) -> Data {
         mss: MSS as u32,
         rtt_ns: RTT,
         server: true,
-        pool: 7,
+        sender_id: 7,
         ..Data::default()
     }
 }
@@ -105,7 +105,7 @@ fn a_full_segment_over_a_small_one_may_have_been_written_in_parts() {
             d,
         )
     };
-    let filled = Wait::Filled { pool: 7 };
+    let filled = Wait::Filled { sender_id: 7 };
     assert_eq!(behind(small(None), full(4 * MS)), filled);
     // its ACK had come as far as the burst's time before, or not
     assert_eq!(behind(small(Some(2 * MS)), full(2 * MS + BURST)), filled);

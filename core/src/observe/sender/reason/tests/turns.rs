@@ -94,7 +94,7 @@ fn an_answer_as_late_as_a_timer_is_suspected() {
         peer_data: Some(at(5, 7 * MS)),
         ..sender()
     };
-    let late = |d| matches!(why(state(), d), Wait::LateTurn { pool: 7, .. });
+    let late = |d| matches!(why(state(), d), Wait::LateTurn { sender_id: 7, .. });
     let (least, most) = (207 * MS, 720 * MS);
     assert!(late(next(least)) && !late(next(least - 1)));
     assert!(late(next(most)) && !late(next(most + 1)));
@@ -131,7 +131,7 @@ fn what_leaves_a_hole_before_it_may_be_sent_again_where_the_path_lies_between() 
 
 #[test]
 fn an_answer_as_late_as_a_hold_elsewhere_is_suspected() {
-    let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { pool: 7, .. });
+    let timed = |d| matches!(why(asked(), d), Wait::TimedTurn { sender_id: 7, .. });
     // from half a hold on: answers that take less than a whole one show a program
     let (least, most) = (19 * MS, 106 * MS + RTT);
     assert!(timed(next(least)) && !timed(next(least - 1)));
