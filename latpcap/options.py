@@ -5,6 +5,7 @@ Each method still checks what it is given and raises ValueError for another word
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 TableName: TypeAlias = Literal[
@@ -53,6 +54,24 @@ Align: TypeAlias = Literal["start", "clock"]
 
 TimeFormat: TypeAlias = Literal["relative", "delta", "delta_displayed", "date", "epoch"]
 """How a flow graph writes times, in Wireshark's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOptions:
+    """How a flow graph shows its packets: keyword arguments that `Capture.flow_graph` and `Stream.flow_graph` share."""
+
+    frames: tuple[int, int] | None = None
+    """First and last frame shown, both included; None shows all."""
+    time: TimeFormat = "relative"
+    to_scale: bool = False
+    """Whether the space between rows grows with the time between them."""
+    max_rows: int | None = None
+    """Upper bound on the rows of a page; None stands for 60 (36 in a PDF of several pages)."""
+    mark_ms: float = 5.0
+    """Waits of at least this length are marked."""
+    collapse: bool | None = None
+    """Whether a run of data segments is one row; None: long runs only."""
+
 
 Flows: TypeAlias = Literal["tcp", "icmp", "all", "any"]
 """Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from latpcap.options import FlowOptions
 from latpcap.plot import FlowGraph
 from latpcap.plot.flow.drawing import Ink, extent
 
@@ -71,7 +72,9 @@ STALL_CAUSES = causes_of(
 
 
 def graph(rows: list[Row] = STALL, causes: pa.Table | None = STALL_CAUSES, **options: Any) -> FlowGraph:
-    return FlowGraph.from_tables(events_of(rows), causes, title="nginx-latency.pcap", **options)
+    start_ns = options.pop("start_ns", None)
+    picked = FlowOptions(**options)
+    return FlowGraph.from_tables(events_of(rows), causes, title="nginx-latency.pcap", start_ns=start_ns, options=picked)
 
 
 def ink_of(ax: Any) -> Ink:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from flowtables import STALL, STALL_CAUSES, START, Row, causes_of, events_of, graph, ink_of, waits
 
+from latpcap.options import FlowOptions
 from latpcap.plot import FlowGraph
 
 
@@ -167,7 +168,7 @@ def test_following_the_sentence_shows_every_packet_and_wait() -> None:
         last = max(row.frame for row in picture.rows)
         if last == 5:
             break
-        events = FlowGraph.from_tables(events_of(STALL), None, title="", max_rows=2, frames=(last - 1, 5))
+        events = FlowGraph.from_tables(events_of(STALL), None, title="", options=FlowOptions((last - 1, 5), max_rows=2))
         a, b = events.note.split("frames ")[1].split(",")[0].split(".")[0].split("-")
         frames = (int(a), int(b))
     assert seen == {1, 2, 3, 4, 5}

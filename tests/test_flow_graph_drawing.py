@@ -11,6 +11,7 @@ import pytest
 from flowtables import STALL, STALL_CAUSES, C, Row, assert_legible, causes_of, events_of, graph, ink_of
 
 import latpcap as lp
+from latpcap.options import FlowOptions
 from latpcap.plot import FlowGraph
 from latpcap.vocabulary import CAUSES
 
@@ -127,7 +128,9 @@ def crowd() -> FlowGraph:
 
 def long_addresses() -> FlowGraph:
     events = events_of(STALL, client=(LONG[0], 50000), server=(LONG[1], 443))
-    return FlowGraph.from_tables(events, STALL_CAUSES, title="a/long/path/" * 20 + " $x$", max_rows=4)
+    return FlowGraph.from_tables(
+        events, STALL_CAUSES, title="a/long/path/" * 20 + " $x$", options=FlowOptions(max_rows=4)
+    )
 
 
 def all_flags() -> FlowGraph:

@@ -10,6 +10,8 @@ from commands import answered
 from makepcap import Ends, Segment, Talk, answer, get, pcap
 
 import latpcap as lp
+from latpcap.options import FlowOptions
+from latpcap.plot import FlowGraph
 from latpcap.plot.flow.packet_rows import ASKED, FACTS, LONG, since
 
 CASES = Path(__file__).with_name("cases")
@@ -56,7 +58,7 @@ def test_how_long_a_run_has_to_be() -> None:
         events = transfer(20).arrow("events")
         data_rows = [n for n, size in enumerate(events["len"].to_pylist()) if size == MSS]
         part = events.take([*data_rows[:data]])
-        graph = lp.plot.flow.graph.FlowGraph.from_tables(part, title="", collapse=collapse)  # type: ignore[attr-defined]
+        graph = FlowGraph.from_tables(part, title="", options=FlowOptions(collapse=collapse))
         assert not told(graph) or graph.rows[0].label.startswith(f"{data} \N{MULTIPLICATION SIGN} 1448 B, ")
         return len(graph.rows) == 1
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.bars import bar
 from latpcap.format import count
+from latpcap.options import FlowOptions
 from latpcap.reading import sources, timestamps
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
@@ -262,20 +263,8 @@ class Capture(Recording):
         limited = self if filter is None else self.filter(filter)
         if server is not None and exchange is None:
             limited = limited.filter(of_server(limited, server))
-        return graph(
-            limited,
-            limited,
-            flows=flows,
-            exchange=exchange,
-            server=server,
-            frames=frames,
-            time=time,
-            to_scale=to_scale,
-            max_rows=max_rows,
-            mark_ms=mark_ms,
-            collapse=collapse,
-            lang=lang,
-        )
+        options = FlowOptions(frames, time, to_scale, max_rows, mark_ms, collapse)
+        return graph(limited, limited, options, flows=flows, exchange=exchange, server=server, lang=lang)
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
         """Write one page to mail: actions, answer, servers, findings, rates, times, waterfall, exchanges, flow graphs.
@@ -430,19 +419,8 @@ class Stream(View):
         """
         from latpcap.views.flows import graph
 
-        return graph(
-            self.capture,
-            self,
-            stream=self.number,
-            exchange=exchange,
-            frames=frames,
-            time=time,
-            to_scale=to_scale,
-            max_rows=max_rows,
-            mark_ms=mark_ms,
-            collapse=collapse,
-            lang=lang,
-        )
+        options = FlowOptions(frames, time, to_scale, max_rows, mark_ms, collapse)
+        return graph(self.capture, self, options, stream=self.number, exchange=exchange, lang=lang)
 
     def follow(self) -> Follow:
         """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".

@@ -7,12 +7,13 @@ gives a `FlowGraph`. How it looks is decided in `plot/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from latpcap import arrays, bars, words
 from latpcap.findings.evidence import names_of
 from latpcap.format import requested
-from latpcap.options import Flows, Pick, TableName, TimeFormat
+from latpcap.options import FlowOptions, Flows, Pick, TableName
 from latpcap.tables import SETUP, HasTables, Kept, Needed, of_stretches, stretches, with_pushes
 from latpcap.user_waits import cause_totals
 from latpcap.views.partial_columns import Exchanges, Streams
@@ -41,16 +42,19 @@ class Around:
     def __init__(self, read: Callable[[Needed], Recording], *, drawn: bool = False):
         self._read, self._drawn = read, drawn
 
-    def flow_graph(self, *, exchange: int | Pick | None, server: str | None = None, **options: Any) -> FlowGraph:
-        """As `Capture.flow_graph`."""
+    def flow_graph(
+        self, *, exchange: int | Pick | None, server: str | None = None, flows: Flows = "tcp", **settings: Any
+    ) -> FlowGraph:
+        """As `Capture.flow_graph`; `settings` are the fields of `FlowOptions`."""
         from latpcap.plot.flow.pagination import EVENTS
         from latpcap.views import partial_report
 
+        options = FlowOptions(**settings)
         if exchange is None:
-            first = _First(MOST_DRAWN if self._drawn and options.get("frames") is None else None)
+            first = _First(MOST_DRAWN if self._drawn and options.frames is None else None)
             others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
             capture = self._read({"events": Kept(EVENTS, first), **dict.fromkeys(others, Kept(None))})
-            return graph(capture, capture, total=first.total, **options)
+            return graph(capture, capture, options, flows=flows, total=first.total)
         bars.expect(2)
         columns: tuple[str, ...] = _PICKED
         more: dict[TableName, Kept] = {}
@@ -60,7 +64,7 @@ class Around:
         row = chosen(whole, exchange, server)
         del whole
         capture = self._read(partial_report.of_stream(row["stream"]))
-        return graph(capture, capture, exchange=exchange, row=row, **options)
+        return graph(capture, capture, options, flows=flows, exchange=exchange, row=row)
 
 
 class _First:
@@ -80,17 +84,12 @@ class _First:
 def graph(
     capture: Recording,
     view: View,
+    options: FlowOptions,
     *,
     stream: int | None = None,
     flows: Flows = "tcp",
     exchange: int | Pick | None = None,
     server: str | None = None,
-    frames: tuple[int, int] | None = None,
-    time: TimeFormat = "relative",
-    to_scale: bool = False,
-    max_rows: int | None = None,
-    mark_ms: float = 5.0,
-    collapse: bool | None = None,
     lang: str | None = None,
     row: dict[str, Any] | None = None,
     total: int | None = None,
@@ -107,16 +106,14 @@ def graph(
     from latpcap.plot import figure
 
     with words.language(lang), words.language(figure.drawn_in()):
-        if exchange is not None and row is None and flows == "tcp" and frames is None:
+        if exchange is not None and row is None and flows == "tcp" and options.frames is None:
             row = pick(stretches(view), exchange, "index") if stream is not None else chosen(view, exchange, server)
-        return _graph(capture, view, stream, flows, exchange, frames, time, to_scale=to_scale, max_rows=max_rows,
-                      mark_ms=mark_ms, collapse=collapse, row=row, total=total)  # fmt: skip
+        return _graph(capture, view, stream, flows, exchange, options, row, total)
 
 
 def _graph(
     capture: Recording, view: View, stream: int | None, flows: Flows, exchange: int | Pick | None,
-    frames: tuple[int, int] | None, time: TimeFormat, *, to_scale: bool, max_rows: int | None, mark_ms: float,
-    collapse: bool | None, row: dict[str, Any] | None, total: int | None,
+    options: FlowOptions, row: dict[str, Any] | None, total: int | None,
 ) -> FlowGraph:  # fmt: skip
     from latpcap.plot.flow.graph import FlowGraph
 
@@ -129,10 +126,9 @@ def _graph(
             raise ValueError(f"flows={flows!r} is for a capture, not for a stream or an exchange")
         if capture.display_filter is not None:
             raise ValueError(f"flows={flows!r} takes no display filter: filters let TCP segments pass only")
-        more: dict[str, Any] = {"max_rows": max_rows, "mark_ms": mark_ms, "collapse": collapse}
-        return _other(capture, flows, frames, time, to_scale=to_scale, **more)
+        return _other(capture, flows, options)
     if exchange is not None:
-        if frames is not None:
+        if options.frames is not None:
             raise ValueError("an exchange has its own frames: give exchange or frames, not both")
         assert row is not None
         if stream is None:
@@ -141,7 +137,7 @@ def _graph(
         if row["protocol"] != SETUP:  # a pause goes on behind a picked request, a set-up began before it
             exchanges = _where(view.arrow("exchanges"), "stream", [row["stream"]])
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
-        frames = (row["request_first_frame"], _last_frame(events, row))
+        options = replace(options, frames=(row["request_first_frame"], _last_frame(events, row)))
         if isinstance(exchange, str):
             title.append(words.say(f"flow_{exchange}"))
     else:
@@ -152,15 +148,10 @@ def _graph(
         causes,
         exchanges,
         title=", ".join(title),
-        frames=frames,
-        max_rows=max_rows,
-        mark_ms=mark_ms,
+        options=options,
         start_ns=capture.zero_ns,
         digits=capture.digits,
-        time=time,
-        before=dict(_before(capture, events, frames)) if time == "delta" else None,
-        to_scale=to_scale,
-        collapse=collapse,
+        before=dict(_before(capture, events, options.frames)) if options.time == "delta" else None,
         total=total,
     )
 
@@ -252,17 +243,7 @@ def _before(capture: Recording, events: pa.Table, frames: tuple[int, int] | None
     yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
 
 
-def _other(
-    capture: Recording,
-    flows: Flows,
-    frames: tuple[int, int] | None,
-    time: TimeFormat,
-    *,
-    to_scale: bool,
-    max_rows: int | None,
-    mark_ms: float,
-    collapse: bool | None,
-) -> FlowGraph:
+def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
     """The frames that are not TCP, and with `flows` "all" or "any" those that are, in the order of the file.
 
     The text of "any" is tshark's: its columns Protocol and Info, where latpcap knows them.
@@ -271,7 +252,7 @@ def _other(
     from latpcap.plot.flow.packet_rows import Clock
     from latpcap.reading import other_packets
 
-    low, high = frames or (1, capture.frames)
+    low, high = options.frames or (1, capture.frames)
     segments = capture.arrow("events")
     known = set(segments["frame"].to_pylist())
     wanted = [number for number in range(max(1, low), min(high, capture.frames) + 1) if number not in known]
@@ -284,7 +265,7 @@ def _other(
         what = "ICMP packet" if flows == "icmp" else "frame"
         raise ValueError(f"there is no {what} in {capture.title}: there is nothing to draw")
     before = {}
-    if time == "delta":
+    if options.time == "delta":
         before = {r.frame + 1: r.time_ns for r in capture.records([packet["frame"] - 1 for packet in packets])}
     return FlowGraph.from_packets(
         packets,
@@ -292,11 +273,8 @@ def _other(
         with_pushes(stretches(capture), capture.arrow("pushes")) if flows != "icmp" else None,
         text_packets=rows if flows == "icmp" else _with_info(capture, packets) if flows == "any" else None,
         title=f"{capture.title}, {words.say('flow_icmp' if flows == 'icmp' else 'flow_all')}",
-        clock=Clock(capture.zero_ns or 0, capture.digits, time, before),
-        max_rows=max_rows,
-        mark_ms=mark_ms,
-        to_scale=to_scale,
-        collapse=collapse,
+        clock=Clock(capture.zero_ns or 0, capture.digits, options.time, before),
+        options=options,
     )
 
 

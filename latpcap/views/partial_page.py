@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from latpcap import bars
+from latpcap.options import FlowOptions
 from latpcap.page import EXCHANGES
 from latpcap.plot import throughput, waterfall_rows
 from latpcap.tables import Kept, Needed
@@ -86,7 +87,7 @@ class Drawn:
 
     def flow_graph(self, *, exchange: int | Pick | None = None, max_rows: int | None = None) -> FlowGraph:
         """As `Capture.flow_graph`."""
-        return flows.graph(self._capture, self._capture, exchange=exchange, max_rows=max_rows)
+        return flows.graph(self._capture, self._capture, FlowOptions(max_rows=max_rows), exchange=exchange)
 
 
 def _needed() -> Needed:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from latpcap import files, words
 from latpcap.bars import bar
-from latpcap.options import TimeFormat
+from latpcap.options import FlowOptions
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing, layout, packet_rows, pagination
 from latpcap.plot.flow.drawing import Ink, root
@@ -91,49 +91,40 @@ class FlowGraph:
         exchanges: pa.Table | None = None,
         *,
         title: str,
-        frames: tuple[int, int] | None = None,
-        max_rows: int | None = None,
-        mark_ms: float = 5.0,
+        options: FlowOptions | None = None,
         start_ns: int | None = None,
         digits: int | None = None,
-        time: TimeFormat = "relative",
         before: Mapping[int, int] | None = None,
-        to_scale: bool = False,
-        collapse: bool | None = None,
         total: int | None = None,
     ) -> Self:
-        """How do the tables of one or a few streams become a picture?
+        """Compute the graph of one or a few streams from their tables.
 
-        `events`: their rows of the events table in frame order; `causes`: the rows of the causes table of
-        their exchanges (None: no causes known); `exchanges`: those that get brackets (None: no brackets). Times are
-        written as `time` names (see `packet_rows.FORMATS`): from `start_ns`, in ns since the epoch (Wireshark: the
-        capture's first frame; default: the first of `events`), with `digits` decimals (default: 6, or 9 if an instant
-        is not whole microseconds); `before` maps frames to the instant of the frame before them, for "delta". Waits
-        of at least `mark_ms` milliseconds are marked. `frames=(a, b)` shows frames a to b only. At most `max_rows`
-        packets are on a page (default: 60, in a PDF of several pages 36); if there are more, the picture shows how many
-        are missing and how to see them. `collapse` makes a row of every run of segments, False of none (default: of
-        long runs). `total`: so many packets there are, of which `events` may have the first alone.
-        With `to_scale` the space between rows grows with the time between them. A
-        null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
-        `from_client` and `release_frame` may be missing altogether. Raises ValueError if there is no packet to show, or
-        if an option or a cause's name makes no sense; KeyError for a missing column.
+        `events`: rows of the events table in frame order. `causes`: rows of the causes table of their exchanges
+        (None: no causes known). `exchanges`: rows of the exchanges that get brackets (None: no brackets).
+        Times count from `start_ns`, in ns since the epoch (default: the first of `events`; Wireshark takes the
+        capture's first frame), and have `digits` decimals (default: 6, or 9 if an instant is not whole microseconds).
+        `before` maps a frame to the instant of the frame before it, for the time format "delta". `total` is the number
+        of packets of the capture where `events` holds only the first of them.
+
+        A null payload length shows no `Len`, a null `seq` or `ack` no number, a null `confidence` no "probable";
+        the columns `from_client` and `release_frame` may be missing. Raises ValueError if there is no packet to show,
+        or for an option or cause that does not exist; KeyError for a missing column.
         """
-        table, first_ns = _chosen(events, frames)
+        options = options or FlowOptions()
+        table, first_ns = _chosen(events, options.frames)
         if digits is None:
             digits = 9 if _has_nanoseconds(table) else 6
-        clock = Clock(first_ns if start_ns is None else start_ns, digits, time, before or {})
+        clock = Clock(first_ns if start_ns is None else start_ns, digits, options.time, before or {})
         book = FlowPages(
             table,
             causes,
             exchanges,
             clock=clock,
+            options=options,
             total=events.num_rows if total is None else total,
             beyond=0 if total is None else total - events.num_rows,
-            max_rows=max_rows,
-            mark_ms=mark_ms,
-            collapse=collapse,
         )
-        return cls._of_page(book, 0, title, to_scale)
+        return cls._of_page(book, 0, title)
 
     @classmethod
     def from_packets(
@@ -145,10 +136,7 @@ class FlowGraph:
         text_packets: Sequence[Record] | None = None,
         title: str,
         clock: Clock,
-        max_rows: int | None = None,
-        mark_ms: float = 5.0,
-        to_scale: bool = False,
-        collapse: bool | None = None,
+        options: FlowOptions,
     ) -> Self:
         """How do packets that are not all TCP become a picture?
 
@@ -164,15 +152,13 @@ class FlowGraph:
             exchanges,
             text_packets=text_packets,
             clock=clock,
+            options=options,
             total=len(packets),
-            max_rows=max_rows,
-            mark_ms=mark_ms,
-            collapse=collapse,
         )
-        return cls._of_page(book, 0, title, to_scale)
+        return cls._of_page(book, 0, title)
 
     @classmethod
-    def _of_page(cls, book: FlowPages, number: int, title: str, to_scale: bool) -> Self:
+    def _of_page(cls, book: FlowPages, number: int, title: str) -> Self:
         page = book.page(number)
         return cls(
             nodes=page.nodes,
@@ -186,9 +172,9 @@ class FlowGraph:
                 nodes=str(len(page.nodes)),
                 n=str(sum(row.packets for row in page.rows)),
                 of=str(book.total),
-                time=f"{book.mark_ms:g} ms",
+                time=f"{book.options.mark_ms:g} ms",
             ),
-            to_scale=to_scale,
+            to_scale=book.options.to_scale,
             book=book,
         )
 
@@ -204,7 +190,7 @@ class FlowGraph:
                 raise IndexError(f"no page {number}: there is 1")
             return self
         with words.language(self.lang):
-            return self._of_page(self._book, number - 1, self.title, self.to_scale)
+            return self._of_page(self._book, number - 1, self.title)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """How do I draw it, on axes of mine or on a figure of its own?
@@ -283,7 +269,7 @@ class FlowGraph:
         if self._book is None:
             return self
         with words.language(self.lang):
-            return self._of_page(self._book.printed, 0, self.title, self.to_scale)
+            return self._of_page(self._book.printed, 0, self.title)
 
     def _all_pages(self) -> Iterator[Self]:
         """Every page with its number for a note; the last one that is drawn names what is missing."""

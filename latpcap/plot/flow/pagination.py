@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from latpcap.options import FlowOptions
 from latpcap.plot.flow import packet_rows, wait_marks
 from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark, brackets, label_messages
@@ -88,16 +89,16 @@ class FlowPages:
         *,
         text_packets: Sequence[Record] | None = None,
         clock: Clock,
+        options: FlowOptions,
         total: int,
         beyond: int = 0,
-        max_rows: int | None = None,
-        mark_ms: float = 5.0,
-        collapse: bool | None = None,
     ) -> None:
+        max_rows, mark_ms = options.max_rows, options.mark_ms
         if max_rows is not None and max_rows < 1:
             raise ValueError(f"max_rows is {max_rows}, but at least 1 packet has to be shown")
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
+        self.options = options
         self._packets = packets
         self._text_packets = text_packets
         self._causes = causes
@@ -107,10 +108,9 @@ class FlowPages:
         self.beyond = beyond
         self.max_rows = SCREEN_ROWS if max_rows is None else max_rows
         self._printed = self if max_rows is not None else None
-        self.mark_ms = mark_ms
         self._begins: NDArray[np.int64] | None = None
-        if collapse is not False and len(packets):
-            self._begins = self._groups(packet_rows.ASKED if collapse else packet_rows.LONG)
+        if options.collapse is not False and len(packets):
+            self._begins = self._groups(packet_rows.ASKED if options.collapse else packet_rows.LONG)
 
     def _groups(self, least: int) -> NDArray[np.int64]:
         """Where rows begin: neither a wait that is marked nor an exchange may begin or end inside one."""
@@ -123,10 +123,12 @@ class FlowPages:
             after += [self._exchanges[name] for name in ("request_last_frame", "response_last_frame")]
         if self._causes is not None:
             took = pc.subtract(nanoseconds(self._causes["end"]), nanoseconds(self._causes["start"]))
-            marked = self._causes.filter(pc.greater_equal(took, int(self.mark_ms * 1e6)))
+            marked = self._causes.filter(pc.greater_equal(took, int(self.options.mark_ms * 1e6)))
             before.append(marked["to_frame"])
             after.append(marked["from_frame"])
-        return packet_rows.groups(self._packets, least, self.mark_ms, before=_numbers(before), after=_numbers(after))
+        return packet_rows.groups(
+            self._packets, least, self.options.mark_ms, before=_numbers(before), after=_numbers(after)
+        )
 
     @property
     def printed(self) -> FlowPages:
@@ -185,7 +187,7 @@ class FlowPages:
         causes = self._causes.filter(inside)
         took = pc.subtract(nanoseconds(causes["end"]), nanoseconds(causes["start"]))
         most = pc.max(took).as_py()
-        if most is None or most < self.mark_ms * 1e6:
+        if most is None or most < self.options.mark_ms * 1e6:
             return None
         (row,) = records(causes.slice(pc.index(took, most).as_py(), 1), _CAUSES)
         return most / 1e6, row["cause"], row["from_frame"], row["to_frame"]
@@ -201,7 +203,7 @@ class FlowPages:
         if number and self.clock.kind == "delta_displayed":
             rows = (self._after(first, rows[0], shown[0]), *rows[1:])
         reasons = [] if self._causes is None else records(_around(self._causes, shown), _CAUSES)
-        rows, marks = wait_marks.mark(shown, rows, reasons, self.mark_ms)
+        rows, marks = wait_marks.mark(shown, rows, reasons, self.options.mark_ms)
         spans: tuple[FlowBracket, ...] = ()
         if self._exchanges is not None:
             near = records(_of_frames(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
