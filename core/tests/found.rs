@@ -57,7 +57,7 @@ fn messages() {
         let (mut deaf, known) = (Deaf(Memory::default()), usize::from(bytes[0]));
         let mut messages = match known.checked_sub(1) {
             None => Messages::new(),
-            Some(place) => Messages::speaking(place, &mut deaf.0),
+            Some(place) => Messages::with_protocol_number(place, &mut deaf.0),
         };
         let mut rest = &bytes[1..];
         while let [how, len, more @ ..] = rest {

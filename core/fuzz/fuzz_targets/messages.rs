@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     let (mut heard, mut at) = (Checked::default(), At::default());
     let mut messages = match usize::from(*known).checked_sub(1) {
         None => Messages::new(),
-        Some(place) => Messages::speaking(place, &mut heard.memory),
+        Some(place) => Messages::with_protocol_number(place, &mut heard.memory),
     };
     while let [how, len, more @ ..] = rest {
         let side = if how & 1 == 0 { Side::Client } else { Side::Server };

@@ -106,7 +106,7 @@ impl Tracker {
         for (sender, assembler) in senders.iter_mut().zip(assemblers) {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
-        messages.renew(&mut context.memory);
+        messages.reset(&mut context.memory);
         *alone = None;
         pairing.renew(stream, pair, ports, sender_ids[0]);
         tracker
@@ -153,14 +153,14 @@ impl Tracker {
 
     /// It is a data connection of another stream's request.
     pub fn carry(&mut self, what: Symbol) {
-        self.messages.carry();
+        self.messages.read_as_data_connection();
         self.pairing.protocol = Some(Protocol::FtpData);
         self.pairing.begun.carries = Some(what);
     }
 
     /// Its beginning is not in the capture.
     pub fn join(&mut self) {
-        self.messages.join();
+        self.messages.set_mid_stream();
     }
 
     pub fn pair(&self) -> u32 {
@@ -381,7 +381,7 @@ impl Tracker {
         let next = assembler.next().unwrap_or(BIAS as u64);
         let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
         self.messages.close(side, at, how, &mut listener);
-        if let (Side::Server, Some(bytes)) = (side, self.messages.asking()) {
+        if let (Side::Server, Some(bytes)) = (side, self.messages.open_request_bytes()) {
             self.pairing.asked_so_far(bytes);
         }
         self.pairing.close(side, how, context);

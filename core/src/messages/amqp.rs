@@ -15,17 +15,19 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
 
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use channel::{Channel, Content, Of};
 use frame::{Frame, Method};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Amqp,
     sniff,
-    opens: |side, first| frame::speaker(first) == Some(side) && framed::fit::<Amqp>(side, first) != Fit::No,
-    resumes: |side, first| framed::fit::<Amqp>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| {
+        frame::speaker(first) == Some(side) && framed::fit::<Amqp>(side, first) != Fit::No
+    },
+    begins_inside_turn: |side, first| framed::fit::<Amqp>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Amqp(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Amqp>;
@@ -50,7 +52,7 @@ pub(super) struct Amqp {
 }
 
 /// A client begins with `AMQP`, and the server answers with its version.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     let begun = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
     match first.side {
         Side::Client if first.input == begun => Guess::More,
@@ -60,9 +62,9 @@ fn sniff(first: &First<'_>) -> Guess {
 }
 
 impl WireFormat for Amqp {
-    const HEAD: usize = 1024;
+    const MAX_HEAD: usize = 1024;
     const MIN_PROOF: usize = 12;
-    const WRONG: &'static str = "not a frame of AMQP";
+    const LOST_REASON: &'static str = "not a frame of AMQP";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         frame::length(first)
@@ -72,7 +74,7 @@ impl WireFormat for Amqp {
         frame::fits(side, head)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -148,7 +150,7 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
 
 /// A request begins.
 fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(Kind::Request);
     exchange.name(RequestName {
         method: method.word(),
@@ -178,7 +180,7 @@ fn client(
     }
     begins(sink, key, method);
     if let Some(tag) = consumer {
-        sink.of(key).subscribes(key);
+        sink.exchange(key).subscribes(key);
         channel.consumes(key, tag);
     }
     if !is_answered {
@@ -211,7 +213,7 @@ fn server(
                     error,
                 },
             );
-            sink.of(key).end_answer();
+            sink.exchange(key).end_answer();
         }
         return None;
     }
@@ -226,7 +228,7 @@ fn server(
         let Some(key) = keys.next() else {
             return Some(push(method));
         };
-        keys.for_each(|key| sink.of(key).reset());
+        keys.for_each(|key| sink.exchange(key).reset());
         answers(sink, key, status);
         return Some(Role::Last(key));
     }
@@ -265,7 +267,7 @@ fn push(method: Method<'_>) -> Role {
 }
 
 fn answers(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(status);
 }

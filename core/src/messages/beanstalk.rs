@@ -12,10 +12,8 @@ use smol_str::SmolStr;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Beanstalk,
     sniff: framed::sniff::<Beanstalk>,
-    opens: |_, _| false,
-    resumes: |_, _| false,
-    joins: |_, _| false,
     reader: |_| AnyReader::Beanstalk(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Beanstalk>;
@@ -154,9 +152,9 @@ fn begins(side: Side, head: &[u8]) -> bool {
 
 impl WireFormat for Beanstalk {
     // a tube's name has 200 bytes at most
-    const HEAD: usize = 272;
+    const MAX_HEAD: usize = 272;
     const MIN_PROOF: usize = 4;
-    const WRONG: &'static str = "not a line of beanstalkd";
+    const LOST_REASON: &'static str = "not a line of beanstalkd";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         if !begins(side, first) {
@@ -187,7 +185,7 @@ impl WireFormat for Beanstalk {
         true
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -202,7 +200,7 @@ impl WireFormat for Beanstalk {
         let Some(key) = self.waiting.pop_front() else {
             return Role::Ignored;
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         exchange.status(Status {
             code: None,
@@ -231,7 +229,7 @@ impl Beanstalk {
         );
         let name = line.rest.split(' ').next().filter(|_| tube);
         let waits = line.word.starts_with("reserve");
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
         exchange.name(RequestName {
             method: line.word,

@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{Kind, Listener, MessageReader, Note, Read, RequestName, Side, Stretch, tls};
+use super::{Kind, Listener, MessageReader, Note, Outcome, RequestName, Side, Stretch, tls};
 use answers::Server;
 pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Does};
@@ -107,17 +107,17 @@ impl PendingCommand {
     fn answer_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let begins = !std::mem::replace(&mut self.begun, true);
         if begins {
-            sink.of(self.key).begin_answer();
+            sink.exchange(self.key).begin_answer();
         }
         sink.unmark();
         if bytes > 0 {
-            sink.of(self.key).piece(bytes);
+            sink.exchange(self.key).piece(bytes);
         }
     }
 }
 
 impl MessageReader for Commands {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let mut bytes = match stretch {
             Stretch::Bytes(bytes) => bytes,
             Stretch::Missing(missing) => {
@@ -125,7 +125,7 @@ impl MessageReader for Commands {
                     Side::Client => self.client_misses(&mut sink, missing),
                     Side::Server => self.server_misses(&mut sink, missing),
                 }
-                return Read::All;
+                return Outcome::All;
             }
         };
         let read = match sink.side() {
@@ -133,14 +133,14 @@ impl MessageReader for Commands {
             Side::Server => self.answers(&mut sink, &mut bytes),
         };
         match read {
-            Ok(()) => Read::All,
+            Ok(()) => Outcome::All,
             Err(Leave::Tls) => {
-                Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(bytes))
+                Outcome::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(bytes))
             }
             Err(Leave::Lost(reason)) => {
                 sink.unmark();
                 sink.lost(reason);
-                Read::Lost(Stretch::Bytes(bytes))
+                Outcome::Lost(Stretch::Bytes(bytes))
             }
         }
     }
@@ -193,13 +193,13 @@ impl Commands {
 
     /// So many octets of a command's literal, or of a mail's part; `left` were to come.
     fn octets(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, left: u64, here: u64) {
-        sink.of(key).count(here);
+        sink.exchange(key).count(here);
         let left = left - here;
         self.client.reads = Reads::Octets { key, left };
         if left == 0 {
             self.client.reads = Reads::Lines;
             if self.client.literal.is_none() {
-                sink.of(key).end_request();
+                sink.exchange(key).end_request();
             }
         }
     }
@@ -226,10 +226,10 @@ impl Commands {
         let end = dots.end(bytes);
         let here = end.unwrap_or(bytes.len());
         *bytes = bytes.get(here..).unwrap_or_default();
-        sink.of(key).count(here as u64);
+        sink.exchange(key).count(here as u64);
         self.client.reads = match end {
             Some(_) => {
-                sink.of(key).end_request();
+                sink.exchange(key).end_request();
                 Reads::Lines
             }
             None => Reads::Content {
@@ -249,7 +249,7 @@ impl Commands {
         let belongs = self.client.literal.take().or(self.client.going.take());
         if let Some(key) = belongs {
             sink.unmark();
-            sink.of(key).count(line.len());
+            sink.exchange(key).count(line.len());
             self.goes_on(sink, key, &line, 0);
             return Ok(());
         }
@@ -290,7 +290,7 @@ impl Commands {
             }
         }
         let key = self.ask(sink, command, 1);
-        sink.of(key).count(line.len());
+        sink.exchange(key).count(line.len());
         if does == Does::Idle {
             self.client.going = Some(key);
         } else {
@@ -307,7 +307,7 @@ impl Commands {
         if left > 0 {
             self.client.reads = Reads::Octets { key, left };
         } else if literal.is_none() {
-            sink.of(key).end_request();
+            sink.exchange(key).end_request();
         }
     }
 
@@ -318,10 +318,10 @@ impl Commands {
         if self.waiting.len() >= MAX_WAITING
             && let Some(oldest) = self.waiting.pop_front()
         {
-            sink.of(oldest.key).give_up();
+            sink.exchange(oldest.key).give_up();
         }
         let idle = command.does == Does::Idle;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if idle { Kind::LongPoll } else { Kind::Request });
         exchange.name(RequestName {
             method: &command.method,
@@ -348,7 +348,7 @@ impl Commands {
         while self.waiting.front().is_some_and(|first| first.doubtful)
             && let Some(lost) = self.waiting.pop_front()
         {
-            sink.of(lost.key).give_up();
+            sink.exchange(lost.key).give_up();
             self.server.reset();
         }
     }
@@ -367,7 +367,7 @@ impl Commands {
                 holed,
             } => {
                 (*dots, *holed) = (Dots::Inside, true);
-                return sink.of(*key).count(missing);
+                return sink.exchange(*key).count(missing);
             }
             _ => {}
         }
@@ -388,7 +388,7 @@ impl Commands {
     /// Nobody can tell any more which answer is whose.
     pub(super) fn give_up(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         for lost in self.waiting.drain(..) {
-            sink.of(lost.key).give_up();
+            sink.exchange(lost.key).give_up();
         }
         self.blind = Blind::UntilAnswered;
     }

@@ -5,17 +5,17 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Dnp3,
     sniff,
-    opens: |side, first| first.len() >= BLOCK && framed::fit::<Dnp3>(side, first) == Fit::Whole,
-    resumes: |side, first| first.len() >= BLOCK && framed::fit::<Dnp3>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| first.len() >= BLOCK && framed::fit::<Dnp3>(side, first) == Fit::Whole,
+    begins_inside_turn: |side, first| first.len() >= BLOCK && framed::fit::<Dnp3>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Dnp3(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Dnp3>;
@@ -91,7 +91,7 @@ fn checksum(head: &[u8]) -> u16 {
 }
 
 /// One side's first frame proves it by its checksum.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Dnp3>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if first.input.len() < BLOCK => Guess::More,
@@ -137,9 +137,9 @@ impl Frame {
 }
 
 impl WireFormat for Dnp3 {
-    const HEAD: usize = 16;
+    const MAX_HEAD: usize = 16;
     const MIN_PROOF: usize = BLOCK;
-    const WRONG: &'static str = "not a frame of DNP3";
+    const LOST_REASON: &'static str = "not a frame of DNP3";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         match (cursor::be16_at(first, 0), cursor::u8_at(first, 2)) {
@@ -161,7 +161,7 @@ impl WireFormat for Dnp3 {
         counted.is_some_and(|counted| checksum(counted) == check)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -188,7 +188,7 @@ fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
     let Some((method, true)) = word(frame.function).filter(|_| frame.transport & FIRST != 0) else {
         return Role::Ignored;
     };
-    let mut exchange = sink.of(frame.key());
+    let mut exchange = sink.exchange(frame.key());
     exchange.begin_request(Kind::Request);
     exchange.name(RequestName {
         method,
@@ -218,7 +218,7 @@ impl Dnp3 {
             }),
             RESPONSE => {
                 let (key, failed) = (frame.key(), frame.refused & REFUSED);
-                let mut exchange = sink.of(key);
+                let mut exchange = sink.exchange(key);
                 exchange.begin_answer();
                 exchange.status(Status {
                     code: None,

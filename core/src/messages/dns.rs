@@ -7,7 +7,7 @@ mod records;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Stretch};
 pub use message::Message;
 use message::{HEADER, MAX_QUESTION_BYTES};
 pub use records::addresses;
@@ -15,10 +15,9 @@ pub use records::addresses;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Dns,
     sniff,
-    opens,
-    resumes: |_, _| false,
-    joins: |_, _| false,
+    begins_message,
     reader: |_| AnyReader::Dns(Box::default()),
+    ..Recognition::NEVER
 };
 /// The length before each message.
 const LENGTH: usize = 2;
@@ -47,7 +46,7 @@ struct Half {
 }
 
 /// A stream is DNS where the server repeats the id of what looks like a query.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
         Side::Client if first.input.len() < LENGTH + HEADER => match may_ask(first.input) {
             true => Guess::More,
@@ -80,7 +79,7 @@ fn may_ask(first: &[u8]) -> bool {
 }
 
 /// A turn that is one whole message.
-fn opens(side: Side, first: &[u8]) -> bool {
+fn begins_message(side: Side, first: &[u8]) -> bool {
     let whole = |len: usize| first.len() == LENGTH + len;
     length(first).is_some_and(whole) && framed(side, first).is_some_and(|message| message.name.is_some())
 }
@@ -110,7 +109,7 @@ fn asks(mut queries: &[u8], id: u16) -> bool {
 }
 
 impl MessageReader for Dns {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let half = &mut self.sides[sink.side()];
         match stretch {
             Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
@@ -120,10 +119,10 @@ impl MessageReader for Dns {
                     half.left -= missing as usize;
                     half.holed = true;
                     half.end(&mut sink);
-                    return Read::All;
+                    return Outcome::All;
                 }
                 sink.lost("a message's beginning is not in the capture");
-                Read::Lost(stretch)
+                Outcome::Lost(stretch)
             }
         }
     }
@@ -140,7 +139,7 @@ impl MessageReader for Dns {
 impl Dns {}
 
 impl Half {
-    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
+    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
             if self.left > 0 {
@@ -166,12 +165,12 @@ impl Half {
                 (self.have, self.left) = (0, self.len);
                 if self.len < HEADER {
                     sink.lost("not a DNS message");
-                    return Read::Lost(Stretch::Bytes(bytes));
+                    return Outcome::Lost(Stretch::Bytes(bytes));
                 }
             }
             bytes = rest;
         }
-        Read::All
+        Outcome::All
     }
 
     /// Tells of the message where it is whole.
@@ -193,7 +192,7 @@ impl Half {
             sink.at()
         };
         sink.dns(at, &head);
-        let mut exchange = sink.of(u64::from(message.id));
+        let mut exchange = sink.exchange(u64::from(message.id));
         if side == Side::Client {
             exchange.begin_request(Kind::Request);
             exchange.name(message.named());

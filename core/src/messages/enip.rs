@@ -13,10 +13,9 @@ use smol_str::{SmolStr, format_smolstr};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Enip,
     sniff: framed::sniff::<Enip>,
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<Enip>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Enip>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Enip(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Enip>;
@@ -121,9 +120,9 @@ fn items(mut cursor: Cursor<'_>) -> Option<(Option<u16>, &[u8])> {
 }
 
 impl WireFormat for Enip {
-    const HEAD: usize = 96;
+    const MAX_HEAD: usize = 96;
     const MIN_PROOF: usize = 24;
-    const WRONG: &'static str = "not a message of EtherNet/IP";
+    const LOST_REASON: &'static str = "not a message of EtherNet/IP";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let mut cursor = Cursor::new(first);
@@ -157,7 +156,7 @@ impl WireFormat for Enip {
         options && whole && (side == Side::Server || message.status == 0)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -194,7 +193,7 @@ impl Enip {
         }
         self.waiting.push_back((message.id(), key));
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
         exchange.name(RequestName {
             method,
@@ -226,7 +225,7 @@ impl Enip {
                 .and_then(|code| errors::word(errors::CIP, code))
                 .map_or_else(|| format_smolstr!("error {code:#04x}"), SmolStr::new_static)
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(code).ok(),

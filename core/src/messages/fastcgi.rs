@@ -9,16 +9,16 @@ use super::framed::{Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::tags::{TagName, Tags};
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, text, url};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, text, url};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::FastCgi,
     sniff,
-    opens: |side, first| side == Side::Client && begins(first) == Guess::Yes,
-    resumes: |side, first| side == Side::Client && begins(first) == Guess::Yes,
-    joins: |_, _| false,
+    begins_message: |side, first| side == Side::Client && begins(first) == Guess::Yes,
+    begins_inside_turn: |side, first| side == Side::Client && begins(first) == Guess::Yes,
     reader: |_| AnyReader::FastCgi(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<FastCgi>;
@@ -48,7 +48,7 @@ pub(super) struct FastCgi {
 }
 
 /// A first record begins a request: 16 bytes of which few may vary.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
         Side::Client => begins(first.input),
         // joined in the middle: the client's newest record began a request
@@ -79,9 +79,9 @@ fn begins(input: &[u8]) -> Guess {
 
 impl WireFormat for FastCgi {
     // a request's parameters, and the head of its answer
-    const HEAD: usize = 8192;
+    const MAX_HEAD: usize = 8192;
     const MIN_PROOF: usize = HEADER;
-    const WRONG: &'static str = "not a record of FastCGI";
+    const LOST_REASON: &'static str = "not a record of FastCGI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let kind = cursor::u8_at(first, 1);
@@ -108,7 +108,7 @@ impl WireFormat for FastCgi {
         true
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -125,7 +125,7 @@ impl WireFormat for FastCgi {
                 }
                 self.waiting.retain(|waits| *waits != id);
                 self.waiting.push(id);
-                sink.of(key).begin_request(Kind::Request);
+                sink.exchange(key).begin_request(Kind::Request);
             }
             PARAMS => parameters(sink, key, content),
             STDIN if len == 0 => return Role::Last(key),
@@ -151,7 +151,7 @@ impl FastCgi {
             return;
         };
         self.waiting.remove(place);
-        let mut exchange = sink.of(u64::from(id));
+        let mut exchange = sink.exchange(u64::from(id));
         exchange.begin_answer();
         if content.is_empty() {
             return; // the program ended without a word
@@ -185,7 +185,7 @@ fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
         Some(3) => "unknown role",
         _ => return,
     };
-    sink.of(key).status(Status {
+    sink.exchange(key).status(Status {
         code: None,
         text: Some(words),
         error: true,
@@ -229,7 +229,7 @@ fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8
     }
     let target: Cow<'_, [u8]> = url::shown(if target.is_empty() { script } else { target });
     let host = if host.is_empty() { server } else { host };
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.name(RequestName {
         method: &text::name_up_to(method, 32, false),
         target: &text::name(&target),

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{At, BySide, First, Guess, Listener, MessageReader, Read, Side, Stretch, tls};
+use super::{At, BySide, FirstBytes, Guess, Listener, MessageReader, Outcome, Side, Stretch, tls};
 use crate::cursor;
 
 /// What a message's first bytes say of its length.
@@ -67,11 +67,11 @@ pub(super) struct Head<'a> {
 /// One protocol's messages.
 pub(super) trait WireFormat: Default {
     /// So much of a message is kept for its name. More than any length field needs.
-    const HEAD: usize;
+    const MAX_HEAD: usize;
     /// The fewest bytes that tell one side's message from chance.
     const MIN_PROOF: usize;
     /// Why reading ends where no message stands.
-    const WRONG: &'static str;
+    const LOST_REASON: &'static str;
 
     fn length(&self, side: Side, first: &[u8]) -> Length;
 
@@ -79,7 +79,7 @@ pub(super) trait WireFormat: Default {
     fn fits(side: Side, head: Head<'_>) -> bool;
 
     /// A message of this side whose end is not in its packet is known too: it has a mark that chance has not.
-    fn marked(side: Side) -> bool;
+    fn has_magic(side: Side) -> bool;
 
     /// A message's head is read, or all of it.
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role;
@@ -125,7 +125,7 @@ impl<'a, D: WireFormat> Heads<'a, D> {
             _ => return Err(Fit::No),
         };
         let (whole, behind) = cursor::split(self.rest, usize::try_from(len).unwrap_or(usize::MAX));
-        let bytes = cursor::upto(whole, D::HEAD);
+        let bytes = cursor::upto(whole, D::MAX_HEAD);
         let head = Head { bytes, len };
         if !D::fits(self.side, head) {
             return Err(Fit::No);
@@ -152,16 +152,19 @@ pub(super) fn fit<D: WireFormat>(side: Side, bytes: &[u8]) -> Fit {
 }
 
 /// For protocols that one side alone does not prove: both sides' first bytes have to fit, one of them up to its end.
-pub(super) fn sniff<D: WireFormat>(first: &First<'_>) -> Guess {
+pub(super) fn sniff<D: WireFormat>(first: &FirstBytes<'_>) -> Guess {
     match fits_both::<D>(first) {
         Err(guess) => guess,
-        Ok((Fit::Cut, Fit::Cut)) if !D::marked(first.side) => Guess::No,
+        Ok((Fit::Cut, Fit::Cut)) if !D::has_magic(first.side) => Guess::No,
         Ok(_) => Guess::Yes,
     }
 }
 
 /// For those that two fitting lengths do not prove either: one side has to repeat a number of the other.
-pub(super) fn sniff_by_id<D: WireFormat>(first: &First<'_>, id: fn(Side, &[u8]) -> Option<u64>) -> Guess {
+pub(super) fn sniff_by_id<D: WireFormat>(
+    first: &FirstBytes<'_>,
+    id: fn(Side, &[u8]) -> Option<u64>,
+) -> Guess {
     if let Err(guess) = fits_both::<D>(first) {
         return guess;
     }
@@ -189,7 +192,7 @@ pub(super) fn sniff_by_id<D: WireFormat>(first: &First<'_>, id: fn(Side, &[u8]) 
     }
 }
 
-fn fits_both<D: WireFormat>(first: &First<'_>) -> Result<(Fit, Fit), Guess> {
+fn fits_both<D: WireFormat>(first: &FirstBytes<'_>) -> Result<(Fit, Fit), Guess> {
     let (input, other) = (
         fit::<D>(first.side, first.input),
         fit::<D>(first.side.other(), first.other),
@@ -231,18 +234,18 @@ struct Half {
 }
 
 impl<D: WireFormat> MessageReader for Framed<D> {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
-                Ok(()) => Read::All,
-                Err((Leave::Lost, rest)) => Read::Lost(Stretch::Bytes(rest)),
+                Ok(()) => Outcome::All,
+                Err((Leave::Lost, rest)) => Outcome::Lost(Stretch::Bytes(rest)),
                 Err((Leave::Tls, rest)) => {
-                    Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
+                    Outcome::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
                 }
             },
             Stretch::Missing(missing) => {
                 self.missing(&mut sink, missing);
-                Read::All
+                Outcome::All
             }
         }
     }
@@ -266,7 +269,7 @@ impl<D: WireFormat> Framed<D> {
         if self.sides[side].searching {
             match fit::<D>(side, bytes) {
                 Fit::Whole => {}
-                Fit::Cut if D::marked(side) && bytes.len() >= D::MIN_PROOF => {}
+                Fit::Cut if D::has_magic(side) && bytes.len() >= D::MIN_PROOF => {}
                 _ => return Ok(()),
             }
             self.sides[side].searching = false;
@@ -286,7 +289,7 @@ impl<D: WireFormat> Framed<D> {
             }
             let here = bytes;
             if !self.head(sink, &mut bytes) {
-                sink.lost(D::WRONG);
+                sink.lost(D::LOST_REASON);
                 return Err((Leave::Lost, here));
             }
         }
@@ -308,13 +311,13 @@ impl<D: WireFormat> Framed<D> {
             half.head.push(*first);
             *bytes = rest;
             match format.length(side, &half.head) {
-                Length::More if half.head.len() < D::HEAD => {}
+                Length::More if half.head.len() < D::MAX_HEAD => {}
                 Length::Is(len) if len >= half.head.len() as u64 => half.len = Some(len),
                 _ => return false,
             }
         }
         let len = half.len.unwrap_or(0);
-        let wanted = usize::try_from(len).unwrap_or(usize::MAX).min(D::HEAD);
+        let wanted = usize::try_from(len).unwrap_or(usize::MAX).min(D::MAX_HEAD);
         let here = wanted.saturating_sub(half.head.len()).min(bytes.len());
         let (piece, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
         half.head.extend_from_slice(piece);
@@ -351,7 +354,7 @@ impl<D: WireFormat> Framed<D> {
             | Role::Interim(key),
         ) = half.role
         {
-            sink.of(key).piece(bytes);
+            sink.exchange(key).piece(bytes);
         }
         if !ends {
             return;
@@ -360,11 +363,11 @@ impl<D: WireFormat> Framed<D> {
         match role.unwrap_or_default() {
             Role::Prelude => return,
             Role::Ignored | Role::Part(_) => {}
-            Role::Last(key) if sink.side() == Side::Client => sink.of(key).end_request(),
-            Role::Request(key) => sink.of(key).end_request(),
-            Role::Last(key) | Role::Answer(key) => sink.of(key).end_answer(),
-            Role::Interim(key) => sink.of(key).interim(),
-            Role::Unanswered(key) => sink.of(key).end_unanswered(),
+            Role::Last(key) if sink.side() == Side::Client => sink.exchange(key).end_request(),
+            Role::Request(key) => sink.exchange(key).end_request(),
+            Role::Last(key) | Role::Answer(key) => sink.exchange(key).end_answer(),
+            Role::Interim(key) => sink.exchange(key).interim(),
+            Role::Unanswered(key) => sink.exchange(key).end_unanswered(),
             Role::Push(push) => {
                 let first = push.since.unwrap_or_else(|| sink.marked());
                 let PushedMessage {

@@ -14,10 +14,10 @@ use crate::limits::HELD_BEHIND_NS;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Gearman,
     sniff: framed::sniff::<Gearman>,
-    opens: |side, first| side == Side::Client && framed::fit::<Gearman>(side, first) != Fit::No,
-    resumes: |side, first| framed::fit::<Gearman>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| side == Side::Client && framed::fit::<Gearman>(side, first) != Fit::No,
+    begins_inside_turn: |side, first| framed::fit::<Gearman>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Gearman(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Gearman>;
@@ -98,9 +98,9 @@ fn kind(head: &[u8]) -> u32 {
 }
 
 impl WireFormat for Gearman {
-    const HEAD: usize = 128;
+    const MAX_HEAD: usize = 128;
     const MIN_PROOF: usize = HEADER;
-    const WRONG: &'static str = "not a message of Gearman";
+    const LOST_REASON: &'static str = "not a message of Gearman";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let magic: &[u8] = match side {
@@ -121,7 +121,7 @@ impl WireFormat for Gearman {
         head.bytes.len() < 8 || (1..=42).contains(&kind(head.bytes))
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -156,7 +156,7 @@ impl Gearman {
             Answer::Created | Answer::Result => text::name(argument(head)),
             _ => "".into(),
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(match answer {
             Answer::Wake => Kind::LongPoll,
             _ => Kind::Request,
@@ -215,13 +215,13 @@ impl Gearman {
         if kind == 12 {
             return Role::Interim(key);
         }
-        sink.of(key).begin_answer();
+        sink.exchange(key).begin_answer();
         Role::Part(key)
     }
 }
 
 fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, word: &str, error: bool) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,

@@ -16,22 +16,22 @@ mod streamed;
 use super::pieces::BodySplitter;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Close, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, Close, Listener, MessageReader, Outcome, Side, Stretch};
 use super::{http2, server_software, websocket};
 use crate::queue::Queue;
 use chunked::{Chunked, Step};
 use head::{Body, Head, MethodKind, Start, Upgrade};
 pub(super) use head_cache::HeadCache;
 use lines::skip_line_ends;
-use recognise::{opens, resumes, sniff};
+use recognise::{begins_inside_turn, begins_message, sniff};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Http,
     sniff: |first| sniff(first.side, first.input),
-    opens,
-    resumes,
-    joins: |_, _| false,
+    begins_message,
+    begins_inside_turn,
     reader: |memory| AnyReader::Http(memory.http()),
+    ..Recognition::NEVER
 };
 /// Longest head: servers refuse above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
@@ -87,26 +87,26 @@ enum State {
 
 impl MessageReader for Http1 {
     #[inline(always)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
         match piece {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
-                Ok(()) => Read::All,
-                Err(rest) if self.tunnels => Read::Restart(Stretch::Bytes(rest)),
+                Ok(()) => Outcome::All,
+                Err(rest) if self.tunnels => Outcome::Restart(Stretch::Bytes(rest)),
                 Err(rest) => match self.next.take() {
-                    Some(reader) => Read::Switch(reader, Stretch::Bytes(rest)),
-                    None => Read::Lost(Stretch::Bytes(rest)),
+                    Some(reader) => Outcome::Switch(reader, Stretch::Bytes(rest)),
+                    None => Outcome::Lost(Stretch::Bytes(rest)),
                 },
             },
             Stretch::Missing(missing) => match self.missing(sink, missing) {
-                Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Stretch::Missing(rest)),
+                Ok(()) => Outcome::All,
+                Err(rest) => Outcome::Lost(Stretch::Missing(rest)),
             },
         }
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
         match (self.sides[sink.side()].state, how) {
-            (State::UntilClose, Close::Fin) => sink.end_here(),
+            (State::UntilClose, Close::Fin) => sink.end_at_packet(),
             (State::Tunnel, Close::Fin) => sink.end(),
             _ => {
                 self.name_unfinished(sink, false);
@@ -375,7 +375,7 @@ impl Http1 {
             Upgrade::Http2 => {
                 sink.response(101, true);
                 sink.end();
-                sink.of(1).adopt();
+                sink.exchange(1).adopt();
                 self.next = Some(AnyReader::Http2(http2::Http2::upgraded()));
             }
         }
@@ -397,7 +397,7 @@ impl Http1 {
     fn body_left_out(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
         if self.sides.client.state == State::Head {
             self.early = false;
-        } else if recognise::resumes(Side::Client, bytes) {
+        } else if recognise::begins_inside_turn(Side::Client, bytes) {
             self.early = false;
             self.sides.client = Half::default();
             sink.end();

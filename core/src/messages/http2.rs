@@ -13,7 +13,7 @@ mod statics;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, First, FlowEvent, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{BySide, FirstBytes, FlowEvent, Guess, Listener, MessageReader, Outcome, Side, Stretch};
 use crate::cursor;
 use calls::Calls;
 use fields::Fields;
@@ -24,11 +24,11 @@ use hpack::Decoder;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Http2,
     sniff,
-    opens,
-    resumes: |side, first| {
+    begins_message,
+    begins_inside_turn: |side, first| {
         side == Side::Client && first.starts_with(PREFACE) || frames::chain(first) == Some(true)
     },
-    joins: |side, first| side == Side::Client && first.starts_with(PREFACE),
+    takes_over_turn: |side, first| side == Side::Client && first.starts_with(PREFACE),
     reader: |_| AnyReader::Http2(Box::default()),
 };
 
@@ -91,7 +91,7 @@ struct Block {
     lost: bool,
 }
 
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     let input = first.input;
     let begun = PREFACE.get(..input.len()).unwrap_or(PREFACE);
     if first.side == Side::Client && input.starts_with(begun) {
@@ -109,7 +109,7 @@ fn sniff(first: &First<'_>) -> Guess {
 }
 
 /// Headers say which side they are of: only a request has a method, only an answer a status.
-fn opens(side: Side, first: &[u8]) -> bool {
+fn begins_message(side: Side, first: &[u8]) -> bool {
     match side {
         Side::Client => {
             first.starts_with(PREFACE) || frames::first_field(first).is_some_and(|index| index < 8)
@@ -119,15 +119,15 @@ fn opens(side: Side, first: &[u8]) -> bool {
 }
 
 impl MessageReader for Http2 {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
-                Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+                Ok(()) => Outcome::All,
+                Err(rest) => Outcome::Lost(Stretch::Bytes(rest)),
             },
             Stretch::Missing(missing) => {
                 self.missing(&mut sink, missing);
-                Read::All
+                Outcome::All
             }
         }
     }

@@ -5,7 +5,9 @@
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::turns::Turns;
-use super::{Close, First, Guess, Kind, Listener, MessageReader, Read, Side, Stretch, server_software};
+use super::{
+    Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Stretch, server_software,
+};
 
 /// What the steps of a log-in are called.
 const METHOD: &str = "handshake";
@@ -28,10 +30,8 @@ macro_rules! recognition {
         pub(super) const $name: Recognition = Recognition {
             protocol: Protocol::$protocol,
             sniff: $sniff,
-            opens: |_, _| false,
-            resumes: |_, _| false,
-            joins: |_, _| false,
             reader: |_| AnyReader::$protocol(Box::new(Interactive::new(Protocol::$protocol))),
+            ..Recognition::NEVER
         };
     };
 }
@@ -110,7 +110,7 @@ fn begins(input: &[u8], word: &[u8]) -> Guess {
 }
 
 /// `RFB 003.008` and a line's end, from the server first.
-fn vnc(first: &First<'_>) -> Guess {
+fn vnc(first: &FirstBytes<'_>) -> Guess {
     let template = b"RFB 000.000\n";
     let fits = |(byte, like): (&u8, &u8)| {
         if *like == b'0' {
@@ -131,7 +131,7 @@ fn vnc(first: &First<'_>) -> Guess {
 
 /// An X.224 connection request with what only RDP asks for: a cookie, or its negotiation (MS-RDPBCGR 2.2.1.1). Others ask
 /// with addresses.
-fn rdp(first: &First<'_>) -> Guess {
+fn rdp(first: &FirstBytes<'_>) -> Guess {
     let [3, 0, high, low, rest @ ..] = first.input else {
         let few = first.input.len() < 4 && begins(first.input, &[3, 0]) != Guess::No;
         return if few { Guess::More } else { Guess::No };
@@ -162,7 +162,7 @@ fn rdp(first: &First<'_>) -> Guess {
 }
 
 /// Two options in a row, or one that the other side answers with one (RFC 854, 855). Options above 49 are not in use.
-fn telnet(first: &First<'_>) -> Guess {
+fn telnet(first: &FirstBytes<'_>) -> Guess {
     match (options(first.input), options(first.other)) {
         (None, _) => Guess::No,
         (Some(2..), _) => Guess::Yes,
@@ -188,7 +188,7 @@ fn options(mut input: &[u8]) -> Option<usize> {
 }
 
 /// The client resets, and the server answers with its own reset: a length, then 7 or 10 and 8 in five bits.
-fn openvpn(first: &First<'_>) -> Guess {
+fn openvpn(first: &FirstBytes<'_>) -> Guess {
     let reset = |input: &[u8], codes: &[u8]| match input {
         [high, low, code, rest @ ..] => {
             let len = usize::from(u16::from_be_bytes([*high, *low]));
@@ -205,19 +205,19 @@ fn openvpn(first: &First<'_>) -> Guess {
 }
 
 impl MessageReader for Interactive {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if let (Side::Server, Stretch::Bytes(bytes)) = (sink.side(), stretch) {
             self.greets(&mut sink, bytes);
         }
         if self.over {
-            return Read::All;
+            return Outcome::All;
         }
         let begins = !sink.is_open();
         if begins && sink.side() == Side::Client {
             self.over = self.logged_in(stretch);
             sink.end_other();
             if self.over {
-                return Read::All;
+                return Outcome::All;
             }
             self.steps += 1;
         }
@@ -227,7 +227,7 @@ impl MessageReader for Interactive {
             sink.request(&METHOD.into(), &"".into());
             sink.kind(Kind::Setup);
         }
-        Read::All
+        Outcome::All
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {

@@ -5,17 +5,16 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor;
 use smol_str::{SmolStr, format_smolstr};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Iscsi,
     sniff,
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<Iscsi>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Iscsi>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Iscsi(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Iscsi>;
@@ -43,7 +42,7 @@ fn tag(head: &[u8]) -> Option<u64> {
 }
 
 /// Log-ins may have the tag 0, which chance repeats as well.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     framed::sniff_by_id::<Iscsi>(first, |_, head| {
         let logs_in = matches!(operation(head)?, LOGIN | LOGIN_ANSWER);
         tag(head).filter(|tag| logs_in || (1..u64::from(u32::MAX)).contains(tag))
@@ -87,9 +86,9 @@ fn status(code: u8) -> SmolStr {
 }
 
 impl WireFormat for Iscsi {
-    const HEAD: usize = HEADER;
+    const MAX_HEAD: usize = HEADER;
     const MIN_PROOF: usize = 20;
-    const WRONG: &'static str = "not a unit of iSCSI";
+    const LOST_REASON: &'static str = "not a unit of iSCSI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let known = |operation: u8| match side {
@@ -115,7 +114,7 @@ impl WireFormat for Iscsi {
         side == Side::Server || empty || operation(head.bytes) == Some(LOGIN)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -133,11 +132,11 @@ impl WireFormat for Iscsi {
             5 => Role::Part(key),
             6 => ask(sink, key, Kind::Request, "LOGOUT", ""),
             0x31 => {
-                sink.of(key).dialogue(); // the target is ready for what is to be written
+                sink.exchange(key).dialogue(); // the target is ready for what is to be written
                 Role::Ignored
             }
             DATA_IN if byte(1) & WITH_STATUS == 0 => {
-                sink.of(key).begin_answer();
+                sink.exchange(key).begin_answer();
                 Role::Part(key)
             }
             DATA_IN | 0x21 => {
@@ -188,7 +187,7 @@ impl WireFormat for Iscsi {
 }
 
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
         method,
@@ -199,7 +198,7 @@ fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: 
 }
 
 fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, code: u16, text: &str, error: bool) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
         code: Some(code),

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 
 macro_rules! recognition {
@@ -18,12 +18,11 @@ macro_rules! recognition {
         pub(super) const $name: Recognition = Recognition {
             protocol: Protocol::$protocol,
             sniff: |first| sniff(first, $inner::is_mine),
-            opens: |_, _| false,
-            resumes: |side, first| {
+            begins_inside_turn: |side, first| {
                 framed::fit::<Iso>(side, first) == Fit::Whole && behind(first, $inner::is_mine)
             },
-            joins: |_, _| false,
             reader: |_| AnyReader::$protocol(Box::default()),
+            ..Recognition::NEVER
         };
     };
 }
@@ -103,7 +102,7 @@ impl<'a> Unit<'a> {
 }
 
 /// Requests to connect with transport addresses are of these protocols, and so is data that one of them knows.
-fn sniff(first: &First<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
+fn sniff(first: &FirstBytes<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
     let guess = framed::sniff::<Iso>(first);
     if guess != Guess::Yes {
         return guess;
@@ -141,9 +140,9 @@ impl<'a> Iterator for Units<'a> {
 }
 
 impl WireFormat for Iso {
-    const HEAD: usize = 192;
+    const MAX_HEAD: usize = 192;
     const MIN_PROOF: usize = 7;
-    const WRONG: &'static str = "not a unit of ISO transport";
+    const LOST_REASON: &'static str = "not a unit of ISO transport";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         match (cursor::u8_at(first, 0), cursor::u8_at(first, 1)) {
@@ -168,7 +167,7 @@ impl WireFormat for Iso {
         }
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -208,7 +207,7 @@ fn addresses(unit: &[u8]) -> bool {
 }
 
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
         method,
@@ -219,7 +218,7 @@ fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: 
 }
 
 fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,

@@ -19,12 +19,12 @@ use apis::Body;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Kafka,
     sniff: |first| framed::sniff_by_id::<Kafka>(first, id),
-    opens: |side, first| {
+    begins_message: |side, first| {
         side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && names_client(first)
     },
-    resumes: |side, first| framed::fit::<Kafka>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Kafka>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Kafka(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Kafka>;
@@ -96,9 +96,9 @@ fn id(side: Side, head: &[u8]) -> Option<u64> {
 }
 
 impl WireFormat for Kafka {
-    const HEAD: usize = 512;
+    const MAX_HEAD: usize = 512;
     const MIN_PROOF: usize = 14;
-    const WRONG: &'static str = "not a message of Kafka";
+    const LOST_REASON: &'static str = "not a message of Kafka";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let shortest = if side == Side::Client { 10 } else { 4 };
@@ -118,7 +118,7 @@ impl WireFormat for Kafka {
             return part(4).is_none_or(|api| apis::word(api).is_some())
                 && part(6).is_none_or(|version| version <= MAX_VERSION);
         }
-        let is_cut = (head.bytes.len() as u64) < head.len.min(Self::HEAD as u64);
+        let is_cut = (head.bytes.len() as u64) < head.len.min(Self::MAX_HEAD as u64);
         Request::read(head.bytes).is_some()
             || is_cut
                 && fits(
@@ -129,7 +129,7 @@ impl WireFormat for Kafka {
                 )
     }
 
-    fn marked(side: Side) -> bool {
+    fn has_magic(side: Side) -> bool {
         side == Side::Client
     }
 
@@ -162,7 +162,7 @@ impl Kafka {
             self.waiting.push_back((key, request.api, request.version));
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
         exchange.name(RequestName {
             method,
@@ -174,7 +174,7 @@ impl Kafka {
 
     fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let key = id(Side::Server, head)?;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         let place = self.waiting.iter().position(|(waits, ..)| *waits == key);
         let request = place.and_then(|place| self.waiting.remove(place));

@@ -12,10 +12,10 @@ use crate::cursor::{self, Cursor};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Ldap,
     sniff: |first| framed::sniff_by_id::<Ldap>(first, id),
-    opens: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
-    resumes: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
+    begins_inside_turn: |side, first| framed::fit::<Ldap>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Ldap(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Ldap>;
@@ -129,9 +129,9 @@ fn id(_side: Side, head: &[u8]) -> Option<u64> {
 }
 
 impl WireFormat for Ldap {
-    const HEAD: usize = 1024;
+    const MAX_HEAD: usize = 1024;
     const MIN_PROOF: usize = 14;
-    const WRONG: &'static str = "not a message of LDAP";
+    const LOST_REASON: &'static str = "not a message of LDAP";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         let mut cursor = Cursor::new(first);
@@ -179,7 +179,7 @@ impl WireFormat for Ldap {
         fits_side && behind && rest.is_some_and(|rest| rest != 1)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -212,7 +212,7 @@ impl Ldap {
         if message.operation == 0x50 {
             let of = cursor::upto(message.body.rest(), message.len.min(4));
             let abandoned = of.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
-            sink.of(abandoned).reset();
+            sink.exchange(abandoned).reset();
             return None;
         }
         let (method, target) = message.asks()?;
@@ -223,7 +223,7 @@ impl Ldap {
             && PERSISTENT
                 .iter()
                 .any(|oid| memchr::memmem::find(head, oid).is_some());
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
         exchange.name(RequestName {
             method,
@@ -241,7 +241,7 @@ impl Ldap {
                 ..PushedMessage::default()
             }));
         }
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         if matches!(message.operation, 0x64 | 0x73 | 0x79) {
             return Some(Role::Part(key));

@@ -13,25 +13,27 @@ use super::lines::Line;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text};
+use super::{Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text};
 use command::{Answer, Command, Wants};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Memcached,
     sniff: recognise::sniff,
-    opens: |side, first| side == Side::Client && recognise::whole_line(first).is_some_and(Command::is_sure),
-    resumes: |_, _| false, // what looks like it may lie inside a value
-    joins: |_, _| false,
+    begins_message: |side, first| {
+        side == Side::Client && recognise::whole_line(first).is_some_and(Command::is_sure)
+    },
+    begins_inside_turn: |_, _| false, // what looks like it may lie inside a value
     reader: |_| AnyReader::Memcached(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) const BINARY: Recognition = Recognition {
     protocol: Protocol::MemcachedBinary,
     sniff: framed::sniff::<binary::WireFormat>,
-    opens: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
-    resumes: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
+    begins_inside_turn: |side, first| framed::fit::<binary::WireFormat>(side, first) == Fit::Whole,
     reader: |_| AnyReader::MemcachedBinary(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Binary = Framed<binary::WireFormat>;
@@ -81,21 +83,21 @@ struct Value {
 type Stop<'a> = (&'static str, &'a [u8]);
 
 impl MessageReader for Memcached {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match (stretch, sink.side()) {
             (Stretch::Bytes(bytes), Side::Client) => self.asks(&mut sink, bytes),
             (Stretch::Bytes(bytes), Side::Server) => self.answers(&mut sink, bytes),
             (Stretch::Missing(missing), side) if self.misses(&mut sink, side, missing) => Ok(()),
             (Stretch::Missing(_), _) => {
                 sink.lost("a line's beginning is not in the capture");
-                return Read::Lost(stretch);
+                return Outcome::Lost(stretch);
             }
         };
         match read {
-            Ok(()) => Read::All,
+            Ok(()) => Outcome::All,
             Err((reason, rest)) => {
                 sink.lost(reason);
-                Read::Lost(Stretch::Bytes(rest))
+                Outcome::Lost(Stretch::Bytes(rest))
             }
         }
     }
@@ -104,7 +106,7 @@ impl MessageReader for Memcached {
 
     fn resume(&mut self, _side: Side, _inside: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.forget();
+        waiting.clear();
         *self = Memcached {
             waiting,
             watches: self.watches,
@@ -150,12 +152,12 @@ impl Memcached {
         *left = left.saturating_sub(here);
         let (left, key) = (*left, *key);
         if let Some(key) = key {
-            sink.of(key).count(here);
+            sink.exchange(key).count(here);
         }
         if left == 0 {
             self.storing = None;
             if let Some(key) = key {
-                sink.of(key).end_request();
+                sink.exchange(key).end_request();
             }
         }
     }
@@ -174,12 +176,12 @@ impl Memcached {
         self.torn = command.stores() && command.value.is_none();
         let key = self.ask(sink, &command)?;
         if let Some(key) = key {
-            sink.of(key).count(line.len());
+            sink.exchange(key).count(line.len());
         }
         sink.unmark();
         match (command.value, key) {
             (Some(value), key) => self.storing = Some((value + LINE_END, key)),
-            (None, Some(key)) => sink.of(key).end_request(),
+            (None, Some(key)) => sink.exchange(key).end_request(),
             (None, None) => {}
         }
         Ok(())
@@ -213,7 +215,7 @@ impl Memcached {
             return Ok(None);
         }
         let watches = command.wants == Wants::Watch;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if watches { Kind::Setup } else { Kind::Request });
         exchange.name(RequestName {
             method: &command.method,
@@ -272,9 +274,9 @@ impl Memcached {
             && !waits.silent
         {
             if !std::mem::replace(&mut self.begun, true) {
-                sink.of(key).begin_answer();
+                sink.exchange(key).begin_answer();
             }
-            sink.of(key).piece(bytes);
+            sink.exchange(key).piece(bytes);
         }
         sink.unmark();
     }
@@ -284,7 +286,7 @@ impl Memcached {
         if let Some((key, waits)) = self.waiting.first() {
             let (silent, watches) = (waits.silent, waits.wants == Wants::Watch);
             if !silent {
-                sink.of(key).end_answer();
+                sink.exchange(key).end_answer();
             }
             self.watches |= watches;
             self.waiting.pop();
@@ -360,7 +362,7 @@ impl Memcached {
                 return Err("an answer to another command");
             }
             if !silent {
-                let mut exchange = sink.of(key);
+                let mut exchange = sink.exchange(key);
                 exchange.begin_answer();
                 exchange.status(Status {
                     code: Some(0),
@@ -388,7 +390,7 @@ impl Memcached {
             Wants::Version if !error => SmolStr::new_static("ok"),
             _ => text::name_up_to(first, 32, false),
         };
-        sink.of(key).status(Status {
+        sink.exchange(key).status(Status {
             code: (!error).then_some(0),
             text: Some(&word),
             error,

@@ -111,7 +111,7 @@ enum Guess {
 
 /// The first bytes of both sides, as far as they were read.
 #[derive(Debug, Clone, Copy)]
-struct First<'a> {
+struct FirstBytes<'a> {
     /// The side that sends now, and all its bytes.
     side: Side,
     input: &'a [u8],
@@ -124,20 +124,20 @@ struct First<'a> {
 /// One protocol's reader for one stream. It writes to the sink, which keeps the order of the notes.
 trait MessageReader {
     /// Reads the next stretch of the side that the sink stands for.
-    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a>;
+    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a>;
 
     /// The side that the sink stands for sends no more.
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
         sink.cut(how);
     }
 
-    /// After `Read::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
+    /// After `Outcome::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
     /// was half read.
     fn resume(&mut self, side: Side, inside: bool);
 }
 
 /// How far a reader came.
-enum Read<'a> {
+enum Outcome<'a> {
     All,
     /// The reader has given `Lost`; this (maybe empty) rest is not read and not counted yet.
     Lost(Stretch<'a>),
@@ -156,29 +156,29 @@ enum Stop<'a> {
 }
 
 /// What a reader gives for this stretch.
-fn stopped<'a>(
+fn feed_outcome<'a>(
     read: Result<(), Stop<'a>>,
     sink: &mut MessageSink<'_, impl Listener>,
     stretch: Stretch<'a>,
-) -> Read<'a> {
+) -> Outcome<'a> {
     match read {
-        Ok(()) => Read::All,
+        Ok(()) => Outcome::All,
         Err(Stop::Encrypted(rest)) => {
-            Read::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
+            Outcome::Switch(AnyReader::Tls(Box::<tls::Tls>::default()), Stretch::Bytes(rest))
         }
         Err(Stop::Lost(reason, rest)) => {
             sink.lost(reason);
-            Read::Lost(rest.map_or(stretch, Stretch::Bytes))
+            Outcome::Lost(rest.map_or(stretch, Stretch::Bytes))
         }
     }
 }
 
 /// The side that would begin a message so: distinguishes client from server where no SYN was seen. Else the only side
 /// that would go on so.
-pub fn speaker(first: &[u8]) -> Option<Side> {
+pub fn likely_sender(first: &[u8]) -> Option<Side> {
     let sides = [Side::Client, Side::Server];
-    let begins = |side| KNOWN.iter().any(|known| (known.opens)(side, first));
-    let goes_on = |side| KNOWN.iter().any(|known| (known.resumes)(side, first));
+    let begins = |side| KNOWN.iter().any(|known| (known.begins_message)(side, first));
+    let goes_on = |side| KNOWN.iter().any(|known| (known.begins_inside_turn)(side, first));
     sides.into_iter().find(|side| begins(*side)).or_else(|| {
         let [client, server] = sides.map(goes_on);
         let only = if client { Side::Client } else { Side::Server };
@@ -205,7 +205,7 @@ pub struct Messages {
 
 /// What is seen of a stream that is read in turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TurnsOf {
+pub enum TurnUnit {
     Segments,
     /// Of TLS, sealed.
     Records,
@@ -227,7 +227,7 @@ impl Messages {
     /// A stream of the protocol that stands at this place of all known ones (behind the last the first again),
     /// whatever its first bytes are: so that a fuzzer need not guess how each is recognised.
     #[doc(hidden)]
-    pub fn speaking(place: usize, memory: &mut Memory) -> Self {
+    pub fn with_protocol_number(place: usize, memory: &mut Memory) -> Self {
         let known = KNOWN.iter().cycle().nth(place % KNOWN.len());
         Messages {
             stage: Stage::Following,
@@ -237,18 +237,18 @@ impl Messages {
     }
 
     /// Of a data connection for another stream's request.
-    pub fn carry(&mut self) {
+    pub fn read_as_data_connection(&mut self) {
         self.stage = Stage::Following;
         self.reader = AnyReader::FtpData(Box::default());
     }
 
     /// Of a stream whose beginning is not in the capture.
-    pub fn join(&mut self) {
+    pub fn set_mid_stream(&mut self) {
         self.mid_stream.get_or_insert_default().begins();
     }
 
     /// Reuses the state of a stream that is over.
-    pub fn renew(&mut self, memory: &mut Memory) {
+    pub fn reset(&mut self, memory: &mut Memory) {
         if let AnyReader::Http(reader) = std::mem::take(&mut self.reader) {
             memory.http = Some(reader);
         }
@@ -277,8 +277,8 @@ impl Messages {
 
     /// Bytes were read that no note covers yet.
     #[inline(always)]
-    pub fn waits(&self) -> bool {
-        self.open.waits() || !self.undecided.is_empty() || self.holds_hole()
+    pub fn has_held_bytes(&self) -> bool {
+        self.open.has_marks() || !self.undecided.is_empty() || self.holds_hole()
     }
 
     /// The next stretch of `side`, which the packet `at` made readable.
@@ -299,10 +299,10 @@ impl Messages {
         if self.stage == Stage::Following {
             let sink = MessageSink::new(&mut self.open, listener, side, at);
             match self.reader.feed(sink, stretch) {
-                Read::All => {}
-                Read::Lost(rest) => self.lost(side, at, rest, listener),
-                Read::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
-                Read::Restart(rest) => self.restart(side, at, rest, listener),
+                Outcome::All => {}
+                Outcome::Lost(rest) => self.lost(side, at, rest, listener),
+                Outcome::Switch(reader, rest) => self.switch(side, at, reader, rest, listener),
+                Outcome::Restart(rest) => self.restart(side, at, rest, listener),
             }
         } else {
             self.turn(side, at, stretch, listener);
@@ -310,10 +310,10 @@ impl Messages {
     }
 
     /// The units of its turns, where no protocol is known.
-    pub fn turns(&self) -> Option<TurnsOf> {
+    pub fn turn_unit(&self) -> Option<TurnUnit> {
         match &self.reader {
-            AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnsOf::Records),
-            _ => (self.stage == Stage::Turns || self.both_were_held()).then_some(TurnsOf::Segments),
+            AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnUnit::Records),
+            _ => (self.stage == Stage::Turns || self.both_were_held()).then_some(TurnUnit::Segments),
         }
     }
 
@@ -334,8 +334,8 @@ impl Messages {
     }
 
     /// The length so far of the client's message that has no end yet.
-    pub fn asking(&self) -> Option<u64> {
-        self.open.asking()
+    pub fn open_request_bytes(&self) -> Option<u64> {
+        self.open.open_request_bytes()
     }
 
     /// `side` sends no more. A RST or the capture's end closes both sides: call it for each.

@@ -15,10 +15,9 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Modbus,
     sniff: |first| framed::sniff_by_id::<Modbus>(first, |_, head| id(head)),
     // an answer to a write of one value repeats its request, and shows no side
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<Modbus>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Modbus>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Modbus(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Modbus>;
@@ -88,9 +87,9 @@ fn length_of(side: Side, function: u8, counted: Option<&u8>) -> u64 {
 }
 
 impl WireFormat for Modbus {
-    const HEAD: usize = 32;
+    const MAX_HEAD: usize = 32;
     const MIN_PROOF: usize = 9;
-    const WRONG: &'static str = "not a message of Modbus";
+    const LOST_REASON: &'static str = "not a message of Modbus";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         let protocol = first.get(2..4).unwrap_or_default();
@@ -116,7 +115,7 @@ impl WireFormat for Modbus {
         known.is_some() && (want == 0 || head.len == want + BEFORE)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -145,7 +144,7 @@ impl Modbus {
         }
         self.waiting.push_back((id, key));
         let number = format_smolstr!("{function}");
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
             method: word(function).unwrap_or(&number),
@@ -165,7 +164,7 @@ impl Modbus {
             Some(code) if failed => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         exchange.status(Status {
             code: code.map(u16::from),

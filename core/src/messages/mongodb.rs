@@ -10,7 +10,9 @@ use smol_str::{SmolStr, ToSmolStr};
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, errors};
+use super::{
+    Close, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, errors,
+};
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -20,10 +22,10 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         Side::Server if first.other.is_empty() => bson::begins(Side::Server, first.input),
         Side::Server => Guess::No,
     },
-    opens: |side, first| bson::begins(side, first) == Guess::Yes,
-    resumes: |_, _| false, // what looks like it may lie inside a document
-    joins: |_, _| false,
+    begins_message: |side, first| bson::begins(side, first) == Guess::Yes,
+    begins_inside_turn: |_, _| false, // what looks like it may lie inside a document
     reader: |_| AnyReader::MongoDb(Box::default()),
+    ..Recognition::NEVER
 };
 /// So much of a message is kept for its names.
 const MAX_KEPT: usize = 512;
@@ -51,7 +53,7 @@ struct Request {
 }
 
 impl MessageReader for MongoDb {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         let Stretch::Bytes(mut bytes) = stretch else {
             let missing = stretch.len();
@@ -59,10 +61,10 @@ impl MessageReader for MongoDb {
             if let Some(come) = prefixed.skip(missing) {
                 *unreported += missing;
                 self.come(&mut sink, come);
-                return Read::All;
+                return Outcome::All;
             }
             sink.lost("a message's beginning is not in the capture");
-            return Read::Lost(stretch);
+            return Outcome::Lost(stretch);
         };
         while !bytes.is_empty() {
             sink.mark();
@@ -74,11 +76,11 @@ impl MessageReader for MongoDb {
             *unreported += (here.len() - bytes.len()) as u64;
             if come == Progress::Wrong {
                 sink.lost("not a message of MongoDB");
-                return Read::Lost(Stretch::Bytes(here));
+                return Outcome::Lost(Stretch::Bytes(here));
             }
             self.come(&mut sink, come);
         }
-        Read::All
+        Outcome::All
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -121,7 +123,7 @@ impl MongoDb {
     }
 
     fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
-        let mut exchange = sink.of(u64::from(key));
+        let mut exchange = sink.exchange(u64::from(key));
         if !std::mem::replace(&mut self.answering, true) {
             exchange.begin_answer();
         }
@@ -144,7 +146,7 @@ impl MongoDb {
             "hello" | "isMaster" | "ismaster" | "saslStart" | "saslContinue" => Kind::Setup,
             _ => Kind::Request,
         };
-        let mut exchange = sink.of(u64::from(header.id));
+        let mut exchange = sink.exchange(u64::from(header.id));
         exchange.begin_request(kind);
         exchange.name(RequestName {
             method: &command.method,
@@ -180,7 +182,7 @@ impl MongoDb {
         };
         let code = failed.and_then(|code| u16::try_from(code).ok());
         let word = failed.filter(|_| code.is_none()).map(|code| code.to_smolstr());
-        let mut exchange = sink.of(u64::from(header.to));
+        let mut exchange = sink.exchange(u64::from(header.to));
         exchange.status(Status {
             code,
             text: word

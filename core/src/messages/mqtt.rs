@@ -11,18 +11,18 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Mqtt,
     sniff,
-    opens: |side, first| {
+    begins_message: |side, first| {
         side == Side::Client && (packet::is_connect(first) == Some(true) || subscribes(first))
     },
-    resumes: |side, first| framed::fit::<Mqtt>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Mqtt>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Mqtt(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Mqtt>;
@@ -50,7 +50,7 @@ pub(super) struct Mqtt {
 #[derive(Debug, Default)]
 struct Aliases(Vec<(u16, SmolStr)>);
 
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match packet::is_connect(first.input) {
         Some(true) if first.side == Side::Client => Guess::Yes,
         None if first.side == Side::Client => Guess::More,
@@ -69,9 +69,9 @@ fn subscribes(first: &[u8]) -> bool {
 }
 
 impl WireFormat for Mqtt {
-    const HEAD: usize = 512;
+    const MAX_HEAD: usize = 512;
     const MIN_PROOF: usize = 8;
-    const WRONG: &'static str = "not a packet of MQTT";
+    const LOST_REASON: &'static str = "not a packet of MQTT";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         packet::length(side, first)
@@ -81,7 +81,7 @@ impl WireFormat for Mqtt {
         packet::fits(side, head)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -138,7 +138,7 @@ impl Mqtt {
             }
             _ => return None,
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
             method: kind.word(),
@@ -189,14 +189,14 @@ impl Mqtt {
             Packet::Connack => (CONNECT, *body.get(1)?),
             // more words of the same dialogue (version 5, 4.12)
             Packet::Auth => {
-                sink.of(CONNECT).begin_answer();
+                sink.exchange(CONNECT).begin_answer();
                 return Some(Role::Part(CONNECT));
             }
             _ => packet::answer(kind, body, self.version)?,
         };
         let refused = self.version != Some(5) && kind == Packet::Connack && reason > 0;
         let error = reason >= FAILURE || refused;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         if kind == Packet::Pubrec && !error {
             return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP is the last message

@@ -7,8 +7,8 @@ mod packets;
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Close, Guess, Listener, MessageReader, Read, Side, Stretch, proxy, sql};
-use super::{Stop, stopped};
+use super::{BySide, Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, proxy, sql};
+use super::{Stop, feed_outcome};
 use dialog::{Asks, Dialog};
 use packets::HEADER;
 
@@ -19,10 +19,10 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         (Side::Client, Side::Client) => packets::logs_in(first.input),
         _ => Guess::No,
     },
-    opens: |side, first| side == Side::Client && packets::opens(first),
-    resumes: |_, _| false, // what looks like it may lie inside a row
-    joins: |_, _| false,
+    begins_message: |side, first| side == Side::Client && packets::begins_message(first),
+    begins_inside_turn: |_, _| false, // what looks like it may lie inside a row
     reader: |_| AnyReader::MySql(Box::default()),
+    ..Recognition::NEVER
 };
 /// So much of an answer's packet is kept: its kind, its flags, an error's number, the server's greeting.
 const MAX_KEPT: usize = 128;
@@ -44,7 +44,7 @@ struct Half {
 }
 
 impl MessageReader for MySql {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match stretch {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
             Stretch::Missing(missing) => match self.sides[sink.side()].prefixed.skip(missing) {
@@ -55,7 +55,7 @@ impl MessageReader for MySql {
                 None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
             },
         };
-        stopped(read, &mut sink, stretch)
+        feed_outcome(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}

@@ -7,15 +7,14 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, text};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, text};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Nats,
     sniff,
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<Nats>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Nats>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Nats(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Nats>;
@@ -35,7 +34,7 @@ pub(super) struct Nats {
 }
 
 /// The server's first line identifies it; else both sides' lines have to fit.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Nats>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if first.side == Side::Server && first.input.starts_with(b"INFO {\"server_") => Guess::Yes,
@@ -89,9 +88,9 @@ fn verb(side: Side, head: &[u8]) -> Option<(&'static [u8], bool)> {
 }
 
 impl WireFormat for Nats {
-    const HEAD: usize = 4096;
+    const MAX_HEAD: usize = 4096;
     const MIN_PROOF: usize = 6;
-    const WRONG: &'static str = "not a line of NATS";
+    const LOST_REASON: &'static str = "not a line of NATS";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let Some((_, carries)) = verb(side, first) else {
@@ -127,7 +126,7 @@ impl WireFormat for Nats {
         }
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -180,7 +179,7 @@ impl Nats {
     fn begins(&mut self, sink: &mut MessageSink<'_, impl Listener>, method: &str, subject: &[u8]) -> u64 {
         let key = self.next;
         self.next += 1;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
             method,
@@ -200,7 +199,7 @@ impl Nats {
             return Role::Ignored;
         };
         let key = self.begins(sink, "SUB", subject);
-        sink.of(key).subscribes(key);
+        sink.exchange(key).subscribes(key);
         remember(&mut self.subscriptions, number, key);
         Role::Unanswered(key)
     }
@@ -213,7 +212,7 @@ impl Nats {
     ) -> Role {
         let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
         if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
-            sink.of(key).begin_answer();
+            sink.exchange(key).begin_answer();
             return Role::Last(key);
         }
         Role::Push(PushedMessage {

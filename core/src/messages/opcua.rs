@@ -6,19 +6,19 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::OpcUa,
     sniff,
-    opens: |side, first| {
+    begins_message: |side, first| {
         side == Side::Client && first.starts_with(b"HELF") && framed::fit::<OpcUa>(side, first) == Fit::Whole
     },
-    resumes: |side, first| framed::fit::<OpcUa>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<OpcUa>(side, first) == Fit::Whole,
     reader: |_| AnyReader::OpcUa(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<OpcUa>;
@@ -81,7 +81,7 @@ fn word(service: u16) -> Option<&'static str> {
     })
 }
 
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::sniff::<OpcUa>(first) {
         Guess::NeedsOtherSide if first.input.starts_with(b"HELF") && first.input.len() >= 32 => Guess::Yes,
         guess => guess,
@@ -96,9 +96,9 @@ fn service(head: &[u8]) -> Option<u16> {
 }
 
 impl WireFormat for OpcUa {
-    const HEAD: usize = 64;
+    const MAX_HEAD: usize = 64;
     const MIN_PROOF: usize = 8;
-    const WRONG: &'static str = "not a message of OPC UA";
+    const LOST_REASON: &'static str = "not a message of OPC UA";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let own: &[&[u8]] = match side {
@@ -120,7 +120,7 @@ impl WireFormat for OpcUa {
         true
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -196,7 +196,7 @@ impl OpcUa {
         match id {
             Some(id) => answer(sink, u64::from(id), result.unwrap_or(0)),
             None => self.waiting.pop_front().map_or(Role::Ignored, |key| {
-                sink.of(key).begin_answer();
+                sink.exchange(key).begin_answer();
                 Role::Last(key)
             }),
         }
@@ -204,7 +204,7 @@ impl OpcUa {
 }
 
 fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
         method,
@@ -223,7 +223,7 @@ fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> R
         errors::word(errors::OPC_UA, (result >> 16) as u16)
             .map_or_else(|| format_smolstr!("{result:08x}"), SmolStr::new_static)
     };
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -13,10 +13,9 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::OpenFlow,
     sniff,
     // both sides may send requests, so a message shows no side
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<OpenFlow>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<OpenFlow>(side, first) == Fit::Whole,
     reader: |_| AnyReader::OpenFlow(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<OpenFlow>;
@@ -94,7 +93,7 @@ fn part(kind: u16) -> &'static str {
 }
 
 /// Both sides greet first, mostly; else both sides' messages have to fit.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     let long = usize::from(HEADER);
     match framed::sniff::<OpenFlow>(first) {
         Guess::Yes if first.input.len() < long || first.other.len() < long => Guess::NeedsOtherSide,
@@ -123,9 +122,9 @@ impl Message {
 }
 
 impl WireFormat for OpenFlow {
-    const HEAD: usize = 16;
+    const MAX_HEAD: usize = 16;
     const MIN_PROOF: usize = 8;
-    const WRONG: &'static str = "not a message of OpenFlow";
+    const LOST_REASON: &'static str = "not a message of OpenFlow";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         let (version, kind) = (cursor::u8_at(first, 0), cursor::u8_at(first, 1));
@@ -154,7 +153,7 @@ impl WireFormat for OpenFlow {
         greets && answers
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -169,7 +168,7 @@ impl WireFormat for OpenFlow {
                 let parts = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
                 let multipart = cursor::be16_at(head.bytes, 8).filter(|_| parts);
                 let key = message.key(side);
-                let mut exchange = sink.of(key);
+                let mut exchange = sink.exchange(key);
                 exchange.begin_request(Kind::Request);
                 exchange.name(RequestName {
                     method,
@@ -198,7 +197,7 @@ impl WireFormat for OpenFlow {
 
 fn answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
     let key = message.key(sink.side().other());
-    sink.of(key).begin_answer();
+    sink.exchange(key).begin_answer();
     key
 }
 
@@ -220,7 +219,7 @@ fn ends(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u64, error:
         }
         None => "ok".into(),
     };
-    sink.of(key).status(Status {
+    sink.exchange(key).status(Status {
         code: None,
         text: Some(&text),
         error: error.is_some(),

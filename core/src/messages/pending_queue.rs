@@ -56,7 +56,7 @@ impl<T> PendingQueue<T> {
     }
 
     /// Nobody knows what the next answer belongs to.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.list = VecDeque::new();
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(waiting.pop(), Some(0));
         assert_eq!(waiting.first(), Some((1, &mut 1)));
         assert_eq!(waiting.push(7), Some(MAX_WAITING as u64));
-        waiting.forget();
+        waiting.clear();
         assert!(waiting.is_empty() && waiting.first().is_none());
         assert_eq!(waiting.push(8), Some(MAX_WAITING as u64 + 1));
     }

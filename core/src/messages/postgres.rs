@@ -9,8 +9,8 @@ mod names;
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch, sql};
-use super::{Stop, stopped};
+use super::{Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, sql};
+use super::{Stop, feed_outcome};
 use dialog::Dialog;
 use fields::{Opening, TYPE_AND_LENGTH};
 
@@ -20,13 +20,13 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         Side::Client => fields::sniff(first.input),
         Side::Server => Guess::No,
     },
-    opens: |side, first| {
+    begins_message: |side, first| {
         fields::chain(side, first)
             || side == Side::Client && first.len() >= 8 && fields::sniff(first) == Guess::Yes
     },
-    resumes: |_, _| false, // what looks like it may lie inside a row
-    joins: |_, _| false,
+    begins_inside_turn: |_, _| false, // what looks like it may lie inside a row
     reader: |_| AnyReader::Postgres(Box::default()),
+    ..Recognition::NEVER
 };
 /// So much of other messages is kept: names of channels, parameters and fields.
 const MAX_KEPT: usize = 256;
@@ -58,7 +58,7 @@ enum Stage {
 }
 
 impl MessageReader for Postgres {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         if self.stage == Stage::New {
             let opens = |bytes: &[u8]| side == Side::Client && fields::sniff(bytes) != Guess::No;
@@ -68,12 +68,12 @@ impl MessageReader for Postgres {
         let read = match (stretch, self.stage, side) {
             (Stretch::Bytes(bytes), Stage::Opening, Side::Client) => self.opening(&mut sink, bytes),
             (Stretch::Bytes(bytes), Stage::Encrypt, Side::Server) => self.encrypts(&mut sink, bytes),
-            (_, Stage::Cancel, _) => return Read::All,
+            (_, Stage::Cancel, _) => return Outcome::All,
             (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
             (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
             _ => Err(Stop::Lost("not a message of PostgreSQL", None)),
         };
-        stopped(read, &mut sink, stretch)
+        feed_outcome(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}

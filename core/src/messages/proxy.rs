@@ -9,24 +9,20 @@ use smol_str::{SmolStr, ToSmolStr, format_smolstr};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::tags::Tags;
-use super::{First, Guess, Kind, Listener, MessageReader, Read, Side, Status, Stretch, text};
+use super::{FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const PROXY: Recognition = Recognition {
     protocol: Protocol::Proxy,
     sniff: proxied,
-    opens: |_, _| false,
-    resumes: |_, _| false,
-    joins: |_, _| false,
     reader: |_| AnyReader::Proxy(Box::default()),
+    ..Recognition::NEVER
 };
 pub(super) const SOCKS: Recognition = Recognition {
     protocol: Protocol::Socks,
     sniff: socks,
-    opens: |_, _| false,
-    resumes: |_, _| false,
-    joins: |_, _| false,
     reader: |_| AnyReader::Socks(Box::default()),
+    ..Recognition::NEVER
 };
 
 /// How the two versions begin.
@@ -39,7 +35,7 @@ const BINARY: usize = 16;
 /// So much of version 2's head is kept: addresses stand first.
 const MAX_ADDRESSES: usize = BINARY + 36;
 
-fn proxied(first: &First<'_>) -> Guess {
+fn proxied(first: &FirstBytes<'_>) -> Guess {
     if first.side == Side::Server {
         return Guess::No;
     }
@@ -69,18 +65,18 @@ pub(super) struct Proxy {
 }
 
 impl MessageReader for Proxy {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let (Side::Client, Stretch::Bytes(bytes)) = (sink.side(), stretch) else {
             sink.lost("the head of the PROXY protocol is not whole");
-            return Read::Lost(stretch);
+            return Outcome::Lost(stretch);
         };
         match self.read(&mut sink, bytes) {
-            Some(Ok(rest)) => Read::Restart(Stretch::Bytes(rest)),
+            Some(Ok(rest)) => Outcome::Restart(Stretch::Bytes(rest)),
             Some(Err(rest)) => {
                 sink.lost("not the head of the PROXY protocol");
-                Read::Lost(Stretch::Bytes(rest))
+                Outcome::Lost(Stretch::Bytes(rest))
             }
-            None => Read::All,
+            None => Outcome::All,
         }
     }
 
@@ -176,7 +172,7 @@ const MAX_METHODS: u8 = 10;
 const MAX_SOCKS: usize = 9 + 2 * 256;
 
 /// The client's first message and the server's answer to it, as both are short.
-fn socks(first: &First<'_>) -> Guess {
+fn socks(first: &FirstBytes<'_>) -> Guess {
     let (client, server) = match first.side {
         Side::Client => (first.input, first.other),
         Side::Server => (first.other, first.input),
@@ -235,19 +231,19 @@ enum Wanted {
 }
 
 impl MessageReader for Socks {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let Stretch::Bytes(bytes) = stretch else {
             sink.lost("bytes of a SOCKS connection's set-up are missing");
-            return Read::Lost(stretch);
+            return Outcome::Lost(stretch);
         };
         let side = sink.side();
         for (at, byte) in bytes.iter().enumerate() {
             if let (Side::Client, true) = (side, self.is_requested()) {
                 sink.lost("data before the SOCKS connection is made");
-                return Read::Lost(Stretch::Bytes(cursor::from(bytes, at)));
+                return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at)));
             }
             let Some(held) = self.held.get_mut(side.index()) else {
-                return Read::All;
+                return Outcome::All;
             };
             held.push(*byte);
             sink.count(1);
@@ -263,14 +259,14 @@ impl MessageReader for Socks {
                     }
                 }
                 Step::Ends => {}
-                Step::Made => return Read::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
+                Step::Made => return Outcome::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
                 Step::Goes | Step::Wrong => {
                     sink.lost("not a message of SOCKS");
-                    return Read::Lost(Stretch::Bytes(cursor::from(bytes, at + 1)));
+                    return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at + 1)));
                 }
             }
         }
-        Read::All
+        Outcome::All
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {

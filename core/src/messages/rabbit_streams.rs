@@ -14,10 +14,9 @@ use smol_str::{SmolStr, format_smolstr};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::RabbitStreams,
     sniff: framed::sniff::<RabbitStreams>,
-    opens: |_, _| false,
-    resumes: |side, first| framed::fit::<RabbitStreams>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<RabbitStreams>(side, first) == Fit::Whole,
     reader: |_| AnyReader::RabbitStreams(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<RabbitStreams>;
@@ -85,9 +84,9 @@ fn may_send(side: Side, command: u16) -> bool {
 }
 
 impl WireFormat for RabbitStreams {
-    const HEAD: usize = 280;
+    const MAX_HEAD: usize = 280;
     const MIN_PROOF: usize = 8;
-    const WRONG: &'static str = "not a frame of RabbitMQ's streams";
+    const LOST_REASON: &'static str = "not a frame of RabbitMQ's streams";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         if cursor::be16_at(first, 4).is_some_and(|command| !may_send(side, command)) {
@@ -115,7 +114,7 @@ impl WireFormat for RabbitStreams {
         }
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -148,7 +147,7 @@ impl RabbitStreams {
             _ => (side.other(), cursor.u32be()?),
         };
         let key = (asker.index() as u64) << 32 | u64::from(id);
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         if command & ANSWER == 0 {
             let number = cursor::u8_at(cursor.rest(), 0).filter(|_| command == SUBSCRIBE);
             let target = named.and_then(|skip| {

@@ -2,7 +2,7 @@
 //! and one entry here.
 
 use super::sink::MessageSink;
-use super::{Close, First, Guess, Kind, Listener, Memory, MessageReader, Read, Side, Stretch};
+use super::{Close, FirstBytes, Guess, Kind, Listener, Memory, MessageReader, Outcome, Side, Stretch};
 use super::{
     amqp, beanstalk, commands, dnp3, dns, enip, fastcgi, gearman, http1, http2, interactive, iscsi, iso,
     kafka, ldap, memcached, modbus, mongodb, mqtt, mysql, nats, opcua, openflow, postgres, proxy,
@@ -10,20 +10,41 @@ use super::{
 };
 use crate::base::words;
 
-/// How a protocol is known. Ports play no part.
+/// How a protocol is recognised by its bytes. Ports play no part.
+///
+/// The four predicates run at different places of a stream; the less context a place gives, the stricter they are:
+///
+/// | predicate | place in the stream | example |
+/// | --- | --- | --- |
+/// | `sniff` | the first bytes of both sides | `GET / HT` is `More` for HTTP/1, `GET / HTTP/1.1` is `Yes` |
+/// | `begins_message` | a turn begins after the reader lost its way | a client's turn begins with `GET /b HTTP/1.1` |
+/// | `begins_inside_turn` | any packet of a turn, on a stream of this protocol | `HTTP/1.1 200 OK` amid a long answer |
+/// | `takes_over_turn` | any packet of a turn, on a stream of no known protocol | a ClientHello after a private STARTTLS |
 pub(super) struct Recognition {
     pub(super) protocol: Protocol,
-    /// Whether a stream is of this protocol, by the first bytes of both sides. `More` counts for at most
-    /// `MAX_UNDECIDED` bytes, `Other` for `MAX_HELD`.
-    pub(super) sniff: fn(&First<'_>) -> Guess,
-    /// Whether a turn in the middle of a stream begins a message of this protocol: stricter, no `More`.
-    pub(super) opens: fn(Side, &[u8]) -> bool,
-    /// Whether a packet in the middle of a turn begins one, on a stream that has spoken this protocol: strictest.
-    pub(super) resumes: fn(Side, &[u8]) -> bool,
-    /// Whether a packet inside a turn carries on in this protocol, on a stream that spoke none: what the turn carried
-    /// before was the way to ask for it, and stays in its message.
-    pub(super) joins: fn(Side, &[u8]) -> bool,
+    /// Whether the stream is of this protocol, by the first bytes of both sides. The stream is undecided while a
+    /// protocol answers `More` (for at most `MAX_UNDECIDED` bytes of a side) or `NeedsOtherSide` (for `MAX_HELD`).
+    pub(super) sniff: fn(&FirstBytes<'_>) -> Guess,
+    /// Whether a turn of this side that begins with these bytes begins a message of this protocol.
+    pub(super) begins_message: fn(Side, &[u8]) -> bool,
+    /// Whether these bytes of a packet amid a turn begin a message. What the turn carried before them ends there.
+    pub(super) begins_inside_turn: fn(Side, &[u8]) -> bool,
+    /// Whether the stream goes on in this protocol from this packet amid a turn. What the turn carried before asked
+    /// for the protocol, and stays in its message.
+    pub(super) takes_over_turn: fn(Side, &[u8]) -> bool,
     pub(super) reader: fn(&mut Memory) -> AnyReader,
+}
+
+impl Recognition {
+    /// Never matches: the defaults of the predicates that a protocol does without.
+    pub(super) const NEVER: Recognition = Recognition {
+        protocol: Protocol::Turns,
+        sniff: |_| Guess::No,
+        begins_message: |_, _| false,
+        begins_inside_turn: |_, _| false,
+        takes_over_turn: |_, _| false,
+        reader: |_| AnyReader::Turns,
+    };
 }
 
 words! {
@@ -110,11 +131,7 @@ macro_rules! readers {
             }
 
             #[inline(always)]
-            pub(super) fn feed<'a>(
-                &mut self,
-                sink: MessageSink<'_, impl Listener>,
-                stretch: Stretch<'a>,
-            ) -> Read<'a> {
+            pub(super) fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
                 match self {
                     AnyReader::Turns => turns::Turns.feed(sink, stretch),
                     $(AnyReader::$protocol(reader) => reader.feed(sink, stretch),)*

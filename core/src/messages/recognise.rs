@@ -6,8 +6,8 @@
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
 use super::{
-    At, Close, First, Guess, Listener, Memory, MessageReader, Messages, Note, Protocol, Read, Side, Stage,
-    Stretch, interactive, server_software, turns,
+    At, Close, FirstBytes, Guess, Listener, Memory, MessageReader, Messages, Note, Outcome, Protocol, Side,
+    Stage, Stretch, interactive, server_software, turns,
 };
 use crate::cursor;
 
@@ -60,7 +60,7 @@ impl Messages {
     /// Matches the first bytes of both sides with all protocols. `None`: more bytes are needed.
     fn decide(&mut self, side: Side, stretch: Stretch<'_>, memory: &mut Memory) -> Option<Stage> {
         let Stretch::Bytes(bytes) = stretch else {
-            self.join();
+            self.set_mid_stream();
             return Some(Stage::Turns);
         };
         let held = |of: Side| {
@@ -77,7 +77,7 @@ impl Messages {
             all.extend_from_slice(bytes);
             &all
         };
-        let first = First {
+        let first = FirstBytes {
             side,
             input,
             other: &other,
@@ -178,7 +178,7 @@ impl Messages {
             return false;
         };
         let spoken = self.reader.protocol();
-        let asks = |known: &Recognition| known.protocol == spoken && (known.opens)(side, first);
+        let asks = |known: &Recognition| known.protocol == spoken && (known.begins_message)(side, first);
         side == Side::Client && KNOWN.iter().any(asks)
     }
 
@@ -201,10 +201,10 @@ impl Messages {
             }
             let sink = MessageSink::new(&mut self.open, listener, side, at);
             match self.reader.feed(sink, rest) {
-                Read::All => return,
-                Read::Lost(left) => return self.lost(side, at, left, listener),
-                Read::Switch(reader, left) => (next, rest) = (reader, left),
-                Read::Restart(left) => return self.restart(side, at, left, listener),
+                Outcome::All => return,
+                Outcome::Lost(left) => return self.lost(side, at, left, listener),
+                Outcome::Switch(reader, left) => (next, rest) = (reader, left),
+                Outcome::Restart(left) => return self.restart(side, at, left, listener),
             }
         }
         self.lost(side, at, rest, listener);
@@ -273,7 +273,7 @@ impl Messages {
 
 /// On a stream that has spoken this protocol: whether the client begins as at a stream's beginning.
 fn restarts(known: &Recognition, side: Side, first: &[u8]) -> bool {
-    let asks = First {
+    let asks = FirstBytes {
         side,
         input: first,
         other: &[],
@@ -288,13 +288,13 @@ fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, fir
     let spoken = reader.protocol();
     let begins = |known: &&Recognition| {
         if inside {
-            (known.resumes)(side, first)
+            (known.begins_inside_turn)(side, first)
         } else {
-            (known.opens)(side, first) || known.protocol == spoken && restarts(known, side, first)
+            (known.begins_message)(side, first) || known.protocol == spoken && restarts(known, side, first)
         }
     };
     if inside && reader.is_turns() {
-        let joins = |known: &&Recognition| (known.joins)(side, first);
+        let joins = |known: &&Recognition| (known.takes_over_turn)(side, first);
         let Some(known) = KNOWN.iter().find(joins) else {
             return false;
         };
@@ -383,7 +383,7 @@ impl MidStream {
         self.turns += 1;
         let side = sink.side();
         let other = std::mem::take(self.last(side.other()));
-        let first = First {
+        let first = FirstBytes {
             side,
             input,
             other: &other,

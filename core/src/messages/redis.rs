@@ -12,8 +12,8 @@ use smol_str::SmolStr;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text};
-use super::{Stop, stopped};
+use super::{Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text};
+use super::{Stop, feed_outcome};
 use command::{Answers, Command, MONITORED};
 use recognise::{PUSHES, is_monitored};
 use resp::{Progress, Resp};
@@ -21,11 +21,11 @@ use resp::{Progress, Resp};
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Redis,
     sniff: recognise::sniff,
-    opens: recognise::opens,
+    begins_message: recognise::begins_message,
     // a command or reply that looks like one may lie inside a value; who subscribed may say nothing more for hours
-    resumes: |side, first| side == Side::Server && recognise::opens(side, first),
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| side == Side::Server && recognise::begins_message(side, first),
     reader: |_| AnyReader::Redis(Box::default()),
+    ..Recognition::NEVER
 };
 /// Channels and patterns that are remembered; beyond it the oldest is forgotten.
 const MAX_SUBSCRIPTIONS: usize = 256;
@@ -76,15 +76,15 @@ enum Value {
 }
 
 impl MessageReader for Redis {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if self.replica && self.waiting.is_empty() {
-            return Read::All;
+            return Outcome::All;
         }
         let read = match stretch {
             Stretch::Bytes(bytes) => self.values(&mut sink, bytes),
             Stretch::Missing(missing) => self.missing(&mut sink, missing),
         };
-        stopped(read, &mut sink, stretch)
+        feed_outcome(read, &mut sink, stretch)
     }
 
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
@@ -92,7 +92,7 @@ impl MessageReader for Redis {
     fn resume(&mut self, _side: Side, _inside: bool) {
         let (mut waiting, subscribed, monitors) =
             (std::mem::take(&mut self.waiting), self.subscribed, self.monitors);
-        waiting.forget();
+        waiting.clear();
         *self = Redis {
             waiting,
             subscribed,
@@ -184,7 +184,7 @@ impl Redis {
             self.ask(sink)?;
         }
         if let Some(key) = self.begun.take() {
-            let mut exchange = sink.of(key);
+            let mut exchange = sink.exchange(key);
             exchange.count(self.unreported_command);
             exchange.end_request();
         }
@@ -215,7 +215,7 @@ impl Redis {
             .waiting
             .push(command.answers)
             .ok_or(Stop::Lost("too many commands wait", None))?;
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(command.kind);
         exchange.name(RequestName {
             method: &command.method,
@@ -252,7 +252,7 @@ impl Redis {
 
     /// What was read belongs to this answer.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         if !std::mem::replace(&mut self.answers, true) {
             exchange.begin_answer();
         }
@@ -345,7 +345,7 @@ impl Redis {
                 .next()
                 .unwrap_or_default(),
         );
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.status(Status {
             code: None,
             text: Some(if failed { &error } else { "ok" }),

@@ -18,10 +18,12 @@ use programs::NFS;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Rpc,
     sniff: |first| framed::sniff_by_id::<Rpc>(first, |_, head| cursor::be32_at(head, 4).map(u64::from)),
-    opens: |side, first| speaker(first) == Some(side) && framed::fit::<Rpc>(side, first) == Fit::Whole,
-    resumes: |side, first| framed::fit::<Rpc>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_message: |side, first| {
+        speaker(first) == Some(side) && framed::fit::<Rpc>(side, first) == Fit::Whole
+    },
+    begins_inside_turn: |side, first| framed::fit::<Rpc>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Rpc(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Rpc>;
@@ -110,9 +112,9 @@ fn speaker(first: &[u8]) -> Option<Side> {
 }
 
 impl WireFormat for Rpc {
-    const HEAD: usize = 1024;
+    const MAX_HEAD: usize = 1024;
     const MIN_PROOF: usize = 28;
-    const WRONG: &'static str = "not a record of RPC";
+    const LOST_REASON: &'static str = "not a record of RPC";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         match cursor::be32_at(first, 0) {
@@ -149,7 +151,7 @@ impl WireFormat for Rpc {
         }
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -210,7 +212,7 @@ impl Rpc {
         self.waiting
             .push_back((xid, call.program == NFS && call.procedure > 0));
         let (method, target) = call.name();
-        let mut exchange = sink.of(u64::from(xid));
+        let mut exchange = sink.exchange(u64::from(xid));
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
             method: &method,
@@ -229,7 +231,7 @@ impl Rpc {
         let place = self.waiting.iter().position(|(waits, _)| *waits == xid)?;
         let (_, is_nfs) = self.waiting.remove(place)?;
         let (code, text) = programs::ends(&mut reply, is_nfs)?;
-        let mut exchange = sink.of(u64::from(xid));
+        let mut exchange = sink.exchange(u64::from(xid));
         exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(code).ok(),

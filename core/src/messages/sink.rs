@@ -5,9 +5,9 @@
 //! begins with the first byte that is counted. Protocols that answer in any order name each exchange by a key of
 //! their own (`MessageSink::of`).
 
-mod keyed;
+mod exchange;
 
-pub(super) use keyed::Keyed;
+pub(super) use exchange::ExchangeSink;
 
 use super::http1::HeadCache;
 use super::tags::Tags;
@@ -38,12 +38,12 @@ struct Message {
 
 impl Open {
     /// Of the client's message that has no end yet.
-    pub(super) fn asking(&self) -> Option<u64> {
+    pub(super) fn open_request_bytes(&self) -> Option<u64> {
         self.client.open.then_some(self.client.bytes)
     }
 
     /// A message has begun that no note covers yet.
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn has_marks(&self) -> bool {
         self.marks != [None; 2]
     }
 
@@ -123,12 +123,12 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// So many bytes belong to this side's message, which begins with them if none is open.
     #[inline(always)]
     pub(super) fn count(&mut self, bytes: u64) {
-        self.count_of(self.side, self.at, bytes);
+        self.count_for(self.side, self.at, bytes);
     }
 
     /// `count` for either side, and for an earlier packet.
     #[inline(always)]
-    pub(super) fn count_of(&mut self, side: Side, at: At, bytes: u64) {
+    pub(super) fn count_for(&mut self, side: Side, at: At, bytes: u64) {
         if bytes == 0 {
             return;
         }
@@ -217,8 +217,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
 
     /// The exchange with this key, whichever side speaks. The client's bytes are its request's, the server's its
     /// answer's.
-    pub(super) fn of(&mut self, key: u64) -> Keyed<'_, 'a, L> {
-        Keyed { sink: self, key }
+    pub(super) fn exchange(&mut self, key: u64) -> ExchangeSink<'_, 'a, L> {
+        ExchangeSink { sink: self, key }
     }
 
     /// What the client's open message is, where that is no plain request. Say it behind `request`.
@@ -260,7 +260,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     }
 
     /// How the server's open message ends, as either side's newest packet shows it.
-    pub(super) fn status_of_answer(&mut self, status: Status<'_>) {
+    pub(super) fn server_status(&mut self, status: Status<'_>) {
         if self.message(Side::Server).open {
             self.open.recognised = true;
             self.listener.note(Note::Status(status));
@@ -321,23 +321,23 @@ impl<'a, L: Listener> MessageSink<'a, L> {
     /// This side's message ended with the last byte that was counted.
     #[inline(always)]
     pub(super) fn end(&mut self) {
-        self.end_of(self.side);
+        self.end_side(self.side);
     }
 
     /// The other side's message ended with its last byte, because this side speaks.
     pub(super) fn end_other(&mut self) {
-        self.end_of(self.side.other());
+        self.end_side(self.side.other());
     }
 
     /// This side's message ends with this packet, which brought no byte of it (a FIN).
-    pub(super) fn end_here(&mut self) {
-        self.end_here_of(self.side);
+    pub(super) fn end_at_packet(&mut self) {
+        self.end_side_at_packet(self.side);
     }
 
     /// A side's message ends with this packet, whoever sent it.
-    pub(super) fn end_here_of(&mut self, side: Side) {
+    pub(super) fn end_side_at_packet(&mut self, side: Side) {
         self.message(side).last = self.at;
-        self.end_of(side);
+        self.end_side(side);
     }
 
     /// This side's message, if one is open, stops before its end.
@@ -388,7 +388,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
 
     /// A side's message ended with its last byte.
     #[inline(always)]
-    pub(super) fn end_of(&mut self, side: Side) {
+    pub(super) fn end_side(&mut self, side: Side) {
         let message = self.open.message(side);
         if std::mem::take(&mut message.open) {
             let note = Note::End {

@@ -10,25 +10,25 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor;
 use head::{Line, Text};
 
 pub(super) const SIP: Recognition = Recognition {
     protocol: Protocol::Sip,
     sniff: sniff::<false>,
-    opens: opens::<false>,
-    resumes: |_, first| head::sure(false, first),
-    joins: |_, _| false,
+    begins_message: begins_message::<false>,
+    begins_inside_turn: |_, first| head::sure(false, first),
     reader: |_| AnyReader::Sip(Box::default()),
+    ..Recognition::NEVER
 };
 pub(super) const RTSP: Recognition = Recognition {
     protocol: Protocol::Rtsp,
     sniff: sniff::<true>,
-    opens: opens::<true>,
-    resumes: |_, first| head::sure(true, first),
-    joins: |_, _| false,
+    begins_message: begins_message::<true>,
+    begins_inside_turn: |_, first| head::sure(true, first),
     reader: |_| AnyReader::Rtsp(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type SipReader = Framed<Calls<false>>;
@@ -47,7 +47,7 @@ const FIRST_ERROR: u16 = 400;
 #[derive(Debug, Default)]
 pub(super) struct Calls<const RTSP: bool>;
 
-fn sniff<const RTSP: bool>(first: &First<'_>) -> Guess {
+fn sniff<const RTSP: bool>(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Calls<RTSP>>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if head::sure(RTSP, first.input) => Guess::Yes,
@@ -56,15 +56,15 @@ fn sniff<const RTSP: bool>(first: &First<'_>) -> Guess {
 }
 
 /// Who asks first is the client.
-fn opens<const RTSP: bool>(side: Side, first: &[u8]) -> bool {
+fn begins_message<const RTSP: bool>(side: Side, first: &[u8]) -> bool {
     head::sure(RTSP, first) && head::answers(first) == (side == Side::Server)
 }
 
 impl<const RTSP: bool> WireFormat for Calls<RTSP> {
     /// Heads are about 500 bytes; more proxies make them longer.
-    const HEAD: usize = 4096;
+    const MAX_HEAD: usize = 4096;
     const MIN_PROOF: usize = 32;
-    const WRONG: &'static str = if RTSP {
+    const LOST_REASON: &'static str = if RTSP {
         "not a message of RTSP"
     } else {
         "not a message of SIP"
@@ -89,7 +89,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
         }
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -130,7 +130,7 @@ fn asks(
     target: &str,
 ) -> Option<Role> {
     let key = key.filter(|_| method != "ACK")?;
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(if method == "INVITE" {
         Kind::LongPoll
     } else {
@@ -155,7 +155,7 @@ fn answers(
     if let Some(name) = names.iter().find_map(|name| text.value(name)) {
         sink.software(super::text::name_up_to(name, 100, false).as_str().into());
     }
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     if code < 200 {
         return Some(Role::Interim(key));

@@ -9,16 +9,16 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use packet::{Command, Packet};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Smb,
     sniff,
-    opens: fits,
-    resumes: fits,
-    joins: |_, _| false,
+    begins_message: fits,
+    begins_inside_turn: fits,
     reader: |_| AnyReader::Smb(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Smb>;
@@ -38,7 +38,7 @@ pub(super) struct Smb {
     joined: Vec<(u64, u64)>,
 }
 
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Smb>(first.side, first.input) {
         Fit::No => Guess::No,
         Fit::Cut if first.input.len() < packet::MIN_PACKET_BYTES => Guess::More,
@@ -52,9 +52,9 @@ fn fits(side: Side, first: &[u8]) -> bool {
 }
 
 impl WireFormat for Smb {
-    const HEAD: usize = 2048;
+    const MAX_HEAD: usize = 2048;
     const MIN_PROOF: usize = packet::MIN_PACKET_BYTES;
-    const WRONG: &'static str = "not a message of SMB, or one that is sealed";
+    const LOST_REASON: &'static str = "not a message of SMB, or one that is sealed";
 
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         packet::length(first)
@@ -64,7 +64,7 @@ impl WireFormat for Smb {
         packet::fits(side, head.bytes)
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -84,14 +84,14 @@ impl WireFormat for Smb {
             let bytes = packet.bytes.len() as u64;
             match role {
                 Role::Last(key) if sink.side() == Side::Client => {
-                    sink.of(key).count(bytes);
-                    sink.of(key).end_request();
+                    sink.exchange(key).count(bytes);
+                    sink.exchange(key).end_request();
                 }
                 Role::Last(key) => {
-                    sink.of(key).piece(bytes);
-                    sink.of(key).end_answer();
+                    sink.exchange(key).piece(bytes);
+                    sink.exchange(key).end_answer();
                 }
-                Role::Interim(key) => sink.of(key).interim(),
+                Role::Interim(key) => sink.exchange(key).interim(),
                 _ => {}
             }
         }
@@ -126,10 +126,10 @@ impl Smb {
             !mine
         });
         if let [other] = unread[..] {
-            sink.of(other).begin_answer();
-            sink.of(other).end_answer();
+            sink.exchange(other).begin_answer();
+            sink.exchange(other).end_answer();
         } else {
-            (unread.iter()).for_each(|other| sink.of(*other).give_up()); // some may come in a message of their own
+            (unread.iter()).for_each(|other| sink.exchange(*other).give_up()); // some may come in a message of their own
         }
     }
 
@@ -152,7 +152,7 @@ impl Smb {
             *file = Some(target.clone());
             remember(&mut self.opening, (key, target.clone()));
         }
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(if packet.waits() {
             Kind::LongPoll
         } else {
@@ -194,7 +194,7 @@ impl Smb {
                 .for_each(|id| remember(&mut self.files, (id, name.clone())));
         }
         let text = format_smolstr!("{:#010x}", packet.status);
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         exchange.status(Status {
             code: u16::try_from(packet.status).ok(),

@@ -10,17 +10,18 @@ use smol_str::SmolStr;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{
-    BySide, First, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch, text,
+    BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
+    text,
 };
 use crate::cursor;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Stomp,
     sniff,
-    opens: |side, first| side == Side::Client && begins(side, first) == Some(true),
-    resumes: |side, first| begins(side, first) == Some(true),
-    joins: |_, _| false,
+    begins_message: |side, first| side == Side::Client && begins(side, first) == Some(true),
+    begins_inside_turn: |side, first| begins(side, first) == Some(true),
     reader: |_| AnyReader::Stomp(Box::default()),
+    ..Recognition::NEVER
 };
 
 /// Servers accept heads of 64 KiB at most; those of clients have some hundred bytes.
@@ -107,7 +108,7 @@ fn begins_with(commands: &[&str], input: &[u8]) -> Option<bool> {
 }
 
 /// A connect is the protocol's own; of other frames both sides' have to fit.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match begins(first.side, first.input) {
         Some(false) => Guess::No,
         None => Guess::More,
@@ -137,7 +138,7 @@ fn is_whole(head: &[u8]) -> bool {
 }
 
 impl MessageReader for Stomp {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let side = sink.side();
         match stretch {
             Stretch::Bytes(mut bytes) => {
@@ -147,20 +148,20 @@ impl MessageReader for Stomp {
                         self.body(&mut sink, &mut bytes);
                     } else if !self.head(&mut sink, &mut bytes) {
                         sink.lost("not a frame of STOMP");
-                        return Read::Lost(Stretch::Bytes(here));
+                        return Outcome::Lost(Stretch::Bytes(here));
                     }
                 }
-                Read::All
+                Outcome::All
             }
             Stretch::Missing(missing) => {
                 let frame = self.sides[side].frame.as_mut();
                 if let Some(frame) = frame.filter(|frame| frame.left.is_some_and(|left| missing < left)) {
                     frame.left = frame.left.map(|left| left - missing);
                     self.count(&mut sink, missing);
-                    return Read::All;
+                    return Outcome::All;
                 }
                 sink.lost("a frame's beginning is not in the capture");
-                Read::Lost(stretch)
+                Outcome::Lost(stretch)
             }
         }
     }
@@ -235,9 +236,9 @@ impl Stomp {
         if ends && let Some(frame) = self.sides[side].frame.take() {
             match frame.role {
                 Role::Ignored => {}
-                Role::Request(key) => sink.of(key).end_request(),
-                Role::Answer(key) => sink.of(key).end_answer(),
-                Role::Unanswered(key) => sink.of(key).end_unanswered(),
+                Role::Request(key) => sink.exchange(key).end_request(),
+                Role::Answer(key) => sink.exchange(key).end_answer(),
+                Role::Unanswered(key) => sink.exchange(key).end_unanswered(),
                 Role::Push(method, target, subscription) => {
                     let first = sink.marked();
                     sink.push_since(first, method, &target, frame.bytes, subscription);
@@ -251,7 +252,7 @@ impl Stomp {
         if let Some(frame) = &mut self.sides[sink.side()].frame {
             frame.bytes += bytes;
             if let Role::Request(key) | Role::Answer(key) | Role::Unanswered(key) = frame.role {
-                sink.of(key).count(bytes);
+                sink.exchange(key).count(bytes);
             }
         }
     }
@@ -301,7 +302,7 @@ impl Stomp {
             .filter(|_| !connects)
             .find_map(|name| header(head, name.as_bytes()));
         let host = header(head, b"host").filter(|_| connects);
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
         exchange.name(RequestName {
             method: command,
@@ -354,7 +355,7 @@ impl Stomp {
         if let Some(server) = header(head, b"server").filter(|_| key == CONNECT) {
             sink.software(text::name_up_to(server, 64, false).as_str().into());
         }
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         exchange.status(Status {
             code: None,

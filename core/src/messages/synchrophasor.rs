@@ -4,19 +4,19 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{First, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor;
 use smol_str::format_smolstr;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Synchrophasor,
     sniff,
-    opens: |side, first| {
+    begins_message: |side, first| {
         begins(first) == Some(true) && framed::fit::<Synchrophasor>(side, first) == Fit::Whole
     },
-    resumes: |side, first| framed::fit::<Synchrophasor>(side, first) == Fit::Whole,
-    joins: |_, _| false,
+    begins_inside_turn: |side, first| framed::fit::<Synchrophasor>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Synchrophasor(Box::default()),
+    ..Recognition::NEVER
 };
 
 pub(super) type Reader = Framed<Synchrophasor>;
@@ -60,7 +60,7 @@ fn begins(input: &[u8]) -> Option<bool> {
 }
 
 /// One side's first frame proves it by its checksum.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Synchrophasor>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if first.input.len() < usize::from(MIN_FRAME_BYTES) => Guess::More,
@@ -88,9 +88,9 @@ fn command(word: u16) -> Option<(&'static str, u8)> {
 }
 
 impl WireFormat for Synchrophasor {
-    const HEAD: usize = 32;
+    const MAX_HEAD: usize = 32;
     const MIN_PROOF: usize = 14;
-    const WRONG: &'static str = "not a frame of C37.118";
+    const LOST_REASON: &'static str = "not a frame of C37.118";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let wrong = |byte: u8| {
@@ -113,7 +113,7 @@ impl WireFormat for Synchrophasor {
         kind(head.bytes) != Some(COMMAND) || head.len >= COMMAND_LEN
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         true
     }
 
@@ -127,7 +127,7 @@ impl WireFormat for Synchrophasor {
                 let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(command) else {
                     return Role::Ignored; // data on, data off: nobody answers
                 };
-                let mut exchange = sink.of(u64::from(answer));
+                let mut exchange = sink.exchange(u64::from(answer));
                 exchange.begin_request(Kind::Request);
                 exchange.name(RequestName {
                     method,
@@ -142,7 +142,7 @@ impl WireFormat for Synchrophasor {
                 ..PushedMessage::default()
             }),
             _ => {
-                let mut exchange = sink.of(u64::from(kind));
+                let mut exchange = sink.exchange(u64::from(kind));
                 exchange.begin_answer();
                 exchange.status(Status {
                     code: None,

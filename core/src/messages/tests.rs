@@ -438,10 +438,10 @@ fn heads_and_targets_are_capped() {
 
 #[test]
 fn who_would_say_this() {
-    assert_eq!(speaker(b"GET / HTTP/1.1\r\n"), Some(C));
-    assert_eq!(speaker(b"BREW pot HTTP/1.1\r\n"), Some(C));
-    assert_eq!(speaker(b"HTTP/1.1 200 OK\r\n"), Some(S));
-    assert_eq!(speaker(b"220 mail\r\n"), None);
+    assert_eq!(likely_sender(b"GET / HTTP/1.1\r\n"), Some(C));
+    assert_eq!(likely_sender(b"BREW pot HTTP/1.1\r\n"), Some(C));
+    assert_eq!(likely_sender(b"HTTP/1.1 200 OK\r\n"), Some(S));
+    assert_eq!(likely_sender(b"220 mail\r\n"), None);
 }
 
 #[test]

@@ -10,16 +10,16 @@ mod recognise;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{At, BySide, Close, Listener, MessageReader, Read, Side, Status, Stretch};
+use super::{At, BySide, Close, Listener, MessageReader, Outcome, Side, Status, Stretch};
 use handshake::Handshake;
 use inside::Inside;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Tls,
     sniff: |first| recognise::sniff(first.side, first.input),
-    opens: recognise::opens,
-    resumes: |_, _| false, // where a turn ends is all that can be known
-    joins: recognise::joins,
+    begins_message: recognise::begins_message,
+    begins_inside_turn: |_, _| false, // where a turn ends is all that can be known
+    takes_over_turn: recognise::takes_over_turn,
     reader: |_| AnyReader::Tls(Box::default()),
 };
 const HEADER: usize = 5;
@@ -104,7 +104,7 @@ enum Belongs {
 
 impl MessageReader for Tls {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
         if !self.begun {
             self.begun = true;
             let memory = sink.memory();
@@ -140,14 +140,14 @@ impl MessageReader for Tls {
 }
 
 impl Tls {
-    fn records<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
+    fn records<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
         match piece {
             Stretch::Bytes(bytes) => self.bytes(sink, bytes),
             Stretch::Missing(missing) => self.missing(sink, missing),
         }
     }
 
-    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Read<'a> {
+    fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some(&next) = bytes.first() {
             let half = &mut self.sides[sink.side()];
             if half.left > 0 {
@@ -177,7 +177,7 @@ impl Tls {
             if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > MAX_RECORD_BYTES {
                 self.tell_handshake(sink, false);
                 sink.lost("not a TLS record");
-                return Read::Lost(Stretch::Bytes(bytes));
+                return Outcome::Lost(Stretch::Bytes(bytes));
             }
             bytes = bytes.get(1..).unwrap_or_default();
             (half.have, half.kind, half.len, half.left) = (0, kind, len, len);
@@ -186,7 +186,7 @@ impl Tls {
                 self.end_record(sink);
             }
         }
-        Read::All
+        Outcome::All
     }
 
     /// Whether its records tell who speaks, and no more.
@@ -195,22 +195,22 @@ impl Tls {
     }
 
     /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
-    fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Read<'a> {
+    fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
         let left = self.sides[sink.side()].left;
         if missing > u64::from(left) || left == 0 {
             if self.keyed() {
-                return Read::Lost(Stretch::Missing(missing));
+                return Outcome::Lost(Stretch::Missing(missing));
             }
             self.give_held(sink);
             self.tell_handshake(sink, false);
             sink.lost("a record's beginning is not in the capture");
-            return Read::Lost(Stretch::Missing(missing));
+            return Outcome::Lost(Stretch::Missing(missing));
         }
         if let Some(handshake) = &mut self.handshake {
             handshake.misses(sink.side());
         }
         self.count(sink, missing as u32);
-        Read::All
+        Outcome::All
     }
 
     /// A record's header is read: where do its bytes belong?
@@ -281,8 +281,8 @@ impl Tls {
     fn give_held(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if let Some(held) = self.held.take() {
             self.tickets_over = true;
-            sink.end_of(Side::Client);
-            sink.count_of(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
+            sink.end_side(Side::Client);
+            sink.count_for(Side::Server, held.at, u64::from(held.len) + HEADER as u64);
         }
     }
 
@@ -377,7 +377,7 @@ impl Tls {
             Side::Client => format!("client alert {word}"),
             Side::Server => format!("server alert {word}"),
         };
-        sink.status_of_answer(Status {
+        sink.server_status(Status {
             code: None,
             text: Some(&text),
             error: true,
@@ -389,9 +389,9 @@ impl Tls {
         self.stage = Stage::Data;
         self.tell_handshake(sink, true);
         if self.keys_searched {
-            sink.end_here_of(Side::Server);
+            sink.end_side_at_packet(Side::Server);
         } else {
-            sink.end_of(Side::Server); // no dialogue without its first word
+            sink.end_side(Side::Server); // no dialogue without its first word
         }
     }
 

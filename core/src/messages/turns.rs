@@ -3,7 +3,7 @@
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Read, Side, Stretch};
+use super::{Close, Listener, MessageReader, Outcome, Side, Stretch};
 
 /// Nothing to remember: the sink knows whose turn it is.
 #[derive(Debug)]
@@ -11,13 +11,13 @@ pub(super) struct Turns;
 
 impl MessageReader for Turns {
     #[inline(never)]
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
         // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.
         if sink.is_open() || !piece.is_empty() {
             sink.end_other();
         }
         sink.count(piece.len());
-        Read::All
+        Outcome::All
     }
 
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
@@ -32,11 +32,8 @@ impl MessageReader for Turns {
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::FtpData,
-    sniff: |_| Guess::No,
-    opens: |_, _| false,
-    resumes: |_, _| false,
-    joins: |_, _| false,
     reader: |_| AnyReader::FtpData(Box::default()),
+    ..Recognition::NEVER
 };
 
 /// A data connection of FTP (RFC 959 3.2): its bytes are a file or a listing, whatever they look like, so no protocol is
@@ -45,7 +42,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 pub(super) struct DataConnection;
 
 impl MessageReader for DataConnection {
-    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         Turns.feed(sink, stretch)
     }
 

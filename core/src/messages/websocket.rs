@@ -17,7 +17,9 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, First, Guess, Kind, Listener, MessageReader, Read, RequestName, Side, Status, Stretch};
+use super::{
+    BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
+};
 use frames::{Fit, Frame, Frames, Part};
 use id::Members;
 use inner::Inner;
@@ -25,10 +27,10 @@ use inner::Inner;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::WebSocket,
     sniff,
-    opens: |side, first| side == Side::Client && frames::chain(side, first),
-    resumes: frames::chain,
-    joins: |_, _| false,
+    begins_message: |side, first| side == Side::Client && frames::chain(side, first),
+    begins_inside_turn: frames::chain,
     reader: |_| AnyReader::WebSocket(WebSocket::joined()),
+    ..Recognition::NEVER
 };
 
 const METHOD: &str = "message";
@@ -111,7 +113,7 @@ struct Message {
 }
 
 /// Weak for one side alone: wait for the other's. One of them must end with its packet.
-fn sniff(first: &First<'_>) -> Guess {
+fn sniff(first: &FirstBytes<'_>) -> Guess {
     let other = first.side.other();
     match (
         frames::fit(first.side, first.input),
@@ -125,15 +127,15 @@ fn sniff(first: &First<'_>) -> Guess {
 }
 
 impl MessageReader for WebSocket {
-    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Read<'a> {
+    fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         match stretch {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
-                Ok(()) => Read::All,
-                Err(rest) => Read::Lost(Stretch::Bytes(rest)),
+                Ok(()) => Outcome::All,
+                Err(rest) => Outcome::Lost(Stretch::Bytes(rest)),
             },
             Stretch::Missing(missing) => {
                 self.missing(&mut sink, missing);
-                Read::All
+                Outcome::All
             }
         }
     }
@@ -293,7 +295,7 @@ impl WebSocket {
             .answered(message, &members)
             .and_then(|place| self.waiting.remove(place))
         {
-            let mut exchange = sink.of(answered.key);
+            let mut exchange = sink.exchange(answered.key);
             exchange.begin_answer();
             exchange.count(message.bytes);
             return exchange.end_answer();
@@ -409,7 +411,7 @@ impl Members {
 
 /// A request is whole.
 fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
-    let mut exchange = sink.of(key);
+    let mut exchange = sink.exchange(key);
     exchange.begin_request(Kind::Request);
     exchange.name(RequestName {
         method: members.method(),
@@ -435,7 +437,7 @@ fn answered(
 ) -> Option<PendingCall> {
     let place = waiting.iter().position(|waiting| waiting.id == members.id)?;
     let waited = waiting.remove(place)?;
-    let mut exchange = sink.of(waited.key);
+    let mut exchange = sink.exchange(waited.key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,

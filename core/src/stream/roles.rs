@@ -54,7 +54,7 @@ pub(super) fn roles(segment: &Segment<'_>) -> (bool, RolesBy) {
             (true, RolesBy::Syn)
         };
     }
-    if let Some(speaker) = messages::speaker(segment.payload) {
+    if let Some(speaker) = messages::likely_sender(segment.payload) {
         return (speaker == Side::Client, RolesBy::Content);
     }
     by_ports(segment.sport, segment.dport)

@@ -9,7 +9,7 @@ use crate::evidence::rtt::RoundTrips;
 use crate::exchange::steps::merge_pairs;
 use crate::exchange::{Context, Exchange, Seen, pauses};
 use crate::limits::{LARGE_RATIO, SEALED_SILENCE_NS, SILENCE_NS};
-use crate::messages::TurnsOf;
+use crate::messages::TurnUnit;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
@@ -83,7 +83,7 @@ impl Tracker {
             }
         }
         if let Outcome::Forward(step) = outcome {
-            self.pairing.has_unread = self.messages.waits();
+            self.pairing.has_unread = self.messages.has_held_bytes();
             self.pairing.keep(side, step, context);
             if self.pairing.doubled {
                 self.weigh_copies();
@@ -110,11 +110,11 @@ impl Tracker {
         };
         let over = i64::from(pairing.exchanges) - (pairing.open.len() + pairing.settling.len()) as i64;
         let rhythm = pairing.busy / over.max(1);
-        let least = match self.messages.turns() {
-            Some(TurnsOf::Segments) => SILENCE_NS.get(),
+        let least = match self.messages.turn_unit() {
+            Some(TurnUnit::Segments) => SILENCE_NS.get(),
             // (a program that asks does not wait for nothing between two parts)
-            Some(TurnsOf::Records) if side == Side::Client => SILENCE_NS.get(),
-            Some(TurnsOf::Records) => SEALED_SILENCE_NS.get(),
+            Some(TurnUnit::Records) if side == Side::Client => SILENCE_NS.get(),
+            Some(TurnUnit::Records) => SEALED_SILENCE_NS.get(),
             None => return,
         };
         let quiet_since = match &step.wait {

@@ -68,7 +68,7 @@ impl Commands {
                 let here = end.unwrap_or(bytes.len());
                 *bytes = bytes.get(here..).unwrap_or_default();
                 if let Some(first) = self.waiting.front() {
-                    sink.of(first.key).piece(here as u64);
+                    sink.exchange(first.key).piece(here as u64);
                 }
                 if end.is_some() {
                     self.server.text = None;
@@ -212,7 +212,7 @@ impl Commands {
         sink.unmark();
         (self.server.unreported, self.server.greeted) = (0, true);
         if let Some(first) = self.waiting.front() {
-            sink.of(first.key).dialogue();
+            sink.exchange(first.key).dialogue();
             self.client.going = Some(first.key);
         }
     }
@@ -265,7 +265,7 @@ impl Commands {
         };
         first.answers = first.answers.saturating_sub(1);
         if !first.failed {
-            sink.of(first.key).status(status);
+            sink.exchange(first.key).status(status);
             first.failed = status.error;
         }
         if first.answers > 0 {
@@ -283,7 +283,7 @@ impl Commands {
         sink: &mut MessageSink<'_, impl Listener>,
         over: &PendingCommand,
     ) -> Result<(), Leave> {
-        let mut exchange = sink.of(over.key);
+        let mut exchange = sink.exchange(over.key);
         exchange.end_answer();
         if self.client.going == Some(over.key) {
             self.client.going = None;
@@ -327,7 +327,7 @@ impl Commands {
         if let Some(dots) = &mut self.server.text {
             *dots = Dots::Inside;
             if let Some(first) = self.waiting.front_mut() {
-                sink.of(first.key).count(missing);
+                sink.exchange(first.key).count(missing);
                 first.doubtful = true;
             }
             return;
@@ -342,7 +342,7 @@ impl Commands {
             self.give_up(sink);
         } else if let Some(first) = self.waiting.front_mut() {
             first.doubtful = true;
-            sink.of(first.key).count(missing);
+            sink.exchange(first.key).count(missing);
         }
         self.server.reset();
         sink.unmark();

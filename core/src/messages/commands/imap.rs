@@ -95,7 +95,7 @@ impl Commands {
             b"+" => {
                 sink.unmark();
                 if let Some(newest) = self.waiting.back() {
-                    sink.of(newest.key).dialogue();
+                    sink.exchange(newest.key).dialogue();
                     if newest.does == Does::Rounds {
                         self.client.going = Some(newest.key);
                     }
@@ -134,13 +134,13 @@ impl Commands {
             .is_some_and(|first| first.doubtful && first.key < over.key)
             && let Some(lost) = self.waiting.pop_front()
         {
-            sink.of(lost.key).give_up();
+            sink.exchange(lost.key).give_up();
         }
         let word = word.to_ascii_uppercase();
         let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
         over.failed = status.error;
         over.answer_bytes(sink, bytes);
-        sink.of(over.key).status(status);
+        sink.exchange(over.key).status(status);
         self.over(sink, &over)
     }
 

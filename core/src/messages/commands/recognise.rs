@@ -6,17 +6,16 @@ use super::verbs::{Dialect, is_tag};
 use super::{AnyReader, Commands};
 use crate::base::Side;
 use crate::messages::readers::{Protocol, Recognition};
-use crate::messages::{First, Guess};
+use crate::messages::{FirstBytes, Guess};
 
 macro_rules! recognition {
     ($protocol:ident, $dialect:expr) => {
         Recognition {
             protocol: Protocol::$protocol,
             sniff: |first| sniff($dialect, first),
-            opens: |side, first| opens($dialect, side, first),
-            resumes: |_, _| false,
-            joins: |_, _| false,
+            begins_message: |side, first| begins_message($dialect, side, first),
             reader: |_| AnyReader::$protocol(Box::new(Commands::new($dialect))),
+            ..Recognition::NEVER
         }
     };
 }
@@ -160,7 +159,7 @@ fn fit(dialect: Dialect, side: Side, bytes: &[u8]) -> Fit {
 }
 
 /// Both sides have to fit. A greeting of FTP's or SMTP's has one of few codes.
-fn sniff(dialect: Dialect, first: &First<'_>) -> Guess {
+fn sniff(dialect: Dialect, first: &FirstBytes<'_>) -> Guess {
     let (side, other) = (first.side, first.side.other());
     match (fit(dialect, side, first.input), fit(dialect, other, first.other)) {
         (Fit::No, _) => Guess::No,
@@ -173,7 +172,7 @@ fn sniff(dialect: Dialect, first: &First<'_>) -> Guess {
 }
 
 /// In the middle of a stream one side has to be enough: a mail's envelope, or a tag and a command that only IMAP has.
-fn opens(dialect: Dialect, side: Side, first: &[u8]) -> bool {
+fn begins_message(dialect: Dialect, side: Side, first: &[u8]) -> bool {
     let whole = first.ends_with(b"\r\n") && side == Side::Client;
     whole
         && match dialect {

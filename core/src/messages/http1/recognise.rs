@@ -59,7 +59,7 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
                 }
             }
             (
-                known || opens(side, first),
+                known || begins_message(side, first),
                 METHODS.iter().any(|method| method.starts_with(first)),
             )
         }
@@ -78,7 +78,7 @@ fn may_begin_target(target: &[u8]) -> bool {
 }
 
 /// Whether these bytes begin with a whole start line, or with a known method and a path.
-pub(in crate::messages) fn opens(side: Side, first: &[u8]) -> bool {
+pub(in crate::messages) fn begins_message(side: Side, first: &[u8]) -> bool {
     if side == Side::Server {
         return head::status(first, false).is_some();
     }
@@ -95,7 +95,7 @@ pub(in crate::messages) fn opens(side: Side, first: &[u8]) -> bool {
 }
 
 /// Whether these bytes begin a head beyond doubt: a whole start line, and a header or the empty line behind it.
-pub(in crate::messages) fn resumes(side: Side, first: &[u8]) -> bool {
+pub(in crate::messages) fn begins_inside_turn(side: Side, first: &[u8]) -> bool {
     let line_end = |bytes: &[u8]| memchr(b'\n', bytes);
     let begins = match side {
         Side::Client => first.first().is_some_and(u8::is_ascii_uppercase),
@@ -112,7 +112,7 @@ pub(in crate::messages) fn resumes(side: Side, first: &[u8]) -> bool {
         .unwrap_or_default();
     let name = rest.split(|byte| *byte == b':').next().unwrap_or_default();
     let header = name.len() < rest.len() && is_method(name); // a header's name and a method are both tokens
-    opens(side, first)
+    begins_message(side, first)
         && may_start(side, line.trim_ascii_end())
         && (header || rest == b"\r" || rest.is_empty())
 }

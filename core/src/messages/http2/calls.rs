@@ -95,7 +95,7 @@ impl Calls {
             ..Call::default()
         });
         self.speaks(sink, fields.grpc);
-        let mut call = sink.of(u64::from(stream));
+        let mut call = sink.exchange(u64::from(stream));
         let named = fields.named();
         let waits = if fields.grpc {
             waits::of_call(named.target)
@@ -122,7 +122,7 @@ impl Calls {
             push.bytes += block.bytes;
             return;
         }
-        let mut exchange = sink.of(u64::from(block.stream));
+        let mut exchange = sink.exchange(u64::from(block.stream));
         if !call.answering {
             exchange.begin_answer();
         }
@@ -173,7 +173,7 @@ impl Calls {
     pub(super) fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, bytes: u64) {
         match self.find(stream) {
             Some(Call { push: Some(push), .. }) => push.bytes += bytes,
-            Some(_) => sink.of(u64::from(stream)).count(bytes),
+            Some(_) => sink.exchange(u64::from(stream)).count(bytes),
             None => {}
         }
     }
@@ -199,7 +199,7 @@ impl Calls {
             }
             _ => return self.count(sink, stream, bytes),
         };
-        let mut exchange = sink.of(u64::from(stream));
+        let mut exchange = sink.exchange(u64::from(stream));
         exchange.count(around);
         let Some(pieces) = pieces else {
             return exchange.piece(data.len() as u64);
@@ -242,7 +242,7 @@ impl Calls {
             Side::Client => {
                 if let Some(call) = self.find(stream) {
                     call.requested = true;
-                    sink.of(u64::from(stream)).end_request();
+                    sink.exchange(u64::from(stream)).end_request();
                 }
             }
             Side::Server => self.over(sink, stream, false),
@@ -276,7 +276,7 @@ impl Calls {
             return;
         }
         self.speaks(sink, call.grpc);
-        let mut exchange = sink.of(u64::from(stream));
+        let mut exchange = sink.exchange(u64::from(stream));
         if !reset {
             return exchange.end_answer();
         }

@@ -100,9 +100,9 @@ fn is_error(code: u16) -> bool {
 
 impl framed::WireFormat for WireFormat {
     /// Extras and key behind the header.
-    const HEAD: usize = HEADER as usize + MAX_EXTRAS as usize + MAX_KEY;
+    const MAX_HEAD: usize = HEADER as usize + MAX_EXTRAS as usize + MAX_KEY;
     const MIN_PROOF: usize = 24;
-    const WRONG: &'static str = "not a message of memcached";
+    const LOST_REASON: &'static str = "not a message of memcached";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let magic = if side == Side::Client { ASKS } else { ANSWERS };
@@ -132,7 +132,7 @@ impl framed::WireFormat for WireFormat {
             && head.len >= least
     }
 
-    fn marked(_side: Side) -> bool {
+    fn has_magic(_side: Side) -> bool {
         false
     }
 
@@ -145,7 +145,7 @@ impl framed::WireFormat for WireFormat {
     }
 
     fn lost(&mut self, _side: Side) {
-        self.waiting.forget(); // which answer is whose is not known
+        self.waiting.clear(); // which answer is whose is not known
     }
 }
 
@@ -162,7 +162,7 @@ impl WireFormat {
         let from = HEADER as usize + usize::from(extras);
         let named = head.get(from..from + usize::from(key)).unwrap_or_default();
         let number = self.waiting.push(Waits { opcode, opaque })?;
-        let mut exchange = sink.of(number);
+        let mut exchange = sink.exchange(number);
         let is_login = SASL.contains(&opcode);
         exchange.begin_request(if is_login { Kind::Setup } else { Kind::Request });
         exchange.name(RequestName {
@@ -187,13 +187,13 @@ impl WireFormat {
                 return Some(Role::Ignored);
             }
             // nothing was found
-            let mut exchange = sink.of(number);
+            let mut exchange = sink.exchange(number);
             exchange.begin_answer();
             tell(&mut exchange, 1);
             exchange.end_answer();
             self.waiting.pop();
         };
-        sink.of(number).begin_answer();
+        sink.exchange(number).begin_answer();
         let goes_on = opcode == STAT && code == 0 && cursor::be16_at(head, 2)? > 0;
         if goes_on {
             return Some(Role::Part(number));
@@ -202,13 +202,13 @@ impl WireFormat {
             let version = head.get(HEADER as usize..).unwrap_or_default();
             sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
         }
-        tell(&mut sink.of(number), code);
+        tell(&mut sink.exchange(number), code);
         self.waiting.pop();
         Some(Role::Last(number))
     }
 }
 
-fn tell(exchange: &mut super::super::sink::Keyed<'_, '_, impl Listener>, code: u16) {
+fn tell(exchange: &mut super::super::sink::ExchangeSink<'_, '_, impl Listener>, code: u16) {
     exchange.status(Status {
         code: Some(code),
         text: Some(&status(code)),

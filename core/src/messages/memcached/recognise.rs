@@ -2,7 +2,7 @@
 
 use super::command::{self, Answer, Command, Wants};
 use crate::messages::recognise::MAX_UNDECIDED;
-use crate::messages::{First, Guess, Side};
+use crate::messages::{FirstBytes, Guess, Side};
 
 /// What joins a stream knows of its first line; none where that is not whole.
 pub(super) fn whole_line(first: &[u8]) -> Option<&[u8]> {
@@ -10,7 +10,7 @@ pub(super) fn whole_line(first: &[u8]) -> Option<&[u8]> {
     first.get(..end)?.strip_suffix(b"\r")
 }
 
-pub(super) fn sniff(first: &First<'_>) -> Guess {
+pub(super) fn sniff(first: &FirstBytes<'_>) -> Guess {
     match (first.side, whole_line(first.input)) {
         (_, None)
             if !first

@@ -93,7 +93,7 @@ pub(super) enum Asks {
 impl Dialog {
     /// After lost bytes: what was prepared is still known.
     pub(super) fn again(mut self) -> Dialog {
-        self.waiting.forget();
+        self.waiting.clear();
         self.stage = Stage::Commands;
         self
     }
@@ -123,7 +123,7 @@ impl Dialog {
         }
         match self.waiting.last() {
             Some((key, pending)) if pending.expects == Expects::File => {
-                let mut exchange = sink.of(key);
+                let mut exchange = sink.exchange(key);
                 exchange.count(bytes);
                 if packets::length(packet.header()) == 0 {
                     exchange.end_request();
@@ -144,7 +144,7 @@ impl Dialog {
     /// A packet that carries on a longer command.
     pub(super) fn more(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some((key, _)) = self.waiting.last() {
-            sink.of(key).count(bytes);
+            sink.exchange(key).count(bytes);
         }
     }
 
@@ -179,7 +179,7 @@ impl Dialog {
         let Some(key) = self.waiting.push(pending) else {
             return Asks::Wrong("too many commands wait");
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
         exchange.name(named);
         exchange.count(bytes);

@@ -119,7 +119,7 @@ pub(super) fn greeting_able(body: &[u8]) -> Option<Able> {
 }
 
 /// Whether a client's piece in the middle of a stream is one command, whole.
-pub(super) fn opens(first: &[u8]) -> bool {
+pub(super) fn begins_message(first: &[u8]) -> bool {
     let Some((header, body)) = first.split_first_chunk::<HEADER>() else {
         return false;
     };

@@ -69,7 +69,7 @@ impl Dialog {
     /// After lost bytes: what was prepared is still known.
     pub(super) fn again(self) -> Dialog {
         let mut waiting = self.waiting;
-        waiting.forget();
+        waiting.clear();
         Dialog {
             waiting,
             statements: self.statements,
@@ -119,9 +119,9 @@ impl Dialog {
             ..Pending::default()
         };
         let key = self.begin(sink, pending, Kind::Setup)?;
-        sink.of(key).name(named);
-        sink.of(key).count(bytes);
-        sink.of(key).end_request();
+        sink.exchange(key).name(named);
+        sink.exchange(key).count(bytes);
+        sink.exchange(key).end_request();
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Dialog {
             .push(pending)
             .ok_or(Stop::Lost("too many statements wait", None))?;
         if !silent {
-            sink.of(key).begin_request(kind);
+            sink.exchange(key).begin_request(kind);
         }
         Ok(key)
     }
@@ -204,7 +204,7 @@ impl Dialog {
         } else {
             (SmolStr::new_static("FUNCTION"), SmolStr::default())
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.name(RequestName {
             method: &method,
             target: &target,
@@ -278,7 +278,7 @@ impl Dialog {
             }
             _ => {}
         }
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         if !sql.is_empty() && !std::mem::replace(&mut newest.named, true) {
             exchange.name(RequestName {
                 method: &sql::verb(&sql),
@@ -298,12 +298,12 @@ impl Dialog {
             if newest.what == What::Group {
                 newest.what = What::Prepare;
                 let method = if newest.parses { "PREPARE" } else { "DESCRIBE" };
-                sink.of(key).name(RequestName {
+                sink.exchange(key).name(RequestName {
                     method,
                     ..RequestName::default()
                 });
             }
-            sink.of(key).end_request();
+            sink.exchange(key).end_request();
         }
     }
 }
@@ -312,7 +312,7 @@ impl Dialog {
     /// Bytes of the request that goes on.
     fn counts(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some((key, _)) = self.waiting.last().filter(|_| self.goes_on) {
-            sink.of(key).count(bytes);
+            sink.exchange(key).count(bytes);
         }
     }
 
@@ -349,10 +349,10 @@ impl Dialog {
         if newest.what != What::CopyIn {
             return;
         }
-        sink.of(key).count(bytes);
+        sink.exchange(key).count(bytes);
         if matches!(kind, b'c' | b'f') {
             newest.what = What::Query;
-            sink.of(key).end_request();
+            sink.exchange(key).end_request();
         }
     }
 }

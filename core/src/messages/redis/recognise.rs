@@ -1,12 +1,12 @@
 //! How Redis is known by its first bytes: a command in words, a message of a channel, or a line and its answer.
 
-use super::super::{First, Guess, Side};
+use super::super::{FirstBytes, Guess, Side};
 use super::{command, resp};
 
 /// What begins a message of a channel, or a notice.
 pub(super) const PUSHES: [&[u8]; 4] = [b"message", b"pmessage", b"smessage", b"invalidate"];
 
-pub(super) fn sniff(first: &First<'_>) -> Guess {
+pub(super) fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
         // who asks in words speaks first
         Side::Client if first.began == Side::Server && asks(first.input) != Guess::Yes => Guess::No,
@@ -20,7 +20,7 @@ pub(super) fn sniff(first: &First<'_>) -> Guess {
     }
 }
 
-pub(super) fn opens(side: Side, first: &[u8]) -> bool {
+pub(super) fn begins_message(side: Side, first: &[u8]) -> bool {
     match side {
         // a reply may be an array of strings, too: in the middle of a stream only a verb decides
         Side::Client => {

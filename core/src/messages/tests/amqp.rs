@@ -276,9 +276,9 @@ fn both_sides_tell_who_is_joined_in_the_middle() {
         notes.starts_with("push65.basic.deliver.ex C4:( C4:queue.declare.q@"),
         "{notes}"
     );
-    assert_eq!(speaker(&deliver(3, "ex", "k", 5)), Some(S));
-    assert_eq!(speaker(&publish(3, "ex", "k")), Some(C));
-    assert_eq!(speaker(&ack(3, 7, false)), None);
+    assert_eq!(likely_sender(&deliver(3, "ex", "k", 5)), Some(S));
+    assert_eq!(likely_sender(&publish(3, "ex", "k")), Some(C));
+    assert_eq!(likely_sender(&ack(3, 7, false)), None);
 }
 
 #[test]

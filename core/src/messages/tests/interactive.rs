@@ -131,7 +131,7 @@ fn what_only_begins_like_them_is_something_else() {
 /// A session that the capture joins in its middle: what is seen once three keys have come back.
 fn joined(pairs: &[(&[u8], &[u8])]) -> (String, Option<Protocol>) {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
-    messages.join();
+    messages.set_mid_stream();
     for (key, echo) in pairs {
         for (side, bytes) in [(C, key), (S, echo)] {
             at.frame += 1;

@@ -113,10 +113,10 @@ fn who_joins_in_the_middle_waits_for_an_answer_to_a_request() {
         heard(&script),
         "S41:( S41:58) C42:( C42:Metadata.@ C42:21) S42:( S42:68)"
     );
-    assert_eq!(speaker(&ask(3, 1, 42, &[0; 4])), Some(C));
-    assert_eq!(speaker(b""), None);
+    assert_eq!(likely_sender(&ask(3, 1, 42, &[0; 4])), Some(C));
+    assert_eq!(likely_sender(b""), None);
     // an answer whose number is low reads like a Produce of nobody's
-    assert_eq!(speaker(&answer(6, 50)), None);
+    assert_eq!(likely_sender(&answer(6, 50)), None);
 }
 
 #[test]

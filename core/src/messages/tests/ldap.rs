@@ -95,7 +95,7 @@ fn operations_say_what_they_are_about_and_some_are_never_answered() {
 #[test]
 fn who_joins_in_the_middle_knows_both_sides() {
     assert_eq!(
-        (speaker(&search(2, "dc=a")), speaker(&entry(2, 9))),
+        (likely_sender(&search(2, "dc=a")), likely_sender(&entry(2, 9))),
         (Some(C), Some(S))
     );
     let script = [

@@ -7,7 +7,7 @@ use super::*;
 fn spoken(script: &[(Side, &[u8])], joined: bool) -> (Option<Protocol>, usize) {
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
     if joined {
-        messages.join();
+        messages.set_mid_stream();
     }
     for (side, text) in script {
         at.frame += 1;

@@ -140,6 +140,6 @@ fn joined_in_the_middle_and_after_holes() {
              S?a_message's_beginning_is_not_in_the_capture S( S)30 C9:( C9:find.orders@ C9:43) S9:( S9:43=ok S9:)"
         )
     );
-    assert_eq!(speaker(&msg(7, 0, 0, &[&find])), Some(C));
-    assert_eq!(speaker(&msg(7, 1, 0, &[&find])), Some(S));
+    assert_eq!(likely_sender(&msg(7, 0, 0, &[&find])), Some(C));
+    assert_eq!(likely_sender(&msg(7, 1, 0, &[&find])), Some(S));
 }

@@ -318,5 +318,5 @@ fn joined_in_the_middle_and_after_holes() {
         "S( S)17 C0:( C0:SELECT.SELECT ?@ C0:13) S0:( S0:125=ok S0:) C1:( C1:SELECT.SELECT ?@ C1:13) \
          S?a_packet's_beginning_is_not_in_the_capture S( S)132 C2:( C2:SELECT.SELECT ?@ C2:13) S2:( S2:125=ok S2:)"
     );
-    assert_eq!(speaker(&query("SELECT 1")), Some(C));
+    assert_eq!(likely_sender(&query("SELECT 1")), Some(C));
 }

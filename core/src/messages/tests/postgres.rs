@@ -276,8 +276,11 @@ fn joined_in_the_middle_and_after_holes() {
              S?a_message's_beginning_is_not_in_the_capture S( S)27 C2:( C2:{query} C2:16) S2:( S2:20=ok S2:)"
         )
     );
-    assert_eq!(speaker(message('Q', "SELECT 1\0").as_bytes()), Some(C));
-    assert_eq!(speaker((message('C', "SELECT 1\0") + READY).as_bytes()), Some(S));
+    assert_eq!(likely_sender(message('Q', "SELECT 1\0").as_bytes()), Some(C));
+    assert_eq!(
+        likely_sender((message('C', "SELECT 1\0") + READY).as_bytes()),
+        Some(S)
+    );
 }
 
 #[test]
@@ -304,11 +307,11 @@ fn a_pipeline_is_known_from_its_middle() {
         (bind("\0\x01\0\0\0\x05hi"), false),
     ] {
         let asks = first.clone() + &rest;
-        assert_eq!(speaker(asks.as_bytes()).is_some(), known, "{first:?}");
+        assert_eq!(likely_sender(asks.as_bytes()).is_some(), known, "{first:?}");
     }
     // NULL has no bytes
     let null = b"B\0\0\0\x12\0s1\0\0\0\0\x01\xff\xff\xff\xff\0\0E\0\0\0\x09\0\0\0\0\0";
-    assert_eq!(speaker(null), Some(C));
+    assert_eq!(likely_sender(null), Some(C));
 }
 
 #[test]
@@ -317,7 +320,7 @@ fn a_replica_that_is_joined_in_the_middle_asks_for_nothing() {
     let status = framed([&b"r"[..], &[0; 33]].concat());
     let log = framed([&b"w"[..], &[0; 24], b"changes"].concat());
     let (mut messages, mut notes, mut at) = (Messages::new(), Notes::default(), At::default());
-    messages.join();
+    messages.set_mid_stream();
     for _ in 0..4 {
         for (side, bytes) in [(C, &status), (S, &log)] {
             at.frame += 1;

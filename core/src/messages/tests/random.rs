@@ -206,7 +206,7 @@ proptest! {
         let how = [Close::Fin, Close::Rst, Close::CaptureEnd][how];
         let mut messages = Messages::new();
         if joined {
-            messages.join();
+            messages.set_mid_stream();
         }
         let heard = heard_by(messages, pieces(&script), Some(how));
         let total = check(&heard.list);

@@ -9,7 +9,9 @@ use std::path::Path;
 use super::super::readers::{KNOWN, Recognition};
 use super::cases::FIN;
 use super::random::check;
-use super::{C, First, Guess, Memory, Messages, Note, Protocol, S, Side, Stretch, heard, heard_by, short};
+use super::{
+    C, FirstBytes, Guess, Memory, Messages, Note, Protocol, S, Side, Stretch, heard, heard_by, short,
+};
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::frame::{self, Packet};
 use crate::issue::Issue;
@@ -265,7 +267,7 @@ fn no_reader_takes_what_another_protocol_said() {
             (&server, &client)
         };
         let stages = [(began, one, &Vec::new()), (began.other(), two, one)].map(|(side, input, other)| {
-            let first = First {
+            let first = FirstBytes {
                 side,
                 input,
                 other,
@@ -322,7 +324,7 @@ fn openings() -> Vec<Opening> {
 
 /// Who is sure of these bytes, `side` speaking last.
 fn sure(side: Side, input: &[u8], other: &[u8], began: Side) -> Vec<Protocol> {
-    let first = First {
+    let first = FirstBytes {
         side,
         input,
         other,
@@ -425,7 +427,7 @@ fn every_reader_gives_back_what_is_none_of_its_protocol() {
             if own || TAKES_ALL.contains(&word) {
                 continue;
             }
-            let messages = Messages::speaking(place, &mut Memory::default());
+            let messages = Messages::with_protocol_number(place, &mut Memory::default());
             let notes = heard_by(messages, pieces(event, |bytes| vec![bytes]), FIN);
             if notes.protocols.iter().any(|read| protocols.contains(read)) {
                 continue; // what does not begin as a tunnel is read as what it is

@@ -88,8 +88,8 @@ fn records_come_in_fragments_and_compounds_say_what_they_do() {
 #[test]
 fn both_directions_tell_who_joins_in_the_middle() {
     let (ask, answer) = (call(1, 100_003, 3, 1), reply(1, 0, &[0], 80));
-    assert_eq!((speaker(&ask), speaker(&answer)), (Some(C), Some(S)));
-    assert_eq!(speaker(&call(1, 0x4000_0000, 1, 1)), None);
+    assert_eq!((likely_sender(&ask), likely_sender(&answer)), (Some(C), Some(S)));
+    assert_eq!(likely_sender(&call(1, 0x4000_0000, 1, 1)), None);
     let (next, last) = (call(2, 100_003, 3, 6), reply(2, 0, &[0], 3000));
     let script = [
         (S, Stretch::Bytes(&answer[..])),

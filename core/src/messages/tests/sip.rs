@@ -145,8 +145,8 @@ fn media_between_messages_are_pushes() {
 
 #[test]
 fn who_joins_in_the_middle_finds_a_first_line() {
-    assert_eq!(speaker(&ask("BYE", "x", 1, "")), Some(C));
-    assert_eq!(speaker(&answer(200, "BYE", "x", 1)), Some(S));
+    assert_eq!(likely_sender(&ask("BYE", "x", 1, "")), Some(C));
+    assert_eq!(likely_sender(&answer(200, "BYE", "x", 1)), Some(S));
     let (play, ok, long) = (
         rtsp("PLAY rtsp://cam RTSP/1.0", 2),
         rtsp("RTSP/1.0 200 OK", 2),

@@ -118,7 +118,7 @@ impl Inside {
 
     /// Bytes of this side were read that no note covers yet.
     pub(super) fn waits(&self, side: Side) -> bool {
-        self.messages.waits() || !self.before.0.is_empty() || self.connection.holds(side)
+        self.messages.has_held_bytes() || !self.before.0.is_empty() || self.connection.holds(side)
     }
 
     fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, sink: &mut MessageSink<'_, impl Listener>) {

@@ -2,7 +2,7 @@
 //! inside instead of them, up to where nothing more can be opened.
 
 use super::super::sink::MessageSink;
-use super::super::{Close, Listener, Protocol, Read, Side, Stretch};
+use super::super::{Close, Listener, Outcome, Protocol, Side, Stretch};
 use super::inside::Inside;
 use super::{Stage, Tls};
 use crate::decrypt::Sealed;
@@ -24,7 +24,7 @@ impl Tls {
         sink: &mut MessageSink<'_, impl Listener>,
         piece: Stretch<'a>,
         mut inside: Box<Inside>,
-    ) -> Read<'a> {
+    ) -> Outcome<'a> {
         let keys = sink.memory().keys.clone().unwrap_or_default();
         inside.open(sink.side(), sink.at(), piece, &keys);
         if let Some(why) = inside.sealed() {
@@ -36,7 +36,7 @@ impl Tls {
         self.blind |= keyed && self.stage == Stage::Data;
         if !self.blind {
             match self.records(sink, piece) {
-                Read::All => {}
+                Outcome::All => {}
                 lost if !keyed => return lost,
                 _ => self.blind = true,
             }
@@ -60,7 +60,7 @@ impl Tls {
                 );
             }
         }
-        Read::All
+        Outcome::All
     }
 
     /// Nothing more can be opened: what follows is read as records, from where a record is known to begin.
@@ -71,7 +71,7 @@ impl Tls {
         piece: Stretch<'a>,
         why: Sealed,
         mut inside: Box<Inside>,
-    ) -> Read<'a> {
+    ) -> Outcome<'a> {
         for side in [Side::Client, Side::Server] {
             sink.hold(side, false);
         }
@@ -90,7 +90,7 @@ impl Tls {
         }
         sink.protocol(Protocol::Tls);
         sink.lost(why.reason());
-        Read::Lost(piece)
+        Outcome::Lost(piece)
     }
 
     /// Whether what programs say is read inside.

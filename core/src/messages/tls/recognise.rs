@@ -31,13 +31,13 @@ pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
 }
 
 /// Whether a turn begins with this side's hello.
-pub(super) fn opens(side: Side, first: &[u8]) -> bool {
+pub(super) fn begins_message(side: Side, first: &[u8]) -> bool {
     first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
 }
 
 /// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
 /// record and message must agree, as nothing before announces them.
-pub(super) fn joins(side: Side, first: &[u8]) -> bool {
+pub(super) fn takes_over_turn(side: Side, first: &[u8]) -> bool {
     let &[
         HANDSHAKE,
         3,

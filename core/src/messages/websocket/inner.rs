@@ -6,7 +6,7 @@ use crate::messages::mqtt::{self, Mqtt};
 use crate::messages::readers::Protocol;
 use crate::messages::sink::MessageSink;
 use crate::messages::stomp::{self, Stomp};
-use crate::messages::{Listener, MessageReader, Read, Side, Stretch};
+use crate::messages::{Listener, MessageReader, Outcome, Side, Stretch};
 
 #[derive(Debug)]
 pub(super) enum Inner {
@@ -72,7 +72,7 @@ impl Inner {
             Inner::Mqtt(reader) => reader.feed(sink.lend(), stretch),
             Inner::Stomp(reader) => reader.feed(sink.lend(), stretch),
         };
-        if !matches!(read, Read::All) {
+        if !matches!(read, Outcome::All) {
             sink.unmark();
             sink.protocol(Protocol::WebSocket);
             *self = Inner::Other;

@@ -18,7 +18,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first() else {
             return false;
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         if !std::mem::replace(&mut oldest.answered, true) {
             exchange.begin_answer();
         }
@@ -65,7 +65,7 @@ impl Dialog {
                 .then_some(Expects::Result),
             (Expects::Result, 0xfb) => {
                 oldest.answered = false;
-                sink.of(key).interim();
+                sink.exchange(key).interim();
                 Some(Expects::File)
             }
             (Expects::Result, 0xfe) if last.is_some() => None,
@@ -169,7 +169,7 @@ impl Dialog {
     }
 
     fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         exchange.status(Status {
             code,
             text: Some(word).filter(|word| !word.is_empty()),

@@ -23,7 +23,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first().filter(|(_, oldest)| !oldest.silent) else {
             return false;
         };
-        let mut exchange = sink.of(key);
+        let mut exchange = sink.exchange(key);
         if !std::mem::replace(&mut oldest.answered, true) {
             exchange.begin_answer();
         }
@@ -76,7 +76,7 @@ impl Dialog {
             b'C' | b'I' | b's' => {
                 if !std::mem::replace(&mut oldest.named, true) {
                     // prepared before the capture: the tag has the verb
-                    sink.of(key).name(RequestName {
+                    sink.exchange(key).name(RequestName {
                         method: &sql::verb(&text::name(body)),
                         ..RequestName::default()
                     });
@@ -92,7 +92,7 @@ impl Dialog {
             b'G' => {
                 // the data are requested: no answer yet
                 oldest.answered = false;
-                sink.of(key).interim();
+                sink.exchange(key).interim();
                 false
             }
             b'W' => {
@@ -134,7 +134,7 @@ impl Dialog {
             return;
         };
         if !oldest.silent {
-            let mut exchange = sink.of(key);
+            let mut exchange = sink.exchange(key);
             exchange.status(Status {
                 code: None,
                 text: Some(oldest.error.as_deref().unwrap_or("ok")),

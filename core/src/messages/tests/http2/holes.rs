@@ -129,7 +129,7 @@ fn a_connection_is_joined_in_the_middle() {
     within[0].1 = Stretch::Bytes(b"the end of another");
     within.swap(0, 1);
     assert_eq!(short(&stretches(&within)), short(&notes));
-    assert_eq!((speaker(&ask), speaker(&answer)), (Some(C), Some(S)));
+    assert_eq!((likely_sender(&ask), likely_sender(&answer)), (Some(C), Some(S)));
     // a header may come in parts there too
     let single: Vec<_> = script[1..]
         .iter()

@@ -7,12 +7,12 @@ use crate::messages::{ExchangeEvent, Kind, Listener, Note, RequestName, Side, St
 
 /// One exchange of those that are answered in any order. Events of a key that is not open are dropped: its
 /// beginning is not in the capture.
-pub(in crate::messages) struct Keyed<'s, 'a, L> {
+pub(in crate::messages) struct ExchangeSink<'s, 'a, L> {
     pub(super) sink: &'s mut MessageSink<'a, L>,
     pub(super) key: u64,
 }
 
-impl<L: Listener> Keyed<'_, '_, L> {
+impl<L: Listener> ExchangeSink<'_, '_, L> {
     /// The client asks, with its first byte where the mark is. A request of this key that is still open is cut.
     pub(in crate::messages) fn begin_request(&mut self, kind: Kind) {
         let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
