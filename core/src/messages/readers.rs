@@ -29,7 +29,7 @@ pub(super) struct Recognition {
     pub(super) begins_message: fn(Side, &[u8]) -> bool,
     /// Whether these bytes of a packet amid a turn begin a message. What the turn carried before them ends there.
     pub(super) begins_inside_turn: fn(Side, &[u8]) -> bool,
-    /// Whether the stream goes on in this protocol from this packet amid a turn. What the turn carried before asked
+    /// Whether the stream goes on in this protocol from this packet amid a turn. What the turn carried before requested
     /// for the protocol, and stays in its message.
     pub(super) takes_over_turn: fn(Side, &[u8]) -> bool,
     pub(super) reader: fn(&mut Memory) -> AnyReader,
