@@ -1,4 +1,4 @@
-"""Why was each request in this packet capture slow, who waited for whom, and which frames show it?
+"""Explains from a packet capture why each request was slow, who waited for whom, and which frames show it.
 
     import latpcap as lp
     cap = lp.read("nginx-latency.pcap")
@@ -6,11 +6,11 @@
 
 `Capture` holds the tables (`events`, `streams`, `exchanges`, `causes` and those that `Capture.tables()` names) as
 pandas data frames, and `arrow(name)` as pyarrow tables; `stream(n)` is what Wireshark shows for `tcp.stream eq n`.
-`join` lays two captures of the same traffic on one clock.
-`batch` works through thousands of captures, `open_results` asks what they say together, `compare` what changed.
+`join` puts two captures of the same traffic on one clock.
+`batch` analyses thousands of captures, `open_results` reads all results together, `compare` shows what changed.
 """
 
-# ruff: noqa: E402 - a clone without a build has to find the installed package before anything is imported from it
+# ruff: noqa: E402 - a clone without a build must find the installed package before it imports from it
 
 import sys as _sys
 from collections.abc import Iterator as _Iterator
@@ -23,7 +23,7 @@ def _is_built(folder: _Path) -> bool:
 
 
 def _installed() -> _Iterator[_Path]:
-    """Where this package may be: in the folders of the path, and where an editable install keeps its source."""
+    """Folders that may hold this package: those on `sys.path`, and the source of an editable install."""
     yield from (_Path(place, "latpcap") for place in _sys.path)
     for finder in _sys.meta_path:
         spec = finder.find_spec("latpcap", None)
@@ -31,7 +31,7 @@ def _installed() -> _Iterator[_Path]:
 
 
 if not _is_built(_Path(__file__).parent):
-    # Python was started in a clone that has no build in it: the package that was installed from it has one
+    # Python runs in a clone without a compiled core: use the package that was installed from it
     __path__[:] = [str(folder) for folder in _installed() if _is_built(folder)][:1]
     if not __path__:
         raise ImportError(f"latpcap is not built in {_Path(__file__).parent}: run pip install . there first")
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> str:
-    """`__version__`, looked up when somebody asks: that takes longer than all the rest of the import."""
+    """Compute `__version__` on first use: reading the metadata takes longer than the rest of the import."""
     if name != "__version__":
         raise AttributeError(f"module 'latpcap' has no attribute {name!r}")
     from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""Which numbers stand in these columns? Arrow tables in, numpy arrays out; knows nothing of what they mean."""
+"""Columns of Arrow tables as numpy arrays and back, with grouping and percentiles of such arrays."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 KEPT_ROWS = 1 << 20
-"""Of tables with more rows nothing is kept: a column of so many takes 8 MB, which lie in a file (`spill`)."""
+"""Upper bound on the rows of a table whose columns are cached; a longer column takes 8 MB, in a file (`spill`)."""
 _KEPT: dict[int, tuple[weakref.ref[Any], dict[Any, Any]]] = {}
-"""By a table's id: what was made of it, as long as it lives."""
+"""The cache of each table, by its `id`; removed with the table."""
 
 
 def kept(table: pa.Table, key: tuple[Any, ...], make: Callable[[], _T]) -> _T:
-    """What `make` makes of a table, made once for each key: findings read the same columns for every server.
+    """Return `make()`, computed once per table and key: findings read the same columns for every server.
 
-    Not for long tables, whose columns are made anew so that memory stays bounded.
+    Columns of long tables are not cached, so that memory stays bounded.
     """
     if table.num_rows > KEPT_ROWS:
         return make()
@@ -45,29 +45,29 @@ def _forget(place: int, gone: weakref.ref[Any]) -> None:
 
 
 def _fixed(array: Array) -> Array:
-    """An array that nobody can change: several hold it."""
+    """The array made read-only, because several callers share it."""
     array.flags.writeable = False
     return array
 
 
 def numbers(table: pa.Table, column: str) -> Array:
-    """The column as it is, instants as integers in ns; with nulls as float64, where they are NaN. Read-only."""
+    """A column as it is, instants as integers in ns. Columns with nulls become float64 with NaN. Read-only."""
     return kept(table, ("numbers", column), lambda: _fixed(_joined(_chunks(table[column]), None)))
 
 
 def sliced(table: pa.Table) -> Iterator[tuple[slice, pa.Table]]:
-    """The rows of a table, a part at a time, each with its place."""
+    """The rows of a table in parts, each with its position."""
     for span in spill.parts(table.num_rows):
         yield span, table.slice(span.start, span.stop - span.start)
 
 
 def filled(table: pa.Table, column: str, null: int) -> Array:
-    """A column of whole numbers as it is, to the last digit, with this one for null. Read-only."""
+    """A column of integers without loss of precision, with `null` in place of nulls. Read-only."""
     return kept(table, ("filled", column, null), lambda: _fixed(_joined(_chunks(table[column]), null)))
 
 
 def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
-    """A column of words as indices into the list of its words; null is -1. Read-only."""
+    """A column of words as indices into the list of its distinct words; null is -1. Read-only."""
     import pyarrow as pa
 
     def made() -> tuple[Array, list[str]]:
@@ -81,7 +81,7 @@ def codes(table: pa.Table, column: str) -> tuple[Array, list[str]]:
 
 
 def nanoseconds(column: pa.ChunkedArray) -> Array:
-    """Convert a column of instants to ns since 1970, whatever its unit is."""
+    """A column of instants in ns since 1970, whatever its unit."""
     import pyarrow as pa
 
     ns: Array = column.cast(pa.timestamp("ns", tz=column.type.tz)).cast(pa.int64()).to_numpy()
@@ -89,12 +89,12 @@ def nanoseconds(column: pa.ChunkedArray) -> Array:
 
 
 def code_of(words: Sequence[str], word: str) -> int:
-    """Find the code of a word in the list that `codes` gave; of one that is not there a code that no row has."""
+    """The index of a word in the list that `codes` returned; -2, which no row has, for a word that is not in it."""
     return words.index(word) if word in words else -2  # -1 is null
 
 
 def equals(table: pa.Table, column: str, *wanted: str) -> Array:
-    """Mark the rows of a column of words that have one of these. Null is none of them."""
+    """A mask of the rows whose word is one of `wanted`; false for null."""
     import numpy as np
 
     code, words = codes(table, column)
@@ -106,7 +106,7 @@ def equals(table: pa.Table, column: str, *wanted: str) -> Array:
 
 
 def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
-    """The column's values in these rows. Made of the bytes of `rows`: Arrow's own way from numpy imports pandas."""
+    """The values of a column in these rows. Built from the buffer of `rows`: pyarrow's conversion imports pandas."""
     import numpy as np
     import pyarrow as pa
 
@@ -115,13 +115,13 @@ def taken(table: pa.Table, column: str, rows: Array) -> pa.ChunkedArray:
 
 
 def looked_up(table: pa.Table, key: str, wanted: Array, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """These columns of the rows that have the wanted keys, all of which are there and distinct, as Python's values."""
+    """Some columns of the rows with these keys, as Python values. The keys are distinct and all present."""
     rows = spill.places(numbers(table, key), wanted)
     return list(zip(*(taken(table, name, rows).to_pylist() for name in names), strict=True))
 
 
 def words(texts: Sequence[str]) -> pa.Array:
-    """These texts as an Arrow array. (Arrow's own way from lists imports pandas.)"""
+    """Texts as an Arrow array, built from buffers: pyarrow's conversion from lists imports pandas."""
     import numpy as np
     import pyarrow as pa
 
@@ -131,7 +131,7 @@ def words(texts: Sequence[str]) -> pa.Array:
 
 
 def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
-    """These numbers as an Arrow array of a type by numpy's name, as in "uint64"."""
+    """Numbers as an Arrow array of a type that has numpy's name, such as "uint64"."""
     import numpy as np
     import pyarrow as pa
 
@@ -140,8 +140,8 @@ def integers(values: Sequence[int] | Array, kind: str) -> pa.Array:
 
 
 def column(values: Array, known: Array | None = None) -> pa.Array:
-    """These values as an Arrow array, null where they are not known: truths, or `bits` of them. (Arrow's own way may
-    import pandas.)
+    """Values as an Arrow array, null where `known` (booleans, or bits as `bits` returns) is false. Built from buffers:
+    pyarrow's conversion may import pandas.
     """
     import numpy as np
     import pyarrow as pa
@@ -157,7 +157,7 @@ def column(values: Array, known: Array | None = None) -> pa.Array:
 
 
 def bits(truths: Iterable[Array]) -> Array | None:
-    """Truths as bits, part by part, each but the last a multiple of eight; None where all are true."""
+    """Booleans packed as bits; each part but the last has a multiple of eight. None where all are true."""
     import numpy as np
 
     every, found = True, []
@@ -168,7 +168,7 @@ def bits(truths: Iterable[Array]) -> Array | None:
 
 
 def dictionary(codes: Array, known: Array | None, values: Sequence[str] | Sequence[float]) -> pa.Array:
-    """Places in a list of words, or of numbers, as an Arrow array; null where they are not known."""
+    """An Arrow dictionary array of indices into `values`; null where `known` is false."""
     import numpy as np
     import pyarrow as pa
 
@@ -178,7 +178,7 @@ def dictionary(codes: Array, known: Array | None, values: Sequence[str] | Sequen
 
 
 def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
-    """A column of lists of numbers: how many each row has, and the numbers one after the other; piece by piece."""
+    """The lengths of the lists of a column, and their numbers concatenated, for each chunk."""
     import numpy as np
 
     for chunk in table[name].chunks:
@@ -187,7 +187,7 @@ def lists(table: pa.Table, name: str) -> Iterator[tuple[Array, Array]]:
 
 
 def _chunks(column: pa.ChunkedArray[Any]) -> list[pa.Array]:
-    """One at least: a column of no rows has a type, too."""
+    """The chunks of a column; one empty chunk for a column without rows, for its type."""
     import pyarrow as pa
 
     return column.chunks or [pa.nulls(0, column.type)]
@@ -203,7 +203,7 @@ def _joined(chunks: list[pa.Array], null: int | None) -> Array:
 
 
 def _numpy(chunk: pa.Array, null: int | None) -> Array:
-    """One Arrow array's values. Arrow's own way to numpy imports pandas, which `why` can do without."""
+    """The values of one Arrow array, read from its buffers: pyarrow's conversion imports pandas."""
     import numpy as np
     import pyarrow as pa
 
@@ -212,11 +212,11 @@ def _numpy(chunk: pa.Array, null: int | None) -> Array:
     validity, data = chunk.buffers()
     count, offset, kind = len(chunk), chunk.offset, str(chunk.type)
     if count > spill.BLOCK:
-        spill.release_memory()  # whoever asks for the next column is through with the last
+        spill.release_memory()  # the column read before is no longer in use
     kind = "int64" if kind.startswith(("timestamp", "duration")) else "float64" if kind == "double" else kind
     if not count:
         return np.zeros(0, kind)
-    if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # what is made anew is long, too
+    if count > spill.BLOCK and (kind == "bool" or chunk.null_count):  # the converted column is long, too: in parts
         pieces = (_numpy(chunk.slice(s.start, s.stop - s.start), null) for s in spill.parts(count))
         fill = np.nan if null is None else null
         return spill.from_pieces(np.where([], np.zeros(0, kind), fill).dtype if chunk.null_count else kind, pieces)
@@ -235,7 +235,7 @@ def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
 
 
 def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
-    """A column of few different numbers as places in the list of them. Nulls are not looked for."""
+    """A column of few distinct numbers as indices into their list. The column has no nulls."""
     import numpy as np
     import pyarrow as pa
 
@@ -250,7 +250,7 @@ def levels(table: pa.Table, column: str) -> tuple[Array, Array]:
 
 
 def sums(keys: Array, values: Array) -> tuple[Array, Array]:
-    """The distinct keys in rising order, and the sum of the values of each."""
+    """The distinct keys, ascending, and the sum of the values of each."""
     import numpy as np
 
     if not len(keys):
@@ -261,12 +261,11 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
     found, total, begin = spill.Column(keys.dtype), spill.Column(values.dtype), 0
     while begin < len(keys):
         end = min(begin + spill.BLOCK, len(keys))
-        end = begin + int(
-            np.searchsorted(keys[begin:], keys[end - 1], side="right")
-        )  # the last key's rows are together
-        mine = keys[begin:end]
-        starts = np.flatnonzero(np.r_[True, mine[1:] != mine[:-1]])
-        found.add(mine[starts])
+        # move the end behind the last row of the last key
+        end = begin + int(np.searchsorted(keys[begin:], keys[end - 1], side="right"))
+        part = keys[begin:end]
+        starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
+        found.add(part[starts])
         total.add(np.add.reduceat(values[begin:end], starts))
         begin = end
         spill.release_memory()
@@ -274,24 +273,24 @@ def sums(keys: Array, values: Array) -> tuple[Array, Array]:
 
 
 def grouped(keys: Array) -> tuple[Array, Array, Array]:
-    """The distinct keys in rising order: the first place of each, which of them each row has, how many rows have it."""
+    """Group equal keys, in ascending order: the first row of each key, the group of each row, the rows per group."""
     import numpy as np
 
     known = distinct(keys)
     first, many = np.full(len(known), len(keys)), np.zeros(len(known), np.int64)
     which = spill.Column("int32")
     for span in spill.parts(len(keys)):
-        mine = np.searchsorted(known, keys[span])
-        which.add(mine)
-        here, at, count = np.unique(mine, return_index=True, return_counts=True)
-        first[here] = np.minimum(first[here], at + span.start)
-        many[here] += count
+        groups = np.searchsorted(known, keys[span])
+        which.add(groups)
+        group, at, count = np.unique(groups, return_index=True, return_counts=True)
+        first[group] = np.minimum(first[group], at + span.start)
+        many[group] += count
     spill.release_memory()
     return first, which.array(), many
 
 
 def distinct(values: Array) -> Array:
-    """The distinct values in rising order. (numpy's own way hashes them, which takes ten times as long.)"""
+    """The distinct values, ascending. Sorts: `numpy.unique` hashes integers, which takes ten times as long."""
     import numpy as np
 
     if len(values) < 2:
@@ -309,13 +308,13 @@ def _distinct(values: Array) -> Array:
 
 
 def percentile(ordered: Any, share: float) -> float:
-    """Give the nearest rank: the least value with at least this share (0 to 1) of all at or below it.
+    """The nearest-rank percentile: the least value with at least this share (0 to 1) of all values at or below it.
 
-    No value is interpolated. wrk takes the next one where the share is met exactly. `ordered` rises and is not empty.
+    No value is interpolated. wrk takes the next value where the share is met exactly. `ordered` ascends, not empty.
     """
     return float(ordered[nearest_ranks([len(ordered)], share)[0]])
 
 
 def nearest_ranks(counts: list[int], share: float) -> list[int]:
-    """The places that `percentile` takes of so many values each."""
+    """The positions that `percentile` takes of ascending columns with these lengths."""
     return [max(math.ceil(round(count * share, 9)) - 1, 0) for count in counts]

@@ -1,7 +1,6 @@
-"""How far is it? A bar on standard error for what takes longer than a second; nothing before, and nothing where nobody
-watches. A command that reads its file more than once has one bar for all passes.
+"""Progress bars on standard error, for work that takes longer than a second and is watched by somebody.
 
-Knows nothing of what is counted. tqdm is imported when the second has passed.
+The passes of a command that reads its file more than once share one bar. tqdm is imported only when a bar is shown.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 AFTER_S = 1.0
-"""A bar that comes and goes within a second helps nobody."""
+"""Time after which a bar is shown; shorter work would only make it flicker."""
 _EVERY_S = 0.1
+"""Shortest time between two updates of a shown bar."""
 _open: list[Bar] = []
 
 
 def watched() -> bool:
-    """Does somebody see standard error: a terminal, or a notebook?"""
+    """Whether standard error is a terminal, or Python runs in a notebook."""
     if sys.stderr.isatty():
         return True
     shell = sys.modules.get("IPython")
@@ -27,7 +27,7 @@ def watched() -> bool:
 
 
 class _Command:
-    """What the passes of one command have done together."""
+    """Progress over all passes of one command; counts are in bytes or the unit of its bars."""
 
     def __init__(self) -> None:
         self.passes = self.opened = 0
@@ -41,7 +41,7 @@ _command: _Command | None = None
 
 @contextmanager
 def command() -> Iterator[None]:
-    """Inside, all bars are one, which goes when this ends."""
+    """Show one bar for all bars inside, until the block ends."""
     global _command
     before, _command = _command, _Command()
     try:
@@ -53,13 +53,13 @@ def command() -> Iterator[None]:
 
 
 def expect(passes: int) -> None:
-    """The command reads its file so many times."""
+    """Announce how many times the command reads its file."""
     if _command is not None:
         _command.passes = passes
 
 
 class Bar:
-    """So much is done; shown from the first second on, if anybody is to see it."""
+    """A counter that shows itself after `AFTER_S`, if `shown`."""
 
     def __init__(self, title: str, total: int | None, unit: str, *, shown: bool):
         self.done = self._before = 0
@@ -67,24 +67,25 @@ class Bar:
         self._next = time.monotonic() + AFTER_S
         self._bar: Any = None
         self._noted = False
-        self._of = _command if total is not None and not _open else None
-        if self._of is not None and total is not None:
-            self._of.opened += 1
-            self._before, self._bar, self._next = self._of.done, self._of.bar, self._of.begun + AFTER_S
-            self._total = max(total * max(self._of.passes, self._of.opened), self._before + total)
+        self._command = _command if total is not None and not _open else None
+        if self._command is not None and total is not None:
+            self._command.opened += 1
+            self._before, self._bar = self._command.done, self._command.bar
+            self._next = self._command.begun + AFTER_S
+            self._total = max(total * max(self._command.passes, self._command.opened), self._before + total)
             self._end = self._before + total
             if self._bar is not None:
                 self._bar.total = self._total
 
     def add(self, more: int) -> None:
-        """So much more is done."""
+        """Count `more` units as done."""
         self.done += more
         if self._shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + _EVERY_S
             self._show()
 
     def note(self, words: str) -> None:
-        """What it waits for, behind the count until more is done."""
+        """Show a text behind the count, until more is done."""
         if self._shown:
             self._show()
             self._bar.set_postfix_str(words)
@@ -98,26 +99,26 @@ class Bar:
             self._bar = tqdm(
                 total=self._total, desc=self._title, unit=self._unit, unit_scale=scaled, leave=False, mininterval=0
             )
-            if self._of is not None:
-                self._of.bar = self._bar
+            if self._command is not None:
+                self._command.bar = self._bar
         if self._noted:
             self._noted = False
             self._bar.set_postfix_str("", refresh=False)
-        # a file may have grown since it was measured
+        # the count may exceed the total: a file may have grown since it was measured
         done = self._before + self.done
         self._bar.update((done if self._total is None else min(done, self._total)) - self._bar.n)
 
     def close(self) -> None:
-        """Takes the bar away; one of a command stays for the next pass."""
-        if self._of is not None:
-            self._of.done = self._end
+        """Remove the bar; a command's bar stays for its next pass."""
+        if self._command is not None:
+            self._command.done = self._end
         elif self._bar is not None:
             self._bar.close()
 
 
 @contextmanager
 def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = None) -> Iterator[Bar]:
-    """A bar for as long as this takes. `total` is None where nobody knows; `shown`: None asks `watched`."""
+    """A progress bar for the duration of the block. `total` None: not known; `shown` None: as `watched` says."""
     found = Bar(title, total, unit, shown=watched() if shown is None else shown)
     _open.append(found)
     try:
@@ -128,6 +129,6 @@ def bar(title: str, total: int | None, unit: str = "B", *, shown: bool | None = 
 
 
 def note(words: str) -> None:
-    """What is waited for, in the newest bar that is there."""
+    """Show in the newest bar what the work waits for."""
     if _open:
         _open[-1].note(words)

@@ -1,14 +1,11 @@
-"""Which errors can latpcap raise, and what do they say?
-
-Reads nothing. `LatpcapError` is the root; a caller who catches it catches all of ours:
-
+"""The exceptions that latpcap raises. Catching `LatpcapError` catches all of them:
     LatpcapError
         CaptureError    a capture could not be read at all
         FilterError     a display filter makes no sense
         OutputError     a result could not be written
 
-A capture that is damaged part-way raises nothing: its rows up to the damage are given, and the damage is
-a row of `Capture.issues`.
+A capture that is damaged part-way raises nothing: its rows up to the damage are returned, and `Capture.issues` has a
+row about the damage.
 """
 
 from __future__ import annotations
@@ -19,16 +16,16 @@ from latpcap.format import escaped
 
 
 class LatpcapError(Exception):
-    """Did latpcap give up with a reason? Names in its sentence are escaped where they would disturb a terminal."""
+    """Base of latpcap's errors. `str()` escapes control characters, which names in a message may contain."""
 
     def __str__(self) -> str:
         return escaped(super().__str__())
 
 
 class CaptureError(LatpcapError):
-    """Why could this capture not be read?
+    """A capture cannot be read.
 
-    `file` is the name as given, `offset` the byte (after decompression) where reading stopped or None,
+    `file` is the name as given, `offset` the byte (after decompression) where reading stopped (None: not known),
     `layer` what was being read ("file", "pcap", "pcapng", "gzip"), `reason` a lower-case phrase.
     """
 
@@ -41,15 +38,15 @@ class CaptureError(LatpcapError):
         super().__init__(f"{where}: {reason}")
 
 
-_MOST_SHOWN = 500
-"""Characters of a filter, and of a reason, that an error shows."""
+_MAX_SHOWN_LETTERS = 500
+"""Upper bound on the letters of a filter, and of a reason, that a message shows."""
 
 
 class FilterError(LatpcapError):
-    """Where is the mistake in this display filter?
+    """A display filter is not valid.
 
-    `expression` is the filter, `offset` the character at fault (from 0; its length where the end came too early),
-    `length` how many characters, `reason` a lower-case phrase, `near` names that may have been meant.
+    `expression` is the filter, `offset` the character at fault (from 0; the filter's length where it ends too early),
+    `length` how many characters, `reason` a lower-case phrase, `near` similar names that exist.
     """
 
     def __init__(self, expression: str, offset: int, reason: str, *, length: int = 1, near: Sequence[str] = ()):
@@ -60,12 +57,13 @@ class FilterError(LatpcapError):
         self.reason = reason
         self.near = list(near)
         hint = f"; near: {', '.join(near)}" if near else ""
-        # of a filter that no line holds, what is around the mistake
-        begin = 0 if len(expression) <= _MOST_SHOWN else max(0, min(offset, len(expression)) - _MOST_SHOWN // 3)
-        part = expression[begin : begin + _MOST_SHOWN]
+        # of a long filter only the surroundings of the mistake are shown
+        begin = max(0, min(offset, len(expression)) - _MAX_SHOWN_LETTERS // 3)
+        begin = begin if len(expression) > _MAX_SHOWN_LETTERS else 0
+        part = expression[begin : begin + _MAX_SHOWN_LETTERS]
         shown = "".join(letter if letter.isprintable() else " " for letter in part)
         mark = " " * (offset - begin) + "^" + "~" * (min(length, begin + len(part) - offset) - 1)
-        why = reason if len(reason) <= _MOST_SHOWN else f"{reason[:_MOST_SHOWN]}..."
+        why = reason if len(reason) <= _MAX_SHOWN_LETTERS else f"{reason[:_MAX_SHOWN_LETTERS]}..."
         super().__init__(f"filter: {why}{hint}\n    {shown}\n    {mark}")
 
     def __str__(self) -> str:
@@ -73,18 +71,18 @@ class FilterError(LatpcapError):
 
 
 class OutputError(LatpcapError):
-    """Why could this result not be written?"""
+    """A result cannot be written."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """How far was the work when somebody stopped it? What is done is kept. (No LatpcapError: Ctrl-C is no error.)"""
+    """Work was stopped by Ctrl-C; what was finished is kept. Not a LatpcapError, because Ctrl-C is no error."""
 
 
-_LACKS = ("failed to map segment", "annot allocate memory", "can't start new thread", "Failed to launch worker thread",
-          "bad_alloc", "Resource temporarily unavailable")  # fmt: skip
+_OUT_OF_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread",
+                  "Failed to launch worker thread", "bad_alloc", "Resource temporarily unavailable")  # fmt: skip
 
 
-def lacks_memory(problem: BaseException) -> bool:
-    """Does this exception come of a lack of memory? Libraries in C raise others than MemoryError, too."""
+def is_out_of_memory(problem: BaseException) -> bool:
+    """Whether an exception is due to a lack of memory. C libraries raise other types than MemoryError."""
     text = str(problem)
-    return isinstance(problem, MemoryError) or any(sign in text for sign in _LACKS)
+    return isinstance(problem, MemoryError) or any(phrase in text for phrase in _OUT_OF_MEMORY)

@@ -1,7 +1,7 @@
-"""How is a file written so that it is there whole or not at all? Beside its place first, then renamed.
+"""Writes files atomically: to a temporary name in the same folder, which is then renamed.
 
-A command's outputs never take the place of its inputs, by whatever name or link. Outputs that are symbolic links keep
-their link: the file that they point to is replaced.
+A command never replaces a file that it has read, by whatever name or link. An output that is a symbolic link stays a
+link: the file that it points to is replaced.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _inputs: set[tuple[int, int]] | None = None
-"""Device and number of each file that a command has read; None outside commands, where files may be read and written
-in turn.
+"""Device and inode of each file that a command has read; None outside commands, where a file may be read and then
+replaced.
 """
-
-
 _outputs: list[str] = []
-"""What the command has written, by the names that it was given."""
+"""The files that the command has written, by the names that it was given."""
 
 
 @contextlib.contextmanager
-def kept_inputs() -> Iterator[list[str]]:
-    """For as long as a command works: a file that was read (`was_read`) is not replaced. Gives the names of the files
-    that it writes.
+def protected_inputs() -> Iterator[list[str]]:
+    """Protect the files that are read (`note_input`) from being replaced, for the duration of a command. Yields the
+    list of the files that it writes.
     """
     global _inputs, _outputs
     before, _inputs, _outputs = (_inputs, _outputs), set(), []
@@ -37,8 +35,8 @@ def kept_inputs() -> Iterator[list[str]]:
         _inputs, _outputs = before
 
 
-def was_read(path: str | os.PathLike[str]) -> None:
-    """Notes an input; what is no regular file cannot be destroyed."""
+def note_input(path: str | os.PathLike[str]) -> None:
+    """Record an input file. Pipes and devices are not recorded: writing cannot destroy them."""
     if _inputs is not None:
         with contextlib.suppress(OSError, ValueError):
             found = os.stat(path)
@@ -48,9 +46,9 @@ def was_read(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Gives the path to write to. A failure leaves the old file as it was; OSError where the place cannot be written.
+    """Yield the path to write to; a failure leaves the old file as it was. OSError if the place is not writable.
 
-    What is no regular file (a pipe, /dev/stdout), or lies in a folder that takes no new files, is written in place.
+    Pipes and devices, and files in a folder that takes no new files, are written in place.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -77,6 +75,6 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file, whole or not at all."""
+    """Write a file, whole or not at all."""
     with replacing(path) as beside:
         beside.write_bytes(data)

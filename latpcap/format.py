@@ -1,6 +1,4 @@
-"""How counts, times, shares, names and errors are written: values in, short words out; knows nothing of what they
-mean.
-"""
+"""Formats counts, durations, shares, names and errors as short texts."""
 
 from __future__ import annotations
 
@@ -10,52 +8,52 @@ from collections.abc import Sequence
 
 
 def count(number: int, word: str) -> str:
-    """How many are there, in words? "1 frame", "4,966 frames"."""
+    """A number with its noun: "1 frame", "4,966 frames"."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def ms(value: float) -> str:
-    """How many milliseconds, with as many digits as say something? 1,204, 43.8, 0.26, 0.004."""
+    """Milliseconds with as many digits as are significant: 1,204, 43.8, 0.26, 0.004."""
     if value >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.01 or value == 0 else f"{value:.3f}"
 
 
 def us(value: float) -> str:
-    """How many microseconds, as "2 us" (one at least), or as "1.4 ms" from 1,000 on?"""
+    """Microseconds as "2 us" (at least 1), or from 1,000 on as "1.4 ms"."""
     if value < 1000:
         return f"{max(value, 1):.0f} us"
     return f"{value / 1000:.1f} ms" if value < 99_950 else f"{ms(value / 1000)} ms"
 
 
 def percent(share: float) -> str:
-    """How much of the whole is a share of 0 to 1? "96 %", "0.4 %", "under 0.1 %"."""
+    """A share of 0 to 1 in percent: "96 %", "0.4 %", "under 0.1 %"."""
     if 0 < share < 0.0005:
         return "under 0.1 %"
     return f"{100 * share:.0f} %" if share >= 0.095 or share == 0 else f"{100 * share:.1f} %"
 
 
 def printable(text: str) -> str:
-    """What of this text may stand on a terminal? Control characters and the like become "�"."""
+    """The text with unprintable characters, which may disturb a terminal, replaced by "�"."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
 def requested(method: str | None, target: str | None) -> str:
-    """A request in words: method and target; SQL begins with its own verb, which stands once."""
+    """A request as method and target; SQL, whose text begins with the method, as the text alone."""
     words = [word for word in (method, target) if word]
     doubled = len(words) == 2 and words[1].upper().startswith(words[0].upper() + " ")
     return words[1] if doubled else " ".join(words)
 
 
 def escaped(text: str) -> str:
-    """A name in one line that any terminal may show: control characters, and bytes that are no text, as escapes."""
+    """A name in one line, with control characters and undecodable bytes as escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
 def phrase(problem: BaseException) -> str:
-    """What does this error say, in one lower-case phrase? Abbreviations and names of classes keep their capitals."""
+    """The message of an error as one lower-case phrase. Abbreviations and class names keep their capitals."""
     text = problem.strerror if isinstance(problem, OSError) and problem.strerror else str(problem)
-    if isinstance(problem, OSError) and problem.errno and "Detail: [errno" in text:  # pyarrow's way to say it
+    if isinstance(problem, OSError) and problem.errno and "Detail: [errno" in text:  # pyarrow's own format
         text = os.strerror(problem.errno)
     text = " ".join(text.split()) or type(problem).__name__
     return text[:1].lower() + text[1:] if text.partition(" ")[0][1:].islower() else text
@@ -63,14 +61,14 @@ def phrase(problem: BaseException) -> str:
 
 def _escape(letter: str) -> str:
     code = ord(letter)
-    if 0xDC80 <= code <= 0xDCFF:  # how Python writes a byte that is no text
+    if 0xDC80 <= code <= 0xDCFF:  # a surrogate escape: a byte that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"
     return letter.encode("unicode_escape").decode()
 
 
 def shortest(paths: Sequence[str]) -> list[str]:
-    """What is each of these paths called beside the others? Its last part, and the folders before it that it takes to
-    tell them apart; the same path has the same name.
+    """Short distinct names of paths: the last part, and as many folders before it as distinguish it from the others.
+    Equal paths have equal names.
     """
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
     names = {path: words[-1] for path, words in parts.items()}

@@ -1,8 +1,7 @@
-"""How does a result look in a notebook?
+"""HTML of results in notebooks, made of texts and data frames.
 
-Reads texts and data frames; gives small pieces of HTML. Whatever came from a capture or a file name is escaped. The
-paper is white and the ink is dark in dark notebooks too; nothing is fetched, and without scripts (an untrusted
-notebook) everything is there but the sorting.
+Texts from captures and file names are escaped. Colours are dark on white in dark notebooks, too. Nothing is fetched,
+and without scripts (an untrusted notebook) only sorting is missing.
 """
 
 from __future__ import annotations
@@ -15,8 +14,10 @@ from latpcap.format import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 20
-MOST_LETTERS = 80
+MAX_ROWS = 20
+"""Rows of a table that are shown, unless `rows` says otherwise."""
+MAX_LETTERS = 80
+"""Upper bound on the letters of a cell."""
 
 _INK = "background:#fff;color:#222;"
 _CARD = f"{_INK}border:1px solid #c8c8c8;border-radius:4px;padding:8px 12px;max-width:76em;overflow-x:auto"
@@ -26,8 +27,8 @@ _CELL = "padding:1px 8px;white-space:nowrap;border:0;"
 _HEAD = f"{_CELL}border-bottom:1px solid #888;font-weight:bold;"
 _ROW = f'<tr style="{_INK}">'  # notebooks colour every second row, and the row below the mouse, by their theme
 
-# Sorts the table it stands in, by the column that was clicked: numbers from the cells' data-v, else their words.
-# Nothing of a capture is in it. A second click turns the order.
+# Handles a click on a table's head: sorts the rows by that column, by the cells' data-v if they have one, else by
+# their text. A second click reverses the order. The script holds no data of a capture.
 _SORT = (
     "var h=event.target.closest('th');if(!h)return;var t=h.closest('table'),b=t.tBodies[0],n=h.cellIndex,"
     "d=t.dataset.by==n?-t.dataset.way:-1;t.dataset.by=n;t.dataset.way=d;"
@@ -43,18 +44,18 @@ def card(title: str, *bodies: str) -> str:
 
 
 def text(words: str) -> str:
-    """Lines as they are, in letters of one width."""
+    """Lines of text in a monospaced font."""
     return f'<pre style="{_PRE}">{escape(words)}</pre>'
 
 
 def more(summary: str, *bodies: str) -> str:
-    """Bodies that are folded away until one asks for them."""
+    """Bodies that are folded until the summary is clicked."""
     head = f'<summary style="cursor:pointer;color:#444;margin-top:6px">{escape(_safe(summary))}</summary>'
     return f'<details style="{_INK}">{head}{"".join(bodies)}</details>'
 
 
-def table(frame: pd.DataFrame, *, rows: int = MOST_ROWS, sortable: bool = False) -> str:
-    """A data frame's first rows; a line has the number of the rest. With `sortable` a click on a head sorts."""
+def table(frame: pd.DataFrame, *, rows: int = MAX_ROWS, sortable: bool = False) -> str:
+    """The first rows of a data frame, and the number of the others. With `sortable` a click on a head sorts."""
     shown = frame.head(rows)
     hint = ' title="sort these rows" ' if sortable else " "
     pointer = "cursor:pointer;" if sortable else ""
@@ -100,7 +101,7 @@ def _missing(value: Any) -> bool:
     return bool(absent) if isinstance(absent, bool) or getattr(absent, "shape", ()) == () else False
 
 
-def _safe(words: str, most: int = MOST_LETTERS) -> str:
-    """Letters that show themselves, and not too many."""
+def _safe(words: str, most: int = MAX_LETTERS) -> str:
+    """The text with unprintable characters replaced, cut to `most` letters."""
     words = printable(words)
     return words if len(words) <= most else words[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""The numbers that findings rest on, by name. The core's `limits.rs` has each once, with unit and source."""
+"""The thresholds that findings use, by name. `core/src/limits.rs` defines each with its unit and source."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The words that the options of public methods take, as types: an editor completes them, mypy checks them.
+"""Types of the words that public methods take as options, for completion in editors and for mypy.
 
-Each method still checks what it is given and raises ValueError for another word, as most callers check no types.
+Each method also checks its options and raises ValueError for another word.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ TableName: TypeAlias = Literal[
     "lookups", "probes", "issues", "waits", "actions", "groups",
 ]  # fmt: skip
 """What `arrow(name)` gives: the tables of the core, and the findings and the account, which are computed from them."""
-
+"""The names that `arrow(name)` takes: the core's tables, and those computed from them (findings, waits, ...)."""
 CauseName: TypeAlias = Literal[
     "network", "queueing", "bandwidth", "server_think", "client_think", "nagle", "delayed_ack", "cork", "cwnd",
     "receive_window", "zero_window", "fast_retransmit", "tlp", "rto", "syn_rto", "reordering", "capture_gap", "unknown",
 ]  # fmt: skip
 """The causes of the table of causes, in its order."""
-
+"""The values of the `cause` column, in the order of the `causes` table."""
 Side: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
 
 Group: TypeAlias = (
     Literal["server", "client", "stream", "uri", "method", "status", "protocol", "top_cause", "capture", "folder"] | str
 )
-"""What exchanges are grouped by: one of these, another column of them, or a span of time ("10s", "5min", "hour")."""
+"""What exchanges are grouped by: one of these, another column of exchanges, or a time span ("10s", "5min", "hour")."""
 
 Which: TypeAlias = Literal["latency_ms", "client_latency_ms"]
-"""Which latency: at the capture, or as the client's own clock would say (an estimate)."""
+"""Which latency: as measured at the capture, or on the client's own clock (an estimate)."""
 
 Scale: TypeAlias = Literal["auto", "log", "linear"]
-"""The scale of an axis of latencies; "auto" is logarithmic where the latencies differ much."""
+"""The scale of a latency axis; "auto" is logarithmic where the latencies differ much."""
 
 LatencyPanel: TypeAlias = Literal["ecdf", "histogram"]
-"""The panels of a picture of latencies."""
+"""The panels of a latency picture."""
 
 EvidencePanel: TypeAlias = Literal["path", "kernel", "program", "holds"]
-"""What a picture of evidence shows, from above."""
+"""The panels of an evidence picture, from the top."""
 
 SequencePanel: TypeAlias = Literal["sequence", "flight", "rtt", "throughput"]
 """The panels of a time-sequence graph."""
 
 ThroughputGroup: TypeAlias = Literal["direction", "server", "stream"]
-"""What the areas of a picture of throughput are."""
+"""What one area of a throughput picture stands for."""
 
 Sort: TypeAlias = Literal["latency_ms", "start", "exchange"] | CauseName
-"""What the bars of a waterfall are sorted by."""
+"""The order of the bars of a waterfall."""
 
 Align: TypeAlias = Literal["start", "clock"]
 """Where the bars of a waterfall begin: all at 0, or at their time in the capture."""
@@ -77,7 +77,7 @@ Flows: TypeAlias = Literal["tcp", "icmp", "all", "any"]
 """Wireshark's flow types: TCP segments; ICMP and ICMPv6; every frame."""
 
 Pick: TypeAlias = Literal["worst", "typical", "first"]
-"""An exchange that picks itself: the longest, the one at the median (nearest rank), the earliest of the complete."""
+"""An exchange chosen by a rule: the longest, the one at the median (nearest rank), or the earliest complete one."""
 
 Tool: TypeAlias = Literal["wrk", "ping", "hping3", "traceroute", "curl", "pgbench"]
-"""Whose lines a report has."""
+"""The tool whose output a report imitates."""

@@ -1,7 +1,7 @@
-"""JSON Schemas of what latpcap writes as JSON: the answer (`why --json`), and rows of `findings` and `exchanges`.
+"""JSON Schemas of latpcap's JSON output: the answer (`why --json`), and rows of `findings` and `exchanges`.
 
-A schema's version rises when a key goes, changes its name or its meaning; new keys may come without that, so readers
-ignore keys that they do not know. The rows' schemas are made from the tables themselves.
+A schema's version changes when a key is removed, renamed or redefined. New keys may be added without that, so readers
+must ignore unknown keys. The schemas of rows are derived from the tables.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Long columns of numbers: in memory while they are short, then in a file that has no name.
+"""Long columns of numbers: in memory while they are short, then in an unlinked temporary file.
 
-What a capture of millions of requests needs for its answer is more than should lie in memory, and most of it is looked
-at once. Such columns are written to a file in the folder of temporary files, from their beginning to their end, and
-read as arrays over the mapped file: `release_memory` gives back the memory of what was touched, and what is touched
-again is read again. (Writing to a mapped file instead takes a fault for each page.) Where no file can be had (no room,
-no such folder, no `posix_fallocate`) they lie in memory like all others.
+The answer to a capture of millions of requests needs more numbers than should stay in memory, and reads most of them
+once. Such columns are written sequentially to a file in the folder of temporary files and read as arrays over the
+mapped file. `release_memory` drops the resident pages; touching a page later reads it from the file. (Writing through
+the mapping instead would take a page fault for each page.) Without such a file (no space, no folder, no
+`posix_fallocate`) the columns stay in memory.
 
-No library does this: `numpy.memmap` has a name in the folder and faults on each written page, and engines that sort on
-disk (DuckDB, Polars) would be a dependency of 40 MB and more for `latpcap why`, and want their own copy of each column.
+No library does this: `numpy.memmap` needs a named file and faults on each written page. Engines that sort on disk
+(DuckDB, Polars) would add a dependency of 40 MB and more to `latpcap why`, and copy each column.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 MIN_FILE_BYTES = 1 << 20
-"""Columns below this stay in memory."""
+"""Columns smaller than this stay in memory."""
 BLOCK = 1 << 16
-"""Rows that are worked on at once, where a column is worked on part by part; a multiple of eight."""
+"""Rows per part, where a column is processed in parts; a multiple of eight, so that packed bits align."""
 RESIDENT_BYTES = 32 << 20
-"""So much of the files lies in memory before it is given back."""
-_TOUCHED = 8
-"""So many parts are touched before memory is measured."""
-_SORTED = 16
-"""So many parts are sorted at once; more of them in as many pieces."""
-_REST_AFTER = 1024
-"""So many short arrays are made before memory is given back."""
-_calls = 0
+"""Upper bound on the resident bytes of mapped files before they are released."""
+_PARTS_PER_RELEASE = 8
+"""Parts processed between two measurements of resident memory."""
+_MAX_PARTS_SORTED = 16
+"""Upper bound on the parts sorted in one call; longer columns are first split into ranges of values."""
+_ARRAYS_PER_RELEASE = 1024
+"""Short arrays made between two measurements of resident memory."""
+_short_arrays = 0
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""malloc.h of glibc and musl (which does nothing)."""
+"""Parameters of mallopt(3), from malloc.h of glibc. musl accepts and ignores them."""
 _maps: weakref.WeakKeyDictionary[mmap.mmap, IO[bytes]] = weakref.WeakKeyDictionary()
 """All mapped files."""
 _before: list[int] = []
-"""What lay in memory of other files, those of programs, before the first of ours was mapped."""
+"""Resident bytes of other mapped files (programs, libraries) before the first column was mapped; empty until then."""
 _zero: list[mmap.mmap] = []
-"""Memory that nobody writes to, the longest so far."""
+"""The longest mapping of zeros made until now, which `shared_zeros` gives out read-only; empty or one item."""
 
 
 class Column:
-    """A column that is written from its beginning to its end; `array` gives all of it."""
+    """A column of numbers that is appended to, and finally taken as one array by `array`."""
 
     def __init__(self, kind: str | np.dtype[Any]):
         import numpy as np
@@ -63,34 +63,34 @@ class Column:
 
     @property
     def zero(self) -> bool:
-        """Is it 0 all along?"""
+        """Whether every value is zero."""
         return self._file is None and not self._pieces
 
     def skip(self, count: int) -> None:
-        """So many zeros; they take no room."""
+        """Append `count` zeros, which take no memory."""
         self.count += count
 
     def add(self, values: Array) -> None:
-        """The next values."""
+        """Append values."""
         import numpy as np
 
         begin, self.count = self.count, self.count + len(values)
         if self._file is not None:
             self._put(begin, np.ascontiguousarray(values, self.kind))
         else:
-            self._pieces.append((begin, values.astype(self.kind)))  # a copy: they may lie in a batch that goes
+            self._pieces.append((begin, values.astype(self.kind)))  # a copy: the caller's batch is freed
             self._held += self._pieces[-1][1].nbytes
             if self._held >= MIN_FILE_BYTES:
                 self._to_file()
 
     def widen(self, kind: np.dtype[Any]) -> None:
-        """From now on its values may be larger."""
+        """Change to a wider type, when a value does not fit into the present one."""
         held, self.kind = self.array(), kind
         for span in parts(len(held)):
             self.add(held[span])
 
     def array(self) -> Array:
-        """All of it; the column is empty then. Where zeros were skipped nobody may write to it."""
+        """Take all values and empty the column. The array is read-only where every value is zero."""
         import numpy as np
 
         if self.zero:
@@ -117,30 +117,30 @@ class Column:
         if self._file is not None:
             pieces, self._pieces, self._held = self._pieces, [], 0
             for at, (begin, values) in enumerate(pieces):
-                if self._file is None:  # no room
+                if self._file is None:  # the disk is full: `_put` has moved the column to memory
                     self._pieces += pieces[at:]
                     break
                 self._put(begin, values)
 
     def _put(self, begin: int, values: Array) -> None:
-        """Writes them to the file; where that has no room, all of it goes to memory."""
+        """Write values to the file; if the disk is full, move the whole column to memory."""
         assert self._file is not None
-        at, left = begin * self.kind.itemsize, values.view("uint8").data
+        at, rest = begin * self.kind.itemsize, values.view("uint8").data
         try:
-            while left:
-                done = os.pwrite(self._file.fileno(), left, at)
-                at, left = at + done, left[done:]
+            while rest:
+                written = os.pwrite(self._file.fileno(), rest, at)
+                at, rest = at + written, rest[written:]
         except OSError:
             import numpy as np
 
-            written, size = _read(self._file), begin * self.kind.itemsize
-            written = written[:size].ljust(size, b"\0")
+            size = begin * self.kind.itemsize
+            stored = _read(self._file)[:size].ljust(size, b"\0")
             self._file, self._fits = None, False
-            self._pieces = [(0, np.frombuffer(bytearray(written), self.kind)), (begin, values.copy())]
+            self._pieces = [(0, np.frombuffer(bytearray(stored), self.kind)), (begin, values.copy())]
 
 
 def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
-    """These values, one piece behind the other."""
+    """The pieces concatenated in one array."""
     column = Column(kind)
     for piece in pieces:
         column.add(piece)
@@ -150,8 +150,8 @@ def from_pieces(kind: str | np.dtype[Any], pieces: Iterable[Array]) -> Array:
 
 
 def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
-    """So many zeros of a numpy type, to be written to anywhere. The room in their file is taken at once: what is
-    written to a mapped file on a full disk ends the program.
+    """A writable array of zeros. Its file is allocated at once: writing to a mapped file on a full disk would end the
+    process (SIGBUS).
     """
     import numpy as np
 
@@ -165,7 +165,7 @@ def zeros(count: int, kind: str | np.dtype[Any]) -> Array:
 
 
 def extended(values: Array, count: int) -> Array:
-    """The values and zeros behind them, so many in all, to be written to anywhere."""
+    """A writable copy of the values, extended with zeros to `count`."""
     found = zeros(count, values.dtype)
     for span in parts(len(values)):
         found[span] = values[span]
@@ -173,7 +173,7 @@ def extended(values: Array, count: int) -> Array:
 
 
 def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
-    """So many zeros that take no memory and that nobody may write to: all of them are the same."""
+    """A read-only array of zeros that takes no memory: all such arrays share one mapping."""
     import numpy as np
 
     size = count * np.dtype(kind).itemsize
@@ -187,9 +187,10 @@ def shared_zeros(count: int, kind: str | np.dtype[Any]) -> Array:
 
 
 def configure_malloc() -> None:
-    """From now on the C library gives back what was freed, and keeps 4 MiB of it. (glibc keeps up to 64 MiB.) What is
-    below that comes out of it again: else each array of a part would be new pages, with a fault for each. Arrow's
-    memory comes from there too.
+    """Make the C library return freed memory to the system and keep at most 4 MiB; glibc keeps up to 64 MiB.
+
+    Arrays below 4 MiB still come from the heap: mapping each anew would take a page fault per page. Arrow is told to
+    use the same allocator.
     """
     import ctypes
 
@@ -204,71 +205,77 @@ def configure_malloc() -> None:
 
 
 def trim_heap() -> None:
-    """What was freed goes back to the system now. (glibc keeps what lies below something in use.)"""
+    """Return freed memory to the system now; glibc keeps free blocks that lie below a used one."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _short(count: int) -> bool:
-    """Is it one part, in memory? Then it takes no column: of a capture with many servers most arrays have few rows."""
-    global _calls
+def _is_short(count: int) -> bool:
+    """Whether rows fit in one part, and need no `Column`. In captures with many servers most arrays are this short, so
+    memory is released after every `_ARRAYS_PER_RELEASE` of them.
+    """
+    global _short_arrays
     if count > BLOCK:
         return False
-    _calls += 1
-    if not _calls % _REST_AFTER:
+    _short_arrays += 1
+    if not _short_arrays % _ARRAYS_PER_RELEASE:
         release_memory()
     return True
 
 
 def take(values: Array, order: Array) -> Array:
-    """The values at these places."""
-    if _short(len(order)):
+    """The values at these positions, as numpy's `take`."""
+    if _is_short(len(order)):
         found: Array = values[order]
         return found
     return from_pieces(values.dtype, (values[order[span]] for span in parts(len(order))))
 
 
 def is_sorted(values: Array) -> bool:
-    """Is none less than the one before it?"""
+    """Whether no value is less than the one before it."""
     spans = (values[at : at + BLOCK + 1] for at in range(0, len(values), BLOCK))
     return all(bool((span[1:] >= span[:-1]).all()) for span in spans)
 
 
 def argsort_nearly_sorted(keys: Array) -> Array:
-    """The places of the keys in rising order, equal ones as they come, in little memory.
+    """Positions of the keys in ascending order (stable), for keys most of which ascend already.
 
-    Those below one before them are sorted by themselves, and put between the others, which rise.
+    Keys below an earlier maximum are sorted apart and merged between the others, which are in order: of 1 2 5 3 6
+    only 3 is sorted.
     """
     import numpy as np
 
     kind = "uint32" if len(keys) < np.iinfo("uint32").max else "int64"
     if not len(keys):
         return np.zeros(0, kind)
+    # 1. Find the keys below an earlier one, and the maximum before each part.
     fallen, tops = [], [keys[0]]
     for span in parts(len(keys)):
-        mine = keys[span]
-        fallen.append((np.flatnonzero(mine < _risen(mine, tops[-1])) + span.start).astype(kind))
-        tops.append(max(tops[-1], mine.max()))
+        part = keys[span]
+        fallen.append((np.flatnonzero(part < _running_max(part, tops[-1])) + span.start).astype(kind))
+        tops.append(max(tops[-1], part.max()))
     late = concatenated(fallen)
     del fallen
+    # 2. Sort them.
     late = take(late, argsort(take(keys, late)))
-    values = take(keys, late)
-    found, put = Column(kind), 0
-    for span, top, until in zip(parts(len(keys)), tops, np.searchsorted(values, tops[1:]).tolist(), strict=False):
-        mine = keys[span]
-        risen = _risen(mine, top)
-        stay = mine >= risen
-        before = np.r_[0, np.cumsum(stay)][np.searchsorted(risen, values[put:until], side="right")]
-        found.add(np.insert((np.flatnonzero(stay) + span.start).astype(kind), before, late[put:until]))
-        put = until
+    late_keys = take(keys, late)
+    # 3. Insert them, part by part, between the keys that are in order.
+    found, begin = Column(kind), 0
+    for span, top, end in zip(parts(len(keys)), tops, np.searchsorted(late_keys, tops[1:]).tolist(), strict=False):
+        part = keys[span]
+        maxima = _running_max(part, top)
+        in_order = part >= maxima
+        before = np.r_[0, np.cumsum(in_order)][np.searchsorted(maxima, late_keys[begin:end], side="right")]
+        found.add(np.insert((np.flatnonzero(in_order) + span.start).astype(kind), before, late[begin:end]))
+        begin = end
     release_memory()
     return found.array()
 
 
-def _risen(keys: Array, top: Any) -> Array:
-    """Of each the highest up to it; `top` is that of those before."""
+def _running_max(keys: Array, top: Any) -> Array:
+    """The maximum of the keys up to each position; `top` is the maximum of the keys before these."""
     import numpy as np
 
     found: Array = np.maximum(np.maximum.accumulate(keys), top)
@@ -276,16 +283,17 @@ def _risen(keys: Array, top: Any) -> Array:
 
 
 def argsort(values: Array) -> Array:
-    """The places of the values in rising order, equal ones as they come; for values in any order, in parts that a
-    sample of them.
+    """Positions of the values in ascending order (stable), for values in any order.
+
+    Long columns are split into ranges of values by a sample, and each range is sorted by itself.
     """
     import numpy as np
 
     kind = "uint32" if len(values) < np.iinfo("uint32").max else "int64"
-    if len(values) <= _SORTED * BLOCK:
+    if len(values) <= _MAX_PARTS_SORTED * BLOCK:
         return np.argsort(values, kind="stable").astype(kind)
     sample = np.sort(values[:: len(values) // BLOCK])
-    bounds = np.unique(sample[:: len(sample) // _SORTED])[1:].tolist()
+    bounds = np.unique(sample[:: len(sample) // _MAX_PARTS_SORTED])[1:].tolist()
     found = Column(kind)
     for low, high in zip([None, *bounds], [*bounds, None], strict=True):
         some = []
@@ -295,25 +303,25 @@ def argsort(values: Array) -> Array:
             if high is not None:
                 inside &= piece < high
             some.append((np.flatnonzero(inside) + span.start).astype(kind))
-        mine = np.concatenate(some)
-        found.add(mine[np.argsort(values[mine], kind="stable")])
+        range_rows = np.concatenate(some)
+        found.add(range_rows[np.argsort(values[range_rows], kind="stable")])
         release_memory()
     return found.array()
 
 
 def nth_smallest(values: Array, place: int) -> Any:
-    """The value at this place of the rising order; the values stay as they are."""
+    """The value at position `place` of the ascending order; the values are not moved."""
     import numpy as np
 
-    if len(values) <= _SORTED * BLOCK:
+    if len(values) <= _MAX_PARTS_SORTED * BLOCK:
         return np.partition(values, place)[place]
     sample = np.sort(values[:: len(values) // BLOCK])
-    bounds = np.unique(sample[:: len(sample) // _SORTED])
+    bounds = np.unique(sample[:: len(sample) // _MAX_PARTS_SORTED])
 
     def pieces(span: slice) -> Array:
-        # below the first bound, equal to it, between it and the second, equal to that ...
-        mine = values[span]
-        found: Array = np.searchsorted(bounds, mine, side="left") + np.searchsorted(bounds, mine, side="right")
+        # numbers of ranges: 0 below the first bound, 1 equal to it, 2 between it and the second, 3 equal to that ...
+        part = values[span]
+        found: Array = np.searchsorted(bounds, part, side="left") + np.searchsorted(bounds, part, side="right")
         return found
 
     many = np.zeros(2 * len(bounds) + 1, np.int64)
@@ -330,7 +338,7 @@ def nth_smallest(values: Array, place: int) -> Any:
 
 
 def row_mask(rows: Array, count: int) -> Array:
-    """A truth for each of so many places: is it one of the rows?"""
+    """A mask of `count` rows that is true at `rows`."""
     import numpy as np
 
     found = np.zeros(count, bool)
@@ -340,32 +348,34 @@ def row_mask(rows: Array, count: int) -> Array:
 
 
 def selected(rows: Array, which: Array) -> Array:
-    """Those of the rows that `which` marks: it has a truth for each place that a row may name."""
-    if _short(len(rows)):
+    """The rows that the mask `which` marks; the mask covers every row number."""
+    if _is_short(len(rows)):
         found: Array = rows[which[rows]]
         return found
-    mine = (rows[span] for span in parts(len(rows)))
-    return from_pieces(rows.dtype, (some[which[some]] for some in mine))
+    row_parts = (rows[span] for span in parts(len(rows)))
+    return from_pieces(rows.dtype, (part[which[part]] for part in row_parts))
 
 
 def parts(count: int) -> Iterator[slice]:
-    """So many rows, a part at a time; what the last parts touched is given back on the way."""
+    """Slices of `count` rows, `BLOCK` at a time; releases memory between them."""
     for number, at in enumerate(range(0, count, BLOCK)):
-        if number and not number % _TOUCHED:
+        if number and not number % _PARTS_PER_RELEASE:
             release_memory()
         yield slice(at, min(at + BLOCK, count))
 
 
 def places_by_key(keys: Array) -> dict[int, Array]:
-    """The places of each key that is not negative, rising."""
+    """The positions of each key, ascending; negative keys are left out."""
     order, ends = grouped(keys, int(max((keys[span].max() for span in parts(len(keys))), default=-1)) + 1)
     bounds = ends.tolist()
     return {key: order[begin:end] for key, (begin, end) in enumerate(pairwise(bounds)) if end > begin}
 
 
 def grouped(keys: Array, count: int) -> tuple[Array, Array]:
-    """The places of keys below `count`, those of each key together and rising, and where those of each key begin and
-    end: of key k they are `order[bounds[k] : bounds[k + 1]]`. Negative keys come before all, and have no bounds.
+    """Positions of the keys, grouped by key and ascending within each, and the bounds of the groups.
+
+    The positions of key k are `order[bounds[k] : bounds[k + 1]]`. Keys are below `count`; negative keys come first and
+    have no bounds.
     """
     import numpy as np
 
@@ -374,27 +384,27 @@ def grouped(keys: Array, count: int) -> tuple[Array, Array]:
     for span in parts(len(keys)):
         many += np.bincount(keys[span].astype(np.int64) + 1, minlength=count + 1)
     bounds = np.cumsum(many)
-    if len(keys) <= _SORTED * BLOCK:
+    if len(keys) <= _MAX_PARTS_SORTED * BLOCK:
         return np.argsort(keys, kind="stable").astype(kind), bounds
     found, put = zeros(len(keys), kind), np.r_[0, bounds[:-1]]
     for span in parts(len(keys)):
-        mine = keys[span].astype(np.int64) + 1
-        order = np.argsort(mine, kind="stable")
-        ordered = mine[order]
+        part = keys[span].astype(np.int64) + 1
+        order = np.argsort(part, kind="stable")
+        ordered = part[order]
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        length = np.diff(np.r_[starts, len(mine)])
-        found[np.repeat(put[ordered[starts]] - starts, length) + np.arange(len(mine))] = order + span.start
+        length = np.diff(np.r_[starts, len(part)])
+        found[np.repeat(put[ordered[starts]] - starts, length) + np.arange(len(part))] = order + span.start
         put[ordered[starts]] += length
     release_memory()
     return found, bounds
 
 
 def places(keys: Array, wanted: Array) -> Array:
-    """Where each wanted key stands among `keys`, which are distinct and have all of them."""
+    """The position of each wanted key among `keys`, which are distinct and include all of them."""
     import numpy as np
 
     if is_sorted(keys):
-        if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # numbered through
+        if len(keys) and keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) + 1 == len(keys):  # consecutive
             return wanted if not keys[0] else wanted - keys[0]
         sort = None
     else:
@@ -408,7 +418,7 @@ def places(keys: Array, wanted: Array) -> Array:
 
 
 def concatenated(several: Sequence[Array]) -> Array:
-    """One behind the other."""
+    """Arrays concatenated in one."""
     import numpy as np
 
     if len(several) == 1:
@@ -418,19 +428,19 @@ def concatenated(several: Sequence[Array]) -> Array:
 
 
 def sum_weights(codes: Array, weights: Array, count: int, rows: Array | None = None) -> Array:
-    """The weights of each of so many codes added up; `rows` limits both to these places."""
+    """The sum of the weights per code below `count`; `rows` limits codes and weights to these positions."""
     import numpy as np
 
     found = np.zeros(count)
     for span in parts(len(codes) if rows is None else len(rows)):
-        mine = span if rows is None else rows[span]
-        found += np.bincount(codes[mine], weights[mine], count)
+        some = span if rows is None else rows[span]
+        found += np.bincount(codes[some], weights[some], count)
     release_memory()
     return found
 
 
 def count_codes(codes: Array, count: int, rows: Array) -> Array:
-    """How often each of so many codes is there in these rows; those below 0 are not counted."""
+    """How many of these rows have each code below `count`; negative codes are not counted."""
     import numpy as np
 
     found = np.zeros(count + 1, np.int64)
@@ -441,22 +451,22 @@ def count_codes(codes: Array, count: int, rows: Array) -> Array:
 
 
 def long_lived_copy(values: Array) -> Array:
-    """A copy of the values that may stay for long."""
+    """The values, in a file where they are long: for arrays that are held until the answer is written."""
     if values.nbytes < MIN_FILE_BYTES:
         return values
     return from_pieces(values.dtype, (values[span] for span in parts(len(values))))
 
 
 def release_memory() -> None:
-    """Gives back the memory of all that lies in files, where it is much; nothing is lost."""
-    # (how much is mapped is known without the system, which takes 50 us to say how much is resident)
+    """Drop the resident pages of all mapped files, if they are more than `RESIDENT_BYTES`; their values stay."""
+    # the mapped size is known without a system call; asking for the resident size takes 50 us
     if sum(map(len, _maps)) > RESIDENT_BYTES and _resident() - _before[0] > RESIDENT_BYTES:
         for held in list(_maps.keys()):
             held.madvise(mmap.MADV_DONTNEED)
 
 
 def _resident() -> int:
-    """So many bytes of files lie in this process' memory; where that is unknown, as good as endless."""
+    """Resident bytes of mapped files in this process; practically infinite where the system does not report them."""
     try:
         with open("/proc/self/statm", "rb", buffering=0) as statm:
             return int(statm.read().split()[2]) * mmap.PAGESIZE
@@ -476,7 +486,7 @@ def _opened() -> IO[bytes] | None:
 
 
 def _mapped(file: IO[bytes], size: int) -> mmap.mmap:
-    """The file's bytes; it goes with the last array over them."""
+    """A mapping of the file, which is closed with the last array over it."""
     if not _before:
         _before.append(min(_resident(), 1 << 40))
     held = mmap.mmap(file.fileno(), size)

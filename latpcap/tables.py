@@ -1,6 +1,6 @@
-"""Tables of a capture: their names, who has them, and how they look as data frames and as HTML.
+"""The tables of a capture: names, keys and order, and their forms as data frames, SQL relations and HTML.
 
-Knows nothing of captures; pandas and pyarrow are imported when they are first needed.
+pandas and pyarrow are imported when they are first needed.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 class HasTables(Protocol):
-    """Whoever has the tables of a capture, or of a part of one, or of many."""
+    """Anything with the tables of a capture, of a part of a capture, or of many captures."""
 
     def arrow(self, name: TableName) -> pa.Table:
         """The rows of this table; KeyError for a wrong name."""
 
 
-class Kept(NamedTuple):
-    """What of a table a report or a picture reads: these columns, and of its rows those that `rows` marks. None: all.
+class TableSlice(NamedTuple):
+    """The part of a table that a report or a picture reads.
 
-    `rows` gets some of the table's rows, with all columns, and gives a truth for each. `of_kept`, for causes alone:
-    those of exchanges, connects, pushes and gaps that are kept.
+    `columns`: None for all. `rows` takes a batch of the table with all columns and returns a mask; None for all rows.
+    `of_selected`, of `causes` only: keep the rows of the exchanges, connects, pushes and gaps that are kept.
     """
 
     columns: Sequence[str] | None
     rows: Callable[[pa.Table], pa.ChunkedArray] | None = None
-    of_kept: bool = False
+    of_selected: bool = False
 
 
-Needed: TypeAlias = Mapping[TableName, Kept]
-"""All that is read of a capture; tables that are not named are not read."""
+Needed: TypeAlias = Mapping[TableName, TableSlice]
+"""The tables that are read of a capture, and which part of each; tables without an entry are not read."""
 
 
 @cache
 def fields(name: str) -> pa.Schema:
-    """Which columns does this table of the core have? The schema of a capture without packets."""
+    """The schema of one of the core's tables, taken from a capture without packets."""
     import pyarrow as pa
 
     engine = _core.Analysis()
@@ -53,7 +53,7 @@ def fields(name: str) -> pa.Schema:
 
 
 def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> str:
-    """A small HTML card: a title, an answer, and tables that are folded away; what came from the capture is escaped."""
+    """An HTML card: a title, an answer, and folded tables. Texts from the capture are escaped."""
     folded = []
     for name, table in (tables or {}).items():
         folded.append(html.more(name, html.table(to_pandas(table), rows=10, sortable=True)))
@@ -61,7 +61,7 @@ def card(title: str, text: str, tables: dict[str, pa.Table] | None = None) -> st
 
 
 LINKS: dict[str, TableName] = {"exchange": "exchanges", "connect": "connects", "push": "pushes", "gap": "gaps"}
-"""Columns of `causes`, of which each row has one: the number of a row in that table. The numbers are one series."""
+"""Each row of `causes` has one of these columns: the number of a row in that table. No two tables share a number."""
 
 ORDER: dict[TableName, tuple[str, ...]] = {
     "exchanges": ("exchange",),
@@ -73,24 +73,26 @@ ORDER: dict[TableName, tuple[str, ...]] = {
     "lookups": ("lookup",),
     "causes": ("exchange", "start"),
 }
-"""Columns that the rows of a table are sorted by. Of `causes`: those of exchanges' rows; `in_order` sorts all."""
+"""The columns by which the rows of a table are sorted. `causes` is sorted so only where all rows are of exchanges;
+`in_order` sorts the others.
+"""
 
 CAPTURE_BITS = 40
-"""Bits of an exchange's number within its capture, where several answer as one; above them stands the capture's."""
+"""Bits of an exchange's number within its capture, in results of several captures; the capture's number is above."""
 
 NS_PER_MS = 1e6
 """Tables hold instants in ns and durations in ms."""
 REPEATED = ("retransmission", "fast_retransmission", "spurious_retransmission")
-"""Columns of `events` that mark a repeat."""
+"""Columns of `events` that mark a retransmission."""
 SETUP = "tcp"
-"""In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspicion)."""
+"""In `stretches`: the `protocol` of a row that is no request (a set-up, a client's pause, a suspected stall)."""
 
 
 def stretches(scope: HasTables) -> pa.Table:
-    """The rows of `exchanges`, and those of `connects` and `gaps` in the same columns, by number.
+    """The rows of `exchanges`, `connects` and `gaps`, in the columns of `exchanges` and by number.
 
-    `exchange` is the number of each, whatever it is of; `protocol` of the others is "tcp", and `method` "connect",
-    "pause", "held" or "one_way". None of these is ever `complete`, and what is not known of them is null.
+    `exchange` is the number of each row. Rows of `connects` and `gaps` have `protocol` "tcp" and `method` "connect",
+    "pause", "held" or "one_way"; they are never `complete`, and columns without a value for them are null.
     """
     import pyarrow as pa
 
@@ -135,19 +137,19 @@ def as_exchanges(table: pa.Table, name: str, schema: pa.Schema) -> pa.Table:
 
 
 def with_pushes(rows: pa.Table, pushes: pa.Table) -> pa.Table:
-    """The rows of `stretches`, and those of `pushes` that took time, with the `method` "push"."""
+    """The rows of `stretches` and those rows of `pushes` that took time, with the `method` "push"."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    took = pushes.filter(pc.greater(pushes["duration_ms"], 0))
-    if not took.num_rows:
+    timed = pushes.filter(pc.greater(pushes["duration_ms"], 0))
+    if not timed.num_rows:
         return rows
-    took = took.set_column(took.schema.get_field_index("method"), "method", arrays.words(["push"] * took.num_rows))
-    return pa.concat_tables([rows, as_exchanges(took, "pushes", rows.schema)]).unify_dictionaries().sort_by("exchange")
+    timed = timed.set_column(timed.schema.get_field_index("method"), "method", arrays.words(["push"] * timed.num_rows))
+    return pa.concat_tables([rows, as_exchanges(timed, "pushes", rows.schema)]).unify_dictionaries().sort_by("exchange")
 
 
 def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
-    """The rows of `causes` of all that `stretches` has, and maybe of `pushes`: `exchange` is the number of each."""
+    """The causes of all rows of `stretches`, and with `pushes` of those, with each row's number in `exchange`."""
     import pyarrow.compute as pc
 
     if not causes["exchange"].null_count:
@@ -159,20 +161,20 @@ def of_stretches(causes: pa.Table, pushes: bool = False) -> pa.Table:
 
 
 def of_rows(causes: pa.Table, numbers: Mapping[str, Any]) -> pa.Table:
-    """Which of these causes belong to these rows? `numbers` has those of `exchange`, `connect`, `push` and `gap`."""
+    """The causes that belong to some rows: `numbers` has the values of `exchange`, `connect`, `push` and `gap`."""
     import pyarrow.compute as pc
 
-    mine = [pc.is_in(causes[link], value_set=of.combine_chunks()) for link, of in numbers.items() if len(of)]
-    if not mine:
+    masks = [pc.is_in(causes[link], value_set=rows.combine_chunks()) for link, rows in numbers.items() if len(rows)]
+    if not masks:
         return causes.slice(0, 0)
-    wanted = mine[0]
-    for more in mine[1:]:
+    wanted = masks[0]
+    for more in masks[1:]:
         wanted = pc.or_(wanted, more)
     return causes.filter(wanted)
 
 
 def in_order(causes: pa.Table) -> pa.Table:
-    """The rows of each exchange, connect, push and gap together, in order of time."""
+    """The causes grouped by exchange, connect, push and gap, each in order of time."""
     links = [link for link in LINKS if link == "exchange" or causes[link].null_count < causes.num_rows]
     return causes.sort_by([(key, "ascending") for key in (*links, "start")])
 
@@ -183,16 +185,16 @@ def signed(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_integer(field.type) and field.type != pa.int64():
-            column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes: none comes near 2**63
+            column = table[field.name].cast(pa.int64(), safe=False)  # frames and bytes are far below 2**63
             table = table.set_column(place, field.with_type(pa.int64()), column)
     return table
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
-    """A plain DataFrame of numpy's and pandas' own types.
+    """A DataFrame of numpy's and pandas' own types.
 
-    Integers are int64, and Int64 where they may be null; truths bool or boolean; words a category; instants
-    datetime64[ns, UTC]; lists are Python's, None where they are null.
+    Integers become int64, nullable ones Int64; booleans bool or boolean; words category; instants datetime64[ns, UTC];
+    lists Python lists, or None where they are null.
     """
     import pandas as pd
     import pyarrow as pa
@@ -205,7 +207,7 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
         if pa.types.is_dictionary(field.type):
             column = column.unify_dictionaries()
         if field.nullable and field.type in own:
-            # pandas keeps null apart from the numbers here; else integers with nulls would be floats
+            # a nullable type: numpy would make floats of integers with nulls
             columns[field.name] = column.to_pandas(types_mapper=own.get)
         elif pa.types.is_list(field.type):
             columns[field.name] = _lists(column)
@@ -215,13 +217,13 @@ def to_pandas(table: pa.Table) -> pd.DataFrame:
 
 
 def _lists(column: pa.ChunkedArray) -> Any:
-    """A list a row, as Python has it: an array would make `==` ambiguous."""
+    """An object array of Python lists; arrays as values would make `==` ambiguous."""
     import numpy as np
     import pyarrow.compute as pc
 
     found = np.empty(len(column), object)
     if not len(column):
-        return found  # pyarrow 17 ends the program where there is no chunk
+        return found  # pyarrow 17 crashes on a column without chunks
     rows = pc.indices_nonzero(pc.is_valid(column)).to_pylist()
     for row, values in zip(rows, column.drop_null().to_pylist(), strict=True):
         found[row] = values
@@ -238,9 +240,9 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def sql(query: str, tables: Mapping[str, Callable[[], pa.Table]]) -> pd.DataFrame:
-    """The answer of a query to tables by these names, through duckdb; only those that it names are made.
+    """Run a query through duckdb, over tables with these names; only tables that the query names are made.
 
-    ImportError where duckdb is not installed; duckdb's own error for a query that makes no sense.
+    ImportError where duckdb is not installed; duckdb's own error for an invalid query.
     """
     try:
         import duckdb

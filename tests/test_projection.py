@@ -21,7 +21,7 @@ from latpcap.archive.comparison import sample_of
 from latpcap.cli import main
 from latpcap.options import Pick, Sort, Tool, Which
 from latpcap.plot import timeline, waterfall_rows
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.views import flows, groups, partial_answer, partial_report
 from latpcap.views.capture import read_stream
 from latpcap.views.latency import needed as timed
@@ -103,7 +103,7 @@ def test_latencies_are_the_same() -> None:
             ["server", "status"],
             *([name] for name in ("client", "stream", "uri", "host", "error", "capture", "100ms")),
         ):
-            found = part(SLOW, {"exchanges": Kept(timed(by, which))})
+            found = part(SLOW, {"exchanges": TableSlice(timed(by, which))})
             table = whole.latency(by, which=which)
             pd.testing.assert_frame_equal(found.latency(by, which=which).table, table.table)
             assert str(found.latency(by, which=which)) == str(table)
@@ -114,7 +114,7 @@ def test_latencies_are_the_same() -> None:
 def test_a_table_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> None:
     path, whole = both
     for name in whole.tables():
-        found = partial_report.read(path, {name: Kept(None)}).arrow(name)
+        found = partial_report.read(path, {name: TableSlice(None)}).arrow(name)
         assert found.schema.equals(whole.arrow(name).schema, check_metadata=True), name
         assert found.to_pylist() == whole.arrow(name).to_pylist(), name
 
@@ -137,10 +137,10 @@ def test_a_stream_alone_is_that_of_the_whole(both: tuple[Path, lp.Capture]) -> N
 def test_damage_is_told(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap"
     cut.write_bytes((SAMPLES / "nginx-good.pcap").read_bytes()[:-1000])
-    needed: Needed = {"exchanges": Kept(timed(None, "latency_ms"))}
+    needed: Needed = {"exchanges": TableSlice(timed(None, "latency_ms"))}
     assert partial_report.read(cut, needed).damage == lp.read(cut).damage != []
     assert str(partial_report.read(EMPTY, needed).latency()) == str(lp.read(EMPTY).latency())
-    assert partial_report.read(EMPTY, {"exchanges": Kept(timed("uri", "latency_ms"))}).latency("uri").table.empty
+    assert partial_report.read(EMPTY, {"exchanges": TableSlice(timed("uri", "latency_ms"))}).latency("uri").table.empty
 
 
 def test_a_comparison_reads_its_captures_again_for_its_page(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from latpcap import arrays, page
 from latpcap.archive.results import Results
 from latpcap.errors import LatpcapError
 from latpcap.format import count
-from latpcap.tables import Kept, Needed, card
+from latpcap.tables import Needed, TableSlice, card
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ _COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
 
 def needed() -> Needed:
     """What `sample_of` reads of a capture."""
-    return {"exchanges": Kept((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
+    return {"exchanges": TableSlice((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
 
 
 def sample_of(source: Capture | Projection | Results) -> Sample:

@@ -23,7 +23,7 @@ from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
 from latpcap.archive.progress import Progress
 from latpcap.archive.report import Batch
-from latpcap.errors import Interrupted, OutputError, lacks_memory
+from latpcap.errors import Interrupted, OutputError, is_out_of_memory
 from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import places
@@ -217,7 +217,7 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
     except OutputError:
         raise
     except Exception as problem:
-        if lacks_memory(problem):
+        if is_out_of_memory(problem):
             raise OutputError("out of memory") from problem
         reason = f"the worker broke down ({type(problem).__name__}: {phrase(problem)})"
         return [

@@ -17,7 +17,7 @@ from latpcap.archive import layout, packfile, packs, rotation
 from latpcap.archive.model import Failure, Marker, Options, Outcome, Pack, Part, Task, identity
 from latpcap.archive.output import Output
 from latpcap.archive.packfile import PackFiles
-from latpcap.errors import CaptureError, LatpcapError, OutputError, lacks_memory
+from latpcap.errors import CaptureError, LatpcapError, OutputError, is_out_of_memory
 from latpcap.format import escaped, phrase
 from latpcap.reading import keylog as keys
 from latpcap.reading import links, places, sources
@@ -130,7 +130,7 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
             except LatpcapError:
                 raise
             except Exception as problem:
-                if lacks_memory(problem):
+                if is_out_of_memory(problem):
                     raise OutputError("out of memory") from problem
                 raise _BreakdownError(task.name, problem) from problem
             markers.append(work.marker(outcome))

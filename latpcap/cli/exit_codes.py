@@ -19,7 +19,7 @@ from typing import Any, TextIO
 from latpcap import files
 from latpcap.cli import memory_limit
 from latpcap.cli.options import EXIT_UNREADABLE
-from latpcap.errors import CaptureError, LatpcapError, lacks_memory
+from latpcap.errors import CaptureError, LatpcapError, is_out_of_memory
 from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
@@ -43,7 +43,7 @@ def _run(work: Callable[[], int | None]) -> None:
     _occupied()
     _escape_unprintable()
     try:
-        with files.kept_inputs() as written:
+        with files.protected_inputs() as written:
             code, sentence = _ending(work)
     finally:
         before.restored()
@@ -104,7 +104,7 @@ def _of_others(problem: BaseException) -> str | None:
             sys.stderr.write(f"{text}\n")
             return None
         return f"{text.removesuffix('.')} (see --help)"
-    if lacks_memory(problem):
+    if is_out_of_memory(problem):
         return memory_limit.sentence()
     if isinstance(problem, OSError) and problem.filename is None:
         return _unwritten(problem)

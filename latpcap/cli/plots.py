@@ -28,7 +28,7 @@ from latpcap.cli.options import (
     over_time,
 )
 from latpcap.format import shortest
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
     from latpcap.views.latency import Latency
@@ -76,7 +76,7 @@ def _measured(file: str, how: Measured, scope: Scope) -> Latency:
         reason = f"expected numbers, as in 50,99.9, got {how.percentiles!r}"
         raise typer.BadParameter(reason, param_hint="--percentiles") from None
     try:
-        columns: Needed = {"exchanges": Kept(needed(how.by, cast(options.Which, how.which)))}
+        columns: Needed = {"exchanges": TableSlice(needed(how.by, cast(options.Which, how.which)))}
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
     capture = _opened(file, None if of_processes(how.by) else columns, scope, stored=True)

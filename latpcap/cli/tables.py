@@ -16,7 +16,7 @@ from latpcap.cli import opening
 from latpcap.cli.export import Form
 from latpcap.cli.options import ExchangeOption, File, Scope, over_time
 from latpcap.options import TableName
-from latpcap.tables import Kept
+from latpcap.tables import TableSlice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
         return (
             opening.answer_view(file, keylog=keylog)
             if name == "findings"
-            else opening.projection(file, {name: Kept(None)}, keylog=keylog)
+            else opening.projection(file, {name: TableSlice(None)}, keylog=keylog)
         )
 
     for name, question in _TABLES.items():

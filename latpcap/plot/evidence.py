@@ -14,7 +14,7 @@ from latpcap import arrays
 from latpcap.format import count
 from latpcap.options import EvidencePanel
 from latpcap.plot.display import RASTER, Display, Key, Panel, label
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -209,9 +209,9 @@ _MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
 def needed() -> Needed:
     """What `EvidencePlot.from_tables` reads."""
     return {
-        "events": Kept(("frame", "time", "stream", "from_client", "len", "released_by", *_MEASURED)),
-        "streams": Kept(("stream", "server", "server_port")),
-        "evidence": Kept(
+        "events": TableSlice(("frame", "time", "stream", "from_client", "len", "released_by", *_MEASURED)),
+        "streams": TableSlice(("stream", "server", "server_port")),
+        "evidence": TableSlice(
             (
                 "server",
                 "server_port",

@@ -13,7 +13,7 @@ from latpcap import arrays
 from latpcap.options import ThroughputGroup
 from latpcap.plot.display import Display, Key, Panel, clock_axis, label
 from latpcap.plot.numbers import moment, size
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,8 +129,8 @@ def needed() -> Needed:
     import pyarrow.compute as pc
 
     return {
-        "events": Kept(("time", "stream", "from_client", "len"), lambda events: pc.greater(events["len"], 0)),
-        "streams": Kept(("stream", "client", "client_port", "server", "server_port")),
+        "events": TableSlice(("time", "stream", "from_client", "len"), lambda events: pc.greater(events["len"], 0)),
+        "streams": TableSlice(("stream", "client", "client_port", "server", "server_port")),
     }
 
 

@@ -19,7 +19,7 @@ from latpcap.options import Scale
 from latpcap.plot.cause_patterns import mark
 from latpcap.plot.display import EM, MARKERS, RASTER, Display, Key, Panel, clock_axis, label
 from latpcap.plot.numbers import moment
-from latpcap.tables import REPEATED, Kept, Needed
+from latpcap.tables import REPEATED, Needed, TableSlice
 from latpcap.vocabulary import CAUSES
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def in_a_lane(events: pa.Table) -> pa.ChunkedArray:
 
 def needed() -> Needed:
     """What `Timeline.from_tables` reads: of `events` the segments that are in a lane."""
-    return {"exchanges": Kept(COLUMNS), "events": Kept(MARKED, in_a_lane)}
+    return {"exchanges": TableSlice(COLUMNS), "events": TableSlice(MARKED, in_a_lane)}
 
 
 def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:

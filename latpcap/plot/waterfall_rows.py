@@ -15,7 +15,7 @@ from latpcap import arrays
 from latpcap.format import ms, printable, requested
 from latpcap.options import Align, Sort
 from latpcap.plot.numbers import spent
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.vocabulary import CAUSES, PROVEN
 
 if TYPE_CHECKING:
@@ -149,8 +149,8 @@ def needed(columns: Sequence[str], sort: Sort) -> Needed:
     if key == sort and sort not in SORTS:
         raise ValueError(f"cannot sort by {sort!r}; known are {', '.join((*SORTS, *CAUSES))}")
     return {
-        "exchanges": Kept((*_LABELS, "start", key, *columns)),
-        "causes": Kept(("cause", "confidence", "duration_ms"), _of_exchanges),
+        "exchanges": TableSlice((*_LABELS, "start", key, *columns)),
+        "causes": TableSlice(("cause", "confidence", "duration_ms"), _of_exchanges),
     }
 
 

@@ -24,7 +24,7 @@ def text(keylog: Keylog | None) -> bytes | None:
     if keylog is None:
         return None
     name = os.fspath(keylog)
-    files.was_read(name)
+    files.note_input(name)
     try:
         with open(name, "rb") as file:
             return file.read(MAX_BYTES + 1)

@@ -186,7 +186,7 @@ def open_bytes(place: str) -> BinaryIO:
 
         return cast(BinaryIO, web.Download(place))
     if not is_url(place):
-        files.was_read(place)
+        files.note_input(place)
         return open(place, "rb", buffering=0)
     filesystem, path = resolve(place)
     return cast(BinaryIO, filesystem.open_input_stream(path, compression=None, buffer_size=_READ_AHEAD_BYTES))

@@ -57,7 +57,7 @@ class Recorded(HasTables, Protocol):
 
 
 HEADERS = ("ttl", "dscp", "ecn", "ip_id", "seq_raw", "ack_raw", "frame_len")
-"""Kept out of `events`: a time to live that nobody wants would cost every capture time and memory."""
+"""Left out of `events`: a time to live that nobody wants would cost every capture time and memory."""
 
 
 def headers(capture: Recorded, events: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from typing import Any
 from latpcap import arrays
 from latpcap.format import count, printable
 from latpcap.reports.report_text import Report, Subject, ns_of
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
 
 HTTP = ("http", "http2", "tls")
@@ -22,9 +22,9 @@ MAX_CONNECTIONS = 20
 def needed() -> Needed:
     """What `report` reads: of `events` the segments with SYN."""
     return {
-        "exchanges": Kept(_COLUMNS),
-        "streams": Kept(("server", "server_port", "start")),
-        "events": Kept(("stream", "time", "from_client", "flags"), _syns),
+        "exchanges": TableSlice(_COLUMNS),
+        "streams": TableSlice(("server", "server_port", "start")),
+        "events": TableSlice(("stream", "time", "from_client", "flags"), _syns),
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from latpcap.format import count, ms
 from latpcap.reports.report_text import Report, Subject, ns_of
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
@@ -75,7 +75,7 @@ def report(capture: Subject, server: str | None) -> Report:
 
 def needed() -> Needed:
     """What `report` reads."""
-    return {"exchanges": Kept(_COLUMNS, _of_postgres), "streams": Kept(("server", "server_port", "start"))}
+    return {"exchanges": TableSlice(_COLUMNS, _of_postgres), "streams": TableSlice(("server", "server_port", "start"))}
 
 
 def _of_postgres(exchanges: Any) -> Any:

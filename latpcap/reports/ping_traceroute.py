@@ -14,7 +14,7 @@ from latpcap.format import count
 from latpcap.reports.probe_packets import Probe, probes
 from latpcap.reports.probe_packets import needed as probed
 from latpcap.reports.report_text import Report, Subject
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
 
 REACHED = ("reply", "syn_ack", "rst")
@@ -218,7 +218,7 @@ def _ends(probe: Probe) -> tuple[str, int, str, int]:
 
 def needed() -> Needed:
     """What the reports of probes read."""
-    return {**probed(), "streams": Kept(_ENDS)}
+    return {**probed(), "streams": TableSlice(_ENDS)}
 
 
 _ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays
 from latpcap.errors import CaptureError
 from latpcap.reading.reread import Record, packet
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 
 if TYPE_CHECKING:
     from latpcap.reports.report_text import Subject
@@ -82,7 +82,7 @@ class Probe:
 
 def needed() -> Needed:
     """What `probes` reads."""
-    return {"events": Kept(("frame", "flags"))}
+    return {"events": TableSlice(("frame", "flags"))}
 
 
 def probes(capture: Subject) -> list[Probe]:

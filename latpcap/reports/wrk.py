@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from latpcap import arrays
 from latpcap.format import ms
 from latpcap.reports.report_text import Report, Subject, binary, metric, padded, time_us
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits.cause_totals import endpoint
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def needed() -> Needed:
     exchanges = ("stream", "protocol", "start", "end", "complete", "status", "latency_ms", "client_latency_ms")
     events = ("time", "stream", "from_client", "flags", "len", "retransmission")
     return {
-        "exchanges": Kept(exchanges),
-        "streams": Kept(("server", "server_port", "start")),
-        "events": Kept(events, _ends_or_answers),
+        "exchanges": TableSlice(exchanges),
+        "streams": TableSlice(("server", "server_port", "start")),
+        "events": TableSlice(events, _ends_or_answers),
     }
 
 

@@ -31,7 +31,7 @@ class SideSource:
 
 def lines_of(path: str | Path) -> list[str]:
     """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
-    files.was_read(path)
+    files.note_input(path)
     try:
         if Path(path).stat().st_size > MOST_BYTES:
             raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")

@@ -14,7 +14,7 @@ from latpcap import arrays, bars, words
 from latpcap.findings.evidence import names_of
 from latpcap.format import requested
 from latpcap.options import FlowOptions, Flows, Pick, TableName
-from latpcap.tables import SETUP, HasTables, Kept, Needed, of_stretches, stretches, with_pushes
+from latpcap.tables import SETUP, HasTables, Needed, TableSlice, of_stretches, stretches, with_pushes
 from latpcap.user_waits import cause_totals
 from latpcap.views.partial_columns import Exchanges, Streams
 
@@ -53,14 +53,16 @@ class Around:
         if exchange is None:
             first = _First(MOST_DRAWN if self._drawn and options.frames is None else None)
             others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
-            capture = self._read({"events": Kept(EVENTS, first), **dict.fromkeys(others, Kept(None))})
+            capture = self._read({"events": TableSlice(EVENTS, first), **dict.fromkeys(others, TableSlice(None))})
             return graph(capture, capture, options, flows=flows, total=first.total)
         bars.expect(2)
         columns: tuple[str, ...] = _PICKED
-        more: dict[TableName, Kept] = {}
+        more: dict[TableName, TableSlice] = {}
         if isinstance(exchange, str):
-            columns, more = (*_PICKED, *Exchanges.COLUMNS), {"streams": Kept(Streams.COLUMNS)}
-        whole = self._read({"exchanges": Kept(columns), "connects": Kept(None), "gaps": Kept(None), **more})
+            columns, more = (*_PICKED, *Exchanges.COLUMNS), {"streams": TableSlice(Streams.COLUMNS)}
+        whole = self._read(
+            {"exchanges": TableSlice(columns), "connects": TableSlice(None), "gaps": TableSlice(None), **more}
+        )
         row = chosen(whole, exchange, server)
         del whole
         capture = self._read(partial_report.of_stream(row["stream"]))

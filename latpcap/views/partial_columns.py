@@ -106,7 +106,7 @@ class Exchanges:
     STREAMED = ("longest_gap_ms",)
     """Asked where the answer is a stream; 0 for null."""
     NULLABLE = ("status", "error", "response_last_frame")
-    """Kept one higher: 0 is null."""
+    """Stored one higher: 0 is null."""
     COLUMNS = ("exchange", "complete", "server_asks", "response_first_frame", "response_start", "latency_ms", *WORDS,
                *NUMBERS, *TIMES, *INCOMPLETE, *STREAMED, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
 
@@ -233,7 +233,7 @@ class Streams:
     NULLABLE = (
         "client_unseen_frames", "server_unseen_frames", "client_icmp_next_mtu", "server_icmp_next_mtu",
     )  # fmt: skip
-    """Kept one higher: 0 is null."""
+    """Stored one higher: 0 is null."""
     COLUMNS = (*NUMBERS, *WORDS)
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from latpcap import bars
 from latpcap.options import FlowOptions
 from latpcap.page import EXCHANGES
 from latpcap.plot import throughput, waterfall_rows
-from latpcap.tables import Kept, Needed
+from latpcap.tables import Needed, TableSlice
 from latpcap.user_waits import waits
 from latpcap.views import flows, latency, partial_report
 
@@ -59,7 +59,7 @@ class PageSource:
     def arrow(self, name: TableName) -> pa.Table:
         """The columns of its requests that a page reads; what its users waited for."""
         if name == "actions":
-            return self._read({of: Kept(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
+            return self._read({of: TableSlice(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
         return self._requests.arrow(name)
 
     def waterfall(self, *, top: int | None = None) -> Waterfall:
@@ -94,4 +94,4 @@ def _needed() -> Needed:
     """What servers, timeline, waterfall and the list of exchanges read."""
     bars = waterfall_rows.needed((), "latency_ms")
     columns = [*EXCHANGES, *latency.needed("server", "latency_ms"), *(bars["exchanges"].columns or ())]
-    return {**bars, "exchanges": Kept(list(dict.fromkeys(columns))), "transfers": Kept(("stream",))}
+    return {**bars, "exchanges": TableSlice(list(dict.fromkeys(columns))), "transfers": TableSlice(("stream",))}

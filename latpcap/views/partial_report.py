@@ -13,7 +13,7 @@ from latpcap.reading import sources
 from latpcap.reading.drain import portions, table
 from latpcap.reading.feed import Feed
 from latpcap.reading.keylog import Keylog
-from latpcap.tables import LINKS, ORDER, Kept, Needed, in_order, of_rows
+from latpcap.tables import LINKS, ORDER, Needed, TableSlice, in_order, of_rows
 from latpcap.views import recording
 
 if TYPE_CHECKING:
@@ -40,9 +40,15 @@ def of_streams(numbers: Sequence[int]) -> Needed:
 
         return arrays.column(np.isin(arrays.numbers(rows, "stream"), numbers))
 
-    theirs = Kept(None, mine)
+    theirs = TableSlice(None, mine)
     tables = dict.fromkeys(LINKS.values(), theirs)
-    return {"streams": Kept(None), "events": theirs, "transfers": theirs, **tables, "causes": Kept(None, of_kept=True)}
+    return {
+        "streams": TableSlice(None),
+        "events": theirs,
+        "transfers": theirs,
+        **tables,
+        "causes": TableSlice(None, of_selected=True),
+    }
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
@@ -63,11 +69,11 @@ def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None
 class _Rows:
     """What is kept of a table."""
 
-    def __init__(self, name: TableName, kept: Kept):
+    def __init__(self, name: TableName, kept: TableSlice):
         self._name = name
         self._order = ORDER.get(name, ())
         self._columns = None if kept.columns is None else list(dict.fromkeys([*self._order, *kept.columns]))
-        self._chosen, self._of_kept = kept.rows, kept.of_kept
+        self._chosen, self._of_kept = kept.rows, kept.of_selected
         self._parts: list[pa.Table] = []
         self._waiting: list[pa.Table] = []
 
