@@ -249,7 +249,7 @@ def test_pages_are_files_or_one_pdf(bad: lp.Capture, tmp_path: Path) -> None:
 
 
 def test_too_many_pages_are_cut_and_the_last_one_says_so(monkeypatch: pytest.MonkeyPatch, bad: lp.Capture) -> None:
-    monkeypatch.setattr("latpcap.plot.flow.graph.MOST_PAGES", 2)
+    monkeypatch.setattr("latpcap.plot.flow.graph.MAX_PAGES", 2)
     pages = list(bad.stream(24).flow_graph(max_rows=50)._all_pages())
     assert [bool(page.note) for page in pages] == [False, True]
     assert "25 of 124 rows are on no page: the next ones are frames " in pages[1].note

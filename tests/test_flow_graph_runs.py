@@ -12,7 +12,7 @@ from makepcap import Ends, Segment, Talk, answer, get, pcap
 import latpcap as lp
 from latpcap.options import FlowOptions
 from latpcap.plot import FlowGraph
-from latpcap.plot.flow.packet_rows import ASKED, FACTS, LONG, since
+from latpcap.plot.flow.packet_rows import FACTS, LONG_RUN, SHORT_RUN, since
 
 CASES = Path(__file__).with_name("cases")
 MSS = 1448
@@ -62,8 +62,8 @@ def test_how_long_a_run_has_to_be() -> None:
         assert not told(graph) or graph.rows[0].label.startswith(f"{data} \N{MULTIPLICATION SIGN} 1448 B, ")
         return len(graph.rows) == 1
 
-    assert [rows(n, None) for n in (LONG - 1, LONG)] == [False, True]
-    assert [rows(n, True) for n in (ASKED - 1, ASKED)] == [False, True]
+    assert [rows(n, None) for n in (LONG_RUN - 1, LONG_RUN)] == [False, True]
+    assert [rows(n, True) for n in (SHORT_RUN - 1, SHORT_RUN)] == [False, True]
     assert not rows(15, False)
 
 

@@ -1,9 +1,8 @@
-"""The lines, texts and colours of a flow graph.
+"""Draws the lines, texts and colours of a flow graph at the places that layout.py computed (in em, y downwards).
 
-Reads rows and marks with the places that layout.py gave them (in em, y downwards). `Pen` knows what is drawn;
-`Ink` collects its strokes into one matplotlib artist: on pixels letters are filled outlines, each taken from the font
-once, because matplotlib lays out and rasters every text anew, which is most of the time a page takes. SVG and PDF get
-texts as matplotlib draws them, so a PDF can be searched.
+`Pen` draws each stroke as a matplotlib artist. `Ink` collects all strokes into one artist, which is faster: in a PNG
+its letters are filled outlines, each taken from the font once, while matplotlib lays out and rasters every text anew.
+SVG and PDF get their texts as matplotlib draws them, so that they can be searched.
 """
 
 from __future__ import annotations
@@ -63,9 +62,11 @@ PASTELS = (
     "#F4F7DC",
     "#EFEFEF",
 )
+"""Backgrounds of streams."""
 COLOURS = (WHITE, BLACK, GREY, RED, MESSAGE_COLOUR, *PASTELS, *(cause.colour for cause in CAUSES.values()))
-"""All colours there are."""
-BAR, BAR_ROOM = 2.6, 7.0  # em: the most height of the scale's bar, and the room for it and its words
+"""All colours of a flow graph; they stay exact in the palette of a PNG."""
+BAR, BAR_ROOM = 2.6, 7.0
+"""Greatest height of the scale's bar, and width of the bar and its words, in em."""
 
 
 def colour_of(cause: str | None) -> str:
@@ -91,9 +92,7 @@ class Pen:
         bold: bool = False,
         behind: str | None = None,
     ) -> None:
-        """One line with its baseline at y; `behind` is a background colour that hides lifelines under the
-        letters.
-        """
+        """Draw a line of text with its baseline at y; `behind` is a background colour that hides lifelines under it."""
         box = None if behind is None else {"facecolor": behind, "edgecolor": "none", "pad": 0.12 * self.scale}
         self.ax.text(
             x,
@@ -120,7 +119,7 @@ class Pen:
         gid: str = "",
         edge: str = "none",
     ) -> None:
-        """A filled rectangle; `edge` is the colour of a thin border."""
+        """Draw a filled rectangle; `edge` is the colour of a thin border."""
         from matplotlib.patches import Rectangle
 
         thin = 0 if edge == "none" else 0.04 * self.scale
@@ -149,7 +148,7 @@ class Pen:
         zorder: float = 3,
         gid: str = "",
     ) -> None:
-        """A straight line, `width` em thick."""
+        """Draw a straight line, `width` em thick."""
         from matplotlib.lines import Line2D
 
         self.ax.add_line(
@@ -167,7 +166,7 @@ class Pen:
         )
 
     def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
-        """A horizontal line from x0 to x1 with a filled triangular head."""
+        """Draw a horizontal line from x0 to x1 with a filled triangular head."""
         from matplotlib.patches import Polygon
 
         back = x1 - 0.75 if x1 > x0 else x1 + 0.75
@@ -185,7 +184,7 @@ class Pen:
 
 
 def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
-    """Draws heads, backgrounds, lifelines, rows and marks."""
+    """Draw heads, backgrounds, lifelines, rows and marks."""
     for number, line in enumerate(page.title):
         pen.text(MARGIN, MARGIN + LINE * 1.1 * number + 1.1, line, size=1.1, bold=True)
     for x, y, line in page.nodes:
@@ -196,7 +195,7 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
 
     pastels = stream_colours(rows)
     y = page.body[0]
-    for row, arrow_y in zip(rows, page.row_y, strict=True):  # a wait's line has the colour of the stream that waits
+    for row, arrow_y in zip(rows, page.row_y, strict=True):  # a wait has the background of the row that ends it
         bottom = arrow_y + UNDER
         pen.box(0, y, page.width, bottom, pastels[row.stream])
         y = bottom
@@ -215,7 +214,7 @@ def draw_body(pen: Pen, page: Layout, rows: Sequence[FlowRow]) -> None:
 def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -> None:
     x0, x1 = page.x[row.source], page.x[row.target]
     sport, dport = row.sport, row.dport
-    if row.source == row.target:  # an endpoint that talks to itself
+    if row.source == row.target:  # an address that sends to itself
         step = 0.5 * (page.x[1] - page.x[0] if len(page.x) > 1 else 15.0)
         x0 = x1 - step if 0 < row.source == len(page.x) - 1 else x1 + step
     left, right = (sport, dport) if x0 < x1 else (dport, sport)
@@ -224,20 +223,20 @@ def _draw_row(pen: Pen, page: Layout, row: FlowRow, y: float, background: str) -
         pen.text(page.since_x, y + 0.3, row.since, size=TINY, colour=GREY)
     if page.comments:
         pen.text(page.comment_x, y + 0.3, row.comment, size=SMALL)
-    # lifelines of others, and their bands, run under the texts
+    # the lifelines of other hosts, and their bands, run under the texts
     behind = background if len(page.x) > 2 else None
     tag, label = tag_width(row), width_of(row.label)
-    middle = layout.middle(page, x0, x1, label + tag)
-    pen.text(middle - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
-    at = middle + (label - tag) / 2 + 0.8
+    centre = layout.words_centre(page, x0, x1, label + tag)
+    pen.text(centre - tag / 2, y - 0.45, row.label, ha="center", behind=behind)
+    text_x = centre + (label - tag) / 2 + 0.8
     colour = BLACK if row.cause is None else colour_of(row.cause)
     for text, tint, bold in ((row.message, MESSAGE_COLOUR, False), (row.fact, RED, True), (row.tag, colour, True)):
         if text:
-            pen.text(at, y - 0.45, text, size=SMALL, colour=tint, bold=bold, behind=behind)
-            at += width_of(text, SMALL, bold=bold) + 0.8
+            pen.text(text_x, y - 0.45, text, size=SMALL, colour=tint, bold=bold, behind=behind)
+            text_x += width_of(text, SMALL, bold=bold) + 0.8
     width = 0.08 if row.cause is None else 0.17
     pen.arrow(x0, x1, y, colour, width, f"frame-{row.frame}")
-    if row.packets > 1:  # a second head: more than one went
+    if row.packets > 1:  # a second arrowhead marks several packets
         pen.arrow(x0, x1 - 0.9 if x1 > x0 else x1 + 0.9, y, colour, width, "")
     if row.sport and row.dport:
         pen.text(min(x0, x1) - 0.5, y + 0.28, str(left), size=PORT, ha="right", behind=behind)
@@ -265,7 +264,7 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
             3,
             gid if number == 0 else f"{gid}-waiter",
         )
-        x, side = layout.beside(page, band)
+        x, side = layout.band_words(page, band)
         base = y + LINE * (slot.lines - 1) * number
         pen.text(x, base, band.words, ha="left" if side > 0 else "right", behind=background)
     if page.comments:
@@ -273,8 +272,8 @@ def _draw_slot(pen: Pen, page: Layout, slot: Slot, background: str, rows: Sequen
 
 
 def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
-    """A bracket with its words above its first row; an end that is on another page has no hook. The words hide a
-    lifeline under them, but not a band: it would seem to end there.
+    """Draw a bracket with its words above its first row. An end on another page has no hook. The words hide a
+    lifeline under them, but not a band, which would seem to end at the words.
     """
     bracket = brace.bracket
     pen.line((brace.x, brace.x), (brace.top, brace.bottom), colour=GREY, width=0.12, gid=f"exchange-{bracket.upper}")
@@ -289,7 +288,7 @@ def _draw_brace(pen: Pen, brace: Brace, page: Layout, background: str) -> None:
 
 
 def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
-    """Two slanted strokes over everything that runs down a gap which is drawn shorter than it was."""
+    """Draw two slanted strokes over each lifeline in a gap that is not to scale, and its true duration."""
     y = gap.top + (gap.bottom - gap.top) * 0.8
     for x in page.x:
         for shift in (-0.25, 0.25):
@@ -300,16 +299,14 @@ def _draw_break(pen: Pen, page: Layout, gap: Break) -> None:
 
 
 def stream_colours(rows: Sequence[FlowRow]) -> dict[int, str]:
-    """Each stream's background, the same on every page."""
+    """The background of each stream, equal on every page."""
     streams = dict.fromkeys(row.stream for row in rows)
     return {stream: PASTELS[stream % len(PASTELS)] if stream >= 0 else WHITE for stream in streams}
 
 
 @dataclass(frozen=True, slots=True)
 class FootLine:
-    """A piece of a line under the graph, `x` em from the left: an optional coloured square, a bold name, and
-    words.
-    """
+    """A piece of a line of the footer, `x` em from the left: a coloured square, a bold name, and words."""
 
     words: str
     name: str = ""
@@ -320,7 +317,7 @@ class FootLine:
 
     @property
     def width(self) -> float:
-        """How wide it is, in em."""
+        """Width in em."""
         name = width_of(self.name, self.size, bold=True) + 0.8 if self.name else 0.0
         return (1.4 if self.colour else 0.0) + name + width_of(self.words, self.size)
 
@@ -333,11 +330,11 @@ def footer(
     width: float,
     em_per_ns: float | None = None,
 ) -> list[FootLine]:
-    """What stands under the graph: what is not shown, what is shown, and what the colours mean."""
+    """Return the lines under the graph: rows that are not shown, counts, and the meaning of the colours."""
     room = width - 2 * MARGIN - (BAR_ROOM if em_per_ns else 0)
     if em_per_ns:
-        least = ROW / em_per_ns / 1e6
-        status += words.say("flow_to_scale", time=f"{f'{least:.2g}' if least < 99.5 else ms(least)} ms")
+        row_ms = ROW / em_per_ns / 1e6
+        status += words.say("flow_to_scale", time=f"{f'{row_ms:.2g}' if row_ms < 99.5 else ms(row_ms)} ms")
     lines = [FootLine(words=line, tint=RED, size=0.95) for line in wrap(note, room, 0.95)] if note else []
     lines += [FootLine(words=line, tint=GREY) for line in wrap(status, room, SMALL)]
     pastels = stream_colours(rows)
@@ -356,7 +353,7 @@ def footer(
 
 
 def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
-    """The streams' backgrounds, as many on a line as fit."""
+    """The legend of the streams' backgrounds, as many to a line as fit."""
     lines: list[FootLine] = []
     x = 0.0
     for stream, colour in pastels.items():
@@ -368,14 +365,14 @@ def _stream_lines(pastels: dict[int, str], room: float) -> list[FootLine]:
 
 
 def footer_height(lines: Sequence[FootLine]) -> float:
-    """How high is the footer, in em?"""
+    """Height of the footer in em."""
     return 0.5 + max(BAR, sum(line.size * 1.55 for line in lines if line.x == 0)) + MARGIN
 
 
 def draw_footer(
     pen: Pen, top: float, lines: Sequence[FootLine], width: float = 0.0, em_per_ns: float | None = None
 ) -> None:
-    """Draws the lines under the graph, and the bar of the scale at their right."""
+    """Draw the lines of the footer, and the bar of the scale at their right."""
     if em_per_ns:
         bar_ms = nice(BAR / em_per_ns / 1e6)
         x, begin, end = width - MARGIN - 0.3, top + 0.7, top + 0.7 + bar_ms * 1e6 * em_per_ns
@@ -397,8 +394,10 @@ def draw_footer(
             pen.text(x, base, line.words, size=line.size, colour=line.tint)
 
 
-POINTS = 8 * 72 / WIDTH  # size of the letters on our own figure: it is 8 inches wide
-_UNITS = 100  # of a glyph's outline to an em
+POINTS = 8 * 72 / WIDTH
+"""Points per em on a new figure, which is 8 inches wide unless its texts need more."""
+_UNITS = 100
+"""Units of a glyph's outline per em."""
 
 Point = tuple[float, float]
 
@@ -434,7 +433,7 @@ class Stroke:
 
 
 class Ink(Pen):
-    """A pen that collects `words` and `strokes`; `dry` puts them on the axes as one artist."""
+    """A pen that collects `words` and `strokes`; `flush` puts them on the axes as one artist."""
 
     def __init__(self, ax: Axes, scale: float, shift: Point = (0.0, 0.0)) -> None:
         super().__init__(ax, scale)
@@ -444,12 +443,12 @@ class Ink(Pen):
 
     @classmethod
     def on(cls, ax: Axes | None, width: float, height: float) -> Ink:
-        """A pen for a picture of so many em, scaled to fit into the axes given, or on a figure of its own."""
+        """Return a pen for a picture of `width` x `height` em, scaled to fit into these axes or on a new figure."""
         if ax is None:
             scale = POINTS
             ax = paper.new_figure(width * scale / 72, height * scale / 72).add_axes((0, 0, 1, 1))
         else:
-            figure = root(ax)
+            figure = figure_of(ax)
             box = ax.get_position()
             inches = figure.get_size_inches()
             scale = min(box.width * inches[0] * 72 / width, box.height * inches[1] * 72 / height)
@@ -460,7 +459,7 @@ class Ink(Pen):
         return cls(ax, scale)
 
     def moved(self, dx: float, dy: float) -> Ink:
-        """A pen that draws the same ink so many em further to the right and below."""
+        """Return a pen for the same picture, whose strokes are moved right and down by these em."""
         other = Ink(self.ax, self.scale, (self.shift[0] + dx, self.shift[1] + dy))
         other.words, other.strokes = self.words, self.strokes
         return other
@@ -477,7 +476,7 @@ class Ink(Pen):
         bold: bool = False,
         behind: str | None = None,
     ) -> None:
-        """One line of text, as `Pen.text`."""
+        """Add a line of text, as `Pen.text`."""
         dx, dy = self.shift
         points, letters = size * self.scale, drawable(text)
         self.words.append(Word(x + dx, y + dy, letters, points, ha, colour, bold, behind, face(bold=bold)))
@@ -493,7 +492,7 @@ class Ink(Pen):
         gid: str = "",
         edge: str = "none",
     ) -> None:
-        """A filled rectangle, as `Pen.box`."""
+        """Add a filled rectangle, as `Pen.box`."""
         corners = ((x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0))
         bordered = edge != "none"
         self._stroke(corners, edge if bordered else None, 0.04 if bordered else 0, zorder=zorder, fill=colour, gid=gid)
@@ -510,15 +509,15 @@ class Ink(Pen):
         zorder: float = 3,
         gid: str = "",
     ) -> None:
-        """A straight line, as `Pen.line`."""
+        """Add a straight line, as `Pen.line`."""
         ends = ((xs[0], ys[0]), (xs[1], ys[1]))
         self._stroke(ends, colour, width, zorder=zorder, dashed=dashed, alpha=alpha, gid=gid)
 
     def arrow(self, x0: float, x1: float, y: float, colour: str, width: float, gid: str) -> None:
-        """A horizontal line with a head, as `Pen.arrow`."""
+        """Add a horizontal line with a head, as `Pen.arrow`."""
         back = x1 - 0.75 if x1 > x0 else x1 + 0.75
         half = 0.3 if width < 0.12 else 0.36
-        # over the paper that hides lifelines under words
+        # above the backgrounds of words, which hide lifelines
         self.line((x0, back), (y, y), colour=colour, width=width, zorder=5.5, gid=gid)
         self._stroke(((x1, y), (back, y - half), (back, y + half), (x1, y)), None, 0, zorder=5.5, fill=colour)
 
@@ -527,12 +526,12 @@ class Ink(Pen):
         self.strokes.append(Stroke(tuple((x + dx, y + dy) for x, y in path), colour, width * self.scale, **more))
 
     def flush(self) -> None:
-        """Puts everything drawn so far on the axes; `ax.artists[-1].ink` is this pen then."""
+        """Put everything drawn so far on the axes as one artist, whose attribute `ink` is this pen."""
         self.ax.add_artist(_artist(self))
 
 
-def root(ax: Axes) -> Figure:
-    """The figure that axes belong to. ValueError if there is none."""
+def figure_of(ax: Axes) -> Figure:
+    """Return the figure that the axes belong to. ValueError if they belong to none."""
     figure = ax.get_figure(root=True)
     if figure is None:
         raise ValueError("the axes given belong to no figure")
@@ -543,7 +542,7 @@ def _artist(ink: Ink) -> Any:
     from matplotlib.artist import Artist
 
     class Sheet(Artist):
-        """All of a flow graph."""
+        """The artist that draws all of a flow graph."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -558,45 +557,45 @@ def _artist(ink: Ink) -> Any:
     return Sheet()
 
 
-def _draw(ink: Ink, renderer: Any, place: Any) -> None:
+def _draw(ink: Ink, renderer: Any, transform: Any) -> None:
     from matplotlib.backends.backend_agg import RendererAgg
 
-    pixels = isinstance(renderer, RendererAgg)
+    as_outlines = isinstance(renderer, RendererAgg)
     everything: list[Word | Stroke] = [*ink.strokes, *ink.words]
-    everything.sort(key=lambda one: one.zorder)
-    for one in everything:
-        if isinstance(one, Stroke):
-            _draw_stroke(renderer, one, place)
+    everything.sort(key=lambda item: item.zorder)
+    for item in everything:
+        if isinstance(item, Stroke):
+            _draw_stroke(renderer, item, transform)
         else:
-            _draw_word(renderer, one, place, pixels)
+            _draw_word(renderer, item, transform, as_outlines)
 
 
-def _draw_stroke(renderer: Any, one: Stroke, place: Any) -> None:
+def _draw_stroke(renderer: Any, stroke: Stroke, transform: Any) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path
 
     gc = renderer.new_gc()
-    gc.set_alpha(one.alpha)
-    gc.set_linewidth(one.width if one.colour else 0)
-    gc.set_foreground(to_rgba(one.colour or one.fill or BLACK))
+    gc.set_alpha(stroke.alpha)
+    gc.set_linewidth(stroke.width if stroke.colour else 0)
+    gc.set_foreground(to_rgba(stroke.colour or stroke.fill or BLACK))
     gc.set_capstyle("butt")
     gc.set_joinstyle("miter")
-    if one.dashed:
-        gc.set_dashes(0, (4 * one.width, 3 * one.width))
-    if one.gid:
-        renderer.open_group("flow", gid=one.gid)
-    renderer.draw_path(gc, Path(one.path), place, None if one.fill is None else to_rgba(one.fill))
-    if one.gid:
+    if stroke.dashed:
+        gc.set_dashes(0, (4 * stroke.width, 3 * stroke.width))
+    if stroke.gid:
+        renderer.open_group("flow", gid=stroke.gid)
+    renderer.draw_path(gc, Path(stroke.path), transform, None if stroke.fill is None else to_rgba(stroke.fill))
+    if stroke.gid:
         renderer.close_group("flow")
     gc.restore()
 
 
-def _draw_word(renderer: Any, word: Word, place: Any, pixels: bool) -> None:
+def _draw_word(renderer: Any, word: Word, transform: Any, as_outlines: bool) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.path import Path
     from matplotlib.transforms import Affine2D
 
-    x0, y0, x1, y1 = extent(renderer, word, place)
+    x0, y0, x1, y1 = extent(renderer, word, transform)
     gc = renderer.new_gc()
     gc.set_linewidth(0)
     if word.behind is not None:
@@ -604,9 +603,9 @@ def _draw_word(renderer: Any, word: Word, place: Any, pixels: bool) -> None:
         low, high = y0 - pad, y1 + pad
         corners = [(x0 - pad, low), (x1 + pad, low), (x1 + pad, high), (x0 - pad, high), (x0 - pad, low)]
         renderer.draw_path(gc, Path(corners), Affine2D(), to_rgba(word.behind))
-    base = place.transform((word.x, word.y))[1]
+    base = transform.transform((word.x, word.y))[1]
     gc.set_foreground(to_rgba(word.colour))
-    if pixels:
+    if as_outlines:
         vertices, codes, _ = outline(word.text, word.face)
         if codes is not None:
             em = renderer.points_to_pixels(word.points) / _UNITS
@@ -623,13 +622,11 @@ def _draw_word(renderer: Any, word: Word, place: Any, pixels: bool) -> None:
     gc.restore()
 
 
-def extent(renderer: Any, word: Word, place: Any) -> tuple[float, float, float, float]:
-    """Which pixels does a text take, from its first letter's left to its last one's right, and from the deepest to
-    the highest letter?
-    """
+def extent(renderer: Any, word: Word, transform: Any) -> tuple[float, float, float, float]:
+    """Return the bounding box of a text in pixels: left, bottom, right, top of its letters."""
     em = renderer.points_to_pixels(word.points) / _UNITS
     vertices, codes, advance = outline(word.text, word.face)
-    x, base = place.transform((word.x, word.y))
+    x, base = transform.transform((word.x, word.y))
     left = x - advance * em * {"left": 0.0, "center": 0.5, "right": 1.0}[word.ha]
     low, high = (0.0, 0.0) if codes is None else (float(vertices[:, 1].min()), float(vertices[:, 1].max()))
     return left, base + low * em, left + advance * em, base + high * em
@@ -637,8 +634,7 @@ def extent(renderer: Any, word: Word, place: Any) -> tuple[float, float, float, 
 
 @lru_cache(maxsize=1024)
 def outline(text: str, file: str) -> tuple[Any, Any, float]:
-    """The letters of a text in this font as vertices and codes of a path (None without any), and its width; 100 units
-    to an em."""
+    """Return a text as vertices and codes of a path (None for a text of blanks), and its width; 100 units per em."""
     import numpy as np
 
     pieces, codes, x = [], [], 0.0

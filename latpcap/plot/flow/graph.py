@@ -1,8 +1,8 @@
-"""What does Wireshark's flow graph show of these streams, and why did it take so long? Or of two, side by side?
+"""`FlowGraph`, Wireshark's flow graph with the causes of its waits, and `FlowPair`, two of them side by side.
 
-Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or other packets; gives a picture that can
-be shown, saved or drawn on given axes; knows nothing of captures. pagination.py computes what is on a page,
-layout.py places, drawing.py lines, packet_rows.py tshark's text, figure.py the file's bytes.
+Reads the `events`, `causes` and `exchanges` tables of one or a few streams, or packets that are not TCP. The other
+modules split the work: pagination.py computes the content of a page, layout.py its places, drawing.py the strokes,
+packet_rows.py tshark's text, figure.py the bytes of the file.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from latpcap import files, words
 from latpcap.bars import bar
 from latpcap.options import FlowOptions
 from latpcap.plot import figure as paper
 from latpcap.plot.flow import drawing, layout, packet_rows, pagination
-from latpcap.plot.flow.drawing import Ink, root
+from latpcap.plot.flow.drawing import Ink, figure_of
 from latpcap.plot.flow.packet_rows import Clock, FlowRow, Record, seconds
 from latpcap.plot.flow.pagination import FlowPages
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
@@ -29,25 +29,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (*paper.SUFFIXES, ".txt")
-"""What a flow graph can be saved as."""
+"""File formats of `FlowGraph.save`, by suffix."""
 
-MOST_PAGES = 200
-"""So many pages are drawn at most; the last one names what is missing."""
+MAX_PAGES = 200
+"""Upper bound on the pages drawn; the last one names the frames that are missing."""
 
-SCALE_NS = 1e6  # gaps of at least 1 ms decide on the scale, if there are any
+SCALE_NS = 1e6
+"""Gaps of at least this length (1 ms) decide on the scale of a graph to scale, if there are any."""
 
 
 class FlowGraph:
-    """Who sent what to whom, and where did the time go?
+    """A flow graph: who sent which packet when, and why the gaps between packets are there.
 
     The picture is Wireshark's Statistics > Flow Graph: a row per packet with its time, an arrow from sender to receiver
-    with flags and payload length, and `Seq = S Ack = A` (relative numbers). Added to it: every wait of some length is a
-    coloured band at the lifeline of the side that owns it, with its length in ms and its cause; the packet that ended
-    it and the one it freed have the same colours; brackets hold the rows of an exchange together.
+    with flags and payload length, and `Seq = S Ack = A` (relative numbers). latpcap adds: each wait of at least
+    `mark_ms` is a coloured band at the lifeline of its owner, with its length in ms and its cause. The packet that
+    ended the wait and the segment that it released have the same colours. Brackets join the rows of an exchange.
 
-    Made by `from_tables`. The constructor takes finished values: `nodes` are titles, `rows`, `marks` and `brackets`
-    index them; `note` is a sentence on what is not shown (empty if nothing), `status` a line of counts, `to_scale`
-    whether the space between rows stands for time; `book` has the further pages, if there are any.
+    Made by `from_tables` or `from_packets`. The constructor takes finished values: `nodes` are the titles of the
+    lifelines; `rows` refer to them by index, `marks` and `brackets` to the rows. `note` names rows that are not shown
+    (empty if there are none), `status` is a line of counts, `to_scale` is true where the space between rows stands
+    for time, and `book` computes further pages (None: there is one page).
 
     Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure; after `save`: `paths_`, the files
     written.
@@ -111,7 +113,7 @@ class FlowGraph:
         or for an option or cause that does not exist; KeyError for a missing column.
         """
         options = options or FlowOptions()
-        table, first_ns = _chosen(events, options.frames)
+        table, first_ns = _select_frames(events, options.frames)
         if digits is None:
             digits = 9 if _has_nanoseconds(table) else 6
         clock = Clock(first_ns if start_ns is None else start_ns, digits, options.time, before or {})
@@ -138,11 +140,12 @@ class FlowGraph:
         clock: Clock,
         options: FlowOptions,
     ) -> Self:
-        """How do packets that are not all TCP become a picture?
+        """Compute the graph of packets that need not be TCP.
 
-        Each has `frame`, `time` (ns), `stream` (negative where it is not TCP), `src`, `dst`, `sport`, `dport`, `label`,
-        `comment`, `from_client` and `release_frame`; the two last may be None. `text_packets` are those that the
-        text is written of (default: all). Waits and brackets are those of the streams. ValueError without packets.
+        Each packet has `frame`, `time` (ns), `stream` (negative where it is not TCP), `src`, `dst`, `sport`, `dport`,
+        `label`, `comment`, `from_client` and `release_frame`; the last two may be None. `text_packets` replace
+        `packets` in the text of `lines`. `causes` and `exchanges` belong to the TCP streams among the packets.
+        ValueError without packets.
         """
         if not packets:
             raise ValueError("no packet: there is nothing to draw")
@@ -166,7 +169,7 @@ class FlowGraph:
             marks=page.marks,
             brackets=page.brackets,
             title=title,
-            note=_note(book, number) + _elsewhere(book, page),
+            note=_missing_note(book, number) + _longest_wait_note(book, page),
             status=words.say(
                 "flow_counts_marked" if any(r.stream >= 0 for r in page.rows) else "flow_counts_of",
                 nodes=str(len(page.nodes)),
@@ -180,11 +183,11 @@ class FlowGraph:
 
     @property
     def pages(self) -> int:
-        """How many pages of at most `max_rows` packets are there?"""
+        """Number of pages of at most `max_rows` rows each."""
         return 1 if self._book is None else self._book.pages
 
     def page(self, number: int) -> Self:
-        """What is on this page? `number` counts from 1; IndexError where there is none."""
+        """Return the graph of one page. `number` counts from 1; IndexError for a page that does not exist."""
         if self._book is None:
             if number != 1:
                 raise IndexError(f"no page {number}: there is 1")
@@ -193,10 +196,8 @@ class FlowGraph:
             return self._of_page(self._book, number - 1, self.title)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """How do I draw it, on axes of mine or on a figure of its own?
-
-        Only draws. On given axes everything is scaled to fit into them. Returns the graph itself, with `ax_`
-        and `figure_`.
+        """Draw on these axes, scaled to fit into them, or on a new figure. Returns the graph itself, with `ax_` and
+        `figure_`.
         """
         with words.language(self.lang), paper.house_style():
             page = layout.arrange(
@@ -208,32 +209,31 @@ class FlowGraph:
             drawing.draw_body(pen, page, self.rows)
             drawing.draw_footer(pen, page.height, foot, page.width, page.em_per_ns)
             pen.flush()
-        self.ax_, self.figure_ = pen.ax, root(pen.ax)
+        self.ax_, self.figure_ = pen.ax, figure_of(pen.ax)
         return self
 
     def beside(self, other: FlowGraph, *, names: tuple[str, str] = ("", "")) -> FlowPair:
-        """How do these two differ: two streams, or before and after? Both side by side, on one time scale.
+        """Return both graphs side by side on one time scale, to compare two streams, or before and after a change.
 
-        Each counts its time from its first row. `names` stand above the two, before their titles.
+        Each counts its time from its first row. `names` are written above the graphs, before their titles.
         """
         return FlowPair(self, other, names=names)
 
     def save(self, path: str | Path, *, dpi: float = paper.DPI, pages: bool | None = None) -> Self:
-        """How do I put it into a ticket? Writes PNG, SVG, PDF or text, by the path's suffix; the same input gives
-        the same bytes.
+        """Write PNG, SVG, PDF or text, by the path's suffix; the same input gives the same bytes.
 
         .txt holds every packet, byte for byte as `tshark -q -z flow,tcp,network` writes them. A picture is 8 inches
         wide or more: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
-        `pages`: whether all pages are written; a PDF holds them in one file (the default), PNG and SVG become files of
-        their own, flow-1.png, flow-2.png ... (default: the first page, which names what is missing). `paths_` lists the
-        files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
+        `pages`: whether all pages are written. A PDF holds them in one file (the default). PNG and SVG become a file
+        per page, flow-1.png, flow-2.png ... (default: the first page, which names the missing frames). `paths_` lists
+        the files. Raises ValueError for other suffixes, or if a PNG would be too high; OSError if a file cannot be
         written.
         """
         path = Path(path)
         suffix = paper.suffix_of(path, SUFFIXES)
         self.paths_ = [path]
         if suffix == ".txt":
-            with files.replacing(path) as beside, open(beside, "w", encoding="utf-8", newline="\n") as file:
+            with files.replacing(path) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in self.lines())
         elif self.pages == 1 or not (suffix == ".pdf" if pages is None else pages):
             files.write(path, self._render(suffix, dpi))
@@ -241,20 +241,20 @@ class FlowGraph:
             printed = self._for_print()
             files.write(path, paper.render_pages((page.plot().figure_ for page in printed._all_pages()), dpi))
         else:
-            width = len(str(min(self.pages, MOST_PAGES)))
+            digits = len(str(min(self.pages, MAX_PAGES)))
             self.paths_ = []
             for number, page in enumerate(self._all_pages(), 1):
-                self.paths_.append(path.with_name(f"{path.stem}-{number:0{width}}{path.suffix}"))
+                self.paths_.append(path.with_name(f"{path.stem}-{number:0{digits}}{path.suffix}"))
                 drawn = paper.render(page.plot().figure_, suffix, dpi, colours=drawing.COLOURS)
                 files.write(self.paths_[-1], drawn)
         return self
 
     def text(self) -> str:
-        """Which text does `tshark -q -z flow,tcp,network` write for these packets? Of all pages, byte for byte."""
+        """Return the packets of all pages byte for byte as `tshark -q -z flow,tcp,network` writes them."""
         return "".join(f"{line}\n" for line in self.lines())
 
     def lines(self) -> Iterator[str]:
-        """The lines of `text`, without line feeds, as they are made: those of a long capture need not fit in memory."""
+        """Yield the lines of `text` without line feeds, one at a time: a long capture's need not fit in memory."""
         if self._book is not None:
             return self._book.text()
         rows = [
@@ -266,21 +266,22 @@ class FlowGraph:
         return iter(packet_rows.as_text(rows).splitlines())
 
     def _for_print(self) -> FlowGraph:
+        """The graph with pages as long as a sheet of paper holds."""
         if self._book is None:
             return self
         with words.language(self.lang):
             return self._of_page(self._book.printed, 0, self.title)
 
     def _all_pages(self) -> Iterator[Self]:
-        """Every page with its number for a note; the last one that is drawn names what is missing."""
-        count = min(self.pages, MOST_PAGES)
+        """Yield every page with its number in the status line; the last one drawn names the missing frames."""
+        count = min(self.pages, MAX_PAGES)
         with bar("drawing", count, "page") as shown:
             for number in range(1, count + 1):
                 page = self.page(number)
                 page.note = ""
                 with words.language(self.lang):
                     if number == count < self.pages and self._book is not None:
-                        page.note = _note(self._book, number - 1, earlier=True)
+                        page.note = _missing_note(self._book, number - 1, earlier=True)
                     page.status = words.say("flow_page", page=number, of=self.pages, status=page.status)
                 yield page
                 shown.add(1)
@@ -294,7 +295,7 @@ class FlowGraph:
         return paper.render(fresh.figure_, suffix, dpi, colours=drawing.COLOURS)
 
     def svg(self) -> str:
-        """How does it go into a page of mine? The picture as an SVG document, its words as text."""
+        """Return the picture as an SVG document whose words are text, to be put into a page."""
         return self._render(".svg", paper.DPI).decode()
 
     def _repr_png_(self) -> bytes:
@@ -304,8 +305,8 @@ class FlowGraph:
         return f"FlowGraph({self.title!r}: {self.status})"
 
 
-def _chosen(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table, int]:
-    """The events of these frames, and the instant of the first event of all, in ns."""
+def _select_frames(events: pa.Table, frames: tuple[int, int] | None) -> tuple[pa.Table, int]:
+    """Return the events of these frames, and the instant of the first of all events in ns."""
     import pyarrow.compute as pc
 
     if events.num_rows == 0:
@@ -333,25 +334,25 @@ def _has_nanoseconds(table: pa.Table) -> bool:
     return not pc.all(pc.equal(instants, whole)).as_py()
 
 
-def _elsewhere(book: FlowPages, page: pagination.Page) -> str:
-    """Where the wait is that one looks for, if this page shows none that is half as long."""
-    found = book.longest_wait() if book.pages > 1 else None
-    if found is None or found[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
+def _longest_wait_note(book: FlowPages, page: pagination.Page) -> str:
+    """The sentence that names the frames of the longest wait; empty if this page shows a wait half as long."""
+    longest = book.longest_wait() if book.pages > 1 else None
+    if longest is None or longest[0] <= 2 * max((mark.ms for mark in page.marks), default=0.0):
         return ""
-    took, cause, low, high = found
-    return words.say("flow_longest", time=f"{tenths(took)} ms", cause=cause, low=str(low), high=str(high))
+    duration_ms, cause, low, high = longest
+    return words.say("flow_longest", time=f"{tenths(duration_ms)} ms", cause=cause, low=str(low), high=str(high))
 
 
-def _note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
-    """The sentences on rows that are not shown, or nothing; `earlier`: those of earlier pages are."""
-    behind = f" {words.say('flow_behind', n=f'{book.beyond:,}')}" if book.beyond else ""
-    return _left_out(book, number, earlier=earlier) + behind
-
-
-def _left_out(book: FlowPages, number: int, *, earlier: bool) -> str:
-    """The next ones begin with the last one shown: a wait may follow it."""
+def _missing_note(book: FlowPages, number: int, *, earlier: bool = False) -> str:
+    """The sentences on rows that are not shown; empty if all are. `earlier`: earlier pages are drawn too."""
+    beyond = f" {words.say('flow_behind', n=f'{book.beyond:,}')}" if book.beyond else ""
     if book.pages == 1:
-        return ""
+        return beyond
+    return _other_pages_note(book, number, earlier=earlier) + beyond
+
+
+def _other_pages_note(book: FlowPages, number: int, *, earlier: bool) -> str:
+    """The sentence on rows of other pages. The next page begins with the last row of this one, as a wait may follow."""
     first, last = book.first_and_last(number)
     missing = len(book) - (last + 1 if earlier else last - first + 1)
     if earlier:
@@ -363,25 +364,15 @@ def _left_out(book: FlowPages, number: int, *, earlier: bool) -> str:
     return words.say("flow_before", n=str(missing), of=str(len(book)))
 
 
-_SIDE, _GUTTER = 38.0, 1.5  # em: the least width of a side, and the space between the two
-
-
-class Graph(Protocol):
-    """What of a `FlowGraph` stands on one side."""
-
-    title: str
-    note: str
-    nodes: tuple[str, ...]
-    rows: tuple[FlowRow, ...]
-    marks: tuple[FlowMark, ...]
-    brackets: tuple[FlowBracket, ...]
+_MIN_SIDE_WIDTH, _GUTTER = 38.0, 1.5
+"""Least width of one graph of a pair, and the space between the two, in em."""
 
 
 class FlowPair:
-    """What happened here, and what there, at the same time after the beginning?
+    """Two flow graphs side by side: equal heights are equal times after the first row of each.
 
-    Made by `FlowGraph.beside`. `left` and `right` are the graphs (what is on their first pages); `names` stand before
-    their titles. The space between rows is time, the same on both sides; below one row's height it is not to scale.
+    Made by `FlowGraph.beside`. `left` and `right` are the graphs, whose first pages are drawn; `names` are written
+    before their titles. Gaps that would be lower than a row are drawn one row high, and not to scale.
 
     Attributes: as given; after `plot`: `ax_`, the axes, and `figure_`, their figure.
     """
@@ -389,19 +380,21 @@ class FlowPair:
     ax_: Axes
     figure_: Figure
 
-    def __init__(self, left: Graph, right: Graph, *, names: tuple[str, str] = ("", "")) -> None:
+    def __init__(self, left: FlowGraph, right: FlowGraph, *, names: tuple[str, str] = ("", "")) -> None:
         self.left, self.right = left, right
         self.names = names
         self.lang = words.current()
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """How do I draw it, on axes of mine or on a figure of its own? Only draws; returns the pair itself."""
+        """Draw on these axes, scaled to fit into them, or on a new figure. Returns the pair itself."""
         with words.language(self.lang):
-            return self._plotted(ax)
+            pen = self._drawn(ax)
+        self.ax_, self.figure_ = pen.ax, figure_of(pen.ax)
+        return self
 
-    def _plotted(self, ax: Axes | None) -> Self:
+    def _drawn(self, ax: Axes | None) -> Ink:
         sides = (self.left, self.right)
-        rows = [_counted(side) for side in sides]
+        rows = [_rows_from_zero(side) for side in sides]
         pages = [
             layout.columns(
                 ": ".join(word for word in (name, side.title) if word),
@@ -409,19 +402,19 @@ class FlowPair:
                 shown,
                 side.marks,
                 side.brackets,
-                least=_SIDE,
+                min_width=_MIN_SIDE_WIDTH,
                 comments=False,
             )
             for side, name, shown in zip(sides, self.names, rows, strict=True)
         ]
         body = max(page.body[0] for page in pages)
         for page in pages:
-            layout.lower(page, body - page.body[0])
+            layout.lower_heads(page, body - page.body[0])
         em_per_ns = layout.scale_of([[row.at_ns for row in shown] for shown in rows], SCALE_NS)
         steps = [layout.steps(page, shown) for page, shown in zip(pages, rows, strict=True)]
         places, breaks = layout.stack(steps, em_per_ns)
         for page, place in zip(pages, places, strict=True):
-            layout.put(page, place, breaks, em_per_ns)
+            layout.place_rows(page, place, breaks, em_per_ns)
         width = pages[0].width + _GUTTER + pages[1].width
         bottom = max(page.height for page in pages)
         foot = drawing.footer(
@@ -438,12 +431,11 @@ class FlowPair:
             drawing.draw_body(pen.moved(pages[0].width + _GUTTER, 0), pages[1], rows[1])
             drawing.draw_footer(pen, bottom, foot, width, em_per_ns)
             pen.flush()
-        self.ax_, self.figure_ = pen.ax, root(pen.ax)
-        return self
+        return pen
 
     def save(self, path: str | Path, *, dpi: float = paper.DPI) -> Self:
-        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
-        bytes. ValueError for other suffixes; OSError if the file cannot be written.
+        """Write PNG, SVG or PDF, by the path's suffix; the same input gives the same bytes. ValueError for other
+        suffixes; OSError if the file cannot be written.
         """
         files.write(path, self._render(paper.suffix_of(path), dpi))
         return self
@@ -460,8 +452,8 @@ class FlowPair:
         return f"FlowPair({self.left!r}, {self.right!r})"
 
 
-def _counted(side: Graph) -> list[FlowRow]:
-    """The rows with their times counted from the first of them, with as many decimals as they had."""
+def _rows_from_zero(side: FlowGraph) -> list[FlowRow]:
+    """The graph's rows with times counted from its first row, and as many decimals as before."""
     zero = side.rows[0].at_ns
     digits = max(len(row.time.rpartition(".")[2]) if "." in row.time else 0 for row in side.rows)
     return [replace(row, at_ns=row.at_ns - zero, time=seconds(row.at_ns - zero, digits)) for row in side.rows]

@@ -1,9 +1,8 @@
-"""Where does everything in a flow graph stand?
+"""Computes the places of everything in a flow graph.
 
-Reads nodes, rows and marks as plain values; gives places; draws nothing and knows nothing of tables. Lengths
-are in em (1 em = the size of the letters), x to the right, y downwards, so that a picture keeps its shape at
-any size. Texts are measured before anything is placed: columns grow until no text has to be cut or lies on
-another.
+Reads nodes, rows and marks as plain values; returns a `Layout`; draws nothing. Lengths are in em (1 em = the size of
+the letters), x to the right, y downwards, so that a picture keeps its shape at any size. Texts are measured before
+anything is placed: columns grow until no text has to be cut or overlaps another.
 """
 
 from __future__ import annotations
@@ -18,20 +17,21 @@ from latpcap.plot.figure import drawable, face, font
 from latpcap.plot.flow.packet_rows import FlowRow
 from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
 
-ORDINARY, MAX_GAP = 10.0, 24.0  # em: the height of a long, but not unusual gap; one that would be higher is broken
+TYPICAL_GAP, MAX_GAP = 10.0, 24.0
+"""Height in em of a gap at the third quartile, and of the highest gap; a higher one is drawn with a break."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row: its instant in ns, and the least distance in em to the row above it."""
+    """The vertical needs of a row: its instant in ns, and the least distance in em to the row above it."""
 
     at_ns: int
-    least: float
+    min_height: float
 
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """A gap that is drawn shorter than it was: between which heights, and how long it was in ns."""
+    """A gap that is drawn shorter than its scale: from `top` to `bottom` in em, and its duration in ns."""
 
     top: float
     bottom: float
@@ -39,34 +39,36 @@ class Break:
 
 
 def scale_of(sides: Sequence[Sequence[int]], mark_ns: float) -> float:
-    """How many em is a ns? Of the gaps of at least `mark_ns`, three quarters are not higher than `ORDINARY` em; without
-    such a gap the longest one gets as much. `sides` hold instants in order; 0.0 if all are the same.
+    """Return the em per ns at which three quarters of the gaps of at least `mark_ns` are at most `TYPICAL_GAP` high.
+
+    Without such a gap the longest gap is `TYPICAL_GAP` high. `sides` hold the instants of each graph's rows in order;
+    0.0 if all instants are equal.
     """
     gaps = [after - before for times in sides for before, after in pairwise(times)]
     waits = sorted(gap for gap in gaps if gap >= mark_ns)
     typical = waits[-(-3 * len(waits) // 4) - 1] if waits else max(gaps, default=0)
-    return ORDINARY / typical if typical > 0 else 0.0
+    return TYPICAL_GAP / typical if typical > 0 else 0.0
 
 
 def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[list[list[float]], list[Break]]:
-    """Where do the rows of one graph, or of several beside each other, stand? Counted from 0, downwards.
+    """Return the heights of the rows of one graph, or of several side by side, in em from 0 downwards.
 
-    Rows of a side never stand closer than they need. Without a scale that is where they stand. With one (then the
-    instants of all sides count from the same zero) they stand at least `em_per_ns` apart for each ns, and what has the
-    same instant on two sides has the same height; a gap of more than `MAX_GAP` em is broken there.
+    Without a scale each row is its `min_height` below the row above it. With a scale the instants of all sides count
+    from the same zero. Rows are then at least `em_per_ns` apart for each ns, equal instants of two sides get equal
+    heights, and a gap of more than `MAX_GAP` em becomes a `Break`.
     """
     places: list[list[float]] = [[] for _ in sides]
     if em_per_ns is None:
         for place, side in zip(places, sides, strict=True):
             y = 0.0
             for step in side:
-                y += step.least
+                y += step.min_height
                 place.append(y)
         return places, []
     breaks: list[Break] = []
     order: list[tuple[int, int, int]] = []
     for number, side in enumerate(sides):
-        # a clock that was set back makes a row that is earlier than the one above it: it stands below all the same
+        # a clock that was set back dates a row before the row above it; the rows keep their order
         instants = accumulate((step.at_ns for step in side), max)
         order += [(at, number, place) for place, at in enumerate(instants)]
     order.sort()
@@ -75,7 +77,7 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
         place, side = places[number], sides[number]
         step = side[len(place)]
         wanted = em_per_ns * (at - now)
-        own = (place[-1] if place else 0.0) + step.least
+        own = (place[-1] if place else 0.0) + step.min_height
         y = max(own, reached + min(wanted, MAX_GAP))
         if wanted > MAX_GAP and y - reached < wanted:
             breaks.append(Break(reached, y, at - now))
@@ -85,7 +87,7 @@ def stack(sides: Sequence[Sequence[Step]], em_per_ns: float | None) -> tuple[lis
 
 
 def nice(value: float) -> float:
-    """The largest of 1, 2, 5, 10, 20 ... (or 0.5, 0.2 ...) that is not above the value."""
+    """Return the largest of ..., 0.2, 0.5, 1, 2, 5, 10, 20, ... that is not above the value."""
     power = 1.0
     while power > value:
         power /= 10
@@ -94,19 +96,20 @@ def nice(value: float) -> float:
     return next((power * step for step in (5, 2) if power * step <= value), power)
 
 
-WIDTH = 54.0  # 8 inches; wider only if the texts need it
-MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45
-UNDER = 0.47  # from an arrow to the end of its row
+# All lengths in em.
+WIDTH = 54.0  # least width of a picture: 8 inches; texts may make it wider
+MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45  # heights of a row, of a wait's line, and of a line of text
+UNDER = 0.47  # from an arrow to the lower edge of its row
 SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
-BAND, LANE, LANES, INSET = 0.55, 0.8, 4, 0.95  # a band's width, a lane's, the most lanes, from lifeline to text
-BRACE = 0.75  # a bracket's lane
-FEW_HOSTS, NARROW = 4, 8.5  # so many hosts have columns as wide as their words; of more they are at least so wide
+BAND, LANE, INSET = 0.55, 0.8, 0.95  # width of a band, width of its lane, distance from a lifeline to its text
+MAX_LANES = 4  # side by side at one lifeline; further bands share the last lane
+BRACE = 0.75  # width of a bracket's lane
+FEW_HOSTS = 4  # up to this number of hosts the columns are as wide as the words of each row
+MIN_COLUMN = 8.5  # least width of a column among more hosts
 
 
 def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:
-    """How wide is a line of text of this size, in em? With 4 % to spare for the rounding of letters to
-    pixels.
-    """
+    """Return the width of a line of text in em, plus 4 % for the rounding of letters to pixels."""
     return _width(drawable(text), face(bold=bold)) * size * 1.04
 
 
@@ -119,9 +122,7 @@ def _width(text: str, file: str) -> float:
 
 
 def wrap(text: str, width: float, size: float = 1.0, bold: bool = False) -> list[str]:
-    """The text in lines of at most `width` em, broken at blanks, or inside a word that is longer than a
-    line.
-    """
+    """Split the text into lines of at most `width` em, at blanks, or inside a word that is longer than a line."""
     lines = [""]
     for word in text.split():
         joined = f"{lines[-1]} {word}".strip()
@@ -140,39 +141,38 @@ def wrap(text: str, width: float, size: float = 1.0, bold: bool = False) -> list
 
 @dataclass(slots=True)
 class Band:
-    """The coloured bar of a wait at a lifeline: x of the lifeline, `inward` +1 if texts stand to its right,
-    else -1; lanes count inwards.
-    """
+    """The coloured bar of a wait at a lifeline."""
 
     node: int
     x: float
+    """Of the lifeline."""
     inward: int
+    """Direction from the lifeline to the other end: +1 to the right, -1 to the left. Lanes count in this direction."""
     cause: str | None
     words: str
     top: float = 0.0
     bottom: float = 0.0
     lane: int = 0
     words_lane: int = 0
+    """The outermost lane in use at the height of the words, which are written beyond it."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """One wait's own line between two rows: `y` is its middle; `lines` is 2 if owner's and waiter's text do
-    not fit side by side.
-
-    `bands` are the owner's and the waiter's; there are none if the path or the capture owns the wait: that
-    stands in the middle.
-    """
+    """The line of a wait between two rows."""
 
     mark: FlowMark
     lines: int
+    """2 if the texts of owner and waiter do not fit side by side, else 1."""
     bands: list[Band]
+    """Of the owner and the waiter; empty for a wait of the path or the capture, which is drawn in the middle."""
     y: float = 0.0
+    """Middle of the line."""
 
 
 @dataclass(slots=True)
 class Brace:
-    """The bracket of an exchange in its lane at the left: `x` of its line, `text_y` the baseline of its words."""
+    """The bracket of an exchange at the left: `x` of its line, `text_y` the baseline of its words."""
 
     bracket: FlowBracket
     x: float
@@ -183,24 +183,34 @@ class Brace:
 
 @dataclass(slots=True)
 class Layout:
-    """Where is what, in em? `em_per_ns` is None where the space between rows is not time."""
+    """The places of everything on a page, in em."""
 
     width: float = WIDTH
     height: float = 0.0
-    x: list[float] = field(default_factory=list)  # lifelines
+    """Without the footer."""
+    x: list[float] = field(default_factory=list)
+    """Of each lifeline."""
     time_x: float = MARGIN
     since_x: float = MARGIN
+    """Of the small text beside the time: how long after the row above."""
     comment_x: float = 0.0
     comments: bool = True
+    """Whether there is a Comment column."""
     title: list[str] = field(default_factory=list)
-    nodes: list[tuple[float, float, str]] = field(default_factory=list)  # a title's centre, baseline, line
+    """Lines of the title."""
+    nodes: list[tuple[float, float, str]] = field(default_factory=list)
+    """Centre, baseline and text of each line of the lifelines' titles."""
     lifeline_tops: list[float] = field(default_factory=list)
     head_y: float = 0.0
+    """Baseline of the heads "Time" and "Comment"."""
     body: tuple[float, float] = (0.0, 0.0)
-    row_y: list[float] = field(default_factory=list)  # the arrows
+    """Top and bottom of the rows."""
+    row_y: list[float] = field(default_factory=list)
+    """Of each row's arrow."""
     slots: list[Slot] = field(default_factory=list)
     braces: list[Brace] = field(default_factory=list)
     em_per_ns: float | None = None
+    """None where the space between rows is not to scale."""
     breaks: list[Break] = field(default_factory=list)
 
 
@@ -213,14 +223,14 @@ def arrange(
     *,
     scale_ns: float | None = None,
 ) -> Layout:
-    """Places title, heads, rows, marks and brackets; `height` is then what they need, without the footer.
+    """Place title, heads, rows, marks and brackets.
 
-    `scale_ns`: the space between rows is time; gaps of at least so many ns decide on the scale.
+    With `scale_ns` the space between rows is to scale; gaps of at least this length decide on the scale.
     """
     page = columns(title, nodes, rows, marks, brackets)
     em_per_ns = None if scale_ns is None else scale_of([[row.at_ns for row in rows]], scale_ns)
     (places,), breaks = stack([steps(page, rows)], em_per_ns)
-    put(page, places, breaks, em_per_ns)
+    place_rows(page, places, breaks, em_per_ns)
     return page
 
 
@@ -231,18 +241,17 @@ def columns(
     marks: Sequence[FlowMark],
     brackets: Sequence[FlowBracket] = (),
     *,
-    least: float = WIDTH,
+    min_width: float = WIDTH,
     comments: bool = True,
 ) -> Layout:
-    """Places everything from left to right, and the heads; at least `least` em wide, with or without the Comment
-    column.
-    """
+    """Place everything from left to right, and the heads. `comments`: with a Comment column."""
     page = Layout(comments=comments)
-    lanes = _lanes(brackets)
+    lanes = _bracket_lanes(brackets)
     page.time_x = MARGIN + BRACE * (1 + max(lanes, default=-1))
     page.braces = [Brace(bracket, MARGIN + BRACE * lane + 0.1) for bracket, lane in zip(brackets, lanes, strict=True)]
     gaps = max(1, len(nodes) - 1)
 
+    # 1. the columns left and right of the lifelines
     time = max(width_of(text) for text in ["Time", *(row.time for row in rows)])
     page.since_x = page.time_x + time + 0.5
     waits = max(width_of(row.since, TINY) for row in rows)
@@ -252,13 +261,14 @@ def columns(
     comment = max(width_of("Comment"), *(width_of(text, SMALL) for text in remarks))
     left = page.time_x + time + 1.0 + ports + 0.5
     right = 0.5 + ports + (1.0 + comment if comments else 0.0) + MARGIN
+    # 2. the distance between two lifelines: as wide as the words of the rows and waits between them need
     many = len(nodes) > FEW_HOSTS
-    column = max(NARROW if many else 15.0, (least - left - right) / gaps)
+    column = max(MIN_COLUMN if many else 15.0, (min_width - left - right) / gaps)
     for row in rows:
         span = max(1, abs(row.source - row.target)) if row.source != row.target else 0.5
-        # among many hosts a row's words may stand over the lifelines beside its arrow
+        # among many hosts the words of a row may cover the lifelines next to its arrow
         column = max(column, (width_of(row.label) + tag_width(row) + 3.0) / (gaps if many else span))
-    spare = 2 * INSET + LANE * min(LANES, len({row.stream for row in rows}))  # beside the text of a wait
+    spare = 2 * INSET + LANE * min(MAX_LANES, len({row.stream for row in rows}))  # beside the text of a wait
     for mark in marks:
         span = max(1, abs(mark.client - mark.server))
         wide = max(width_of(mark.text), width_of(mark.waiter_text)) + spare
@@ -267,36 +277,38 @@ def columns(
     if len(nodes) == 1:
         right += column
     braces = (page.time_x + width_of(bracket.text, SMALL) + MARGIN for bracket in brackets)
-    page.width = max(least, page.x[-1] + right, *braces)
+    page.width = max(min_width, page.x[-1] + right, *braces)
     page.comment_x = page.x[-1] + (column if len(nodes) == 1 else 0) + 0.5 + ports + 1.0
+    # 3. one or two lines for each wait
     for mark in marks:
         room = abs(page.x[mark.client] - page.x[mark.server])
         both = width_of(mark.text) + width_of(mark.waiter_text) + 2 * spare
         page.slots.append(
             Slot(mark=mark, lines=2 if mark.waiter_text and both > room else 1, bands=_bands_of(mark, page.x))
         )
-    _heads(page, title, nodes)
+    _place_heads(page, title, nodes)
     return page
 
 
-def middle(page: Layout, x0: float, x1: float, width: float) -> float:
-    """Where is the middle of a row's words? Over its arrow, but never beyond the outermost lifelines."""
+def words_centre(page: Layout, x0: float, x1: float, width: float) -> float:
+    """Return the centre of a row's words: over its arrow, but among many hosts inside the outermost lifelines."""
     half = width / 2 + 0.5
-    at = (x0 + x1) / 2
-    return at if len(page.x) <= FEW_HOSTS else max(page.x[0] + half, min(at, page.x[-1] - half))
+    centre = (x0 + x1) / 2
+    return centre if len(page.x) <= FEW_HOSTS else max(page.x[0] + half, min(centre, page.x[-1] - half))
 
 
-def beside(page: Layout, band: Band) -> tuple[float, int]:
-    """Where do a band's words begin, and do they go on to its right (+1) or left (-1)? Inwards, where there is room
-    before the outermost lifeline.
+def band_words(page: Layout, band: Band) -> tuple[float, int]:
+    """Return the x at which a band's words begin, and their direction: +1 to the right, -1 to the left.
+
+    They run inwards; among many hosts only where they end before the outermost lifeline.
     """
     room = page.x[-1] - band.x if band.inward > 0 else band.x - page.x[0]
     side = band.inward if len(page.x) <= FEW_HOSTS or width_of(band.words) + INSET <= room else -band.inward
     return band.x + side * (INSET + (LANE * band.words_lane if side == band.inward else 0.0)), side
 
 
-def lower(page: Layout, by: float) -> None:
-    """Moves the heads down by so many em, so that another graph's heads are as high."""
+def lower_heads(page: Layout, by: float) -> None:
+    """Move the heads down by `by` em, to the height of another graph's heads."""
     page.nodes = [(x, y + by, line) for x, y, line in page.nodes]
     page.lifeline_tops = [top + by for top in page.lifeline_tops]
     page.head_y += by
@@ -304,17 +316,17 @@ def lower(page: Layout, by: float) -> None:
 
 
 def steps(page: Layout, rows: Sequence[FlowRow]) -> list[Step]:
-    """How much room does each row need, with the waits and the brackets' words above it?"""
-    above = [ROW] * len(rows)
+    """Return the height that each row needs, including the waits and the brackets' words above it."""
+    heights = [ROW] * len(rows)
     for slot in page.slots:
-        above[slot.mark.lower] += _slot_height(slot)
+        heights[slot.mark.lower] += _slot_height(slot)
     for brace in page.braces:
-        above[brace.bracket.upper] += LINE
-    return [Step(row.at_ns, least) for row, least in zip(rows, above, strict=True)]
+        heights[brace.bracket.upper] += LINE
+    return [Step(row.at_ns, height) for row, height in zip(rows, heights, strict=True)]
 
 
-def put(page: Layout, places: Sequence[float], breaks: Sequence[Break], em_per_ns: float | None) -> None:
-    """Places everything from the top downwards, once the rows' places are known."""
+def place_rows(page: Layout, places: Sequence[float], breaks: Sequence[Break], em_per_ns: float | None) -> None:
+    """Place everything from the top downwards, once the heights of the rows (`places`) are known."""
     top = page.body[0]
     page.em_per_ns = em_per_ns
     page.row_y = [top + place - UNDER for place in places]
@@ -327,18 +339,18 @@ def put(page: Layout, places: Sequence[float], breaks: Sequence[Break], em_per_n
     waiting = list(page.slots)
     while waiting:
         lower = waiting[0].mark.lower
-        here = [slot for slot in waiting if slot.mark.lower == lower]
-        waiting = waiting[len(here) :]
+        gap_slots = [slot for slot in waiting if slot.mark.lower == lower]
+        waiting = waiting[len(gap_slots) :]
         begin = page.row_y[lower - 1] + UNDER if lower else top
         braces = sum(1 for brace in page.braces if brace.bracket.upper == lower)
         room = page.row_y[lower] + UNDER - ROW - LINE * braces - begin
-        y = begin + (room - sum(_slot_height(slot) for slot in here)) / 2
-        for slot in here:
+        y = begin + (room - sum(_slot_height(slot) for slot in gap_slots)) / 2
+        for slot in gap_slots:
             slot.y = y + _slot_height(slot) / 2
             y += _slot_height(slot)
     page.body = (top, page.row_y[-1] + UNDER)
     page.height = page.body[1]
-    _stretch(page)
+    _stretch_bands(page)
 
 
 def _slot_height(slot: Slot) -> float:
@@ -346,84 +358,79 @@ def _slot_height(slot: Slot) -> float:
 
 
 def tag_width(row: FlowRow) -> float:
-    """How wide is what stands beside a row's label, with the space before each?"""
+    """Width of the message, fact and tag after a row's label, with the space before each."""
     bold = sum(width_of(word, SMALL, bold=True) + 0.8 for word in (row.fact, row.tag) if word)
-    return message_width(row) + bold
+    return bold + (width_of(row.message, SMALL) + 0.8 if row.message else 0.0)
 
 
-def message_width(row: FlowRow) -> float:
-    """Of that, the request or status."""
-    return width_of(row.message, SMALL) + 0.8 if row.message else 0.0
-
-
-def _lanes(brackets: Sequence[FlowBracket]) -> list[int]:
-    """Brackets over the same rows stand in lanes of their own; at most 4, then they share the last."""
+def _bracket_lanes(brackets: Sequence[FlowBracket]) -> list[int]:
+    """The lane of each bracket: overlapping brackets get different lanes, as far as there are lanes."""
     lanes: list[int] = []
     for bracket in brackets:
-        beside = {
+        used = {
             lane
             for other, lane in zip(brackets, lanes, strict=False)
             if other.upper <= bracket.lower and bracket.upper <= other.lower
         }
-        lanes.append(min(lane for lane in range(LANES) if lane not in beside or lane == LANES - 1))
+        lanes.append(_free_lane(used))
     return lanes
 
 
+def _free_lane(used: set[int]) -> int:
+    """The first lane that is not used; the last one if all are."""
+    return next((lane for lane in range(MAX_LANES) if lane not in used), MAX_LANES - 1)
+
+
 def _bands_of(mark: FlowMark, x: Sequence[float]) -> list[Band]:
-    """The owner's band, and the one of the side that waits; none if neither client nor server owns the
-    wait.
-    """
-    at = {"client": mark.client, "server": mark.server}
+    """The bands of the owner and of the waiting side; none if neither client nor server owns the wait."""
+    ends = {"client": mark.client, "server": mark.server}
     sides = [(mark.owner, mark.cause, mark.text)] + (
         [(mark.waiter, mark.parent, mark.waiter_text)] if mark.waiter else []
     )
     bands = []
-    for who, cause, text in sides:
-        if who not in at:
+    for side, cause, text in sides:
+        if side not in ends:
             return []
-        other = at["server" if who == "client" else "client"]
-        client_first = who == "client" if other == at[who] else other > at[who]
-        bands.append(Band(node=at[who], x=x[at[who]], inward=1 if client_first else -1, cause=cause, words=text))
+        node, other = ends[side], ends["server" if side == "client" else "client"]
+        to_the_right = side == "client" if other == node else other > node
+        bands.append(Band(node=node, x=x[node], inward=1 if to_the_right else -1, cause=cause, words=text))
     return bands
 
 
-def _stretch(page: Layout) -> None:
-    """From where to where does each band run? From arrow to arrow; waits between the same two packets share
-    that length.
-
-    Bands that run at the same height of one lifeline stand beside each other, in lanes (at most 4: then they
-    share the last); their texts stand beyond the outermost of them.
+def _stretch_bands(page: Layout) -> None:
+    """Set top, bottom and lanes of each band: it runs from arrow to arrow, or shares that length with other waits
+    between the same two packets. Bands that overlap at a lifeline get different lanes; texts are beyond them.
     """
-    same: dict[tuple[int, int], list[Slot]] = {}
+    by_gap: dict[tuple[int, int], list[Slot]] = {}
     for slot in page.slots:
-        same.setdefault((slot.mark.upper, slot.mark.lower), []).append(slot)
+        by_gap.setdefault((slot.mark.upper, slot.mark.lower), []).append(slot)
     drawn: list[Band] = []
-    for (upper, lower), slots in same.items():
+    for (upper, lower), slots in by_gap.items():
         top = page.row_y[upper] + 0.15 if upper >= 0 else page.body[0]
         for slot, after in zip(slots, [*slots[1:], None], strict=True):
             bottom = page.row_y[lower] - 0.15 if after is None else (slot.y + after.y) / 2
             for band in slot.bands:
                 band.top, band.bottom = top, bottom
-                beside = {
-                    b.lane
-                    for b in drawn
-                    if (b.node, b.inward) == (band.node, band.inward) and b.top < bottom and top < b.bottom
-                }
-                band.lane = min(lane for lane in range(LANES) if lane not in beside or lane == LANES - 1)
+                band.lane = _free_lane(
+                    {b.lane for b in drawn if _same_side(b, band) and b.top < bottom and top < b.bottom}
+                )
                 drawn.append(band)
             top = bottom + 0.12
     for slot in page.slots:
         for band in slot.bands:
             band.words_lane = max(
-                b.lane
-                for b in drawn
-                if (b.node, b.inward) == (band.node, band.inward) and b.top < slot.y + 1.5 and slot.y - 1.5 < b.bottom
+                b.lane for b in drawn if _same_side(b, band) and b.top < slot.y + 1.5 and slot.y - 1.5 < b.bottom
             )
 
 
-def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
-    """Title, node titles on two staggered rows (even ones higher, as in Wireshark), and the two outer heads
-    under them.
+def _same_side(one: Band, other: Band) -> bool:
+    """Whether both bands are on the same side of the same lifeline."""
+    return (one.node, one.inward) == (other.node, other.inward)
+
+
+def _place_heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
+    """Place the title, the node titles on two staggered rows (even ones higher, as in Wireshark), and the heads "Time"
+    and "Comment" under them.
     """
     page.title = wrap(title, page.width - 2 * MARGIN, 1.1, bold=True) if title.strip() else []
     top = MARGIN + LINE * 1.1 * len(page.title) + (0.5 if page.title else 0)
@@ -432,8 +439,8 @@ def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
         x = page.x[number]
         lo = max(MARGIN, x - (x - page.x[number - 2]) / 2 + 0.5 if number >= 2 else MARGIN)
         hi = x + (page.x[number + 2] - x) / 2 - 0.5 if number + 2 < len(nodes) else page.width - MARGIN
-        # off its lifeline rather than in two lines; the lifeline still begins under it
-        lines = [node] if width_of(node) <= hi - lo else _halve(node, hi - lo)
+        # a wide title moves off the centre of its lifeline before it is broken into lines
+        lines = [node] if width_of(node) <= hi - lo else _split_address(node, hi - lo)
         half = max(width_of(line) for line in lines) / 2
         placed[number % 2].append((max(lo + half, min(x, hi - half)), lines))
     y = top
@@ -451,16 +458,14 @@ def _heads(page: Layout, title: str, nodes: Sequence[str]) -> None:
 
 
 def _heads_need_own_line(page: Layout, baseline: float) -> bool:
-    """Would `Time` or `Comment` touch a title of the lower row?"""
+    """Whether "Time" or "Comment" would touch a title of the lower row."""
     inner, outer = page.time_x + width_of("Time") + 0.5, page.comment_x - 0.5
     same_line = [(x, width_of(line) / 2) for x, y, line in page.nodes if abs(y - baseline) < LINE]
     return any(x - half < inner or x + half > outer for x, half in same_line)
 
 
-def _halve(address: str, width: float) -> list[str]:
-    """A long address in two lines (or more if `width` is small), broken after a colon or a dot where there is
-    one.
-    """
+def _split_address(address: str, width: float) -> list[str]:
+    """A long address in two lines, or more if `width` is small, broken after a colon or dot if it has one."""
     parts = max(2, -int(-width_of(address) // max(width, 6.0)))
     lines: list[str] = []
     rest = address
@@ -474,10 +479,10 @@ def _halve(address: str, width: float) -> list[str]:
 
 
 def frames_text(mark: FlowMark, rows: Sequence[FlowRow]) -> str:
-    """What stands in the Comment column beside a wait: the frames that bound it."""
+    """The text in the Comment column of a wait: the frames that bound it."""
     return words.say("flow_frames", first=str(upper_frame(mark, rows)), last=str(rows[mark.lower].frame))
 
 
 def upper_frame(mark: FlowMark, rows: Sequence[FlowRow]) -> int | str:
-    """The frame that a wait begins with; it may be on an earlier page."""
+    """The frame that begins a wait; it may be on an earlier page."""
     return rows[mark.upper].frame if mark.upper >= 0 else mark.from_frame or "\N{HORIZONTAL ELLIPSIS}"

@@ -1,8 +1,7 @@
-"""The rows of a flow graph: which packets have one, what it shows, and the same as tshark's text.
+"""The rows of a flow graph, in Wireshark's words (Statistics > Flow Graph), and the text that tshark prints of them.
 
-Reads packets as plain values, or a table of events; gives rows in Wireshark's words (Statistics > Flow Graph), runs of
-data in one row, the Time column's text and the text of `tshark -z flow,tcp,network`. Knows nothing of pages, fonts or
-pixels.
+Reads packets as plain values, or a table of events. Returns a `FlowRow` per packet or per run of data segments, the
+text of the Time column, and the lines of `tshark -z flow,tcp,network`.
 """
 
 from __future__ import annotations
@@ -28,45 +27,44 @@ FORMATS: dict[TimeFormat, str] = {
     "date": "date and time of day, UTC",
     "epoch": "seconds since 1970",
 }
-"""What the Time column can hold: tshark's -t r, d, dd, ud and e."""
+"""Formats of the Time column: tshark's -t r, d, dd, ud and e."""
 
 _SECOND = 1_000_000_000
-TURN = 2**32  # numbers of TCP
+SEQ_MODULUS = 2**32
+"""Sequence numbers of TCP wrap to 0 at this value."""
 
 
 def seconds(ns: int, digits: int) -> str:
-    """How are nanoseconds written as seconds with so many decimals?"""
+    """Write nanoseconds as seconds with this number of decimals."""
     whole, rest = divmod(abs(ns), _SECOND)
     decimals = f".{rest:09d}"[: digits + 1] if digits else ""
     return f"{'-' if ns < 0 else ''}{whole}{decimals}"
 
 
 def epoch(ns: int, digits: int) -> str:
-    """How does tshark write an instant? Whole seconds are rounded down, also before 1970: -0.75 s is -1.25."""
+    """Write an instant as tshark does: whole seconds are rounded down, so that -0.75 s before 1970 becomes -1.25."""
     whole, rest = divmod(ns, _SECOND)
     return f"{whole}{seconds(rest, digits)[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Which time does a row show?
-
-    `start_ns` is the capture's first frame, in ns since 1970; `digits` are the decimals of a second that the capture's
-    clock tells; `before` gives, for "delta", the instant of the frame before a frame. Where that is not known, the time
-    is empty.
-    """
+    """Writes the Time column in one of the `FORMATS`."""
 
     start_ns: int
+    """Instant of the capture's first frame, in ns since 1970."""
     digits: int = 6
+    """Decimals of a second that the capture's clock has."""
     kind: TimeFormat = "relative"
     before: Mapping[int, int] = field(default_factory=dict)
+    """For "delta": by frame number, the instant of the frame before it. A frame without one has an empty time."""
 
     def __post_init__(self) -> None:
         if self.kind not in FORMATS:
             raise ValueError(f"time={self.kind!r} is not one of {', '.join(FORMATS)}")
 
     def text(self, frame: int, ns: int, row_before_ns: int | None) -> str:
-        """What stands in the Time column? `row_before_ns` is the instant of the row above, None for the first."""
+        """Return the text of the Time column; `row_before_ns` is the instant of the row above, None for the first."""
         if self.kind == "relative":
             return seconds(ns - self.start_ns, self.digits)
         if self.kind == "epoch":
@@ -83,22 +81,18 @@ class Clock:
 
 
 Record = Mapping[str, Any]
+"""A packet, or a row of another table, as plain values by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """What does one packet's row show?
-
-    `source` and `target` index the graph's nodes; `time` is the Time column's text, `at_ns` its instant in ns since
-    1970, `since` how long after the row above it came; `said` is the request or the status that begins with it; `fact`
-    is what Wireshark marks it with; `packets` is how many the row tells of; `cause` is the key of `CAUSES` that colours
-    the arrow, or None; `tag`, beside the label, is what the packet has to do with a wait (`held ACK`, `freed`), or
-    nothing.
-    """
+    """The row of a packet, or of a run of packets."""
 
     frame: int
     time: str
+    """Text of the Time column."""
     source: int
+    """Index of the sender among the graph's nodes."""
     target: int
     sport: int
     dport: int
@@ -106,38 +100,45 @@ class FlowRow:
     comment: str
     stream: int
     cause: str | None = None
+    """Key of `CAUSES` that colours the arrow; None: black."""
     tag: str = ""
+    """The packet's part in a wait (`held ACK`, `freed`), written after the label; empty if it has none."""
     at_ns: int = 0
+    """Instant in ns since 1970."""
     message: str = ""
+    """The request or status that begins with this packet."""
     fact: str = ""
+    """Wireshark's mark in words, e.g. `retransmission`; empty for an ordinary packet."""
     since: str = ""
+    """Time after the row above."""
     packets: int = 1
 
 
 def label(flags: str | None, length: int | None) -> str:
-    """What does Wireshark write above the arrow? The flags, or `<None>`, and ` - Len: N` if there is
-    payload.
-    """
+    """Return Wireshark's text above the arrow: the flags, or `<None>`, and ` - Len: N` if there is payload."""
     shown = flags or "<None>"
     return f"{shown} - Len: {length}" if length else shown
 
 
 def comment(flags: str | None, seq: int | None, ack: int | None) -> str:
-    """What does Wireshark write in the Comment column? `Seq = S Ack = A`, without `Ack` if the ACK flag is
-    not set. Its numbers have 32 bits, also before the first byte; ours go on.
+    """Return Wireshark's text in the Comment column: `Seq = S Ack = A`, without `Ack` if the ACK flag is not set.
+
+    Wireshark's relative numbers wrap at 32 bits; those of the events table do not.
     """
-    text = "" if seq is None else f"Seq = {seq % TURN}"
-    return f"{text} Ack = {ack % TURN}".strip() if ack is not None and "ACK" in (flags or "").split(", ") else text
+    text = "" if seq is None else f"Seq = {seq % SEQ_MODULUS}"
+    if ack is None or "ACK" not in (flags or "").split(", "):
+        return text
+    return f"{text} Ack = {ack % SEQ_MODULUS}".strip()
 
 
 def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tuple[FlowRow, ...]]:
-    """Which nodes and rows do these packets give? Nodes in order of appearance, as in Wireshark, but the
-    client first.
+    """Return the titles of the nodes, and a row per packet.
 
-    (So the picture does not turn round when it starts at a packet of the server.) A packet from an address to
-    itself (loopback) would be an arrow from a line to itself: such an address is drawn as one node for the
-    server (`address:port`) and one for its client (`address:port`, or `address (clients)` if there are
-    several client ports). Packets are rows of `events`, or have a `label` and a `comment` of their own.
+    Nodes are in order of appearance, as in Wireshark, but the client comes first; so an excerpt that starts at a packet
+    of the server has its nodes in the same order. A packet from an address to itself (loopback) would be an arrow from
+    a lifeline to itself. Such an address has two nodes: the server (`address:port`) and its client (`address:port`, or
+    `address (clients)` if there are several client ports). Packets are rows of `events`, or have a `label` and a
+    `comment` of their own.
     """
     client_ports: dict[str, set[int]] = {}
     for event in events:
@@ -154,7 +155,7 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
 
     nodes: dict[str, int] = {}
     rows: list[FlowRow] = []
-    before: int | None = None
+    before_ns: int | None = None
     for event in events:
         loop = event["src"] == event["dst"] and event["sport"] != event["dport"]
         forward = event["from_client"] is not False
@@ -162,11 +163,11 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
         target = title(event["dst"], event["dport"], not forward, loop)
         for node in (source, target) if forward else (target, source):
             nodes.setdefault(node, len(nodes))
-        text, remark = words_of(event)
+        text, remark = label_and_comment(event)
         rows.append(
             FlowRow(
                 frame=event["frame"],
-                time=clock.text(event["frame"], event["time"], before),
+                time=clock.text(event["frame"], event["time"], before_ns),
                 source=nodes[source],
                 target=nodes[target],
                 sport=event["sport"],
@@ -175,32 +176,32 @@ def rows_of(events: Sequence[Record], clock: Clock) -> tuple[tuple[str, ...], tu
                 comment=remark,
                 stream=event["stream"],
                 at_ns=event["time"],
-                since="" if before is None or "delta" in clock.kind else since(event["time"] - before),
+                since="" if before_ns is None or "delta" in clock.kind else since(event["time"] - before_ns),
             )
         )
-        before = event["time"]
+        before_ns = event["time"]
     return tuple(nodes), tuple(rows)
 
 
 def since(ns: int) -> str:
-    """How long after the row above did a packet come: +105 µs, +43.9 ms, +2.1 s?"""
+    """Write the time after the row above: +105 µs, +43.9 ms, +2.1 s."""
     sign, ns = ("+", ns) if ns >= 0 else ("-", -ns)
     if ns < 999_500:
         return f"{sign}{ns / 1e3:.0f} µs" if ns >= 500 or ns == 0 else f"{sign}{ns} ns"
     return f"{sign}{ns / 1e6:.1f} ms" if ns < 999_950_000 else f"{sign}{ns / 1e9:,.1f} s"
 
 
-def words_of(event: Record) -> tuple[str, str]:
-    """What stands above a packet's arrow, and in its Comment column?"""
+def label_and_comment(event: Record) -> tuple[str, str]:
+    """Return the text above a packet's arrow, and that of its Comment column."""
     if "label" in event:
         return event["label"], event["comment"]
     return label(event["flags"], event["len"]), comment(event["flags"], event["seq"], event["ack"])
 
 
-LONG = 8
-"""So many data segments make one row by default: fewer are read as fast one by one."""
-ASKED = 3
-"""So many with `collapse=True`: two rows are no longer than their summary."""
+LONG_RUN = 8
+"""Data segments from which a run is one row by default; shorter runs are as quick to read row by row."""
+SHORT_RUN = 3
+"""Data segments from which a run is one row with `collapse=True`."""
 
 FACTS = (
     "zero_window_probe",
@@ -216,32 +217,32 @@ FACTS = (
     "keep_alive",
     "reused_ports",
 )
-"""Wireshark's marks (tcp.analysis) that a picture names, the most telling first; columns of `events`."""
+"""Wireshark's marks (tcp.analysis) that a picture names, columns of `events`; of several marks the first is shown."""
 
 
 def fact(packet: Record) -> str:
-    """What Wireshark marks this packet with, in words; empty for an ordinary one."""
-    name = _marked(packet)
+    """Return Wireshark's mark of this packet in words; empty for an ordinary packet."""
+    name = _mark_of(packet)
     return words.say(f"flow_{name}") if name else ""
 
 
-def _marked(packet: Record) -> str:
+def _mark_of(packet: Record) -> str:
     return next((name for name in FACTS if packet.get(name)), "")
 
 
-def groups(
+def run_begins(
     packets: pa.Table | Sequence[Record],
-    least: int,
+    min_segments: int,
     mark_ms: float,
     *,
     before: NDArray[np.int64],
     after: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Where does each row begin? Places of packets; a row goes on to where the next one begins.
+    """Return the indices of the packets that begin a row; a row extends to the next of them.
 
-    A run is `least` or more segments of data that follow each other on one stream in one direction, with the other
-    side's plain ACKs between and behind them. What Wireshark marks, SYN, FIN and RST stand alone; a run ends before a
-    gap of `mark_ms`, before the frames `before` and behind the frames `after`.
+    A run is `min_segments` or more data segments in a row of one stream and direction, with the other side's plain
+    ACKs between and after them. SYN, FIN, RST and packets with a mark of Wireshark's have a row each. A run ends
+    before a gap of `mark_ms`, before the frames `before` and after the frames `after`.
     """
     import numpy as np
 
@@ -249,7 +250,7 @@ def groups(
     data = plain & (length > 0)
     ack = plain & (length == 0) & acks
     member = (data | ack) & (stream >= 0)
-    way = client ^ ack  # whose data goes on; an ACK belongs to what it acknowledges
+    way = client ^ ack  # direction of the data; an ACK belongs to the data that it acknowledges
     if len(frame) == 0:
         return np.zeros(0, np.int64)
     cut = np.ones(len(frame), bool)
@@ -257,42 +258,42 @@ def groups(
     cut[1:] |= np.diff(time) >= mark_ms * 1e6
     cut |= np.isin(frame, before)
     cut[1:] |= np.isin(frame[:-1], after)
-    cut |= _leading(cut, data)
+    cut |= _up_to_first_data(cut, data)
     begins = np.flatnonzero(cut)
     segments = np.add.reduceat(data.astype(np.int64), begins)
-    few = np.repeat(segments < least, np.diff(begins, append=len(frame)))
-    return np.flatnonzero(cut | few)
+    is_short = np.repeat(segments < min_segments, np.diff(begins, append=len(frame)))
+    return np.flatnonzero(cut | is_short)
 
 
-def _leading(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What stands in front of a run's first data, and that data: ACKs there are rows of their own."""
+def _up_to_first_data(cut: NDArray[np.bool_], data: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The packets of each run up to its first data segment; ACKs before that segment get rows of their own."""
     import numpy as np
 
     places, begins = np.arange(len(cut)), np.flatnonzero(cut)
-    known = np.append(np.flatnonzero(data), len(cut))
-    first = known[np.searchsorted(known, begins)]  # of a run without data: that of a later one
-    found: NDArray[np.bool_] = places <= first[np.cumsum(cut) - 1]
-    return found
+    data_places = np.append(np.flatnonzero(data), len(cut))
+    first = data_places[np.searchsorted(data_places, begins)]  # for a run without data: the data of a later run
+    leading: NDArray[np.bool_] = places <= first[np.cumsum(cut) - 1]
+    return leading
 
 
 def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
-    """Frame, stream, time, whether from the client, length, whether nothing is remarkable, whether a plain ACK."""
+    """Columns: frame, stream, time, from the client, length, without mark and SYN, FIN or RST, flags are only ACK."""
     import numpy as np
 
     if isinstance(packets, Sequence):
-        rows = [_row(packet) for packet in packets]
+        rows = [_column_values(packet) for packet in packets]
         kinds = (np.int64, np.int64, np.int64, bool, np.int64, bool, bool)
         return tuple(np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True))
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def column(name: str, unknown: int) -> Any:
+    def column(name: str, missing: int) -> Any:
         if name not in packets.column_names:
-            return np.full(packets.num_rows, unknown)
+            return np.full(packets.num_rows, missing)
         values = packets[name]
         if pa.types.is_timestamp(values.type):
             values = values.cast(pa.timestamp("ns", tz=values.type.tz))
-        return values.cast(pa.int64()).fill_null(unknown).to_numpy()
+        return values.cast(pa.int64()).fill_null(missing).to_numpy()
 
     flags = packets["flags"].cast(pa.string()).fill_null("")
     ends = pc.match_substring_regex(flags, "SYN|FIN|RST").to_numpy(zero_copy_only=False)
@@ -305,7 +306,8 @@ def _columns(packets: pa.Table | Sequence[Record]) -> tuple[Any, ...]:
     return frame, stream, time, client, length, ~(ends | marked), plain_ack
 
 
-def _row(packet: Record) -> tuple[Any, ...]:
+def _column_values(packet: Record) -> tuple[Any, ...]:
+    """The values of `_columns` for one packet."""
     flags = packet.get("flags") or ""
     ends = any(word in flags for word in ("SYN", "FIN", "RST"))
     return (
@@ -314,23 +316,26 @@ def _row(packet: Record) -> tuple[Any, ...]:
         packet["time"],
         packet["from_client"] is not False,
         packet.get("len") or 0,
-        not (ends or _marked(packet)),
+        not (ends or _mark_of(packet)),
         flags == "ACK",
     )
 
 
 def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
-    """One row for a run: the first of its rows, with how many bytes went in which time."""
+    """Return one row for a run: the first of its rows, labelled with the bytes and the duration of the run.
+
+    For example `11 × 1448 B, 12.0 ms`; segments of several lengths are summed.
+    """
     lengths = [packet["len"] for packet in packets if packet["len"]]
-    same = len(set(lengths[:-1])) == 1 and lengths[-1] == lengths[0]
-    size = f"{len(lengths)} \N{MULTIPLICATION SIGN} {lengths[0]} B"
-    if not same:
+    if len(set(lengths)) == 1:
+        size = f"{len(lengths)} \N{MULTIPLICATION SIGN} {lengths[0]} B"
+    else:
         size = words.say("flow_segments", n=len(lengths), bytes=sum(lengths))
     acks = len(packets) - len(lengths)
     ns = packets[-1]["time"] - packets[0]["time"]
     first, last = (next(p for p in way if p["len"]).get("seq") for way in (packets, packets[::-1]))
     comments = (
-        [f"Seq = {first % TURN} \N{HORIZONTAL ELLIPSIS} {last % TURN}"]
+        [f"Seq = {first % SEQ_MODULUS} \N{HORIZONTAL ELLIPSIS} {last % SEQ_MODULUS}"]
         if first is not None and last is not None
         else []
     )
@@ -344,14 +349,16 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
     )
 
 
-CELL = 20  # characters of an address's column, its bar included
-MOST_NODES = 40
-_HEAD = CELL // 2 - 1  # characters of the time's cell and of a port's
+CELL = 20
+"""Characters of an address's column in tshark's text, with its bar."""
+MAX_COLUMNS = 40
+"""Addresses that get a column in tshark's text."""
+_HEAD = CELL // 2 - 1  # characters of the cell of the time, and of a port
 
 
 @dataclass(frozen=True, slots=True)
 class TextRow:
-    """What does one packet's pair of lines say? `conversation` is the stream; labels are not cut yet."""
+    """The content of a packet's two lines in tshark's text. `conversation` is the stream; the label is not cut yet."""
 
     conversation: int
     time: str
@@ -364,22 +371,22 @@ class TextRow:
 
 
 def as_text(rows: Sequence[TextRow]) -> str:
-    """Which text does tshark write for these packets? Ends with a line feed; empty without packets."""
+    """Return tshark's text of these packets, with a line feed at its end; empty without packets."""
     nodes = dict.fromkeys(address for row in rows for address in (row.source, row.target))
     several = any(row.conversation != rows[0].conversation for row in rows)
     return "".join(f"{line}\n" for line in lines(rows, list(nodes), several=several))
 
 
 def lines(rows: Iterable[TextRow], addresses: Sequence[str], *, several: bool) -> Iterator[str]:
-    """Which lines are that? Without line feeds, as the packets come.
+    """Yield the lines of tshark's text, without line feeds.
 
-    `addresses` in the order in which they appear, a packet's source before its target; `several`: there is more than
-    one conversation.
+    `addresses` are in the order of appearance, a packet's source before its target. `several`: there is more than one
+    conversation.
     """
     if not addresses:
         return
     nodes = {address: number for number, address in enumerate(addresses)}
-    columns = min(len(nodes), MOST_NODES)
+    columns = min(len(nodes), MAX_COLUMNS)
     yield from _titles(addresses[:columns], several)
     blank = (" " * 5 if several else "") + "|" + " " * _HEAD + "|"
     cells = (" " * (CELL - 1) + "|") * columns
@@ -390,23 +397,23 @@ def lines(rows: Iterable[TextRow], addresses: Sequence[str], *, several: bool) -
         last = row.conversation
         head = f"{row.conversation:<5}" if several else ""
         head += f"|{row.time:<{_HEAD}}|"
-        # an address without a column stands behind all columns, with one of them between
-        source = nodes[row.source] if nodes[row.source] < columns else MOST_NODES + 1
-        target = nodes[row.target] if nodes[row.target] < columns else MOST_NODES + 1
+        # an address without a column is drawn one column beyond the last
+        source = nodes[row.source] if nodes[row.source] < columns else MAX_COLUMNS + 1
+        target = nodes[row.target] if nodes[row.target] < columns else MAX_COLUMNS + 1
         left, right = (source, target) if source < target else (target, source)
         right = max(right, left + 1)
         length, begin = CELL * (right - left), CELL * left + _HEAD
-        yield _over(head + cells, len(head) + begin, row.label[:length]) + row.comment
+        yield _overwrite(head + cells, len(head) + begin, row.label[:length]) + row.comment
         dashes = "-" * (length - 2)
         arrow = f"{dashes}>" if source <= target else f"<{dashes}"
         ports = (row.sport, row.dport) if source <= target else (row.dport, row.sport)
-        line = _over(blank + cells, len(blank) + begin, arrow)
-        line = _over(line, len(blank) + CELL * left, f"({ports[0]})")
-        yield _over(line, len(blank) + CELL * right + _HEAD + 1, f"({ports[1]})")
+        line = _overwrite(blank + cells, len(blank) + begin, arrow)
+        line = _overwrite(line, len(blank) + CELL * left, f"({ports[0]})")
+        yield _overwrite(line, len(blank) + CELL * right + _HEAD + 1, f"({ports[1]})")
 
 
 def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
-    """The two lines of addresses: even ones on the first, odd ones on the second."""
+    """Yield the two lines of addresses: the first, third, ... on the upper line, the others on the lower."""
     yield ("Conv.| Time    |" if several else "|Time     |") + "".join(
         f" {node:<{2 * CELL - 2}}|" for node in nodes[::2]
     )
@@ -417,8 +424,8 @@ def _titles(nodes: Sequence[str], several: bool) -> Iterator[str]:
     yield line
 
 
-def _over(line: str, at: int, text: str) -> str:
-    """The line with a text written over it; a text that does not fit is put between, or behind the end."""
+def _overwrite(line: str, at: int, text: str) -> str:
+    """The line with a text written over it from column `at`; a text that would pass the line's end is inserted."""
     at = min(at, len(line))
     end = at + len(text)
     return line[:at] + text + line[end if end <= len(line) else at :]

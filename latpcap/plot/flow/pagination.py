@@ -1,7 +1,7 @@
-"""Which packets are on which page of a flow graph?
+"""Splits the packets of a flow graph into pages.
 
-Reads the tables of one or a few streams, or other packets as plain values; gives the rows, waits and brackets of a
-page at a time, and the text of all of them. So a capture of a million packets costs no more than the pages drawn.
+Reads the tables of one or a few streams, or other packets as plain values. Computes the rows, waits and brackets of one
+page at a time, so that a capture of a million packets costs no more than the pages drawn, and the text of all packets.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ _EXCHANGES = (
     "latency_ms",
     "cut_by",
 )
-SCREEN_ROWS, PRINT_ROWS = 60, 36  # of a page: as long as one scrolls gladly; of a sheet of paper
-_SLICE = 65_536  # packets that are plain values at once while text is written
+SCREEN_ROWS, PRINT_ROWS = 60, 36
+"""Rows of a page on a screen, and of one that fits on a sheet of paper."""
+_SLICE = 65_536
+"""Packets converted to plain values at once while text is written; bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is on one page? The arguments of `FlowGraph`; `number` counts from 0."""
+    """The content of one page: arguments of `FlowGraph`. `number` counts from 0."""
 
     number: int
     nodes: tuple[str, ...]
@@ -72,13 +74,11 @@ class Page:
 
 
 class FlowPages:
-    """The packets of a flow graph, `max_rows` to a page.
+    """The pages of a flow graph.
 
-    A page begins with the last packet of the one before: a wait may follow it. `packets` is a table of events, or a
-    sequence of packets that have a `label` and a `comment`; `total` is the number of packets that it was chosen from,
-    of which so many come `beyond` it; `text_packets` are the packets that the text is written of (default: all).
-    Without `max_rows` a page has `SCREEN_ROWS`.
-    `collapse`: runs of segments are a row each (None: long ones only).
+    A page begins with the last row of the page before it, as a wait may follow that row. `packets` is a table of
+    events, or a sequence of packets that have a `label` and a `comment`. `total` is the number of packets they were
+    selected from, of which `beyond` follow the last of `packets`. `text_packets` replace `packets` in the text.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class FlowPages:
         self._printed = self if max_rows is not None else None
         self._begins: NDArray[np.int64] | None = None
         if options.collapse is not False and len(packets):
-            self._begins = self._groups(packet_rows.ASKED if options.collapse else packet_rows.LONG)
+            self._begins = self._run_begins(packet_rows.SHORT_RUN if options.collapse else packet_rows.LONG_RUN)
 
-    def _groups(self, least: int) -> NDArray[np.int64]:
-        """Where rows begin: neither a wait that is marked nor an exchange may begin or end inside one."""
+    def _run_begins(self, min_segments: int) -> NDArray[np.int64]:
+        """The indices of the packets that begin a row. No marked wait and no exchange begins or ends inside a run."""
         import pyarrow.compute as pc
 
         self._records(0, 0)  # KeyError for a missing column
@@ -122,57 +122,57 @@ class FlowPages:
             before += [self._exchanges[name] for name in ("request_first_frame", "response_first_frame")]
             after += [self._exchanges[name] for name in ("request_last_frame", "response_last_frame")]
         if self._causes is not None:
-            took = pc.subtract(nanoseconds(self._causes["end"]), nanoseconds(self._causes["start"]))
-            marked = self._causes.filter(pc.greater_equal(took, int(self.options.mark_ms * 1e6)))
+            durations = pc.subtract(nanoseconds(self._causes["end"]), nanoseconds(self._causes["start"]))
+            marked = self._causes.filter(pc.greater_equal(durations, int(self.options.mark_ms * 1e6)))
             before.append(marked["to_frame"])
             after.append(marked["from_frame"])
-        return packet_rows.groups(
-            self._packets, least, self.options.mark_ms, before=_numbers(before), after=_numbers(after)
+        return packet_rows.run_begins(
+            self._packets, min_segments, self.options.mark_ms, before=_numbers(before), after=_numbers(after)
         )
 
     @property
     def printed(self) -> FlowPages:
-        """This book with pages for paper, unless their length was given."""
+        """These packets with pages for paper, unless `max_rows` was given."""
         if self._printed is None:
             self._printed = copy(self)
             self._printed.max_rows = PRINT_ROWS
         return self._printed
 
     def __len__(self) -> int:
-        """How many rows are there? A run of segments is one."""
+        """Number of rows; a run of segments is one row."""
         return len(self._packets) if self._begins is None else len(self._begins)
 
     @property
     def step(self) -> int:
-        """How many packets does each page add to those before?"""
+        """Number of rows that each page adds to those before it."""
         return max(1, self.max_rows - 1)
 
     @property
     def pages(self) -> int:
-        """How many pages are there?"""
+        """Number of pages."""
         return 1 + max(0, -(-(len(self) - self.max_rows) // self.step))
 
     def first_and_last(self, number: int) -> tuple[int, int]:
-        """Which rows has a page? Both included."""
+        """Return the first and the last row of a page, counted from 0."""
         begin = self.step * number
         return begin, min(begin + self.max_rows, len(self)) - 1
 
     def places(self, number: int) -> tuple[int, int]:
-        """Which packets has a page? Both included."""
+        """Return the indices of the first and the last packet of a page."""
         first, last = self.first_and_last(number)
         if self._begins is None:
             return first, last
-        behind = int(self._begins[last + 1]) if last + 1 < len(self._begins) else len(self._packets)
-        return int(self._begins[first]), behind - 1
+        end = int(self._begins[last + 1]) if last + 1 < len(self._begins) else len(self._packets)
+        return int(self._begins[first]), end - 1
 
     def frames(self, number: int) -> tuple[int, int]:
-        """Which frames are the first and the last of a page?"""
+        """Return the first and the last frame of a page."""
         first, last = self.places(number)
         (low,), (high,) = self._records(first, 1), self._records(last, 1)
         return low["frame"], high["frame"]
 
     def longest_wait(self) -> tuple[float, str, int, int] | None:
-        """Where was the longest wait: its ms, cause, first and last frame? None where none is as long as the marked."""
+        """Return the longest wait among all packets: its ms, cause, first and last frame. None if no wait is marked."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -185,15 +185,15 @@ class FlowPages:
             pc.greater_equal(self._causes["from_frame"], first), pc.less_equal(self._causes["to_frame"], last)
         )
         causes = self._causes.filter(inside)
-        took = pc.subtract(nanoseconds(causes["end"]), nanoseconds(causes["start"]))
-        most = pc.max(took).as_py()
-        if most is None or most < self.options.mark_ms * 1e6:
+        durations = pc.subtract(nanoseconds(causes["end"]), nanoseconds(causes["start"]))
+        longest_ns = pc.max(durations).as_py()
+        if longest_ns is None or longest_ns < self.options.mark_ms * 1e6:
             return None
-        (row,) = records(causes.slice(pc.index(took, most).as_py(), 1), _CAUSES)
-        return most / 1e6, row["cause"], row["from_frame"], row["to_frame"]
+        (row,) = records(causes.slice(pc.index(durations, longest_ns).as_py(), 1), _CAUSES)
+        return longest_ns / 1e6, row["cause"], row["from_frame"], row["to_frame"]
 
     def page(self, number: int) -> Page:
-        """What is on this page? IndexError if there is none."""
+        """Return the content of a page, counted from 0. IndexError for a page that does not exist."""
         if not 0 <= number < self.pages:
             raise IndexError(f"no page {number + 1}: there are {self.pages}")
         first, last = self.places(number)
@@ -201,18 +201,18 @@ class FlowPages:
         nodes, rows = packet_rows.rows_of(shown, self.clock)
         rows = tuple(replace(row, fact=packet_rows.fact(packet)) for row, packet in zip(rows, shown, strict=True))
         if number and self.clock.kind == "delta_displayed":
-            rows = (self._after(first, rows[0], shown[0]), *rows[1:])
-        reasons = [] if self._causes is None else records(_around(self._causes, shown), _CAUSES)
-        rows, marks = wait_marks.mark(shown, rows, reasons, self.options.mark_ms)
+            rows = (self._after_page_before(first, rows[0]), *rows[1:])
+        causes = [] if self._causes is None else records(_causes_during(self._causes, shown), _CAUSES)
+        rows, marks = wait_marks.mark(shown, rows, causes, self.options.mark_ms)
         spans: tuple[FlowBracket, ...] = ()
         if self._exchanges is not None:
-            near = records(_of_frames(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
-            spans, rows = brackets(rows, near), label_messages(rows, near)
+            exchanges = records(_exchanges_of(self._exchanges, shown), _EXCHANGES, ("response_first_frame",))
+            spans, rows = brackets(rows, exchanges), label_messages(rows, exchanges)
         if self._begins is not None:
-            rows, marks, spans = self._folded(number, shown, rows, marks, spans)
+            rows, marks, spans = self._fold_runs(number, shown, rows, marks, spans)
         return Page(number, nodes, rows, marks, spans)
 
-    def _folded(
+    def _fold_runs(
         self,
         number: int,
         shown: Sequence[Record],
@@ -220,47 +220,58 @@ class FlowPages:
         marks: tuple[FlowMark, ...],
         spans: tuple[FlowBracket, ...],
     ) -> tuple[tuple[FlowRow, ...], tuple[FlowMark, ...], tuple[FlowBracket, ...]]:
-        """This book with runs of packets as rows."""
+        """Fold each run of packets into one row, and move marks and brackets to the folded rows."""
         assert self._begins is not None
         low, high = self.first_and_last(number)
         begins = [int(place - self._begins[low]) for place in self._begins[low : high + 1]]
         if len(begins) == len(rows):
             return rows, marks, spans
-        at: list[int] = []  # of each packet the row
+        row_of: list[int] = []  # by packet
         folded = []
         for row, (begin, end) in enumerate(pairwise([*begins, len(rows)])):
-            at += [row] * (end - begin)
-            alone = end == begin + 1
-            folded.append(rows[begin] if alone else packet_rows.folded(shown[begin:end], rows[begin:end]))
+            row_of += [row] * (end - begin)
+            is_single = end == begin + 1
+            folded.append(rows[begin] if is_single else packet_rows.folded(shown[begin:end], rows[begin:end]))
         moved = [
-            replace(mark, upper=at[mark.upper] if mark.upper >= 0 else -1, lower=at[mark.lower])
+            replace(mark, upper=row_of[mark.upper] if mark.upper >= 0 else -1, lower=row_of[mark.lower])
             for mark in marks
-            if mark.upper < 0 or at[mark.upper] != at[mark.lower]
+            if mark.upper < 0 or row_of[mark.upper] != row_of[mark.lower]
         ]
-        braces = [replace(span, upper=at[span.upper], lower=at[span.lower]) for span in spans]
+        braces = [replace(span, upper=row_of[span.upper], lower=row_of[span.lower]) for span in spans]
         return tuple(folded), tuple(moved), tuple(braces)
 
-    def _after(self, first: int, row: FlowRow, packet: Record) -> FlowRow:
-        before = self._records(first - 1, 1)[0]["time"] if first else None
-        return replace(row, time=self.clock.text(row.frame, packet["time"], before))
+    def _after_page_before(self, first: int, row: FlowRow) -> FlowRow:
+        """The first row of a page, its time counted from the last packet that only the page before has."""
+        before_ns = self._records(first - 1, 1)[0]["time"] if first else None
+        return replace(row, time=self.clock.text(row.frame, row.at_ns, before_ns))
 
     def text(self) -> Iterator[str]:
-        """Which lines does `tshark -q -z flow,tcp,network` write for all packets? Without line feeds."""
+        """Return the lines of `tshark -q -z flow,tcp,network` for all packets, without line feeds."""
         addresses: dict[str, None] = {}
         streams: set[int] = set()
-        for packet in self._all():
+        for packet in self._text_source():
             addresses.setdefault(packet["src"])
             addresses.setdefault(packet["dst"])
             streams.add(_conversation(packet))
         return packet_rows.lines(self._text_rows(), list(addresses), several=len(streams) > 1)
 
     def _text_rows(self) -> Iterator[packet_rows.TextRow]:
-        before: int | None = None
-        for packet in self._all():
-            yield _text_row(packet, self.clock.text(packet["frame"], packet["time"], before))
-            before = packet["time"]
+        before_ns: int | None = None
+        for packet in self._text_source():
+            label, comment = packet_rows.label_and_comment(packet)
+            yield packet_rows.TextRow(
+                conversation=_conversation(packet),
+                time=self.clock.text(packet["frame"], packet["time"], before_ns),
+                source=packet["src"],
+                target=packet["dst"],
+                sport=packet["sport"],
+                dport=packet["dport"],
+                label=label,
+                comment=comment,
+            )
+            before_ns = packet["time"]
 
-    def _all(self) -> Iterator[Record]:
+    def _text_source(self) -> Iterator[Record]:
         if self._text_packets is not None:
             yield from self._text_packets
             return
@@ -274,7 +285,7 @@ class FlowPages:
 
 
 def _numbers(columns: Sequence[pa.ChunkedArray[Any]]) -> NDArray[np.int64]:
-    """All frames that these columns name."""
+    """All frame numbers in these columns."""
     import numpy as np
     import pyarrow as pa
 
@@ -288,30 +299,12 @@ def packets_of(events: pa.Table) -> list[dict[str, Any]]:
 
 
 def _conversation(packet: Record) -> int:
-    """tshark separates streams in TCP flows only."""
+    """The number of the packet's conversation in tshark's text, which separates streams in TCP flows only."""
     return 0 if "label" in packet else packet["stream"]
 
 
-def _text_row(packet: Record, time: str) -> packet_rows.TextRow:
-    if "label" in packet:
-        label, comment = packet["label"], packet["comment"]
-    else:
-        label = packet_rows.label(packet["flags"], packet["len"])
-        comment = packet_rows.comment(packet["flags"], packet["seq"], packet["ack"])
-    return packet_rows.TextRow(
-        conversation=_conversation(packet),
-        time=time,
-        source=packet["src"],
-        target=packet["dst"],
-        sport=packet["sport"],
-        dport=packet["dport"],
-        label=label,
-        comment=comment,
-    )
-
-
-def _around(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
-    """The causes that touch the time shown."""
+def _causes_during(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
+    """The causes that overlap the time of the packets shown."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -321,8 +314,8 @@ def _around(causes: pa.Table, shown: Sequence[Record]) -> pa.Table:
     return causes.filter(pc.and_(before, after))
 
 
-def _of_frames(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
-    """The exchanges that may touch the frames shown."""
+def _exchanges_of(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
+    """The exchanges whose frames overlap those of the packets shown."""
     import pyarrow.compute as pc
 
     low, high = min(event["frame"] for event in shown), max(event["frame"] for event in shown)
@@ -331,7 +324,7 @@ def _of_frames(exchanges: pa.Table, shown: Sequence[Record]) -> pa.Table:
 
 
 def nanoseconds(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
-    """A column of instants as integers of ns since 1970."""
+    """Return a column of instants as integers, in ns since 1970."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):
@@ -340,9 +333,7 @@ def nanoseconds(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
 
 
 def records(table: pa.Table, names: Sequence[str], optional: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The table's rows as dicts of plain values, instants as integers of ns; columns that may be missing are
-    None.
-    """
+    """Return the table's rows as dicts of plain values, instants in ns; a missing `optional` column is all None."""
     missing = [name for name in names if name not in table.column_names and name not in optional]
     if missing:
         raise KeyError(f"column {missing[0]!r} is missing; the table has {', '.join(table.column_names)}")

@@ -1,7 +1,7 @@
-"""What a flow graph marks beside its rows: waits with their owners, and the exchanges that rows belong to.
+"""The waits between the rows of a flow graph, with their owners, and the brackets of its exchanges.
 
-Reads rows of `causes` and `exchanges` and a page's rows, as plain values; gives marks, brackets, and the colours and
-tags of the rows that end a wait. Knows nothing of fonts, pixels or matplotlib.
+Reads rows of `causes` and `exchanges` and the rows of a page, as plain values. Returns marks, brackets, and the rows
+with the colours and tags of those that end a wait.
 """
 
 from __future__ import annotations
@@ -17,38 +17,40 @@ from latpcap.plot.flow.packet_rows import FlowRow, Record
 from latpcap.plot.numbers import tenths
 from latpcap.vocabulary import CAUSES, PROVEN, cause_names
 
-FREEING = cause_names(trait="ends_with_ack")
-"""The causes whose end lets a segment go that was ready; after others the next segment is only the next."""
+RELEASING = cause_names(trait="ends_with_ack")
+"""Causes whose end releases a segment that was ready to be sent; after other causes the next segment is new data."""
 
 HELD, FREED = "flow_held", "flow_freed"
-"""The tags of the packet that ended a wait for an acknowledgement, and of the segment that it let go, as ids."""
+"""Tags, as ids of words: the ACK that ended a wait for an acknowledgement, and the segment that it released."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowMark:
-    """Which wait stands between two rows, and whose is it?
-
-    `upper` and `lower` are row numbers from 0: the packets that bound the wait. `ms` is the part of the wait
-    that `cause` explains, in milliseconds; `of_ms` is the whole gap where only its largest part is named,
-    else None. `cause` is None where the causes table has no row for the gap. `client` and `server` index the
-    nodes of the stream. `upper` is -1 where the wait begins before the first row; `from_frame` is the frame then.
-    """
+    """A wait between two rows, with its owner."""
 
     upper: int
+    """Row of the packet before the wait, from 0; -1 where the wait begins before the first row of the page."""
     lower: int
+    """Row of the packet that ends the wait."""
     ms: float
+    """Time that `cause` explains."""
     client: int
+    """Index of the client among the nodes."""
     server: int
     cause: str | None = None
+    """None where the causes table has no row for the gap."""
     owner: str | None = None
     parent: str | None = None
+    """The cause by which the other end waited for the owner, e.g. `nagle` for a delayed ACK; None if there is none."""
     probable: bool = False
     of_ms: float | None = None
+    """Length of the whole gap where `cause` is only its largest part, else None."""
     from_frame: int | None = None
+    """The frame that begins the wait, which may be on an earlier page."""
 
     @property
     def text(self) -> str:
-        """What is written beside the wait, e.g. `43.0 ms delayed_ack (client)`."""
+        """The words of the wait, e.g. `43.0 ms delayed_ack (client)`."""
         length = f"{tenths(self.ms)} ms"
         if self.of_ms is not None:
             length = words.say("flow_part", part=tenths(self.ms), whole=tenths(self.of_ms))
@@ -59,20 +61,20 @@ class FlowMark:
 
     @property
     def waiter(self) -> str | None:
-        """Who waits for the owner: `client`, `server`, or None if nobody is named by `parent`."""
+        """The end that waits for the owner, `client` or `server`; None without a `parent`."""
         if self.parent is None:
             return None
         return {"client": "server", "server": "client"}.get(self.owner or "")
 
     @property
     def waiter_text(self) -> str:
-        """What is written at the waiting side, e.g. `server waits: nagle`; empty if nobody is named."""
+        """The words at the waiting end, e.g. `server waits: nagle`; empty without a `waiter`."""
         return words.say("flow_waits", side=self.waiter, cause=self.parent) if self.waiter else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One row of the causes table, in the picture's terms: instants in ns."""
+    """One row of the causes table; instants in ns."""
 
     start: int
     end: int
@@ -87,17 +89,16 @@ class _Piece:
 def mark(
     events: Sequence[Record], rows: Sequence[FlowRow], causes: Sequence[Record], mark_ms: float
 ) -> tuple[tuple[FlowRow, ...], tuple[FlowMark, ...]]:
-    """Where did the packets wait for at least `mark_ms`, and why? Gives the rows, coloured, and the marks in
-    the order of their lower row.
+    """Find the waits of at least `mark_ms`. Returns the rows, coloured, and the marks in the order of their lower row.
 
-    `events` and `rows` run in parallel. A wait lies between the packets that enclose its instants; frames
-    decide only between packets of the same instant. A row of `causes` belongs to the stream of one of its
-    frames, or to the only stream there is.
+    `events` and `rows` run in parallel. A wait is placed between the packets around its instants; its frame numbers
+    decide only between packets of one instant. A row of `causes` belongs to the stream of one of its frames, or to
+    the only stream on the page.
     """
     stream_of = {event["frame"]: event["stream"] for event in events}
     numbers: dict[int, list[int]] = {}
     for number, event in enumerate(events):
-        if event["stream"] >= 0:  # a pause between two pings is nobody's wait
+        if event["stream"] >= 0:  # gaps between packets that are not TCP are no waits
             numbers.setdefault(event["stream"], []).append(number)
     pieces: dict[int, list[_Piece]] = {stream: [] for stream in numbers}
     for cause in causes:
@@ -108,25 +109,25 @@ def mark(
             pieces[stream].append(_piece(cause))
 
     coloured = list(rows)
-    longest: dict[int, float] = {}  # of the waits that colour a row
+    longest: dict[int, float] = {}  # by row, ms of the wait that colours it
     found: list[FlowMark] = []
     for stream, of_stream in numbers.items():
         first = rows[of_stream[0]]
         forward = events[of_stream[0]]["from_client"] is not False
         client, server = (first.source, first.target) if forward else (first.target, first.source)
-        ends = FlowMark(upper=0, lower=0, ms=0, client=client, server=server)
+        template = FlowMark(upper=0, lower=0, ms=0, client=client, server=server)
         waits = _Waits([events[i]["time"] for i in of_stream], [events[i]["frame"] for i in of_stream], pieces[stream])
-        for at_upper, at_lower, wait in waits.marks(mark_ms, ends):
+        for at_upper, at_lower, wait in waits.marks(mark_ms, template):
             upper, lower = of_stream[at_upper] if at_upper >= 0 else -1, of_stream[at_lower]
-            if upper < 0 and lower == 0:  # there is no room above the first row; the page before ends with it
+            if upper < 0 and lower == 0:  # the page before, which ends with this row, has the mark
                 continue
             found.append(replace(wait, upper=upper, lower=lower))
             if wait.cause is None:
                 continue
-            goes = events[lower].get("len") and _is_of(events[lower], _held_up(wait))
-            waited = FREED if wait.cause in FREEING and goes else ""
-            ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else waited)]
-            freed = _freed(events, of_stream, lower, wait, pieces[stream]) if wait.cause in FREEING else []
+            is_released_data = events[lower].get("len") and _is_from(events[lower], _blocked_side(wait))
+            released_tag = FREED if wait.cause in RELEASING and is_released_data else ""
+            ended = [(lower, wait.cause, HELD if wait.cause == "delayed_ack" else released_tag)]
+            freed = _released_rows(events, of_stream, lower, wait, pieces[stream]) if wait.cause in RELEASING else []
             for number, name, tag in ended + [(number, wait.parent or wait.cause, FREED) for number in freed]:
                 if wait.ms > longest.get(number, 0):
                     longest[number] = wait.ms
@@ -151,30 +152,32 @@ def _piece(cause: Record) -> _Piece:
     )
 
 
-def _held_up(wait: FlowMark) -> str | None:
-    """Whose segments could not go: those of `client` or `server`? The receiver owns a held ACK and a full window."""
+def _blocked_side(wait: FlowMark) -> str | None:
+    """The end whose segments had to wait: the owner of a `nagle` or `cwnd` wait, else the other end of the owner, who
+    as the receiver held an ACK or had a full window. None if no end owns the wait.
+    """
     if wait.cause in ("nagle", "cwnd"):
         return wait.owner
     return {"client": "server", "server": "client"}.get(wait.owner or "")
 
 
-def _is_of(event: Record, side: str | None) -> bool:
-    """Is this packet from that side, as far as both are known?"""
+def _is_from(event: Record, side: str | None) -> bool:
+    """Whether that side sent this packet; true if either is not known."""
     if side is None or event["from_client"] is None:
         return True
     return bool(event["from_client"] == (side == "client"))
 
 
-def _freed(
+def _released_rows(
     events: Sequence[Record], of_stream: list[int], lower: int, wait: FlowMark, pieces: list[_Piece]
 ) -> list[int]:
-    """The rows of the segments that the end of a wait let go: by the event's own word, else by the parent's
-    piece that follows. Never those of the other side: they answer what went.
+    """The rows of the segments that the end of a wait released: by `release_frame`, else by the `parent` cause that
+    follows. Segments of the side that sent the ACK are none of them.
     """
     frame, instant, side = (events[lower][name] for name in ("frame", "time", "from_client"))
     freed = [i for i in of_stream if i > lower and events[i]["release_frame"] == frame]
     freed = [i for i in freed if side is None or events[i]["from_client"] != side]
-    freed = [i for i in freed if _is_of(events[i], _held_up(wait))]
+    freed = [i for i in freed if _is_from(events[i], _blocked_side(wait))]
     if not freed and wait.parent:
         follow = {p.to_frame for p in pieces if p.cause == wait.parent and p.start == instant}
         freed = [i for i in of_stream if i > lower and events[i]["frame"] in follow]
@@ -182,61 +185,68 @@ def _freed(
 
 
 class _Waits:
-    """The packets of one stream (instants in ns, and frames) against the pieces of its causes."""
+    """The packets of one stream (instants in ns, and frames), and the causes of its waits."""
 
     def __init__(self, times: list[int], frames: list[int], pieces: list[_Piece]) -> None:
         self.times = times
-        self.at = {frame: number for number, frame in enumerate(frames)}
-        unique: dict[tuple[Any, ...], _Piece] = {}  # exchanges sent back to back can share one wait
+        self.number_of = {frame: number for number, frame in enumerate(frames)}
+        unique: dict[tuple[Any, ...], _Piece] = {}  # pipelined exchanges can have one wait in common
         for piece in pieces:
             unique.setdefault((piece.cause, piece.parent, piece.owner, piece.start, piece.end), piece)
         self.pieces = sorted(unique.values(), key=lambda piece: (piece.start, piece.end))
 
     def bounds(self, piece: _Piece) -> tuple[int, int] | None:
-        """The packets around a piece, as numbers within the stream: -1 if it begins before the first and ends at one,
-        None if it ends after the last.
+        """The packets around a piece, as numbers within the stream.
+
+        The first is -1 if the piece begins before the first packet and ends at the instant of a packet. None if the
+        piece ends after the last packet.
         """
-        upper = self.at.get(piece.from_frame if piece.from_frame is not None else -1, -1)
+        upper = self.number_of.get(piece.from_frame if piece.from_frame is not None else -1, -1)
         if upper < 0 or self.times[upper] != piece.start:
             upper = bisect_right(self.times, piece.start) - 1
-        lower = self.at.get(piece.to_frame if piece.to_frame is not None else -1, -1)
+        lower = self.number_of.get(piece.to_frame if piece.to_frame is not None else -1, -1)
         if lower < 0 or self.times[lower] != piece.end:
             lower = bisect_left(self.times, piece.end)
         if not upper < lower < len(self.times) or (upper < 0 and self.times[lower] != piece.end):
             return None
         return upper, lower
 
-    def marks(self, mark_ms: float, ends: FlowMark) -> list[tuple[int, int, FlowMark]]:
-        """The waits of at least `mark_ms` in order of time, each with the numbers of its packets."""
-        least = mark_ms * 1e6
+    def marks(self, mark_ms: float, template: FlowMark) -> list[tuple[int, int, FlowMark]]:
+        """The waits of at least `mark_ms` in order of time, each with the numbers of its packets.
+
+        First the causes that are long enough; then the gaps between packets that no cause explains, or that several
+        short causes explain together: of these the longest is named.
+        """
+        min_ns = mark_ms * 1e6
         found: list[tuple[int, int, int, FlowMark]] = []
         for piece in self.pieces:
             bounds = self.bounds(piece)
-            if bounds and piece.end - piece.start >= least:
-                found.append((piece.start, *bounds, _mark(ends, piece, piece.end - piece.start)))
+            if bounds and piece.end - piece.start >= min_ns:
+                found.append((piece.start, *bounds, _mark(template, piece, piece.end - piece.start)))
         marked = [(upper, lower) for _, upper, lower, _ in found]
         for number in range(1, len(self.times)):
             before, after = self.times[number - 1], self.times[number]
-            if after - before < least:
+            if after - before < min_ns:
                 continue
             inside = [p for p in self.pieces if p.start < after and p.end > before]
-            bare = _uncovered(before, after, inside)
-            if inside and bare < least:
+            unexplained = _unexplained_ns(before, after, inside)
+            if inside and unexplained < min_ns:
                 if not any(upper < number <= lower for upper, lower in marked):
                     part, piece = max(
                         ((min(p.end, after) - max(p.start, before), p) for p in inside),
                         key=lambda pair: pair[0],
                     )
-                    found.append((before, number - 1, number, _mark(ends, piece, part, after - before)))
+                    found.append((before, number - 1, number, _mark(template, piece, part, after - before)))
             else:
-                found.append((_first_bare(before, inside), number - 1, number, replace(ends, ms=bare / 1e6)))
-        found.sort(key=lambda one: one[:3])
+                wait = replace(template, ms=unexplained / 1e6)
+                found.append((_first_unexplained(before, inside), number - 1, number, wait))
+        found.sort(key=lambda wait: wait[:3])
         return [(upper, lower, wait) for _, upper, lower, wait in found]
 
 
-def _mark(ends: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) -> FlowMark:
+def _mark(template: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) -> FlowMark:
     return replace(
-        ends,
+        template,
         ms=ns / 1e6,
         cause=piece.cause,
         owner=piece.owner,
@@ -247,8 +257,8 @@ def _mark(ends: FlowMark, piece: _Piece, ns: int, of_ns: int | None = None) -> F
     )
 
 
-def _first_bare(start: int, pieces: list[_Piece]) -> int:
-    """From when on is a gap that begins at `start` not explained by the pieces, sorted by their start?"""
+def _first_unexplained(start: int, pieces: list[_Piece]) -> int:
+    """The first instant of a gap from `start` on that no piece covers. `pieces` are sorted by their start."""
     for piece in pieces:
         if piece.start > start:
             break
@@ -256,39 +266,39 @@ def _first_bare(start: int, pieces: list[_Piece]) -> int:
     return start
 
 
-def _uncovered(start: int, end: int, pieces: list[_Piece]) -> int:
-    """How many ns of start..end do no pieces explain? `pieces` are sorted by their start."""
-    bare, reached = 0, start
+def _unexplained_ns(start: int, end: int, pieces: list[_Piece]) -> int:
+    """The ns from start to end that no piece covers. `pieces` are sorted by their start."""
+    unexplained, reached = 0, start
     for piece in pieces:
-        bare += max(0, min(piece.start, end) - reached)
+        unexplained += max(0, min(piece.start, end) - reached)
         reached = max(reached, min(piece.end, end))
-    return bare + max(0, end - reached)
+    return unexplained + max(0, end - reached)
 
 
-_LONGEST_TARGET = 40  # characters; a target comes from the wire and may be of any length
-_ON_ARROW = 24  # of these on an arrow
-_BESIDE = ("connect", "pause", "push", "held", "one_way")
-"""What stands in `exchanges` beside requests, in its column `method`."""
+_MAX_TARGET, _MAX_TARGET_ON_ARROW = 40, 24
+"""Characters of a request's target in a bracket's text and on an arrow; on the wire it may have any length."""
+_NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
+"""Values of the column `method` for rows of `exchanges` that are no requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowBracket:
-    """From which row to which does an exchange go?
-
-    `upper` and `lower` are row numbers from 0, `text` names the exchange and its latency. `begun` and
-    `continued`: it began on an earlier page, it goes on on a later one.
-    """
+    """The bracket that joins the rows of an exchange."""
 
     upper: int
+    """First row, from 0."""
     lower: int
     stream: int
     text: str
+    """Names the exchange and its latency."""
     begun: bool = False
+    """Whether the exchange began on an earlier page."""
     continued: bool = False
+    """Whether the exchange goes on on a later page."""
 
 
 def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowBracket, ...]:
-    """Which brackets does a page have, in the order of their first rows?"""
+    """Return the brackets of a page in the order of their first rows."""
     of_stream: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         of_stream.setdefault(row.stream, []).append(number)
@@ -311,49 +321,51 @@ def brackets(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[Flow
                     continued=rows[inside[-1]].frame != last and inside[-1] == of_stream[exchange["stream"]][-1],
                 )
             )
-    return tuple(sorted(found, key=lambda one: (one.upper, one.lower)))
+    return tuple(sorted(found, key=lambda bracket: (bracket.upper, bracket.lower)))
 
 
 def label_messages(rows: Sequence[FlowRow], exchanges: Sequence[Record]) -> tuple[FlowRow, ...]:
-    """The rows, with the request that begins with a packet, and the status of the answer that does."""
+    """Return the rows, with the request or the status that begins with each as its `message`."""
     found_at: dict[tuple[int, int], list[str]] = {}
     for exchange in exchanges:
         if _is_setup(exchange):
             continue
-        request = [word for word in (exchange["method"], _target(exchange, _ON_ARROW)) if word]
+        request = [word for word in (exchange["method"], _target(exchange, _MAX_TARGET_ON_ARROW)) if word]
         texts = {"request_first_frame": " ".join(request), "response_first_frame": str(exchange["status"] or "")}
         for name, text in texts.items():
             if text and exchange[name] is not None:
                 found_at.setdefault((exchange["stream"], exchange[name]), []).append(text)
     found = []
     for row in rows:
-        here = found_at.get((row.stream, row.frame), [])
-        if len(here) > 1:  # pipelined requests in one segment
-            here[0] = words.say("flow_and_more", first=here[0], n=len(here) - 1)
-        found.append(replace(row, message=here[0]) if here else row)
+        texts_here = found_at.get((row.stream, row.frame), [])
+        if len(texts_here) > 1:  # pipelined requests in one segment
+            texts_here[0] = words.say("flow_and_more", first=texts_here[0], n=len(texts_here) - 1)
+        found.append(replace(row, message=texts_here[0]) if texts_here else row)
     return tuple(found)
 
 
-def _target(exchange: Record, longest: int) -> str:
+def _target(exchange: Record, max_length: int) -> str:
     raw = exchange["target"] or ""
     target = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw)
-    return target if len(target) <= longest else target[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return target if len(target) <= max_length else target[: max_length - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def text_of(exchange: Record) -> str:
-    """How is an exchange named in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`?"""
+    """Return the name of an exchange in a picture, e.g. `exchange 879: GET / 200, 43.9 ms`."""
     if _is_setup(exchange):
         method = exchange["method"]
-        parts = [words.say(f"flow_of_{method}" if method in _BESIDE else "flow_of_other"),
+        parts = [words.say(f"flow_of_{method}" if method in _NO_REQUEST else "flow_of_other"),
                  f"{tenths((exchange['end'] - exchange['start']) / 1e6)} ms"]  # fmt: skip
         return words.say("flow_exchange", exchange=exchange["exchange"], about=words.say("comma").join(parts))
-    what = f"{requested(exchange['method'], _target(exchange, _LONGEST_TARGET))} {exchange['status'] or ''}".strip()
+    request = f"{requested(exchange['method'], _target(exchange, _MAX_TARGET))} {exchange['status'] or ''}".strip()
     latency = exchange["latency_ms"]
-    took = f"{tenths(latency)} ms" if latency is not None else words.say("flow_cut_by", by=exchange["cut_by"] or "cut")
-    about = words.say("comma").join(word for word in (what, took) if word)
+    time = f"{tenths(latency)} ms" if latency is not None else words.say("flow_cut_by", by=exchange["cut_by"] or "cut")
+    about = words.say("comma").join(word for word in (request, time) if word)
     return words.say("flow_exchange", exchange=exchange["exchange"], about=about)
 
 
 def _is_setup(exchange: Record) -> bool:
-    """A connection's set-up, a push, a client's pause, or what one direction lets us suspect: no request."""
+    """Whether this row of `exchanges` is no request: a connection's set-up, a push, a client's pause, or a wait that
+    is only suspected because one direction was captured.
+    """
     return bool(exchange["protocol"] == "tcp")
