@@ -192,7 +192,9 @@ impl SenderStore {
                 self.remember(id, |sender, room| room && sender.starts.add_late(waited, end));
             }
             None => {
-                if let Some(sender) = self.senders.get_mut(id as usize) {
+                if self.kept < KEPT_IN_ALL
+                    && let Some(sender) = self.senders.get_mut(id as usize)
+                {
                     sender.starts.add_prompt();
                 }
             }

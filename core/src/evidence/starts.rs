@@ -5,7 +5,8 @@ const KEPT: usize = 1024;
 
 #[derive(Debug, Default)]
 pub struct Starts {
-    /// Small messages that began sooner than a cork's timer.
+    /// Small messages that began sooner than a cork's timer, counted for as long as `late` had room: a ratio of the two
+    /// has to cover the same messages.
     pub prompt: u64,
     /// Wait and its end, of those that may have waited for it.
     pub late: Vec<(i64, i64)>,
@@ -15,7 +16,7 @@ pub struct Starts {
 
 impl Starts {
     pub(super) fn add_prompt(&mut self) {
-        self.prompt += 1;
+        self.prompt += u64::from(self.late.len() < KEPT);
     }
 
     /// False where there are too many.

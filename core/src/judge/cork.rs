@@ -114,6 +114,7 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Ti
 mod tests {
     use super::*;
     use crate::base::Side;
+    use crate::evidence::{Key, SenderStore};
     use crate::judge::{Grade, Paths, Row};
     use crate::observe::{Step, Wait};
 
@@ -234,6 +235,30 @@ mod tests {
         assert_eq!(corked(&starts(8, 9), [0, 0]), (false, false));
         assert_eq!(corked(&starts(7, 9), [0, 0]), (true, false));
         assert_eq!(corked(&starts(0, 9), [0, 0]), (false, false));
+    }
+
+    #[test]
+    fn late_and_prompt_messages_are_counted_over_the_same_part_of_the_capture() {
+        let mut store = SenderStore::default();
+        let [server, client] = [1, 2].map(|last| [10, 0, 0, last].into());
+        let sender = Side::Server;
+        let id = store.id(
+            Key {
+                server,
+                server_port: 80,
+                client,
+                sender,
+            },
+            0,
+        );
+        // one message in twelve is prompt, however many late ones are stored
+        for number in 0..20_000 {
+            let end = number * 52 * MS + 9_000;
+            store.message_began(id, (number % 12 != 0).then_some((204 * MS, end)));
+        }
+        let starts = &store.get(id).unwrap().starts;
+        assert_eq!((starts.late.len(), starts.prompt), (1_024, 94));
+        assert_eq!(corked(starts, [0, 0]), (true, true));
     }
 
     #[test]
