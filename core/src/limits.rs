@@ -1,9 +1,8 @@
-//! Every number of the core's verdicts; those of the findings are in `limits/findings.rs` and beside the rules in Python.
-//! Reads nothing; gives each limit once, with its unit and its source; knows of no
-//! segment, sender or exchange. `.ci/sensitivity.py` shows what half and double of each does to the scores.
+//! The thresholds of the core's verdicts, each with its unit and source. Those of the findings are in `limits/findings.rs`
+//! and beside the rules in Python. `.ci/sensitivity.py` shows how half and double of each change the scores.
 //!
-//! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": nothing but
-//! the scores speaks for that number. Bounds of memory are no limits: they stand where the memory is.
+//! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": then only the
+//! scores support the number. Upper bounds on memory are constants of the modules that hold the memory.
 
 mod findings;
 mod limit;
@@ -14,253 +13,250 @@ use limit::limits;
 pub use limit::scaled;
 pub use limit::{Band, Derived, Limit, LimitRow};
 
-/// The ticks of kernels, the longest first: CONFIG_HZ of 100, 250, 300 and 1000.
+/// Scheduler ticks of kernels, the longest first: CONFIG_HZ of 100, 250, 300 and 1000.
 pub const TICKS_NS: [i64; 4] = [10_000_000, 4_000_000, 3_333_333, 1_000_000];
-/// Linux, BSD and macOS count milliseconds in their time stamps.
+/// Tick of TCP timestamps of Linux, BSD and macOS.
 pub const TICK_NS: i64 = 1_000_000;
 
-// Numbers of standards and kernels: facts, of which half or double means nothing.
+// Numbers of standards and kernels: facts, which are not scaled.
 
-/// A segment of at most this size was one frame and is no full one: the path does not make segments so short (RFC 9293 3.7.1).
+/// Upper bound in bytes on a segment that is surely not full: no path makes the MSS smaller (RFC 9293 3.7.1).
 pub const SMALLEST_MSS: Derived<u32> = Derived(|| 536);
-/// What an Ethernet frame leaves for the payload, where no MSS option was seen (RFC 894, less the headers of IPv4 and TCP).
+/// Assumed MSS without an MSS option: the payload of an Ethernet frame (RFC 894) without IPv4 and TCP headers.
 pub const USUAL_MSS: Derived<u16> = Derived(|| 1460);
-/// An ACK of so many full segments may not wait (RFC 9293 3.8.6.3).
+/// Number of full segments whose ACK must not be delayed (RFC 9293 3.8.6.3).
 pub const ACK_AT_ONCE: Derived<u32> = Derived(|| 2);
-/// So many duplicate ACKs call for a repeat (RFC 5681 3.2).
+/// Number of duplicate ACKs that cause a fast retransmit (RFC 5681 3.2).
 pub const DUPLICATES: Derived<u32> = Derived(|| 3);
-/// So many lone segments of a connection at least are acknowledged at once (TCP_MAX_QUICKACKS, and one).
+/// First lone segment of a connection whose ACK may be delayed (TCP_MAX_QUICKACKS and one).
 pub const QUICK_ACKS: Derived<u32> = Derived(|| 17);
-/// The kernel paces nothing before so many segments (tcp_update_skb_after_send).
+/// Number of segments at the begin of a connection that the kernel does not pace (tcp_update_skb_after_send).
 pub const UNPACED: Derived<i64> = Derived(|| 10);
-/// The shortest delayed-ACK timer (TCP_DELACK_MIN).
+/// Shortest delayed-ACK timer (TCP_DELACK_MIN).
 pub const DELACK_MIN_NS: Derived<i64> = Derived(|| 40_000_000);
-/// The least retransmission timeout, and a cork's timer (TCP_RTO_MIN, tcp_check_probe_timer).
+/// Least retransmission timeout, and a cork's timer (TCP_RTO_MIN, tcp_check_probe_timer).
 pub const RTO_MIN_NS: Derived<i64> = Derived(|| 200_000_000);
-/// The first timer of a connection without a sample of its round trip (TCP_TIMEOUT_INIT): the longest tail loss probe.
+/// Longest tail loss probe: the timeout of a connection without a sample of its round trip (TCP_TIMEOUT_INIT).
 pub const MOST_PROBE_NS: Derived<i64> = Derived(|| 1_000_000_000);
 
-// What follows from these and from limits.
+// Numbers that follow from these and from limits.
 
-/// A timer of 250 Hz is up to three ticks late.
+/// Largest lateness of a kernel timer: three ticks of 250 Hz and one of the capture's milliseconds.
 const LATE_TIMER_NS: i64 = 3 * TICKS_NS[1] + TICK_NS;
-/// A tick of 250 Hz, and one of a clock of milliseconds.
+/// Rounding of a kernel timer: a tick of 250 Hz and one of a millisecond clock.
 const TICK_MORE_NS: i64 = TICKS_NS[1] + TICK_NS;
 
-/// Two of the slowest kernel's ticks: a client that sends its next request sooner did not pause, its host was busy; no clock
-/// that counts milliseconds stands still for longer; and a capture's two points lie no further apart.
+/// Two ticks of the slowest kernel: the longest delay by a busy host before a client's next request, the longest
+/// standstill of a clock that counts milliseconds, and the largest distance between two capture points.
 pub const TWO_TICKS_NS: Derived<i64> = Derived(|| 2 * TICKS_NS[0]);
-/// No delayed-ACK timer ends sooner.
+/// Lower bound on a delayed ACK: the shortest timer less its rounding.
 pub const DELACK_LEAST_NS: Derived<i64> = Derived(|| DELACK_MIN_NS.get() - TICK_MORE_NS);
-/// The smoothed round trip in a cork's timer may contain a delayed ACK: it may be this long, whatever was seen.
+/// Longest smoothed round trip assumed in a cork's timer where the path shows less: it may contain a delayed ACK.
 pub const CORK_ROUND_NS: Derived<i64> = Derived(|| DELACK_MIN_NS.get() + TICK_MORE_NS);
-/// The lowest retransmission timeout less a tick.
+/// Lower bound on a retransmission timeout: the least one less a tick.
 pub const RTO_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() - TICKS_NS[0]);
-/// A tail loss probe waits at most this and two round trips (tcp_schedule_loss_probe).
+/// Upper bound on a tail loss probe beyond two round trips (tcp_schedule_loss_probe).
 pub const PROBE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() + LATE_TIMER_NS);
-/// End of a turn, where no protocol is known: no data for this long after everything was acknowledged: longer than a kernel
-/// holds a segment or its ACK back.
+/// Silence after an acknowledged message that ends a turn of an unknown protocol: longer than a kernel holds a segment.
 pub const SILENCE_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() / 2 * 3);
-/// What was written behind a message without an answer (MySQL) has left within this: Nagle's algorithm holds it until the
-/// longest delayed ACK has come (TCP_DELACK_MAX), and a quarter as long again.
+/// Upper bound on the delay of a write behind a message without an answer (MySQL): Nagle's algorithm holds it until the
+/// longest delayed ACK (TCP_DELACK_MAX), and a quarter as long is added.
 pub const HELD_BEHIND_NS: Derived<i64> = Derived(|| RTO_MIN_NS.get() / 4 * 5);
 
-/// An ACK that came this much later than the path needs was held.
+/// Lateness of an ACK, beyond the path, that shows that its receiver held it.
 pub const HELD_NS: Band = Band {
     least: || DELACK_LEAST_NS.get(),
     most: || HELD_MOST_NS.get(),
 };
-/// As long as an answer takes that waits for a held ACK on another connection.
+/// Time to an answer that waits for a held ACK on another connection.
 pub const HELD_ELSEWHERE_NS: Band = Band {
     least: || DELACK_MIN_NS.get() - TICKS_NS[1] / 2,
     most: || DELACK_MIN_NS.get() + LATE_TIMER_NS,
 };
-/// A cork's timer.
+/// Length of a cork's timer.
 pub const CORK_NS: Band = Band {
     least: || RTO_MIN_NS.get(),
     most: || PROBE_NS.get(),
 };
-/// The first timer of hosts that follow RFC 2988 2.1: 3 s, on coarse ticks.
+/// First retransmission timeout of hosts that follow RFC 2988 2.1: 3 s, on coarse ticks.
 pub const INITIAL_RTO_NS: Band = Band {
     least: || 2_900_000_000,
     most: || 3_300_000_000,
 };
-/// A gap in one direction alone that may be a held ACK and its way.
+/// Gap in a capture of one direction that may be a held ACK and its round trip.
 pub const ONE_WAY_GAP_NS: Band = Band {
     least: || DELACK_LEAST_NS.get(),
     most: || 2 * CORK_ROUND_NS.get(),
 };
 
-/// One in so many that may stray, and all but those that are rare, as shares.
+/// `OUTLIER_ONE_IN` and `RARE_ONE_IN` as shares, and the share of all but rare values.
 pub const OUTLIER_SHARE: Derived<f64> = Derived(|| 1.0 / OUTLIER_ONE_IN.get() as f64);
 pub const RARE_SHARE: Derived<f64> = Derived(|| 1.0 / RARE_ONE_IN.get() as f64);
 pub const NEARLY_ALL: Derived<f64> = Derived(|| 1.0 - RARE_SHARE.get());
-/// Chance that is tolerated where a cause rests on nothing else: below `CHANCE_MAX`.
+/// Tolerated probability of chance where a cause rests on nothing else: stricter than `CHANCE_MAX`.
 pub const CHANCE_MAX_ALONE: Derived<f64> = Derived(|| CHANCE_MAX.get() * OUTLIER_SHARE.get());
 
 limits! {
     // names
 
-    /// A connect within this of the answer that gave its address waited for that lookup.
+    /// Upper bound on the time from a name's answer to a connect that waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
-    /// A connection to a port that FTP's control connection named within this carries the file that was requested.
+    /// Upper bound on the time from a port named on FTP's control connection to the data connection that carries the file.
     ANNOUNCED_NS: i64 = 60_000_000_000, "ns", "accept_timeout and connect_timeout of vsftpd";
 
     // what is read
 
-    /// Data that begin so far behind all that the receiver had room for are a damaged packet's, or another connection's.
-    BEYOND_ROOM: i64 = 67_108_864, "bytes", "chosen: a capture that lacks more than a window and so much is none of one connection";
+    /// Largest distance of data beyond the receiver's room: data further off belong to a damaged packet or to another connection.
+    BEYOND_ROOM: i64 = 67_108_864, "bytes", "chosen: no capture of one connection lacks more than a window and this";
 
     // where a turn ends, and what is worth a row beside the requests
 
-    /// A server inside TLS may go on with its answer until then: no program computes for longer between a head and its body.
+    /// Silence that ends a server's answer inside TLS: longer than programs compute between a head and its body.
     SEALED_SILENCE_NS: i64 = 3_000_000_000, "ns", "chosen";
-    /// So many turns of one form, each two heartbeats, show a rhythm.
+    /// Number of turns of one form, each a heartbeat and its reply, that show a rhythm.
     BEATS: i64 = 4, "turns", "chosen: three periods of either side";
-    /// A heartbeat inside TLS is no longer.
+    /// Upper bound on the size of a heartbeat inside TLS.
     BEAT_BYTES: i64 = 128, "bytes", "chosen: keepalives of BGP (19), AMQP (8), WebSocket and TLS records around them";
-    /// No kernel repeats a SYN or its answer sooner.
-    SYN_TIMER_NS: i64 = 100_000_000, "ns", "RFC 6298 2.1: one second; far below it";
+    /// Lower bound on the time to a retransmitted SYN, SYN/ACK or neighbour request: copies that follow sooner are duplicates.
+    SYN_TIMER_NS: i64 = 100_000_000, "ns", "chosen: far below one second (RFC 6298 2.1)";
 
     // what limits a transfer
 
-    /// A direction is watched for what limits it from this many bytes on that the other side did not answer with data.
+    /// Number of bytes without data of the other side from which on a direction is watched for its limit.
     WATCHED_BYTES: u32 = 8_192, "bytes", "chosen: less than the ten segments of a first window (RFC 6928)";
-    /// Fewer bytes in one go are no transfer.
+    /// Lower bound on the size of a transfer.
     TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
-    /// An ACK of more segments, and of a quarter of what is in flight, comes at its program's pace, not at the line's.
+    /// Number of segments, a quarter of the flight too, whose common ACK shows the pace of the receiving program, not of the line.
     WHOLE_SEGMENTS: u32 = 8, "segments", "own recordings: 45 with a slow reader, 2 to 4 behind a line";
-    /// A limit that holds this share of the time is the transfer's.
+    /// Share of the time from which on a limit is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
-    /// A limit that holds this share of the time explains all of it.
+    /// Share of the time from which on a limit is proven.
     SURE_SHARE: f64 = 0.8, "share", "chosen";
-    /// The largest share decides from here on, and is less sure.
+    /// Share of the time from which on the largest limit is suspected.
     LESSER_LIMIT_SHARE: f64 = 0.3, "share", "chosen";
-    /// Segments that arrive one by one fill this share of the time: a line hands them over at its own rate.
+    /// Share of the time that evenly spaced segments fill: then a line delivers them at its own rate.
     EVEN_SHARE: f64 = 0.75, "share", "the labelled transfers: 0.99 behind a line, 0.08 and less elsewhere";
-    /// The best round trip of each turn is longer than the idle one by this share: a queue stands.
+    /// Rise of each turn's best round trip above the idle one, as a share, that shows a standing queue.
     STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
-    /// A queue stands where the best round trip of each turn is longer than the idle one by at least this.
-    STANDING_NS: i64 = 700_000, "ns", "chosen: what a busy host takes";
-    /// Bytes that the receiver acknowledged with less than 3/4 of its largest window left, as a share: its program
-    /// leaves them there.
+    /// Rise of each turn's best round trip above the idle one that shows a standing queue.
+    STANDING_NS: i64 = 700_000, "ns", "chosen: the delay by a busy host";
+    /// Share of bytes acknowledged with less than 3/4 of the largest window open, from which on the receiving program reads slowly.
     LOW_SHARE: f64 = 0.4, "share", "own recordings: 0.59 and more with a slow reader, 0.0 without";
-    /// Pauses that vary by less than this share of their mean are a timer's.
+    /// Standard deviation of pauses, as a share of their mean, below which a timer makes them.
     STEADY_SHARE: f64 = 0.5, "share", "chosen";
-    /// ACKs that come one by one fill this share of the time, and no queue stands: the sender itself meters what it sends.
+    /// Share of the time that single ACKs fill without a standing queue, from which on the sender paces itself.
     PACED_SHARE: f64 = 0.85, "share", "own recordings: 0.95 and more where paced, 0.7 and less behind a small buffer";
-    /// A pacer sends no more segments at a time, or milliseconds' worth.
+    /// Upper bound on a pacer's burst, in segments or in milliseconds of its rate.
     PACED_BURST: f64 = 3.0, "segments, ms", "tcp_tso_autosize: 1 ms or two segments, and half as much again";
-    /// Pauses that end a write, as a share: a program's.
+    /// Share of pauses behind the end of a write, from which on the program makes them.
     ENDED_SHARE: f64 = 0.12, "share", "the labelled transfers: 0.2 and more of a slow writer, 0 of a paced sender";
-    /// Of all segments so many came late, and soon: the path changes their order.
+    /// Share of segments that are late by less than a round trip, from which on the path reorders.
     REORDERED_SHARE: f64 = 0.01, "share", "the labelled transfers: 0.04 where 5 of 100 are late, 0 elsewhere";
 
     // what a capture shows of its senders
 
-    /// An unanswered ping that is seen again sooner is a copy (a bridge, a capture on all interfaces); later its numbers
-    /// have come round.
+    /// Upper bound on the time to a copy of an unanswered ping (a bridge, a capture on all interfaces); later its numbers
+    /// have wrapped.
     ECHO_COPY_NS: i64 = 1_000_000_000, "ns", "chosen: ping sends one a second";
-    /// A host on the link that did not answer so many repeated requests for its address is a row of its own.
+    /// Number of unanswered repeats of a neighbour request from which on the missing host is a row.
     UNANSWERED_NEIGHBOUR: u32 = 2, "count", "chosen: Linux asks three times (mcast_solicit)";
-    /// After so long without a request the next one begins anew: Linux asks once a second, and gives up after three.
+    /// Silence after which a neighbour request is a new one: Linux asks once a second and gives up after three.
     NEIGHBOUR_ANEW_NS: i64 = 3_000_000_000, "ns", "chosen: three of retrans_time_ms (1 s)";
-    /// A client of a service over UDP repeats its request within this, or has given up.
+    /// Silence after which a request of a UDP service is a new one, not a repeat.
     SERVICE_ANEW_NS: i64 = 30_000_000_000, "ns", "chosen: SIP repeats for 32 s at intervals of 4 s (RFC 3261 17.1.2.2)";
-    /// A capture beside a host measures a round trip to it below this.
+    /// Upper bound on the round trip to an endpoint at which the capture was taken.
     AT_ENDPOINT_NS: i64 = 1_000_000, "ns", "chosen: a busy host, a virtual machine";
-    /// Of the connection's own counter, as its handshake shows, so many do.
-    COUNTED_OWN: u32 = 2, "count", "chosen: by luck two numbers follow each other once in 2^32";
+    /// Number of consecutive IP identifications in a handshake that show a counter per connection.
+    COUNTED_OWN: u32 = 2, "count", "chosen: by chance two numbers follow each other once in 2^32";
 
     // the path
 
-    /// A round trip to the host that the capture sits at is shorter than this.
+    /// Upper bound on the round trip to the host at which the capture was taken: stricter than `AT_ENDPOINT_NS`, no path at all.
     AT_HOST_NS: i64 = 70_000, "ns", "measured: up to 65 us beside a host, 75 us and more half way on a path of 0.1 ms";
-    /// What an ACK releases passes within this of the round trip to its sender, unless the path wavers more.
+    /// Upper bound on the time from an ACK to the segment that it freed, beyond the round trip, unless the path varies more.
     PROMPT_NS: i64 = 2_000_000, "ns", "measured: lab, loaded hosts";
 
     // notions that many rules share
 
-    /// So many times as much is clearly more; and a release may be as late as the ACK and the segment together.
+    /// Ratio from which on one value is clearly larger; also the two delays, of the ACK and of the segment, in a release.
     CLEAR_RATIO: i64 = 2, "times", "measured: releases by kernels take 0.9 to 1.7 of their handshakes, a relay's 2.1 and more";
-    /// So many times as much is far more, and one part in so many is as much as even things differ, and as a path wavers.
+    /// Ratio from which on one value is far larger; its inverse is the variation of even values and of a path.
     LARGE_RATIO: i64 = 4, "times", "measured: on paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; public captures behind a NAT have 100 ms and 0.1 ms";
-    /// One in so many is too many to be strays, and two of them are most.
+    /// Share, one in this many, that is too large for outliers; all but it is the majority.
     MAJORITY_ONE_IN: usize = 3, "parts", "measured: 31 of 83 late ACKs over Wi-Fi come sooner than a timer, at most 12 of 44 where a timer holds them; 90 of 100 releases leave as a kernel sends, 38 where a program waits for the ACK";
-    /// One in so many is rare: a release as late as the path is now and then, a segment that goes without its ACK, a request of a relay's own.
+    /// Share, one in this many, that is rare: a release as late as the path is now and then, a segment without its ACK, a relay's own request.
     RARE_ONE_IN: usize = 20, "parts", "chosen";
-    /// The chance that what a rule predicts comes about by luck.
+    /// Tolerated probability that a rule's prediction comes true by chance.
     CHANCE_MAX: f64 = 0.001, "chance", "chosen";
 
     // held ACKs
 
-    /// No receiver holds an ACK for longer.
+    /// Longest time for which a receiver holds an ACK.
     HELD_MOST_NS: i64 = 520_000_000, "ns", "RFC 1122 4.2.3.2: less than 500 ms, and a tick";
 
     // Nagle's algorithm
 
-    /// What a busy host adds at most to half of its releases: seen from elsewhere to what the path wavers, and beside it;
-    /// what it adds to its program's pauses, and to a release behind which others of its sender were prompt.
+    /// Upper bound on a busy host's delay of the median release, of a program's pause, and of events that count as simultaneous.
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
     /// Minimum sample size of a verdict; fewer are at most probable.
     MIN_SAMPLES: usize = 8, "count", "chosen";
     /// Tolerated outliers, one in this many: a held ACK that is followed late, a corked message that left at once, a pause of the control
     /// group (a busy host, an ACK that the capture lacks), a segment that went without its ACK.
     OUTLIER_ONE_IN: usize = 10, "parts", "chosen";
-    /// A sender that has been judged is judged again when its evidence has grown by this share.
+    /// Growth of the evidence, as a share, upon which a sender is judged again.
     GROWN: f64 = 0.25, "share", "chosen";
 
-    // the control group: what the program takes where nothing was held
+    // the control group: pauses of the program where nothing was held
 
-    /// An ACK that came no later than this beyond the path was not held.
-    UNHELD_NS: i64 = 15_000_000, "ns", "chosen: below the shortest hold, above what paths waver";
-    /// A pause of the control group explains a wait that is up to this much longer or shorter.
+    /// Upper bound on the lateness, beyond the path, of an ACK that was not held.
+    UNHELD_NS: i64 = 15_000_000, "ns", "chosen: below the shortest hold, above the variation of paths";
+    /// Largest difference between a pause of the control group and a wait that it explains.
     CONTROL_NEAR_NS: i64 = 5_000_000, "ns", "chosen: a tick of CONFIG_HZ=250, and one more";
-    /// A program of which one pause alone was seen takes up to so many times as long the next time; and what outlasted a held ACK
-    /// show that the program may also have ended within one, up to this many times the wait: longer ones are other answers.
+    /// Ratio of a program's next pause to a single known one, at most; also of a pause that outlasts a held ACK to the wait: a longer
+    /// one belongs to another answer.
     LONGER_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
-    /// Where no pause of a program is known otherwise, a busy host outlasts one in so many held ACKs at most, seen beside it.
+    /// Share of held ACKs, one in this many, that a busy host outlasts, seen beside the sender, where no pause of the program is known.
     OUTLASTED: usize = 1000, "parts", "chosen: one in a hundred is a program that works for 20 to 60 ms (real)";
-    /// Beside the sender a kernel sends what an ACK freed within this.
+    /// Upper bound on the time from an ACK to the segment that a kernel sends upon it, seen beside the sender.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
-    /// A kernel whose caches are cold needs so long, whatever its handshakes took.
+    /// Lower bound on the time granted to a kernel with cold caches, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
-    /// So many are no accident, where each alone may be one: held ACKs in front of a clean control group beside the sender (luck
-    /// would be (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time differs.
+    /// Number of events that are no accident together: held ACKs before a clean control group beside the sender (by chance
+    /// (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time varies.
     SEVERAL: usize = 3, "count", "chosen";
-    /// As `SEVERAL`, away from the sender: of held ACKs, late releases of one length, and what gives a slope.
+    /// As `SEVERAL`, away from the sender: held ACKs, late releases of one length, points of a slope.
     HELD_AWAY: usize = 5, "count", "chosen; case decoy_pauses_on_a_line_of_jitter";
 
     // values that lie together
 
-    /// Above this the tick that was tried is theirs.
+    /// Concentration of times folded by a tick (0 to 1) from which on they end on it.
     FITS_WELL: f64 = 0.85, "share", "chosen";
 
     // the sender's clock
 
-    /// Neither clock drifts by much in two of these.
+    /// Window of the best offset between two clocks: their drift over two windows is negligible.
     CLOCK_WINDOW_NS: i64 = 10_000_000_000, "ns", "chosen";
-    /// No path holds a segment for longer.
+    /// Longest delay by a path.
     MOST_LATE_NS: u64 = 2_000_000_000, "ns", "chosen";
-    /// What a tick, the drift and a busy host explain, and what two clocks that count milliseconds leave open. A hole that closes
-    /// sooner was reordering, where no other sign exists.
+    /// Delay that a tick, drift and a busy host explain, and the error of two millisecond clocks; also the age below which a closed
+    /// hole was reordering, where no other sign exists.
     NOISE_NS: i64 = 3_000_000, "ns", "chosen: three ticks of a time stamp";
-    /// A clock's rate shows after this.
+    /// Time after which a clock's rate is known.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";
 
     // the line, and pacing
 
-    /// Segments that follow each other this closely were never held by anybody.
+    /// Largest gap between segments that nothing held back.
     BURST_NS: i64 = 200_000, "ns", "measured: lab";
-    /// Nobody paces more slowly.
+    /// Lowest rate of a pacer.
     SLOWEST: u32 = 32_000, "bytes a second", "chosen";
-    /// Rates that differ by less than one part in so many are one rate.
+    /// Tolerated difference of equal rates, one part in this many.
     ALIKE: u32 = 32, "parts", "chosen; cases decoy_paced_answers, paced_tails_by_the_kernel";
 
     // repairs
 
-    /// Identifications that are counted lie near each other, others hardly ever.
+    /// Largest step between IP identifications of one counter; others lie further apart.
     NEAR_IDS: i16 = 64, "count", "chosen";
 }
 
