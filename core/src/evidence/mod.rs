@@ -1,13 +1,12 @@
-//! What was seen of each sender, over all its streams: small segments that left after an ACK, those that left over
-//! unacknowledged ones, how its messages began. It only counts and remembers; `judge` draws the conclusions.
+//! Evidence on each sender, collected over all its connections: waits for ACKs, segments sent without waiting, and delays
+//! before the first segment of a message. This module only stores and counts; `judge` draws the conclusions.
 //!
-//! A lone gap near 40 ms proves nothing: a program may pause for just that long. What a program cannot
-//! do over many exchanges is to follow the peer's ACK wherever it falls. So every candidate of the same
-//! server address and port, direction and client address is collected here.
+//! One gap near 40 ms does not prove Nagle's algorithm: a program may pause for just that long. But over many exchanges
+//! no program can follow the peer's ACKs wherever they fall. So evidence is collected per server address and port, client
+//! address and direction.
 
 mod hosts;
 pub mod rtt;
-mod starts;
 
 use std::net::IpAddr;
 
@@ -16,16 +15,19 @@ use ahash::AHashMap;
 use crate::base::Side;
 use crate::observe::{Candidate, Early};
 pub use hosts::Hosts;
-pub use starts::Starts;
 
-/// Candidates, and segments that left early, remembered per pool; later ones are only counted.
-const KEPT: usize = 16_384;
-/// Both and the waits of `Starts` in all pools together.
-const KEPT_IN_ALL: usize = 524_288;
-/// Eviction starts at this many remembered entries and drops the longest-idle senders until half are left.
-const CROWDED: usize = KEPT_IN_ALL / 4 * 3;
+/// Upper bound on candidates, and on segments sent early, stored per sender; further ones are only counted.
+const MAX_WAITS: usize = 16_384;
+/// Upper bound on the waits of each list of `MessageStarts`: enough to find a timer's tick in them.
+const MAX_STARTS: usize = 1024;
+/// Upper bound on the stored entries of all senders together, of whatever kind.
+const MAX_ENTRIES: usize = 524_288;
+/// Number of stored entries at which the longest-idle senders are evicted, until half are left.
+const EVICTION_THRESHOLD: usize = MAX_ENTRIES / 4 * 3;
+/// Upper bound on senders; candidates of further ones are not judged.
 const MAX_SENDERS: usize = 65_536;
 
+/// Identity of a sender: one direction between a client address and a server's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     pub server: IpAddr,
@@ -34,37 +36,43 @@ pub struct Key {
     pub sender: Side,
 }
 
-/// A candidate as it is remembered. Times in nanoseconds.
+/// A candidate as it is stored: a small segment, the ACK that covers it, and the small segment sent after that ACK (the
+/// freed segment). Times in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AckWait {
-    /// Small segment to ACK, ACK to freed segment, first byte covered to ACK.
+    /// From the small segment to the ACK.
     pub wait: i64,
+    /// From the ACK to the freed segment.
     pub release: i64,
+    /// From the first byte that the ACK newly covers to the ACK.
     pub covered: i64,
-    /// How much later than at best the ACK passed, by its sender's clock.
+    /// Delay of the ACK beyond the path's best, by its sender's TCP timestamps; 0 where unknown.
     pub ack_late: i64,
+    /// Capture time of the ACK.
     pub acked_at: i64,
-    /// Of the freed segment, as are its bytes.
+    /// Frame and payload bytes of the freed segment.
     pub frame: u64,
     pub bytes: u32,
     pub stream: u32,
+    /// Whether the ACK had reached the sender before it sent the freed segment; None where timestamps do not show it.
     pub arrived: Option<bool>,
-    pub timer: bool,
-    /// The capture lacks the ACK; time stamps say when it left.
+    /// The ACK had neither data nor FIN, so a delayed-ACK timer may have held it.
+    pub is_pure_ack: bool,
+    /// The capture lacks the ACK; its time follows from timestamps.
     pub unseen: bool,
-    /// The peer had ended before the freed segment.
+    /// The peer had sent its FIN before the freed segment.
     pub after_end: bool,
-    /// The small segment was its message's first.
+    /// The small segment was the first of its message.
     pub first: bool,
-    /// By its sender's clock the freed segment passed so much later than at best, if that clock is fine enough.
+    /// Delay of the freed segment beyond the path's best, by its sender's timestamps; None where they do not show it.
     pub lateness: Option<u32>,
-    /// That clock was seen to count every millisecond.
+    /// The timestamps of that sender count every millisecond.
     pub fine: bool,
 }
 
 impl AckWait {
-    /// A stream's candidate, without what is known of other connections.
-    pub fn of(stream: u32, c: &Candidate) -> AckWait {
+    /// Returns the stored form of a candidate seen on a stream.
+    pub fn new(stream: u32, c: &Candidate) -> AckWait {
         AckWait {
             wait: c.ack.time_ns - c.small.time_ns,
             release: c.freed.time_ns - c.ack.time_ns,
@@ -75,7 +83,7 @@ impl AckWait {
             bytes: c.freed_bytes,
             stream,
             arrived: c.arrived,
-            timer: c.ack_pure && !c.ack_fin,
+            is_pure_ack: c.ack_pure && !c.ack_fin,
             unseen: c.unseen,
             after_end: c.after_end,
             first: c.first,
@@ -85,51 +93,85 @@ impl AckWait {
     }
 }
 
+/// Delays before the first segment of each message, over all streams of one sender. The judge looks for the timers of
+/// corks and of held ACKs in them. A wait is its length and its end, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct MessageStarts {
+    /// Small messages that began sooner than a cork's timer, counted for as long as `late` had room: a ratio of the two
+    /// has to cover the same messages.
+    pub prompt: u64,
+    /// Waits of small messages that a cork's timer may have held.
+    pub late: Vec<(i64, i64)>,
+    /// Waits of messages that may have waited for a held ACK on another connection.
+    pub timed: Vec<(i64, i64)>,
+}
+
+impl MessageStarts {
+    /// Returns the number of stored waits.
+    pub fn count(&self) -> u64 {
+        (self.late.len() + self.timed.len()) as u64
+    }
+}
+
+/// Appends a wait; returns false if the list is full.
+fn push_bounded(waits: &mut Vec<(i64, i64)>, wait: (i64, i64)) -> bool {
+    let has_room = waits.len() < MAX_STARTS;
+    if has_room {
+        waits.push(wait);
+    }
+    has_room
+}
+
+/// Evidence on one sender.
 #[derive(Debug)]
 pub struct SenderEvidence {
     pub key: Key,
+    /// Number of the address pair in `rtt::Pairs`.
     pub pair: u32,
+    /// Small segments sent over unacknowledged small ones, including those not stored in `early`.
     pub refutations: u64,
-    /// Candidates that are only counted.
-    more: u64,
+    /// Candidates that were counted but not stored.
+    unstored: u64,
     pub ack_waits: Vec<AckWait>,
-    /// Segments that left before the ACK, by stream: what their program took.
+    /// Segments sent before the ACK, each with its stream.
     pub early: Vec<(u32, Early)>,
-    pub starts: Starts,
-    /// Evidence counted up to the last eviction; none where nothing was evicted.
-    evicted_seen: Option<u64>,
-    /// The newest evidence, by its place among all.
+    pub starts: MessageStarts,
+    /// Observations up to the last eviction; None if this sender was never evicted.
+    evicted: Option<u64>,
+    /// Serial number of the newest entry among those of all senders: the order of eviction.
     newest: u64,
 }
 
+/// Evidence on all senders. A sender's number is its index here, `sender_id` elsewhere.
 #[derive(Debug, Default)]
 pub struct SenderStore {
     index: AHashMap<Key, u32>,
     senders: Vec<SenderEvidence>,
-    /// By its sender's `Side`, the one that was looked up last: connections of the same hosts follow each other.
+    /// Number looked up last, by `Side` of the sender: a cache, as connections of the same hosts follow each other.
     newest: [u32; 2],
-    /// What is remembered in all pools, and what ever was.
-    kept: usize,
+    /// Entries stored now, over all senders.
+    stored: usize,
+    /// Entries ever stored.
     added: u64,
     pub hosts: Hosts,
 }
 
 impl SenderStore {
-    /// The pool's number, or `u32::MAX` where there are too many (such candidates stay unjudged).
+    /// Returns the number of a sender, new if needed; `u32::MAX` beyond `MAX_SENDERS`, whose candidates are not judged.
     pub fn id(&mut self, key: Key, pair: u32) -> u32 {
         let place = key.sender.index();
         let newest = self.newest.get(place).copied().unwrap_or_default();
         if (self.senders.get(newest as usize)).is_some_and(|sender| sender.key == key) {
             return newest;
         }
-        let id = self.id_of(key, pair);
+        let id = self.find_or_insert(key, pair);
         if let Some(newest) = self.newest.get_mut(place) {
             *newest = id;
         }
         id
     }
 
-    fn id_of(&mut self, key: Key, pair: u32) -> u32 {
+    fn find_or_insert(&mut self, key: Key, pair: u32) -> u32 {
         if let Some(&id) = self.index.get(&key) {
             return id;
         }
@@ -145,99 +187,98 @@ impl SenderStore {
             key,
             pair,
             refutations: 0,
-            more: 0,
+            unstored: 0,
             ack_waits: Vec::new(),
             early: Vec::new(),
-            starts: Starts::default(),
-            evicted_seen: None,
+            starts: MessageStarts::default(),
+            evicted: None,
             newest: 0,
         });
         id
     }
 
-    /// The pool, and whether there is room for more in it; `add` decides what is remembered there.
-    fn remember(&mut self, id: u32, add: impl FnOnce(&mut SenderEvidence, bool) -> bool) -> bool {
+    /// Calls `add` with a sender and whether the store has room; `add` returns whether it stored an entry.
+    fn store(&mut self, id: u32, add: impl FnOnce(&mut SenderEvidence, bool) -> bool) -> bool {
         let Some(sender) = self.senders.get_mut(id as usize) else {
             return false;
         };
-        let kept = add(sender, self.kept < KEPT_IN_ALL);
-        if kept {
-            self.kept += 1;
+        let is_stored = add(sender, self.stored < MAX_ENTRIES);
+        if is_stored {
+            self.stored += 1;
             self.added += 1;
             sender.newest = self.added;
         }
-        kept
+        is_stored
     }
 
-    /// Small segments that were sent over unacknowledged small ones on a stream.
+    /// Adds small segments that were sent over unacknowledged small ones on a stream.
     pub fn refute(&mut self, id: u32, stream: u32, early: &[Early]) {
         let Some(sender) = self.senders.get_mut(id as usize) else {
             return;
         };
         sender.refutations += early.len() as u64;
-        let room = KEPT_IN_ALL
-            .saturating_sub(self.kept)
-            .min(KEPT.saturating_sub(sender.early.len()));
-        let kept = early.get(..room).unwrap_or(early);
-        sender.early.extend(kept.iter().map(|early| (stream, *early)));
-        self.kept += kept.len();
-        self.added += kept.len() as u64;
+        let room = MAX_ENTRIES
+            .saturating_sub(self.stored)
+            .min(MAX_WAITS.saturating_sub(sender.early.len()));
+        let stored = early.get(..room).unwrap_or(early);
+        sender.early.extend(stored.iter().map(|early| (stream, *early)));
+        self.stored += stored.len();
+        self.added += stored.len() as u64;
         sender.newest = self.added;
     }
 
-    /// A small message began; `late` where it may have waited for a cork's timer: how long, and until when.
+    /// Adds the begin of a small message: its wait and the end of that if a cork's timer may have held it, else None.
     pub fn message_began(&mut self, id: u32, late: Option<(i64, i64)>) {
-        match late {
-            Some((waited, end)) => {
-                self.remember(id, |sender, room| room && sender.starts.add_late(waited, end));
-            }
-            None => {
-                if self.kept < KEPT_IN_ALL
-                    && let Some(sender) = self.senders.get_mut(id as usize)
-                {
-                    sender.starts.add_prompt();
+        self.store(id, |sender, has_room| {
+            let starts = &mut sender.starts;
+            match late {
+                Some(wait) => has_room && push_bounded(&mut starts.late, wait),
+                None => {
+                    starts.prompt += u64::from(has_room && starts.late.len() < MAX_STARTS);
+                    false
                 }
             }
-        }
+        });
     }
 
-    /// A message began after about as long as a held ACK elsewhere makes it wait: how long, and until when.
+    /// Adds a message that began after about the wait for an ACK held on another connection.
     pub fn answered_late(&mut self, id: u32, waited: i64, end: i64) {
-        self.remember(id, |sender, room| room && sender.starts.add_timed(waited, end));
+        self.store(id, |sender, has_room| {
+            has_room && push_bounded(&mut sender.starts.timed, (waited, end))
+        });
     }
 
-    /// Remembers a stream's candidate; false where it can only be counted, because there are too many of them or of pools.
+    /// Adds a stream's candidate; returns false if it was only counted, for want of room.
     pub fn add(&mut self, stream: u32, c: &Candidate) -> bool {
-        self.remember(c.sender_id, |sender, room| {
-            let room = room && sender.ack_waits.len() < KEPT;
-            if room {
-                sender.ack_waits.push(AckWait::of(stream, c));
+        self.store(c.sender_id, |sender, has_room| {
+            let has_room = has_room && sender.ack_waits.len() < MAX_WAITS;
+            if has_room {
+                sender.ack_waits.push(AckWait::new(stream, c));
             } else {
-                sender.more += 1;
+                sender.unstored += 1;
             }
-            room
+            has_room
         })
     }
 
-    /// Whether some of it should be let go.
     pub fn should_evict(&self) -> bool {
-        self.kept >= CROWDED
+        self.stored >= EVICTION_THRESHOLD
     }
 
-    /// The longest-idle senders whose eviction brings what is remembered down to half of `CROWDED`.
+    /// Returns the longest-idle senders whose eviction leaves half of `EVICTION_THRESHOLD` entries.
     pub fn least_recently_used(&self) -> Vec<u32> {
-        let mut held: Vec<(u64, u32, usize)> = (0..)
+        let mut idle: Vec<(u64, u32, usize)> = (0..)
             .zip(&self.senders)
-            .map(|(id, sender)| (sender.newest, id, sender.held()))
-            .filter(|(.., held)| *held > 0)
+            .map(|(id, sender)| (sender.newest, id, sender.stored()))
+            .filter(|(.., stored)| *stored > 0)
             .collect();
-        held.sort_unstable();
-        let mut left = self.kept;
-        held.iter()
-            .take_while(|(.., held)| {
-                let more = left > CROWDED / 2;
-                left = left.saturating_sub(*held);
-                more
+        idle.sort_unstable();
+        let mut remaining = self.stored;
+        idle.iter()
+            .take_while(|(.., stored)| {
+                let is_crowded = remaining > EVICTION_THRESHOLD / 2;
+                remaining = remaining.saturating_sub(*stored);
+                is_crowded
             })
             .map(|(_, id, _)| *id)
             .collect()
@@ -247,13 +288,19 @@ impl SenderStore {
         self.senders.get(id as usize)
     }
 
-    /// Forgets what was seen of a sender: from here on it is known as if the capture began here.
+    /// Drops the evidence on a sender, which is from then on judged as if the capture began there.
     pub fn evict(&mut self, id: u32) {
         if let Some(sender) = self.senders.get_mut(id as usize) {
-            self.kept = self.kept.saturating_sub(sender.held());
-            sender.evicted_seen = Some(sender.total_observations());
-            (sender.refutations, sender.more) = (0, 0);
-            (sender.ack_waits, sender.early, sender.starts) = (Vec::new(), Vec::new(), Starts::default());
+            self.stored = self.stored.saturating_sub(sender.stored());
+            *sender = SenderEvidence {
+                refutations: 0,
+                unstored: 0,
+                ack_waits: Vec::new(),
+                early: Vec::new(),
+                starts: MessageStarts::default(),
+                evicted: Some(sender.total_observations()),
+                ..*sender
+            };
         }
     }
 
@@ -275,23 +322,23 @@ impl SenderStore {
 }
 
 impl SenderEvidence {
-    /// What a judgement rests on.
+    /// Returns the number of candidates and refutations that a verdict rests on, stored or not.
     pub fn observations(&self) -> u64 {
-        self.refutations + self.more + self.ack_waits.len() as u64
+        self.refutations + self.unstored + self.ack_waits.len() as u64
     }
 
-    /// What was seen in all, with what was dropped since.
+    /// Returns `observations` with those that were evicted.
     pub fn total_observations(&self) -> u64 {
-        self.evicted_seen.unwrap_or(0) + self.observations()
+        self.evicted.unwrap_or(0) + self.observations()
     }
 
-    /// Whether all of it was let go, and nothing was seen since.
+    /// Whether all evidence was evicted and nothing was added since.
     pub fn is_quiet(&self) -> bool {
-        self.evicted_seen.is_some() && self.observations() + self.starts.count() == 0
+        self.evicted.is_some() && self.observations() + self.starts.count() == 0
     }
 
-    /// What is remembered.
-    fn held(&self) -> usize {
+    /// Returns the number of stored entries.
+    fn stored(&self) -> usize {
         self.ack_waits.len() + self.early.len() + self.starts.count() as usize
     }
 }

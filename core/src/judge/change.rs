@@ -33,7 +33,7 @@ struct Shown {
 }
 
 /// The change of a sender, where there is just one.
-pub(super) fn of(evidence: &SenderEvidence, judged: &Judged) -> Option<Change> {
+pub(super) fn find(evidence: &SenderEvidence, judged: &Judged) -> Option<Change> {
     let waits = matches!(judged.verdict, NagleUse::Acts | NagleUse::Mixed);
     if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
         return None; // the usual case; and pauses that drift past the ACKs change nothing

@@ -1,8 +1,8 @@
-//! A cork: the sending socket holds back what is smaller than a segment (TCP_CORK, MSG_MORE).
+//! A cork: the sending socket holds back a segment that is not full (TCP_CORK, MSG_MORE).
 //!
 //! Claims: the program had written, and its kernel waited for the cork's timer or for an ACK.
-//! Predicts: waits of the kernel's probe timer (200 ms, up to three ticks late), never shorter ones, on the sender's
-//! tick; or a segment that was not pushed and left with the ACK of the small one before it.
+//! Predicts: waits as long as the kernel's probe timer (200 ms, up to three ticks late), never shorter ones, that end on
+//! the sender's tick; or a segment without PSH sent upon the ACK of the small one before it.
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
@@ -12,26 +12,28 @@ use super::program::{approach, bounded, think, turn};
 use super::sender::{Judged, fit_tick};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
-use crate::evidence::Starts;
+use crate::evidence::MessageStarts;
 use crate::exchange::TimeSlice;
 use crate::limits::{
     CHANCE_MAX_ALONE, CORK_NS, CORK_ROUND_NS, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, RATED_NS,
 };
 
-/// Whether a message waited for the cork timer. `to_sender` is the path's round trip to its sender, `to_answer` the most that
-/// its receiver's ACKs take. The timer is the retransmission timeout: 200 ms and a smoothed round trip, delayed ACKs
-/// included (tcp_probe0_base, tcp_set_rto).
-fn as_the_timer(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
+/// Whether a wait is as long as the cork timer: the retransmission timeout, which is 200 ms and a smoothed round trip,
+/// delayed ACKs included (tcp_probe0_base, tcp_set_rto). `to_sender` is the round trip from the capture to the sender,
+/// `to_answer` the longest time to an ACK of the receiver.
+///
+/// Example: 2 ms to the sender and ACKs after up to 60 ms: waits of 202 to 277 ms.
+fn has_timer_length(waited: i64, [to_sender, to_answer]: [i64; 2]) -> bool {
     let longer = (to_sender + to_answer).clamp(0, RATED_NS.get());
     (CORK_NS.least()..=CORK_NS.most() + longer).contains(&(waited - to_sender))
 }
 
-/// Whether messages of this sender may wait for the timer, and whether all of them do; with the round trip from the capture to
-/// the sender, and what its receiver's ACKs take at most.
-pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
+/// Returns whether messages of a sender may wait for the timer, and whether all of them do. `path` is as in
+/// `has_timer_length`.
+pub(super) fn corked(starts: &MessageStarts, path: [i64; 2]) -> (bool, bool) {
     let held = || {
         let late = starts.late.iter();
-        late.filter(|(waited, _)| as_the_timer(*waited, path))
+        late.filter(|(waited, _)| has_timer_length(*waited, path))
     };
     let count = held().count();
     if count < MIN_SAMPLES.get() {
@@ -48,7 +50,8 @@ pub(super) fn corked(starts: &Starts, path: [i64; 2]) -> (bool, bool) {
     (timed || always, timed && always)
 }
 
-/// A small first segment of a message after about the probe timer; it passed so much `late` by its sender's clock.
+/// Judges a small first segment of a message, sent after about the probe timer. `acked` and `late` are those of
+/// `Wait::LateTurn`.
 pub(super) fn late_turn(
     cutter: &mut Cutter<'_>,
     since: At,
@@ -59,7 +62,7 @@ pub(super) fn late_turn(
 ) {
     let side = piece.sender;
     let waited = piece.step.to.time_ns - since.time_ns;
-    let timer = |to_answer| as_the_timer(waited, [paths.to(side), to_answer]);
+    let timer = |to_answer| has_timer_length(waited, [paths.to(side), to_answer]);
     match judged {
         Some(judged) if judged.corked && timer(judged.to_answer) => {
             approach(cutter, since, piece, paths);
@@ -84,7 +87,7 @@ pub(super) fn late_turn(
     }
 }
 
-/// A small tail behind full segments, nothing in flight, no trigger, the probe timer's length.
+/// Judges a small tail behind full segments that left after the probe timer's length, with nothing in flight.
 pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     let grounds = Grounds::probable(Because::TimerLength, think(side));
@@ -94,10 +97,11 @@ pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     );
 }
 
-/// Neither full nor pushed, after the ACK of the small one before it: its program had announced more (MSG_MORE).
+/// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had announced
+/// more data (MSG_MORE).
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &TimeSlice<'_>, paths: &Paths) {
     let (side, to) = (piece.sender, piece.step.to);
-    let rest = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
+    let attribution = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {
         let evidence = [small.frame, ack.frame, to.frame];
         let grounds = Grounds::probable(Because::NotPushed, Cause::Nagle);
         row(Cause::Cork, Owner::of(side), Rule::CorkAck, grounds, evidence)
@@ -107,7 +111,7 @@ pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &Ti
         let grounds = Grounds::probable(Because::LateAfterAck, Cause::Cork);
         row(think(side), Owner::of(side), Rule::App, grounds, ends)
     };
-    cutter.cut(piece.end, rest);
+    cutter.cut(piece.end, attribution);
 }
 
 #[cfg(test)]
@@ -123,15 +127,15 @@ mod tests {
     const ENDS: [i64; 10] = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
 
     /// So many that waited 204 ms until such a tick, and so many that left sooner.
-    fn starts(late: usize, prompt: u64) -> Starts {
-        Starts {
+    fn starts(late: usize, prompt: u64) -> MessageStarts {
+        MessageStarts {
             prompt,
             late: ENDS
                 .iter()
                 .take(late)
                 .map(|end| (204 * MS, end * MS + 9_000))
                 .collect(),
-            ..Starts::default()
+            ..MessageStarts::default()
         }
     }
 
@@ -152,7 +156,7 @@ mod tests {
             (714 * MS, [MS, 600 * MS], true), // no more than RATED_NS is granted
             (714 * MS + 1, [MS, 600 * MS], false),
         ] {
-            assert_eq!(as_the_timer(waited, path), is, "{waited} {path:?}");
+            assert_eq!(has_timer_length(waited, path), is, "{waited} {path:?}");
         }
     }
 
@@ -192,7 +196,7 @@ mod tests {
             };
             let mut rows: Vec<Row> = Vec::new();
             late_turn(
-                &mut Cutter::of(&piece, &mut rows),
+                &mut Cutter::new(&piece, &mut rows),
                 from,
                 [0; 2],
                 Some(&judged),

@@ -32,7 +32,7 @@ pub(super) fn lone(
     cutter: &mut Cutter<'_>,
     ack: At,
     acked: At,
-    alone: bool,
+    single: bool,
     piece: &TimeSlice<'_>,
     paths: &Paths,
 ) {
@@ -42,7 +42,7 @@ pub(super) fn lone(
     let program = named.cause == think(side);
     let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
-    if held && alone {
+    if held && single {
         let rule = Rule::CwndDelayedAck;
         let grounds = Grounds::probable(Because::WindowOfOne, think(side));
         let waits = row(Cause::Cwnd, Owner::of(side), rule, grounds, evidence);

@@ -12,13 +12,13 @@ use super::program::{self, approach};
 use super::sender::{Judged, fit_tick};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::base::{At, Side};
-use crate::evidence::Starts;
+use crate::evidence::MessageStarts;
 use crate::exchange::TimeSlice;
 use crate::limits::{CHANCE_MAX_ALONE, HELD_ELSEWHERE_NS, MIN_SAMPLES, OUTLIER_ONE_IN, SOON_NS};
 
 /// Whether enough messages waited as long as a held ACK, hardly any waited between half of that and its least, and the
 /// waits end on a tick too regularly for chance. `rtt` is the round trip to the sender.
-pub(super) fn on_tick(starts: &Starts, rtt: i64) -> bool {
+pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
     let timed = || starts.timed.iter().map(|(waited, end)| (waited - rtt, end));
     let held = timed().filter(|(waited, _)| HELD_ELSEWHERE_NS.contains(*waited));
     let ends: Vec<i64> = held.map(|(_, end)| *end).collect();
@@ -68,21 +68,21 @@ mod tests {
     const MS: i64 = 1_000_000;
 
     /// So many answers that took 43 ms each, until shortly after a tick of 4 ms.
-    fn answers(count: usize) -> Starts {
+    fn answers(count: usize) -> MessageStarts {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
-        Starts {
+        MessageStarts {
             timed: ends
                 .iter()
                 .take(count)
                 .map(|end| (44 * MS, end * MS + 9_000))
                 .collect(),
-            ..Starts::default()
+            ..MessageStarts::default()
         }
     }
 
     #[test]
     fn ten_answers_on_a_tick_wait_elsewhere() {
-        let wait = |starts: &Starts| on_tick(starts, MS);
+        let wait = |starts: &MessageStarts| on_tick(starts, MS);
         assert!(wait(&answers(10)));
         assert!(!wait(&answers(9)), "it might be luck");
         assert!(!wait(&answers(7)));

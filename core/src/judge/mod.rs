@@ -1,8 +1,8 @@
-//! Whose time it was: the one place that concludes. Observations, evidence and exchanges in; rows out that follow each other
-//! without gap or overlap: each row's end is the next one's start, to the nanosecond.
+//! Attributes the time of exchanges to causes. Reads observations, evidence and exchanges; returns rows without gap or
+//! overlap: each row ends where the next one starts, to the nanosecond.
 //!
-//! Each hypothesis has a file: what it claims, what it predicts that others do not, and its rivals. All numbers
-//! that they use stand in `limits`, all words in `vocabulary`.
+//! Each hypothesis has a file, whose head gives its claim, its predictions that no other hypothesis makes, and its
+//! rivals. Their thresholds are in `limits`, their words in `vocabulary`.
 
 mod backend;
 mod change;
@@ -42,21 +42,21 @@ pub use path::Paths;
 pub use sender::{Judged, NagleUse, Senders, Tick};
 pub use vocabulary::{Because, Cause, Family, Grade, Hypothesis, Limiter, Owner, Rival, Rule};
 
-/// Facts of the whole capture that the verdicts on one exchange need.
+/// Facts of the capture that the verdicts on one exchange need.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureFacts<'a> {
     pub paths: &'a Paths,
     /// The stream of the exchange.
     pub stream: u32,
-    /// By the numbers of the pools.
+    /// Indexed by the sender's number in the `SenderStore`.
     pub judged_senders: &'a [Judged],
-    /// Parts of its messages may have passed on other connections.
+    /// Parts of the exchange's messages may have passed on other connections (multipath).
     pub spread: bool,
-    /// Its server's host sent another request meanwhile, whose verdict explains this wait.
+    /// The server's host sent another request meanwhile, whose verdict explains this wait.
     pub calls_others: bool,
-    /// One side sends many messages (pushes, events): each of them waits by itself.
+    /// One side sends many messages (pushes, events), each of which is judged alone.
     pub many: bool,
-    /// Frames of repeats that were not needed, if there is any.
+    /// Frames of needless retransmissions; None if the capture has none.
     pub needless: Option<&'a AHashSet<u64>>,
 }
 
@@ -69,18 +69,18 @@ impl CaptureFacts<'_> {
         }
     }
 
-    /// The packet of this frame was a repeat that was not needed.
+    /// Whether this frame is a needless retransmission.
     fn is_needless(&self, frame: u64) -> bool {
         self.needless.is_some_and(|needless| needless.contains(&frame))
     }
 }
 
-/// The time of one exchange, judged piece by piece, in order; added to `rows`.
+/// Judges the time of one exchange piece by piece, in order, and appends the rows.
 pub fn judge_exchange(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     if known.needless.is_some() || exchange.dialogue {
         return judge_with_needless_or_dialogue(exchange, known, rows);
     }
-    // each loop is compiled for its side
+    // two loops, so that the compiler specialises `judge` for each side
     let [client, server] = exchange.pieces_by_side();
     for piece in client {
         judge(&piece, known, rows);
@@ -90,20 +90,20 @@ pub fn judge_exchange(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
     }
 }
 
-/// Packets that are in the capture twice make waits of their own, and spoil the round trips: nothing but a proven stall is more
-/// than suspected.
+/// Caps all but proven stalls at suspected where packets are in the capture twice: second copies look like waits, and they
+/// spoil the round trips.
 #[cold]
 pub fn cap_doubled(rows: &mut [Row]) {
-    let stall = |row: &Row| {
+    let is_stall = |row: &Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade == Grade::Proven
     };
     let most = Grounds::suspected(Because::TwiceInCapture, Hypothesis::SecondCopy);
-    for row in rows.iter_mut().filter(|row| !stall(row)) {
+    for row in rows.iter_mut().filter(|row| !is_stall(row)) {
         row.grounds.at_most(most);
     }
 }
 
-/// Parts of its messages may have passed on other connections: nothing is more than probable.
+/// Caps all rows at probable where parts of the messages may have passed on other connections.
 #[cold]
 pub fn cap_multipath(rows: &mut [Row]) {
     let most = Grounds::probable(Because::OnOtherPaths, Hypothesis::OtherPath);
@@ -112,37 +112,37 @@ pub fn cap_multipath(rows: &mut [Row]) {
     }
 }
 
-/// No reader knows the protocol: the last data of one side need not be the request that the other answers. They may be a push, the
-/// end of a poll that is meant to wait, or a person's key. A program's time is nothing more than probable then; the
-/// server's may be, where it waits for it for certain (`for_server`).
+/// Caps a program's time at probable where no reader knows the protocol. The last data of one side need not be a request
+/// that the other answers: they may be a push, the end of a long poll, or a keystroke. `for_server` exempts the server's
+/// time, for callers that know that the client waited for it.
 pub fn cap_unknown_protocol(rows: &mut [Row], for_server: bool) {
-    not_asked(rows, Because::OnlyTurns, for_server);
+    cap_programs(rows, Because::OnlyTurns, for_server);
 }
 
-/// The answer waits for an event, as the request wants (a fetch of a queue, a call that rings): nobody can tell
-/// how much of that is the program's own time.
+/// Caps a program's time at probable where the answer waits for an event, as the request wants (a fetch from a queue, a
+/// call that rings): the capture does not show how much of it was work.
 #[cold]
 pub fn cap_long_poll(rows: &mut [Row]) {
-    not_asked(rows, Because::WaitsForEvent, false);
+    cap_programs(rows, Because::WaitsForEvent, false);
 }
 
-/// The answer is a stream that began at this time: its next piece waits for an event. That is the first thing to say of
-/// a program's time, also where something else makes it no more than probable.
+/// Caps the server program's time at probable from the begin of an answer that is a stream of events, as each piece waits
+/// for an event. This reason replaces others of the same grade.
 #[cold]
 pub fn cap_event_stream(rows: &mut [Row], since: i64) {
-    let begun = rows.partition_point(|row| row.start < since);
+    let first = rows.partition_point(|row| row.start < since);
     let most = Grounds::probable(Because::WaitsForEvent, Hypothesis::NotAsked);
     for row in rows
         .iter_mut()
-        .skip(begun)
+        .skip(first)
         .filter(|row| row.cause == Cause::ServerThink)
     {
         row.grounds = most.weaker(row.grounds);
     }
 }
 
-/// Until then the answers to the requests before it on its connection were still coming, and this one's could not pass
-/// them: a program's time was theirs, its own, or both.
+/// Caps the server program's time at probable before `until`, when earlier answers on the connection ended: this answer
+/// could not overtake them, so the program may have worked on those. Cuts the row that lasts beyond `until`.
 #[cold]
 pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     let most = Grounds::probable(Because::BehindAnswers, Hypothesis::EarlierRequests);
@@ -162,21 +162,21 @@ pub fn cap_behind_answers(rows: &mut Vec<Row>, until: i64) {
     }
 }
 
-fn not_asked(rows: &mut [Row], because: Because, for_server: bool) {
+/// Caps the programs' time at probable, but for gaps between two writes, which no protocol explains otherwise.
+fn cap_programs(rows: &mut [Row], because: Because, for_server: bool) {
     let most = Grounds::probable(because, Hypothesis::NotAsked);
-    // (it wrote again at once: that needs no protocol)
-    let program = |row: &&mut Row| match row.cause {
+    let is_program = |row: &&mut Row| match row.cause {
         Cause::ServerThink => !for_server && row.rule != Rule::WriteGap,
         Cause::ClientThink => row.rule != Rule::WriteGap,
         _ => false,
     };
-    for row in rows.iter_mut().filter(program) {
+    for row in rows.iter_mut().filter(is_program) {
         row.grounds.at_most(most);
     }
 }
 
-/// Of rows beside the requests: a client that waits for an ACK that came with data may as well have written only when it was
-/// answered. So its wait by Nagle's algorithm is no more than suspected.
+/// Caps waits for an ACK with data at suspected, in time that belongs to no request: the client may have written only upon
+/// the answer.
 #[cold]
 pub fn cap_piggyback(rows: &mut [Row]) {
     let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);
@@ -185,7 +185,7 @@ pub fn cap_piggyback(rows: &mut [Row]) {
     }
 }
 
-/// The time of an exchange in which some repeats were not needed, or both sides take turns.
+/// Judges an exchange with needless retransmissions, or one in which both sides take turns.
 #[cold]
 fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let mut needless: Option<TimeSlice<'_>> = None;
@@ -193,7 +193,7 @@ fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>
         let request = needless.take();
         if let Some(request) = request {
             if piece.sender == Side::Server {
-                // the request had come the first time: what it waited for is the answer
+                // the request had arrived the first time, so its retransmission is part of the wait for the answer
                 (piece.start, piece.request_at) = (request.start, request.start);
                 piece.from_frame = request.from_frame;
             } else {
@@ -219,11 +219,11 @@ fn judge_outlined(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Ve
     judge(piece, known, rows);
 }
 
-/// Gives the time of a piece to what it was spent on: here what nearly all are.
+/// Judges one piece: the frequent kinds are matched here, the others in `judge_rare`.
 #[inline(always)]
 fn judge(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let paths = known.paths;
-    let mut cutter = Cutter::of(piece, rows);
+    let mut cutter = Cutter::new(piece, rows);
     match &piece.step.wait {
         Wait::Turn { since, acked } => program::turn(&mut cutter, *since, *acked, piece, paths),
         Wait::App => program::paused(&mut cutter, Grounds::proven(Because::NothingOpen), piece, paths),
@@ -235,12 +235,12 @@ fn judge(piece: &TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     }
 }
 
-/// Gives the time of a piece of the rarer kinds. It is passed by value so that LLVM keeps it in registers.
+/// Judges a piece of a rarer kind, passed by value so that LLVM keeps it in registers.
 #[inline(never)]
 fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let (paths, piece) = (known.paths, &piece);
     let sender = |sender_id: u32| known.judged_senders.get(sender_id as usize);
-    let cutter = &mut Cutter::of(piece, rows);
+    let cutter = &mut Cutter::new(piece, rows);
     match &piece.step.wait {
         Wait::QueuedTurn {
             since,
@@ -284,7 +284,7 @@ fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row
             let ruling = sender(candidate.sender_id).map(|j| known.ruling(j, piece.sender, candidate));
             nagle::in_turn(cutter, *since, candidate, ruling, piece, paths);
         }
-        Wait::LoneClocked { ack, acked, alone } => cwnd::lone(cutter, *ack, *acked, *alone, piece, paths),
+        Wait::LoneClocked { ack, acked, single } => cwnd::lone(cutter, *ack, *acked, *single, piece, paths),
         Wait::Window { opened } => window::opened(cutter, *opened, false, piece),
         Wait::FillsWindow { since } => window::filled(cutter, *since, piece),
         Wait::ZeroWindow { opened } => window::opened(cutter, *opened, true, piece),
@@ -296,9 +296,10 @@ fn judge_rare(piece: TimeSlice<'_>, known: &CaptureFacts<'_>, rows: &mut Vec<Row
         }
         Wait::Filled { sender_id } => nagle::filled(cutter, sender(*sender_id), known.stream, piece, paths),
         Wait::Early { sender_id, bytes } => {
-            let took = piece.end - piece.start;
-            let grounds =
-                sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |j| j.early(took, *bytes));
+            let waited = piece.end - piece.start;
+            let grounds = sender(*sender_id).map_or(Grounds::proven(Because::LeftBeforeAck), |j| {
+                j.early(waited, *bytes)
+            });
             program::paused(cutter, grounds, piece, paths);
         }
         Wait::Close => program::closed_late(cutter, piece, paths),

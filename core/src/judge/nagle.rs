@@ -50,7 +50,7 @@ pub enum Ruling {
 impl Judged {
     /// What one candidate of this sender is, on its stream.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
-        self.rule_gap(sender, c, &AckWait::of(stream, c))
+        self.rule_gap(sender, c, &AckWait::new(stream, c))
     }
 
     /// What a candidate is that began a message: that waited from its first byte on, whatever was written behind it.
@@ -61,7 +61,7 @@ impl Judged {
             c,
             &AckWait {
                 bytes,
-                ..AckWait::of(stream, c)
+                ..AckWait::new(stream, c)
             },
         )
     }

@@ -61,7 +61,7 @@ pub(super) struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     #[inline(always)]
-    pub(super) fn of(piece: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
+    pub(super) fn new(piece: &TimeSlice<'_>, rows: &'a mut Vec<Row>) -> Self {
         Cutter {
             rows,
             at: piece.start,

@@ -281,7 +281,7 @@ mod tests {
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
-            let cutter = &Cutter::of(&piece, &mut rows);
+            let cutter = &Cutter::new(&piece, &mut rows);
             let grounds = Grounds::suspected(because, Cause::Queueing);
             let of = row(Cause::ServerThink, Owner::Server, Rule::Turn, grounds, [0; 3]);
             more_likely(of, cutter, Side::Server, &paths).cause
@@ -316,7 +316,7 @@ mod tests {
                 ..Paths::default()
             };
             let mut rows: Vec<Row> = Vec::new();
-            let cutter = &mut Cutter::of(&piece, &mut rows);
+            let cutter = &mut Cutter::new(&piece, &mut rows);
             bounded(cutter, at(1, 0), MS as u32, 0, Side::Server, &paths).grounds
         };
         let proven = Grounds::proven(Because::KernelAnswered);

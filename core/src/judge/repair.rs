@@ -172,7 +172,7 @@ mod tests {
                 needless: None,
             };
             let mut rows: Vec<Row> = Vec::new();
-            probe(&mut Cutter::of(&piece, &mut rows), at(1, 0), 0, &piece, &known);
+            probe(&mut Cutter::new(&piece, &mut rows), at(1, 0), 0, &piece, &known);
             rows.last()
                 .map(|row| (row.cause, row.grounds.grade, row.grounds.because))
         };

@@ -1,5 +1,5 @@
-//! What all evidence on one sender shows: does Nagle's algorithm hold it up, does it refute that, does its program pause?
-//! A pool of evidence and the path's round trips in, one `Judged` out.
+//! Judges one sender by all evidence on it: whether Nagle's algorithm acts there, is off, or its program pauses. Reads a
+//! `SenderEvidence` and the round trips of the path; returns a `Judged`.
 
 mod controls;
 mod holds;
@@ -26,7 +26,7 @@ pub(super) use spread::fit_tick;
 use spread::{at_share, slope};
 
 words! {
-    /// Whether Nagle's algorithm acts at a sender, as its evidence shows.
+    /// Whether Nagle's algorithm acts at a sender.
     NagleUse:
     "nagle" Acts "the freed segments follow the ACKs"
     "nodelay" Off "small segments left over unacknowledged small ones"
@@ -42,75 +42,84 @@ impl Default for NagleUse {
     }
 }
 
-/// One sender judged. Times in nanoseconds.
+/// Judgement on one sender. Times in nanoseconds; None where there is no sample.
+///
+/// A hold is the time for which the receiver held an ACK. A release is the time from the passing of an ACK to that of the
+/// segment that it freed, less the round trip from the capture to the sender.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     pub verdict: NagleUse,
+    /// Observations in favour of Nagle's algorithm or against it.
     pub opportunities: u64,
+    /// Held ACKs, and those of them after which the freed segment left as promptly as a kernel sends.
     pub held: usize,
     pub prompt_releases: usize,
-    /// Lone small segments that were acknowledged at once, though their receiver might have held that back.
+    /// Lone small segments acknowledged at once, although the receiver could have delayed that ACK.
     pub prompt: u64,
-    /// Its receiver's ACKs are late as no timer makes them: by more than the shortest one, and by less.
+    /// The receiver's ACKs are late both by more and by less than the shortest delayed-ACK timer: no timer does that.
     pub scattered: bool,
-    /// The frames that left with others, as one tick freed them: later than one alone, and as a kernel sends them.
+    /// Frames freed in one batch, by ACKs that one tick of the receiver sent: later than one alone, but by the kernel.
     pub together: Vec<u64>,
+    /// Small segments that left over unacknowledged small ones.
     pub refuted: u64,
+    /// Slope of the whole wait against the wait for the ACK: 1 follows the ACKs, 0 is a pause of one length.
     pub slope: Option<f64>,
+    /// Best round trips from the capture to the sender and to the receiver.
     pub sender_rtt: i64,
-    /// The sender's kernel has answered by itself: nothing comes back sooner.
-    pub rtt_is_best: bool,
     pub receiver_rtt: i64,
+    /// The sender's kernel has answered by itself, so `sender_rtt` contains no program's time.
+    pub rtt_is_best: bool,
+    /// Upper bound on the release of a segment that a kernel sent.
     pub prompt_limit_ns: i64,
-    /// What left later than this behind an ACK its program wrote then, as far as its clock shows how the path varies.
+    /// Release beyond which the program wrote the segment after the ACK; None if timestamps do not show the path's share.
     pub pause_limit: Option<i64>,
-    /// Its clock shows which part of a release the path took.
+    /// The sender's timestamps show the path's share of a release.
     pub clock_tells: bool,
-    /// Beside the sender: what its kernel sends leaves within the first, and what a slow one may send within the second.
+    /// Upper bounds on the release beside the sender: of its kernel, and of a slow kernel.
     pub kernel_limits: [i64; 2],
-    /// How much the path to the sender wavers, with what its program takes, and without what it always takes.
+    /// Variation of the round trip to the sender: including a program's time, and without the time it always takes.
     pub sender_jitter: i64,
     pub sender_wavering: i64,
     pub hold_min: Option<i64>,
     pub hold_median: Option<i64>,
     pub hold_max: Option<i64>,
     pub release_median: Option<i64>,
-    /// Median release by its sender's clock, where that shows what the path took.
+    /// Median release without the path's share, where `clock_tells`; else `release_median`.
     pub sent_median: Option<i64>,
     pub release_p95: Option<i64>,
     pub release_max: Option<i64>,
-    /// The receiver's clock tick on whose grid its holds end, and the chance that this is luck.
+    /// Scheduler tick of the receiver on which its holds end, and the probability of such a fit by chance.
     pub tick_ns: Option<i64>,
     pub tick_p: Option<f64>,
-    /// The longest that its receiver took to acknowledge lately, and no longer than it may delay that, beside the path.
+    /// Longest recent time to an ACK of the receiver, at most a delayed ACK beyond the path.
     pub to_answer: i64,
-    /// Its messages leave with the kernel's probe timer: a cork that is never taken off.
+    /// All messages begin with the kernel's probe timer: a cork that is never cleared.
     pub corked: bool,
-    /// Some do, as far as one can tell: a cork that is on at times.
+    /// Some messages may begin with that timer: a cork that is set at times.
     pub timed: bool,
-    /// Its answers wait for a kernel's timer that no connection here shows: a held ACK elsewhere, for about so long.
+    /// Answers end on a timer's tick after about the length of a held ACK, which must be on another connection.
     pub waits_elsewhere: bool,
-    /// Connections with any evidence; those on which Nagle's algorithm acts, and those that refute it.
+    /// Connections with any evidence, those on which Nagle's algorithm acts, and those that refute it.
     pub streams: usize,
     pub nagle_streams: usize,
     pub nodelay_streams: usize,
-    /// The option changed on the way.
+    /// Change of the socket option during the capture, if there was exactly one.
     pub change: Option<Change>,
-    /// What its program takes where nothing is held.
+    /// Pauses of the program where nothing was held.
     pub controls: Controls,
 }
 
-/// The judgements of all senders, and how much evidence each had: none where it was not judged yet.
+/// Judgements on all senders, by their numbers.
 #[derive(Debug, Default)]
 pub struct Senders {
     judged: Vec<Judged>,
+    /// Amount of evidence behind each judgement; None before the first.
     had: Vec<Option<u64>>,
 }
 
 impl Senders {
-    /// All senders judged with the round trips known by now, in the order of their pools. Before the `last` time a
-    /// judgement stands until there is notably more evidence: slopes over many pools are dear. Of those whose evidence was
-    /// let go it stands until there is new evidence.
+    /// Judges all senders by the round trips known now. Before the `last` time, a judgement stands until its evidence has
+    /// grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
     pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
         self.judged.resize_with(store.len(), Judged::default);
         self.had.resize(store.len(), None);
@@ -118,35 +127,35 @@ impl Senders {
             let observations = evidence.observations() + evidence.starts.count();
             let stands = before.is_some_and(|had| {
                 evidence.is_quiet()
-                    || had == observations && judged.is_of(evidence, pairs)
+                    || had == observations && judged.has_same_path(evidence, pairs)
                     || !last && (observations as f64) < had as f64 * (1.0 + GROWN.get())
             });
             if !stands {
-                *judged = Judged::of(evidence, pairs);
+                *judged = Judged::new(evidence, pairs);
                 *before = Some(observations);
             }
         }
         &self.judged
     }
 
-    /// As they were judged last, by the numbers of their pools.
+    /// Returns the latest judgements, by the senders' numbers.
     pub fn all(&self) -> &[Judged] {
         &self.judged
     }
 
-    /// Lets go of the evidence on those that were quiet longest: what it shows stays, without the single waits.
+    /// Evicts the evidence on the longest-idle senders. Their judgements stay, without single waits.
     #[cold]
     pub fn evict(&mut self, store: &mut SenderStore, pairs: &Pairs) {
         for id in store.least_recently_used() {
-            self.let_go_of(id, store, pairs);
+            self.evict_sender(id, store, pairs);
         }
     }
 
-    fn let_go_of(&mut self, id: u32, store: &mut SenderStore, pairs: &Pairs) {
+    fn evict_sender(&mut self, id: u32, store: &mut SenderStore, pairs: &Pairs) {
         let place = id as usize;
         let slots = self.judged.get_mut(place).zip(self.had.get_mut(place));
         if let Some((evidence, (judged, had))) = store.get(id).zip(slots) {
-            *judged = Judged::of(evidence, pairs);
+            *judged = Judged::new(evidence, pairs);
             (judged.controls, judged.together) = Default::default();
             *had = Some(0);
             store.evict(id);
@@ -155,8 +164,8 @@ impl Senders {
 }
 
 impl Judged {
-    /// One sender judged by all that was seen of it.
-    pub fn of(evidence: &SenderEvidence, pairs: &Pairs) -> Judged {
+    /// Judges a sender. The order of the steps matters: later ones read the fields that earlier ones set.
+    pub fn new(evidence: &SenderEvidence, pairs: &Pairs) -> Judged {
         let (sender, receiver) = (evidence.key.sender.index(), evidence.key.sender.other().index());
         let [sender_rtt, receiver_rtt] = round_trips(evidence, pairs);
         let mut j = Judged {
@@ -171,7 +180,7 @@ impl Judged {
         j.sender_wavering = path.map_or(0, |l| l.wavering());
         j.rtt_is_best = path.is_none_or(|l| l.is_by_kernel());
         j.prompt_limit_ns = if j.sender_rtt < AT_HOST_NS.get() {
-            // there is no path, and the time that a program takes to answer shows nothing of the kernel
+            // there is no path to vary, and a program's time to answer shows nothing of the kernel
             j.sender_jitter = path.map_or(0, |rtt| rtt.kernels_jitter()).min(SOON_NS.get());
             j.kernel_limits = kernel::limits(
                 [path, to_receiver],
@@ -184,25 +193,25 @@ impl Judged {
         };
         j.scattered = holds::are_scattered(evidence, &j);
         j.clock_tells = prompt::clock_tells(&evidence.ack_waits, &j);
-        j.pause_limit = prompt::by_its_clock(&evidence.ack_waits, &j);
-        j.prompt = holds::prompt(evidence, j.receiver_rtt);
-        j.together = together::together(&evidence.ack_waits, &j);
+        j.pause_limit = prompt::limit_by_clock(&evidence.ack_waits, &j);
+        j.prompt = holds::count_prompt_acks(evidence, j.receiver_rtt);
+        j.together = together::freed_in_batches(&evidence.ack_waits, &j);
         let held = j.count(evidence.ack_waits.iter(), evidence.refutations);
         j.slope = slope(&held);
-        j.held_by_timer(&held);
+        j.measure_holds(&held);
         let latest = to_receiver.map_or(0, |rtt| rtt.longest());
         j.to_answer = latest.min(CORK_ROUND_NS.get()).max(j.receiver_rtt);
         let corked = |to_answer| cork::corked(&evidence.starts, [j.sender_rtt, to_answer]);
         (j.timed, j.corked) = (corked(j.receiver_rtt).0, corked(j.to_answer).1);
         j.waits_elsewhere = elsewhere::on_tick(&evidence.starts, j.sender_rtt);
-        j.controls = Controls::of(evidence, &j);
-        j.sum_up(evidence);
-        j.change = change::of(evidence, &j);
+        j.controls = Controls::new(evidence, &j);
+        j.decide(evidence);
+        j.change = change::find(evidence, &j);
         j
     }
 
-    /// What its held ACKs are together, for the table and for what no control group decides.
-    fn sum_up(&mut self, evidence: &SenderEvidence) {
+    /// Sets the verdict on the whole sender, which is shown in a table and decides where no control group does.
+    fn decide(&mut self, evidence: &SenderEvidence) {
         let stalls = evidence
             .ack_waits
             .iter()
@@ -214,8 +223,8 @@ impl Judged {
         } else if !stalls.is_empty() {
             NagleUse::Acts
         } else if share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
-            // a queue of small writes leaves all but its tail (tcp_nagle_test), and then only the tail waits: where
-            // every held one follows its ACK to the microsecond, luck would be (AT_HOST_NS / hold)^held
+            // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like refutations.
+            // Two held segments that both follow their ACKs within AT_HOST_NS are no chance: (AT_HOST_NS / hold)^2
             let instant = self.sender_rtt < AT_HOST_NS.get()
                 && self.release_max.is_some_and(|max| max <= AT_HOST_NS.get());
             if instant && self.held >= 2 {
@@ -231,13 +240,13 @@ impl Judged {
         [self.streams, self.nagle_streams, self.nodelay_streams] = self.controls.streams(stalls);
     }
 
-    /// Whether it is no accident that segments went without their ACK: there are several, or many of all that might have waited.
+    /// Whether refutations are too many for chance: several, or a large share of the opportunities.
     fn refuted_often(&self) -> bool {
         self.refuted >= SEVERAL.get() as u64
             || self.refuted * OUTLIER_ONE_IN.get() as u64 > self.opportunities
     }
 
-    /// Whether the program's own pauses explain most of what ended with held ACKs.
+    /// Whether the program's own pauses explain most waits that ended with held ACKs.
     fn pauses(&self, evidence: &SenderEvidence) -> bool {
         let held = evidence.ack_waits.iter().filter(|gap| self.is_held(gap));
         let explained = held.filter(|gap| {
@@ -247,17 +256,17 @@ impl Judged {
         2 * explained.count() > self.held
     }
 
-    /// A pure ACK that its receiver held.
+    /// Whether the receiver held this ACK, which carried nothing else.
     pub(super) fn is_held(&self, gap: &AckWait) -> bool {
-        gap.timer && !gap.unseen && HELD_NS.contains(self.hold(gap))
+        gap.is_pure_ack && !gap.unseen && HELD_NS.contains(self.hold(gap))
     }
 
-    /// How long its receiver held this ACK: what the path took of it, by its clock, is no hold.
+    /// Returns for how long the receiver held this ACK, without the path's share.
     pub(in crate::judge) fn hold(&self, gap: &AckWait) -> i64 {
         gap.covered - self.receiver_rtt - gap.ack_late
     }
 
-    /// This wait for a held ACK is Nagle's beyond doubt.
+    /// Whether Nagle's algorithm made this wait for a held ACK beyond doubt.
     fn is_stall(&self, gap: &AckWait) -> bool {
         !self.before_ack(gap.release, gap.arrived)
             && self.is_prompt(gap)
@@ -265,13 +274,12 @@ impl Judged {
             && self.proves(gap.stream, self.compare(gap))
     }
 
-    /// Whether the path is still as this judgement knew it.
-    fn is_of(&self, evidence: &SenderEvidence, pairs: &Pairs) -> bool {
+    /// Whether the round trips are still those of this judgement.
+    fn has_same_path(&self, evidence: &SenderEvidence, pairs: &Pairs) -> bool {
         [self.sender_rtt, self.receiver_rtt] == round_trips(evidence, pairs)
     }
 
-    /// What these candidates, and so many refutations beside them, say on this path: the numbers that `verdict` needs,
-    /// but for the slope, which is dear. Gives the held ones.
+    /// Sets the counts and releases of these candidates, and returns the held ones. `refuted` are refutations besides them.
     pub(super) fn count<'a>(
         &mut self,
         gaps: impl Iterator<Item = &'a AckWait>,
@@ -301,8 +309,8 @@ impl Judged {
         held
     }
 
-    /// How long the receiver held these ACKs, and on which tick.
-    pub(super) fn held_by_timer(&mut self, held: &[&AckWait]) {
+    /// Sets the lengths of these holds and the tick on which they end.
+    pub(super) fn measure_holds(&mut self, held: &[&AckWait]) {
         let mut holds: Vec<i64> = held.iter().map(|s| self.hold(s)).collect();
         holds.sort_unstable();
         (self.hold_min, self.hold_median) = (holds.first().copied(), at_share(&holds, 0.5));
@@ -311,8 +319,8 @@ impl Judged {
         (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
     }
 
-    /// The segment left before the ACK could have reached its sender: read off the timestamps, else by the best
-    /// round trip, less what the path wavers.
+    /// Whether a segment left before the ACK can have reached its sender: by the timestamps, else by the best round trip
+    /// less its variation.
     pub(super) fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
         match arrived {
             Some(arrived) => !arrived,
@@ -323,20 +331,22 @@ impl Judged {
         }
     }
 
-    /// Whether a kernel sent these segments: half of them as soon as one does beside the sender, and elsewhere no later than
-    /// three of four answers come, and a busy host. A program that sleeps on the tick of the receiver's timer (one kernel, a
-    /// socket's timeout), and a relay whose own server waits for such a timer, follow the ACKs as well. But the one has to be
-    /// woken up, and what the other passes on comes its way later.
+    /// Whether a kernel sent the freed segments, by their median release: as soon as a kernel does beside the sender, and
+    /// elsewhere within the path's variation and a busy host's delay.
+    ///
+    /// Two others follow held ACKs too: a program that sleeps until a tick of the receiver's kernel (on the same host, or by
+    /// a socket's timeout), and a relay whose own server waits for such a timer. Both are later: the program has to be
+    /// woken up, and the relay's bytes have their own path.
     fn by_kernel(&self) -> bool {
-        let least = if self.sender_rtt < AT_HOST_NS.get() {
+        let limit = if self.sender_rtt < AT_HOST_NS.get() {
             AT_HOST_NS.get() + self.sender_jitter
         } else {
             SOON_NS.get() + self.sender_wavering
         };
-        self.sent_median.is_some_and(|took| took <= least)
+        self.sent_median.is_some_and(|release| release <= limit)
     }
 
-    /// Whether a kernel sent this one, so long after the ACK: beside its sender, on a connection of which nothing left early.
+    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early ones.
     pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
         self.sender_rtt < AT_HOST_NS.get()
             && late <= AT_HOST_NS.get()
@@ -346,10 +356,10 @@ impl Judged {
     }
 }
 
-/// Whether the capture is stamped in whole milliseconds, as all that was seen of this sender shows, and more than one release in
-/// three took one or more: then a round trip of 0 does not say that the capture sits at this host.
-fn in_steps(evidence: &SenderEvidence) -> bool {
-    let whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
+/// Whether the capture's times are whole milliseconds, and more than one release in three took one or more. A round trip
+/// of 0 then does not show that the capture was taken at this host.
+fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
+    let is_whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
     let away = evidence
         .ack_waits
         .iter()
@@ -357,14 +367,18 @@ fn in_steps(evidence: &SenderEvidence) -> bool {
         .count();
     evidence.ack_waits.len() >= MIN_SAMPLES.get()
         && MAJORITY_ONE_IN.get() * away > evidence.ack_waits.len()
-        && evidence.ack_waits.iter().all(whole)
+        && evidence.ack_waits.iter().all(is_whole)
 }
 
-/// The best round trips to a sender and to its receiver. Where only programs answered for the sender's host, a segment that
-/// echoes the time stamp of the ACK before it (RFC 7323 4.3) bounds it as well: that ACK had come to the host.
+/// Returns the best round trips to a sender and to its receiver. Where only programs answered at the sender's host, a
+/// segment that echoes the timestamp of the ACK before it (RFC 7323 4.3) bounds the first: the ACK had arrived by then.
 fn round_trips(evidence: &SenderEvidence, pairs: &Pairs) -> [i64; 2] {
     let rtt = |side: Side| pairs.min(evidence.pair, side.index()).unwrap_or(0);
-    let least = if in_steps(evidence) { AT_HOST_NS.get() } else { 0 };
+    let least = if has_millisecond_times(evidence) {
+        AT_HOST_NS.get()
+    } else {
+        0
+    };
     let (sender, receiver) = (
         rtt(evidence.key.sender).max(least),
         rtt(evidence.key.sender.other()),

@@ -1,27 +1,33 @@
-//! How much later than at best a segment passed the capture, by its sender's own clock. Time stamps of TCP in
-//! (RFC 7323), the excess of the way from the sender out: what the program took before, the clock has counted.
+//! Delay of a segment on its way to the capture, beyond the path's best, by its sender's TCP timestamps (RFC 7323). A
+//! program's time before sending is no part of it: the sender's clock has counted that.
+//!
+//! The offset of a segment is the capture's elapsed time less the ticks counted; the smallest offset belongs to the best
+//! path. Example: offsets of 0, 0 and 20 ms: the third segment was 20 ms late on its way.
 
 use crate::limits::{
     CLOCK_WINDOW_NS, LARGE_RATIO, MIN_SAMPLES, MOST_LATE_NS, NOISE_NS, OUTLIER_ONE_IN, RATED_NS, TICK_NS,
     TICKS_NS, TWO_TICKS_NS,
 };
 
-/// Later than any offset.
+/// Offset of an empty window: larger than any other.
 const NONE: i64 = i64::MAX;
 
-/// One sender's clock against the capture's.
+/// Timestamps of one sender against the capture's clock. Times in ns.
 #[derive(Debug)]
 pub struct Clock {
+    /// Capture time and timestamp of the first segment.
     base: Option<(i64, u32)>,
-    /// The smallest offset in the window before this one, and in this one; `NONE` before there is one.
+    /// Smallest offsets in the window before and in the current one (`CLOCK_WINDOW_NS`).
     low: [i64; 2],
+    /// Begin of the current window.
     window: i64,
+    /// Segments, and those of them that were late.
     seen: u32,
     late: u32,
-    /// It does not count milliseconds.
+    /// The timestamps do not count milliseconds.
     odd: bool,
-    /// On which of each four milliseconds it stood, one bit each.
-    stood: u8,
+    /// Remainders of timestamps modulo 4 that occurred, one bit each.
+    remainders: u8,
 }
 
 impl Default for Clock {
@@ -33,65 +39,64 @@ impl Default for Clock {
             seen: 0,
             late: 0,
             odd: false,
-            stood: 0,
+            remainders: 0,
         }
     }
 }
 
 impl Clock {
-    /// Whether this clock was seen to count milliseconds for long enough to believe a pause in it.
-    pub fn counts_ms(&self, time_ns: i64, tsval: u32) -> bool {
-        let Some((since, first)) = self.base else {
-            return false;
-        };
-        let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
-        let elapsed = time_ns.wrapping_sub(since);
-        elapsed >= RATED_NS.get()
-            && counted.saturating_sub(elapsed).saturating_abs() <= elapsed / LARGE_RATIO.get()
+    /// Returns the capture's time and the ticks since the first segment; None before that.
+    fn since_base(&self, time_ns: i64, tsval: u32) -> Option<(i64, i64)> {
+        self.base.map(|(since, first)| {
+            let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
+            (time_ns.wrapping_sub(since), ticks)
+        })
     }
 
-    /// How much later than the best so far a segment passes: None where this clock counts something else.
+    /// Whether the timestamps have counted milliseconds for `RATED_NS`.
+    pub fn counts_ms(&self, time_ns: i64, tsval: u32) -> bool {
+        self.since_base(time_ns, tsval).is_some_and(|(elapsed, ticks)| {
+            elapsed >= RATED_NS.get()
+                && (ticks * TICK_NS).saturating_sub(elapsed).saturating_abs() <= elapsed / LARGE_RATIO.get()
+        })
+    }
+
+    /// Returns how much later than the best so far a segment passes; None if the timestamps do not count milliseconds.
     pub fn lateness(&self, time_ns: i64, tsval: u32) -> Option<u32> {
-        let (since, first) = self.base.filter(|_| !self.is_other(time_ns, tsval))?;
-        let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
+        let (elapsed, ticks) = self
+            .since_base(time_ns, tsval)
+            .filter(|_| !self.is_other(time_ns, tsval))?;
         let [before, now] = self.low;
-        let offset = time_ns.wrapping_sub(since).wrapping_sub(ticks * TICK_NS);
+        let offset = elapsed.wrapping_sub(ticks * TICK_NS);
         let late = offset.saturating_sub(now.min(before)).max(0);
         Some(u32::try_from(late).unwrap_or(u32::MAX))
     }
 
-    /// Whether this clock was seen to count every millisecond: one that counts them by fours or tens stands on few of each four.
+    /// Whether the timestamps count every millisecond: those that grow by 4 or 10 have few remainders modulo 4.
     pub fn is_fine(&self) -> bool {
-        self.stood.count_ones() > 2
+        self.remainders.count_ones() > 2
     }
 
-    /// Whether this clock was seen to count something else than milliseconds.
+    /// Whether the timestamps are known not to count milliseconds.
     fn is_other(&self, time_ns: i64, tsval: u32) -> bool {
-        let Some((since, first)) = self.base else {
-            return false;
-        };
-        let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
-        let elapsed = time_ns.wrapping_sub(since);
-        self.odd
-            || elapsed >= RATED_NS.get()
-                && counted.saturating_sub(elapsed).saturating_abs() > elapsed / LARGE_RATIO.get()
-    }
-
-    /// Whether this clock, which was not seen for long, is as far behind as only one is that counts something slower than
-    /// milliseconds.
-    fn may_be_slower(&self, time_ns: i64, tsval: u32) -> bool {
-        self.base.is_some_and(|(since, first)| {
-            let counted = i64::from(tsval.wrapping_sub(first).cast_signed()) * TICK_NS;
-            let elapsed = time_ns.wrapping_sub(since);
-            elapsed.saturating_sub(counted) > elapsed / LARGE_RATIO.get()
+        self.since_base(time_ns, tsval).is_some_and(|(elapsed, ticks)| {
+            self.odd
+                || elapsed >= RATED_NS.get()
+                    && (ticks * TICK_NS).saturating_sub(elapsed).saturating_abs()
+                        > elapsed / LARGE_RATIO.get()
         })
     }
 
-    /// Whether it has counted as many ticks of 4 or 10 ms as have passed.
+    /// Whether the timestamps are so far behind that they may count something slower than milliseconds.
+    fn may_be_slower(&self, time_ns: i64, tsval: u32) -> bool {
+        self.since_base(time_ns, tsval).is_some_and(|(elapsed, ticks)| {
+            elapsed.saturating_sub(ticks * TICK_NS) > elapsed / LARGE_RATIO.get()
+        })
+    }
+
+    /// Whether the timestamps fit a clock with ticks of 4 or 10 ms.
     fn fits_coarse(&self, time_ns: i64, tsval: u32) -> bool {
-        self.base.is_some_and(|(since, first)| {
-            let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
-            let elapsed = time_ns.wrapping_sub(since);
+        self.since_base(time_ns, tsval).is_some_and(|(elapsed, ticks)| {
             TICKS_NS.into_iter().take(2).any(|tick| {
                 let off = elapsed
                     .saturating_sub(ticks.saturating_mul(tick))
@@ -101,8 +106,8 @@ impl Clock {
         })
     }
 
-    /// Whether the path may have made the larger part of the gap before a segment: by its sender's clock it left with the
-    /// one before it (which has the time stamp `before`), or passed that much later than at best.
+    /// Whether the path may have made the larger part of the gap before a segment. By the timestamps it left with the one
+    /// before it (which has the timestamp `before`), or it passed that much later than the best.
     pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
         let unknown = gap >= RATED_NS.get() && !self.counts_ms(time_ns, tsval);
         if gap < NOISE_NS.get() || unknown || self.is_other(time_ns, tsval) {
@@ -122,12 +127,12 @@ impl Clock {
             })
     }
 
-    /// A segment that was sent for the first time: how much later than the best one of its time it passed; 0 where a tick or
-    /// a busy host explains that.
+    /// Adds a first copy of a segment, and returns its delay beyond the best of its time; 0 if a tick or a busy host explains
+    /// that.
     #[inline(always)]
     pub fn late(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
-        self.stood |= 1 << (tsval & 3);
+        self.remainders |= 1 << (tsval & 3);
         let ticks = i64::from(tsval.wrapping_sub(first).cast_signed());
         let elapsed = time_ns.wrapping_sub(since);
         let offset = elapsed.wrapping_sub(ticks * TICK_NS);
@@ -151,8 +156,8 @@ impl Clock {
         late
     }
 
-    /// How long the path may have held such a segment beyond its best, and how long it did so for sure; 0 where this clock
-    /// does not tell. Where the clock may count something slower, no time is too long.
+    /// Returns how long the path may have held a `late` segment beyond its best, and how long it did for sure; 0 where the
+    /// timestamps show neither. `u32::MAX` is any time: the timestamps may count something slower than milliseconds.
     #[cold]
     #[inline(never)]
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {
@@ -260,7 +265,7 @@ mod tests {
             let mut clock = Clock {
                 seen,
                 late,
-                stood,
+                remainders: stood,
                 ..began()
             };
             clock.believed(ns, 900 * MS, 900).1

@@ -1,8 +1,8 @@
-//! Why did this data segment leave when it did? One sender's side of a stream: its segments and its
-//! peer's answers in, one `Step` per segment that brought the stream forward out.
+//! Finds why each data segment left when it did. Reads the segments of one side of a stream and its peer's packets;
+//! returns a `Step` for each segment that brought the stream forward.
 //!
-//! A step is the time between two such segments with everything that is needed to judge it later,
-//! when the path's round trips and the other exchanges of the same endpoints are known (`judge`).
+//! A step is the time between two such segments, with what `judge` needs to judge it later, when round trips and other
+//! exchanges of the same endpoints are known.
 
 mod clock;
 mod one_way;
@@ -23,12 +23,15 @@ pub enum Repair {
     Fast,
     TailProbe,
     Timeout,
+    /// The segment was late, not lost.
     Reordered,
-    /// SYN or SYN/ACK sent again.
+    /// Retransmission of a SYN or SYN/ACK.
     Syn,
 }
 
-/// A small segment that left after an ACK covered the previous small one: Nagle, or a look-alike.
+/// A small segment that left after an ACK covered the previous small one: Nagle's algorithm, or a look-alike.
+///
+/// Example: a head of 100 bytes at 0 ms, its ACK at 41 ms, the body (the freed segment) at 41.1 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Candidate {
     /// The small segment that was unacknowledged.
@@ -37,62 +40,62 @@ pub struct Candidate {
     pub held_from: At,
     /// The first packet that covers `small`.
     pub ack: At,
+    /// The ACK carried no data.
     pub ack_pure: bool,
     pub ack_fin: bool,
-    /// By its sender's clock the ACK passed so much later than at best: the path's time, and no part of a hold.
+    /// Delay of the ACK beyond the path's best, in ns, by its sender's timestamps: no part of a hold.
     pub ack_late: i64,
-    /// Whether the ACK had reached the sender, read off the timestamps option (TSecr of the freed segment).
+    /// Whether the ACK had reached the sender, by the TSecr of the freed segment; None where that does not show it.
     pub arrived: Option<bool>,
-    /// The capture lacks the ACK: time stamps say when it passed, and its frame is 0.
+    /// The capture lacks the ACK: its time follows from timestamps, and its frame is 0.
     pub unseen: bool,
-    /// The peer had ended: what comes then answers that.
+    /// The peer had sent its FIN, which the freed segment may answer.
     pub after_end: bool,
+    /// The freed segment.
     pub freed: At,
     pub small_bytes: u32,
     pub freed_bytes: u32,
-    /// The path may have held it back for the larger part of the gap by its sender's clock, or its sender's pacing by its bytes.
+    /// The path, by the timestamps, or pacing, by the bytes, may explain the larger part of the gap.
     pub held_back: bool,
-    /// By its sender's clock it passed so much later than at best: None beside the sender, and where that does not tell.
+    /// Delay of the freed segment beyond the path's best, in ns; None beside the sender, and where timestamps do not show it.
     pub lateness: Option<u32>,
-    /// That clock was seen to count every millisecond.
+    /// The sender's timestamps count every millisecond.
     pub fine: bool,
-    /// The small segment was its message's first.
+    /// The small segment was the first of its message.
     pub first: bool,
-    /// Where the endpoints' evidence is pooled (`evidence`).
+    /// Number of the sender in `evidence::SenderStore`.
     pub sender_id: u32,
 }
 
-/// A segment that was sent again, or fills a hole.
+/// A retransmission, or a segment that fills a hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repaired {
     pub how: Repair,
-    /// The first copy.
+    /// The first copy; None if the capture lacks it.
     pub first: Option<At>,
-    /// What showed the hole that these bytes fill.
+    /// The packet that showed the hole that these bytes fill.
     pub filled: Option<At>,
-    /// The receiver can say whether the first copy came, by time stamps or selective ACKs.
+    /// The receiver can report a first copy that arrived, by timestamps or selective ACKs.
     pub receiver_reports: bool,
 }
 
+/// What a segment waited for, as far as its own stream shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wait {
-    /// The first segment after the peer's data. `since` is the peer's last byte; `acked` ns after it this side's kernel
-    /// acknowledged it by a segment of its own (0: it did not).
-    Turn {
-        since: At,
-        acked: u32,
-    },
-    /// A `Turn` that by its sender's clock passed `late` ns later than at best: the path may have held it so long, or its
-    /// sender's pacing. `queued` is the part of it that the path held for sure.
+    /// The first segment after the peer's data. `since` is the peer's last byte, `acked` the time in ns from there to a
+    /// pure ACK by this side's kernel (0: there was none).
+    Turn { since: At, acked: u32 },
+    /// A `Turn` that passed `late` ns later than the path's best, by the sender's timestamps or pacing. `queued` is the part
+    /// that the path had for sure.
     QueuedTurn {
         since: At,
         acked: u32,
         late: u32,
         queued: u32,
-        /// That clock was seen to count every millisecond.
+        /// The timestamps count every millisecond.
         fine: bool,
     },
-    /// A small `Turn` after about the kernel's probe timer: a cork released it, or its program wrote late. `late` is as in
+    /// A small `Turn` after about the kernel's probe timer: a cork released it, or the program wrote late. `late` is as in
     /// `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.
     LateTurn {
         since: At,
@@ -101,97 +104,62 @@ pub enum Wait {
         sender_id: u32,
         again: bool,
     },
-    /// A `Turn` after so long that it may be a retransmission whose first copy was lost before the capture. The sender's
-    /// time stamps and IP identifications do not rule that out.
-    AgainTurn {
-        since: At,
-        acked: u32,
-    },
-    /// A `Turn` after about as long as an answer takes that waits for a held ACK on another connection.
-    TimedTurn {
-        since: At,
-        acked: u32,
-        sender_id: u32,
-    },
-    /// The next segment of a message, which nothing held back: its program wrote it then. Example: the second write of an
+    /// A `Turn` as late as a retransmission whose first copy was lost before the capture, which neither timestamps nor IP
+    /// identifications exclude.
+    AgainTurn { since: At, acked: u32 },
+    /// A `Turn` after about the time of an answer that waits for a held ACK on another connection.
+    TimedTurn { since: At, acked: u32, sender_id: u32 },
+    /// The next segment of a message, which nothing held back: the program wrote it then. Example: the second write of an
     /// answer, 20 ms after the first one was acknowledged.
     App,
-    /// As `App`, but behind a full unacknowledged segment, where few writes end: the line may have been busy. Or the
-    /// sender's clock allows that the path held it back, or its bytes that pacing did.
+    /// As `App`, but the line may have been busy (behind a full unacknowledged segment, where few writes end), or the path
+    /// or pacing may have delayed it.
     Unsure,
-    /// A full segment that left while a small one was not acknowledged: what its program wrote first may have waited until
-    /// a full segment was there (tcp_nagle_test lets full ones go).
-    Filled {
-        sender_id: u32,
-    },
-    /// A small segment of `bytes` that left while another small one was not acknowledged: Nagle's algorithm is off.
-    Early {
-        sender_id: u32,
-        bytes: u32,
-    },
-    /// Right behind the previous one.
+    /// A full segment that left while a small one was unacknowledged: its first bytes may have waited until the segment was
+    /// full (tcp_nagle_test lets full ones go).
+    Filled { sender_id: u32 },
+    /// A small segment of `bytes` that left while another small one was unacknowledged: Nagle's algorithm is off.
+    Early { sender_id: u32, bytes: u32 },
+    /// Right behind the previous segment.
     Burst,
-    /// Right behind the previous one, which filled its segment.
+    /// Right behind the previous segment, which was full.
     FullBurst,
+    /// A small segment after the ACK of the previous small one.
     Small(Box<Candidate>),
-    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left about as soon after
-    /// it as the path allows.
-    FreedTurn {
-        since: At,
-        candidate: Box<Candidate>,
-    },
+    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left as soon after it as
+    /// the path allows.
+    FreedTurn { since: At, candidate: Box<Candidate> },
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
     /// After an ACK of earlier data, with nothing small outstanding.
-    Clocked {
-        ack: At,
-        acked: At,
-    },
-    /// As `Clocked`, by a pure ACK of one full segment, the only one in flight: its receiver may hold such an ACK (RFC 1122
-    /// 4.2.3.2). `alone`: its sender has room for one segment in flight, after a timeout or always.
-    LoneClocked {
-        ack: At,
-        acked: At,
-        alone: bool,
-    },
+    Clocked { ack: At, acked: At },
+    /// As `Clocked`, by a pure ACK of the only segment in flight, a full one: its receiver may delay such an ACK (RFC 1122
+    /// 4.2.3.2). `single`: the sender has room for one segment in flight, after a timeout or always.
+    LoneClocked { ack: At, acked: At, single: bool },
     /// Did not fit into the peer's window before the packet `opened`.
-    Window {
-        opened: At,
-    },
-    /// Fills the window to the byte, and no full segment: there was no room for one after `since`, for as long as a timer takes
+    Window { opened: At },
+    /// A segment, not full, that fills the window to the byte a timer's time after `since`: there was no room for a full one
     /// (RFC 9293 3.8.6.2.1).
-    FillsWindow {
-        since: At,
-    },
+    FillsWindow { since: At },
     /// As `Window`, and the window was 0 meanwhile.
-    ZeroWindow {
-        opened: At,
-    },
-    /// Boxed: the others are smaller, and an open stream holds a dozen.
+    ZeroWindow { opened: At },
+    /// Boxed, as the other variants are smaller and an open stream holds a dozen.
     Repair(Box<Repaired>),
-    /// Small over `small`, which its peer has not acknowledged for as long as a tail loss probe waits. That sends what is
-    /// next and asks no Nagle (tcp_send_loss_probe): the pool decides whether it was one.
-    Probe {
-        small: At,
-        sender_id: u32,
-    },
-    /// Small, nothing in flight, no trigger, the kernel's probe timer's length.
+    /// A small segment over the unacknowledged `small`, after the time of a tail loss probe. A probe sends the next segment
+    /// regardless of Nagle's algorithm (tcp_send_loss_probe); other evidence on the sender decides whether it was one.
+    Probe { small: At, sender_id: u32 },
+    /// A small tail after the time of the kernel's probe timer, with nothing in flight.
     Cork,
-    /// Neither full nor pushed, after the ACK of the small one before it: its program had announced more (MSG_MORE).
-    Corked {
-        small: At,
-        ack: At,
-    },
-    /// A FIN without data ends the message, and all before it was acknowledged: its program closed only now.
+    /// A segment neither full nor pushed, after the ACK of the small one before it: more was announced (MSG_MORE).
+    Corked { small: At, ack: At },
+    /// A FIN without data ends the message, after all of it was acknowledged: the program closed late.
     Close,
-    /// A kernel's answer to a SYN or SYN/ACK: no program takes part.
+    /// A kernel's answer to a SYN or SYN/ACK, without a program.
     Handshake,
-    /// The capture lacks frames here.
+    /// The capture lacks frames before this segment.
     Hole,
-    /// Only one direction was captured, and it shows a timer's gap; with the ACK that was late, where that was seen.
-    Suspected {
-        held: Option<At>,
-    },
+    /// A gap as long as a held ACK in a capture of one direction, with the late ACK if this side sent it.
+    Suspected { held: Option<At> },
 }
 
 impl Wait {
@@ -207,6 +175,7 @@ impl Wait {
     }
 }
 
+/// The time from one segment, or from the peer's data, to the next segment of a side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     pub from: At,
@@ -215,7 +184,7 @@ pub struct Step {
 }
 
 words! {
-    /// Why a data segment left when it did, by the past alone: the `released_by` of an event.
+    /// Why a data segment left when it did, by earlier packets alone: the `released_by` of an event.
     Released:
     "first" First "the first of this side, or the first after the peer's data"
     "app" App "the program wrote it then"
@@ -249,7 +218,7 @@ impl Release {
 }
 
 impl Step {
-    /// Why the segment left, by the past alone; `rtt` is the best round trip to its sender so far.
+    /// Returns why the segment left, by earlier packets alone. `rtt` is the best round trip to its sender so far, in ns.
     pub fn release(&self, rtt: i64) -> Release {
         let waited = self.to.time_ns - self.from.time_ns;
         let by_ack = |ack: At, word: Released| {
@@ -307,7 +276,8 @@ impl Step {
     }
 }
 
-/// A sub-MSS tail is what Nagle or a cork may hold (tcp_minshall_check).
+/// Whether a write of `len` bytes ends with less than a full segment, which Nagle's algorithm or a cork may hold
+/// (tcp_minshall_check).
 pub fn is_small(len: u32, mss: u32) -> bool {
     if len < mss {
         return len > 0; // the usual case, without a division
@@ -315,13 +285,13 @@ pub fn is_small(len: u32, mss: u32) -> bool {
     !len.is_multiple_of(mss.max(1))
 }
 
-/// A data segment as this layer needs it; numbers unwrapped.
+/// A data segment, with unwrapped sequence numbers and times in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Data {
     pub at: At,
     pub start: i64,
     pub end: i64,
-    /// Less than full segments, or with a small tail, and the end of what the program wrote.
+    /// Not full, or with a tail that is not, and the end of a write.
     pub small: bool,
     pub fin: bool,
     pub pushed: bool,
@@ -331,15 +301,15 @@ pub struct Data {
     /// Both sides have agreed on selective ACKs.
     pub sacks: bool,
     pub ip_id: Option<u16>,
+    /// Best round trip between both ends so far, and from the capture to this sender.
     pub rtt_ns: i64,
-    /// Best round trip to this sender so far.
     pub own_rtt_ns: i64,
-    /// Its side is the server's.
+    /// The sender is the server.
     pub server: bool,
     pub sender_id: u32,
 }
 
-/// Any packet of the peer.
+/// A packet of the peer, with or without data.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PeerPacket {
     pub at: At,
@@ -349,25 +319,26 @@ pub struct PeerPacket {
     pub len: u32,
     pub fin: bool,
     pub duplicate: bool,
+    /// Highest byte that it selectively acknowledges.
     pub sacked: Option<i64>,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
-    /// Its time stamp is one that the other side will echo: what the peer had sent before it was acknowledged
-    /// (RFC 7323 4.3: a segment beyond the last ACK that was sent does not count).
+    /// The other side will echo its timestamp: all earlier data of the peer were acknowledged (RFC 7323 4.3: the timestamp
+    /// of a segment beyond the last ACK does not count).
     pub echoed: bool,
+    /// The segments that it newly acknowledges.
     pub covered: Option<Covered>,
 }
 
 /// What a segment did to the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It brought the stream forward.
     Forward(Step),
-    /// A packet that is in the capture twice, or bytes that the peer already had: part of no wait.
+    /// A second copy in the capture, or bytes that the peer already had: part of no wait.
     Needless,
 }
 
-/// Small sent over unacknowledged small: this socket does not do Nagle (once it is sure, see `BURST_NS`).
+/// A small segment sent over an unacknowledged small one: Nagle's algorithm is off, if nothing follows within `BURST_NS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refutation {
     pub sender_id: u32,
@@ -381,11 +352,12 @@ impl Refutation {
     }
 }
 
-/// A small segment left before the one ahead of it was acknowledged: nothing held it back, so its program took this long.
+/// A small segment that left before the ACK of the one before it. Nothing held it back, so its program took this long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
-    /// From the segment ahead of it.
+    /// Time from the segment before it, in ns.
     pub pause: i64,
+    /// Capture time and frame of the early segment.
     pub at: i64,
     pub frame: u64,
 }

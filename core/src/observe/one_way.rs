@@ -1,19 +1,19 @@
-//! What one direction of a stream lets us suspect. The packets of the one side that was captured in, gaps that a
-//! held ACK may explain out. Nobody can tell a stall from a program's pause here: the other side's packets would.
+//! Suspected stalls in a capture of one direction. Reads the packets of the captured side; returns gaps that a held ACK
+//! may explain. Only the other side's packets could distinguish a stall from a program's pause.
 //!
-//! A pause of a length of its own, though, shows as one where the peer's clock shows when its ACKs left: the gaps stay
-//! alike while the ACKs inside them move.
+//! One kind of pause is excluded, where timestamps show when the ACKs left: gaps that keep their length while the ACKs
+//! inside them move.
 
 use super::is_small;
 use crate::base::At;
 use crate::limits::{HELD_AWAY, ONE_WAY_GAP_NS, RARE_ONE_IN, TICK_NS, TWO_TICKS_NS};
 
-/// Gaps of one stream that are kept; more of the same add nothing.
+/// Upper bound on the gaps kept per stream.
 const MAX_SUSPECTS: usize = 1024;
-/// Each gap is held against so many before it, and so many pairs make a judgement.
+/// Number of later gaps with which each gap is compared, so that the work stays linear.
 const COMPARED: usize = 48;
 
-/// One packet of the side that was captured.
+/// One packet of the captured side.
 #[derive(Debug, Clone, Copy)]
 pub struct Passed {
     pub at: At,
@@ -21,27 +21,30 @@ pub struct Passed {
     pub len: u32,
     pub ack: i64,
     pub mss: u32,
+    /// TSval and TSecr.
     pub stamps: Option<(u32, u32)>,
 }
 
-/// A gap of this side that looks like its peer's timer, or like its own.
+/// A gap that a held ACK may explain: the peer's, or one of this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspect {
     pub from: At,
-    /// The ACK that this side seems to have held; none where the peer's ACK was waited for.
+    /// The ACK that this side seems to have held; None if this side waited for the peer's ACK.
     pub held: Option<At>,
     pub to: At,
-    /// How long the sender was silent, and when the ACK left after that began, on the clocks of both sides: only
-    /// differences count. `ticks` is the peer's clock.
+    /// Silence of the waiting sender, and time from its begin to the ACK, in ns on the clocks of both sides: only
+    /// differences between gaps have a meaning.
     silent: i64,
     acked: i64,
+    /// Timestamp of the peer at the end of the gap.
     ticks: Option<u32>,
 }
 
-/// One direction's packets so far.
+/// State of a stream with one captured direction.
 #[derive(Debug, Default)]
 pub struct OneWay {
     last: Option<Passed>,
+    /// Newest packet with data.
     data: Option<Passed>,
     /// A late pure ACK, and the packet before it.
     late: Option<(At, Passed)>,
@@ -49,7 +52,7 @@ pub struct OneWay {
 }
 
 impl OneWay {
-    /// The next packet of this side.
+    /// Takes the next packet of this side.
     pub fn packet(&mut self, p: Passed) {
         let waited = self.paused(&p);
         let held = self.held(&p);
@@ -64,45 +67,52 @@ impl OneWay {
         self.last = Some(p);
     }
 
-    /// The gaps that a held ACK may explain, without those that a program's pause explains better.
+    /// Returns the gaps that a held ACK may explain, without those that a program's pause explains better.
     pub fn suspects(&self) -> impl Iterator<Item = &Suspect> {
-        let paused = [false, true].map(|held| self.stays(held));
-        let [of_data, of_acks] = paused;
-        let program = move |s: &&Suspect| if s.held.is_some() { of_acks } else { of_data };
-        self.found.iter().filter(move |s| !program(s))
+        let [data_paused, acks_paused] = [false, true].map(|held| self.keep_their_length(held));
+        let is_pause = move |s: &&Suspect| {
+            if s.held.is_some() {
+                acks_paused
+            } else {
+                data_paused
+            }
+        };
+        self.found.iter().filter(move |s| !is_pause(s))
     }
 
-    /// Whether the gaps keep their length while the ACKs in them move: then nobody waited for those.
-    fn stays(&self, held: bool) -> bool {
-        let mine = || {
+    /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair of
+    /// gaps whose ACKs differ by two ticks votes: for a stall if the gaps differ as much, for a pause if they are equal.
+    fn keep_their_length(&self, held: bool) -> bool {
+        let gaps = || {
             self.found
                 .iter()
                 .filter(|s| s.held.is_some() == held && s.ticks.is_some())
         };
-        let (Some(first), Some(last)) = (mine().next(), mine().next_back()) else {
+        let (Some(first), Some(last)) = (gaps().next(), gaps().next_back()) else {
             return false;
         };
         let elapsed = between(first.to, last.to);
         let ticks = last.ticks.unwrap_or(0).wrapping_sub(first.ticks.unwrap_or(0));
         let away = i64::from(ticks).saturating_mul(TICK_NS).saturating_sub(elapsed);
         if away.saturating_abs() > elapsed / RARE_ONE_IN.get() as i64 + (ONE_WAY_GAP_NS.most)() {
-            return false; // this clock does not count milliseconds
+            return false; // the timestamps do not count milliseconds
         }
-        let (mut goes, mut stays) = (0u32, 0u32);
-        for (number, one) in mine().enumerate() {
-            for other in mine().skip(number + 1).take(COMPARED) {
+        let (mut stalls, mut pauses) = (0u32, 0u32);
+        for (number, one) in gaps().enumerate() {
+            for other in gaps().skip(number + 1).take(COMPARED) {
                 let moved = other.acked.wrapping_sub(one.acked);
                 let longer = other.silent.wrapping_sub(one.silent);
                 if moved.saturating_abs() >= 2 * TICK_NS {
-                    goes += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
-                    stays += u32::from(longer.saturating_abs() <= TICK_NS);
+                    stalls += u32::from(moved.wrapping_sub(longer).saturating_abs() <= TICK_NS);
+                    pauses += u32::from(longer.saturating_abs() <= TICK_NS);
                 }
             }
         }
-        stays as usize >= HELD_AWAY.get() && stays > goes.saturating_mul(2)
+        pauses as usize >= HELD_AWAY.get() && pauses > stalls.saturating_mul(2)
     }
 
-    /// Two small segments of one message with a timer's gap between them, in which a packet of the peer came.
+    /// Returns the gap between two small segments of one message if it has a timer's length and a packet of the peer came
+    /// in it.
     fn paused(&self, p: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
@@ -121,8 +131,8 @@ impl OneWay {
         })
     }
 
-    /// A pure ACK of something small a timer's time after this side's packet before it, and then, no more than a
-    /// round trip later, more from the peer: somebody waited for that ACK.
+    /// Returns the gap before a pure ACK of something small if it has a timer's length and the peer sends more within a
+    /// round trip: it waited for that ACK.
     fn held(&mut self, p: &Passed) -> Option<Suspect> {
         let found = self.late.take().filter(|(from, late)| {
             let round = between(late.at, p.at);
@@ -136,7 +146,7 @@ impl OneWay {
             self.late = Some((last.at, *p));
         }
         found.map(|(from, late)| {
-            // both of the sender's segments, by its own clock
+            // timestamps of both segments of the sender
             let (first, freed) = (late.stamps.map(|s| s.1), p.stamps.map(|s| s.1));
             Suspect {
                 from,
@@ -150,13 +160,13 @@ impl OneWay {
     }
 }
 
-/// Whether the peer's clock, as this side echoes it, moved by a hold between the two. None without time stamps.
+/// Whether the peer's timestamps, as this side echoes them, moved by a hold between two packets; None without timestamps.
 fn clock_moved(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
     Some(((TWO_TICKS_NS.get() / TICK_NS) as u32..1 << 31).contains(&after.wrapping_sub(before)))
 }
 
-/// A clock's time; wrapped, as only differences count.
+/// Converts ticks to ns, wrapping, as only differences have a meaning.
 fn nanos(ticks: Option<u32>) -> i64 {
     i64::from(ticks.unwrap_or(0)).wrapping_mul(TICK_NS)
 }
@@ -282,15 +292,15 @@ mod tests {
     fn five_pairs_of_gaps_that_stay_alike_are_a_pause() {
         let stays = |acked: &[i64]| {
             let list: Vec<_> = acked.iter().map(|acked| (50 * MS, acked * MS)).collect();
-            gaps(&list, (0, 0)).stays(false)
+            gaps(&list, (0, 0)).keep_their_length(false)
         };
         assert!(stays(&[0, 2, 4, 5]), "the last two are too near each other");
         assert!(!stays(&[0, 2, 4, 3]), "four pairs");
         assert!(
-            !gaps(&[(0, 0); 9], (0, 0)).stays(true),
+            !gaps(&[(0, 0); 9], (0, 0)).keep_their_length(true),
             "those are of the other kind"
         );
-        assert!(!OneWay::default().stays(false));
+        assert!(!OneWay::default().keep_their_length(false));
     }
 
     #[test]
@@ -301,7 +311,7 @@ mod tests {
                 .iter()
                 .map(|(silent, acked)| (silent * MS, acked * MS))
                 .collect();
-            gaps(&list, (0, 0)).stays(false)
+            gaps(&list, (0, 0)).keep_their_length(false)
         };
         assert!(!stays(&[(0, 0), (4, 4), (8, 8), (12, 12)]));
         assert!(stays(&[(0, 0), (1, 4), (0, 8), (1, 12)]), "within a tick");
@@ -320,7 +330,10 @@ mod tests {
             .iter()
             .map(|(silent, acked)| (silent * MS, acked * MS))
             .collect();
-        assert!(!gaps(&list, (0, 0)).stays(false), "six stay, three go");
+        assert!(
+            !gaps(&list, (0, 0)).keep_their_length(false),
+            "six stay, three go"
+        );
     }
 
     #[test]
@@ -354,7 +367,7 @@ mod tests {
                 (50 * MS, 4 * MS),
                 (50 * MS, 6 * MS),
             ];
-            gaps(&list, (10_000 * MS, ticks)).stays(false)
+            gaps(&list, (10_000 * MS, ticks)).keep_their_length(false)
         };
         // one part in twenty, and a gap
         assert!(stays(10_590) && !stays(10_591));

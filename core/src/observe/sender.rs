@@ -1,5 +1,5 @@
-//! One sender's side of a stream: what it has sent, what its peer has answered, and from both the reason why
-//! the next segment left when it did.
+//! State of one direction of a stream: what its sender has sent and what the peer has acknowledged. `reason` finds from
+//! it why the next segment left when it did.
 
 mod freed;
 mod pacer;
@@ -21,13 +21,16 @@ use peer_clock::PeerClock;
 pub use repair::late_copy;
 use repair::{Hole, Resent};
 
+/// Upper bound on holes, whole ones, that are remembered at once.
 const MAX_HOLES: usize = 64;
-/// And parts that are left of them where segments came in between.
+/// Upper bound on holes and the parts that segments inside them leave.
 const MAX_PARTS: usize = 4096;
+/// Number of newest segments kept: copies by the network follow closely.
 const RECENT: usize = 4;
-/// The most that a window is scaled (RFC 7323 2.3).
+/// Largest window scale (RFC 7323 2.3).
 const MAX_SCALE: usize = 14;
 
+/// The ACK that first covered a small segment.
 #[derive(Debug, Clone, Copy)]
 struct AckSeen {
     at: At,
@@ -38,6 +41,7 @@ struct AckSeen {
     held_from: At,
 }
 
+/// A small segment, for which Nagle's algorithm may make the next one wait.
 #[derive(Debug, Clone, Copy)]
 struct Small {
     at: At,
@@ -45,11 +49,13 @@ struct Small {
     bytes: u32,
     tsecr: Option<u32>,
     ack: Option<AckSeen>,
+    /// A loss since then may explain waits as well, so no candidate begins with it.
     tainted: bool,
-    /// Nothing of its sender's lies between the peer's data and it.
+    /// It is the first segment after data of the peer.
     first: bool,
 }
 
+/// Identification of a segment, to recognise its copies.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     start: i64,
@@ -64,10 +70,11 @@ struct Advanced {
     /// The last segment that it covers.
     acked: At,
     bytes: u32,
-    /// Without data, and nothing else was in flight.
+    /// The ACK is pure, and nothing else was in flight.
     lone: bool,
 }
 
+/// One direction of a stream. Times in ns, sequence numbers unwrapped.
 #[derive(Debug, Default)]
 pub struct Sender {
     /// The newest segment with new data.
@@ -78,11 +85,11 @@ pub struct Sender {
     last_more: bool,
     /// The gap before that segment.
     last_gap: i64,
-    /// The longer one of the last two gaps: segments may leave in pairs.
+    /// The longer of the last two gaps: segments may leave in pairs.
     pace: i64,
-    /// Gaps in a row between full segments that were alike.
+    /// Number of gaps in a row between full segments that were alike.
     even: u8,
-    /// The sequence number behind the newest byte; none before the first.
+    /// The sequence number behind the newest byte; None before the first.
     next: Option<i64>,
     /// The oldest unacknowledged byte (SND.UNA, RFC 9293).
     una: i64,
@@ -92,7 +99,7 @@ pub struct Sender {
     freed: NagleReleases,
     /// A small segment that left over an unacknowledged small one.
     refuting: Option<Refutation>,
-    /// Refutations that stand unless the peer's next packet shows that an ACK of it is not in the capture.
+    /// Refutations that stand unless the peer's next packet shows that the capture lacks an ACK.
     awaiting: Vec<Early>,
     /// The right edge of the peer's window.
     edge: Option<i64>,
@@ -104,20 +111,20 @@ pub struct Sender {
     zero_seen: u64,
     /// The newest ACK of new bytes.
     advanced: Option<Advanced>,
-    /// A timeout left one segment of congestion window, and no two have been in flight since.
+    /// A timeout left a congestion window of one segment, and no two have been in flight since.
     collapsed: bool,
     /// Full segments in a row that left with the ACK of the one before, while no two were in flight: the sender has
     /// room for one (small embedded stacks).
     lockstep: u8,
     /// The peer's newest packet.
     answered: Option<At>,
-    /// This side's first packet without data that acknowledged all of the peer's.
+    /// This side's first pure ACK of all data of the peer.
     own_ack: Option<At>,
     /// The peer has sent its FIN.
     peer_ended: bool,
     /// The newest packet with new data of the peer.
     peer_data: Option<At>,
-    /// The first of the peer's data that this side has not answered.
+    /// The first data of the peer that this side has not answered.
     unanswered: Option<At>,
     /// The highest byte that the peer has selectively acknowledged.
     sacked: i64,
@@ -129,47 +136,46 @@ pub struct Sender {
     holes: BTreeMap<i64, Hole>,
     /// The peer has acknowledged bytes that the capture lacks.
     hole_passed: bool,
-    /// The newest segments, as a ring.
+    /// Ring buffer of the newest segments.
     recent: [Option<Sent>; RECENT],
-    /// The number of segments so far; its remainder is the ring's next place.
+    /// Number of segments so far; modulo `RECENT` it is the next place in the ring.
     sent: usize,
     /// The newest retransmissions; few streams have any.
     #[allow(clippy::box_collection)] // 8 bytes in place of 32
     resent: Option<Box<VecDeque<Resent>>>,
-    /// Segments that passed twice.
+    /// Segments that are in the capture twice.
     copies: u32,
-    /// This side's TCP time stamps against the capture's clock.
+    /// Timestamps of this side and of the peer against the capture's clock.
     clock: Clock,
-    /// The peer's TCP time stamps against the capture's clock.
     peer_clock: PeerClock,
     /// Gaps of a paced sender (fq, BBR).
     pacer: Pacer,
-    /// The last byte that the peer can have had room for, where the scale of its window is not known.
+    /// Upper bound on the last byte that the peer had room for, where its window scale is unknown.
     room: Option<i64>,
-    /// The peer's newest time stamp that came without data, and with data.
+    /// The peer's newest timestamp in a packet without data, and in one with data.
     peer_stamps: [Option<u32>; 2],
-    /// This side has repeated a time stamp that came without data: some stacks never do.
+    /// This side has echoed a timestamp of a packet without data: some stacks never do.
     echoes_acks: bool,
 }
 
 impl Sender {
-    /// A packet of the handshake: its time stamp, and when that passed.
+    /// Takes the timestamp of a handshake packet.
     pub fn handshake_stamp(&mut self, time_ns: i64, tsval: u32) {
         self.clock.late(time_ns, tsval);
     }
 
-    /// Its SYN was seen, so its data begin at 1.
+    /// Takes this side's SYN: its data begin at 1.
     pub fn syn_seen(&mut self) {
         (self.next, self.una) = (Some(1), 1);
     }
 
-    /// The peer's newest byte that brought the other direction forward.
+    /// Takes a packet of the peer with new data.
     pub fn peer_spoke(&mut self, at: At) {
         self.peer_data = Some(at);
         self.unanswered.get_or_insert(at);
     }
 
-    /// This side's kernel has acknowledged by itself all that the peer sent; its clock then stood at `tsval`.
+    /// Takes a pure ACK by this side of all that the peer sent, with its timestamp.
     pub fn kernel_answered(&mut self, at: At, tsval: Option<u32>) {
         let peer_frame = self.peer_data.map_or(0, |data| data.frame);
         if self.own_ack.is_none_or(|ack| ack.frame < peer_frame) {
@@ -184,7 +190,7 @@ impl Sender {
         self.last.is_some()
     }
 
-    /// What begins so far behind all that the peer had room for is no data: a damaged packet, or another connection's.
+    /// Whether a segment begins too far beyond the peer's room to be data of this connection (a damaged packet).
     pub fn is_beyond(&self, start: i64) -> bool {
         let room = self.edge.or(self.room);
         room.is_some_and(|room| start > room.saturating_add(BEYOND_ROOM.get()))
@@ -195,7 +201,7 @@ impl Sender {
         self.next.is_none_or(|next| self.una >= next)
     }
 
-    /// A packet of the peer: what it acknowledges, opens or reports lost.
+    /// Takes a packet of the peer: what it acknowledges, how it moves the window, and what it reports lost.
     #[inline(always)]
     pub fn answer(&mut self, a: &PeerPacket) {
         let at = a.at;
@@ -254,7 +260,7 @@ impl Sender {
         } else {
             self.room = self.room.max(Some(a.ack.saturating_add(a.window << MAX_SCALE)));
         }
-        // beyond all that the peer ever had room for it is none: who rewrote the numbers on the path forgot the option
+        // a SACK beyond the window is wrong: a middlebox rewrote the sequence numbers, but not the option
         if let Some(sacked) = a.sacked
             && self.edge.is_none_or(|edge| sacked <= edge)
         {
@@ -266,7 +272,7 @@ impl Sender {
         self.answered = Some(at);
     }
 
-    /// Acknowledged though never seen: the capture lost it, not the network.
+    /// Forgets acknowledged holes: the capture lacks those bytes, the network did not lose them.
     #[cold]
     fn pass_holes(&mut self) {
         let (before, una) = (self.holes.len(), self.una);
@@ -274,11 +280,11 @@ impl Sender {
         self.hole_passed |= self.holes.len() < before;
     }
 
-    /// Bytes are missing before this segment.
+    /// Remembers that bytes are missing before this segment.
     #[cold]
     fn found_hole(&mut self, start: i64, d: &Data) {
         if self.una > start {
-            self.hole_passed = true; // the peer acknowledged them before this segment shows it
+            self.hole_passed = true; // the peer has acknowledged them already
         } else if self.holes.len() < MAX_HOLES {
             let hole = Hole {
                 start,
@@ -291,14 +297,15 @@ impl Sender {
         }
     }
 
-    /// Whether the bytes right before are missing, as a packet without data showed before (`passed`).
+    /// Whether the bytes right before `start` are missing, as a packet without data showed (`passed`).
     #[inline(always)]
     fn is_behind_hole(&self, start: i64) -> bool {
         let newest = || self.holes.last_key_value();
         !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
     }
 
-    /// A segment with payload of this sender, before which so many frames of its are `missing`, where that is known.
+    /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this one,
+    /// None where unknown; `first_copy` is an earlier segment with the same bytes.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
         self.settle_refutation(d.at.time_ns);
@@ -307,7 +314,7 @@ impl Sender {
         if d.start < next {
             return self.repeat(d, next, first_copy);
         }
-        // a side's first message begins to be waited for when its peer has spoken
+        // the wait for a side's first segment begins with the peer's data
         let from = self.last.or(self.unanswered).unwrap_or(d.at);
         let shows_hole = d.start > next;
         if shows_hole {
@@ -359,7 +366,7 @@ impl Sender {
             .and_then(|s| s.ack.as_ref())
             .is_some_and(|ack| reached(ack, d))
         {
-            self.small = None; // no small segment was outstanding any more when this full one left
+            self.small = None; // the small segment was acknowledged when this full one left
         }
         self.unanswered = None;
         self.next = Some(self.next.map_or(d.end, |n| n.max(d.end)));
@@ -381,11 +388,12 @@ impl Sender {
         self.sent = self.sent.wrapping_add(1);
     }
 
-    /// The segment that was remembered last.
+    /// Returns the newest segment.
     fn newest(&self) -> Option<&Sent> {
         self.recent.get(self.sent.wrapping_sub(1) % RECENT)?.as_ref()
     }
 
+    /// Excludes the newest small segment from candidates, because a loss may explain the next wait.
     fn taint(&mut self) {
         if let Some(small) = &mut self.small {
             small.tainted = true;
@@ -393,7 +401,7 @@ impl Sender {
     }
 }
 
-/// The ACK had come to the sender when this segment left, as far as the path's best times tell.
+/// Whether the ACK had reached the sender when this segment left, by the path's best round trip.
 fn reached(ack: &AckSeen, d: &Data) -> bool {
     d.at.time_ns - ack.at.time_ns > d.own_rtt_ns + BURST_NS.get()
 }

@@ -1,11 +1,13 @@
-//! How far apart segments are: a histogram of the time that a full segment takes, weighted by bytes.
+//! Spacing of segments: a histogram of the time per full segment, weighted by bytes.
 //!
-//! Its median is the time on the slowest line where a queue stands before that line, whatever the pauses between bursts.
+//! Where a queue stands before the slowest line, the median is the time of a segment on that line, whatever the pauses
+//! between bursts.
 
-/// Four bins an octave, from 1 µs on.
+/// Number of bins: four per octave, from 2^`LEAST_BITS` ns (1 us) on.
 const BINS: usize = 96;
 const LEAST_BITS: usize = 10;
 
+/// The histogram.
 #[derive(Debug, Clone)]
 pub struct Spacing {
     bins: [u32; BINS],
@@ -18,7 +20,7 @@ impl Default for Spacing {
 }
 
 impl Spacing {
-    /// Adds bytes that came `gap` ns after those before, as the time of one full segment of `mss` bytes.
+    /// Adds a segment of `bytes` that came `gap` ns after the one before, scaled to a full segment of `mss` bytes.
     pub fn add(&mut self, gap: i64, bytes: u32, mss: u16) {
         let mss = u64::from(mss.max(1));
         let each = (gap.max(0) as u64).saturating_mul(mss) / u64::from(bytes.max(1));
@@ -28,7 +30,7 @@ impl Spacing {
         }
     }
 
-    /// The time that half of all segments took less than, in ns: the middle of its bin.
+    /// Returns the median time per segment, in ns, as the middle of its bin.
     pub fn median(&self) -> Option<i64> {
         let all: u64 = self.bins.iter().map(|n| u64::from(*n)).sum();
         let mut sum = 0;
@@ -42,6 +44,7 @@ impl Spacing {
     }
 }
 
+/// Returns the bin of a time.
 fn bin(ns: u64) -> usize {
     let bits = 63 - (ns | 1).leading_zeros() as usize;
     if bits < LEAST_BITS {
@@ -51,6 +54,7 @@ fn bin(ns: u64) -> usize {
     ((bits - LEAST_BITS) * 4 + quarter as usize + 1).min(BINS - 1)
 }
 
+/// Returns the middle of a bin.
 fn middle(place: usize) -> i64 {
     let Some(place) = place.checked_sub(1) else {
         return 1 << (LEAST_BITS - 1);

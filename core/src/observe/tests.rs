@@ -36,7 +36,7 @@ fn candidate(ack_ns: i64) -> Box<Candidate> {
 fn an_ack_releases_what_leaves_within_two_milliseconds_of_the_path() {
     let (prompt, late) = (28 * MS, 28 * MS - 1);
     let acked = at(1, 0);
-    let alone = false;
+    let single = false;
     for (wait, by) in [
         (
             (|ns| Wait::Small(candidate(ns))) as fn(i64) -> Wait,
@@ -68,7 +68,7 @@ fn an_ack_releases_what_leaves_within_two_milliseconds_of_the_path() {
         assert_eq!(release(wait(late)), said(Released::App, None), "{by:?}");
     }
     let ack = at(5, prompt);
-    let lone = Wait::LoneClocked { ack, acked, alone };
+    let lone = Wait::LoneClocked { ack, acked, single };
     assert_eq!(release(lone), said(Released::CwndAck, Some(5)));
 }
 

@@ -1,10 +1,10 @@
-//! What held one direction of a stream back, gap by gap, once it moves more than a first window.
+//! Measures what held one direction of a stream back, gap by gap, once it moves more than a first window.
 //!
-//! Reads segments with their facts, of both directions; gives sums of time by what the sender can have waited for, and
-//! samples of round trips. It holds no threshold that a verdict rests on and reaches no conclusion: `judge::transfer` does.
+//! Reads the segments of both directions; returns sums of time by what the sender can have waited for, and samples of
+//! round trips. `judge::transfer` concludes from them.
 //!
-//! A sender knows only the ACKs that have reached it. At its own end that is the newest one; elsewhere the time stamp that
-//! its data echo (RFC 7323) shows which one it was, and without time stamps the best round trip to it does.
+//! A sender knows only the ACKs that have reached it. At its own end that is the newest one. Elsewhere the timestamp that
+//! its data echo (RFC 7323) shows which, and without timestamps the best round trip does.
 
 use std::collections::VecDeque;
 
@@ -14,41 +14,42 @@ use crate::facts::{Facts, flag};
 use crate::limits::{AT_ENDPOINT_NS, WATCHED_BYTES, WHOLE_SEGMENTS};
 use crate::segment::{ACK, CWR, FIN, PSH, SYN, Segment};
 
-/// ACKs that the sender does not know yet; pairs of them are merged beyond it.
+/// Upper bound on ACKs that have not reached the sender yet; beyond it, neighbours are merged in pairs.
 const MOST_AHEAD: usize = 64;
-/// Round trips kept; beyond this, neighbours are merged in pairs.
+/// Upper bound on round trips kept; beyond it, neighbours are merged in pairs.
 const MOST_ROUNDS: usize = 64;
 
-/// Both directions of a stream.
+/// Both directions of a stream, by `Side` of the sender.
 #[derive(Debug, Default)]
 pub struct Transfers {
     runs: [Run; 2],
+    /// None for a direction that has not moved `WATCHED_BYTES` in one go.
     watched: [Option<Box<Transfer>>; 2],
 }
 
-/// Every stream has this; only what is watched is on the heap.
+/// Every stream has one of these, so it must stay small; watched directions are on the heap.
 const _: () = assert!(size_of::<Transfers>() <= 64);
 
-/// What one side sent since the other one last sent data.
+/// Data of one side since the other side last sent data: their begin and bytes.
 #[derive(Debug, Default)]
 struct Run {
     since: i64,
     bytes: u32,
 }
 
-/// What is known of a stream beside the segment.
+/// Facts of a stream besides the segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Best round trips from the capture to each side and back, by `Side`.
     pub rtts: &'a [Option<i64>; 2],
     /// The largest segment of the segment's sender.
     pub mss: u16,
-    /// What the window of the segment's sender stands for is known.
+    /// The window scale of the segment's sender is known.
     pub scaled: bool,
 }
 
 impl Transfers {
-    /// Those that are watched, by `Side` of the sender.
+    /// Returns the watched directions, each with its sender.
     pub fn watched(&self) -> impl Iterator<Item = (Side, &Transfer)> {
         let sides = [Side::Client, Side::Server].into_iter();
         sides
@@ -56,7 +57,7 @@ impl Transfers {
             .filter_map(|(side, one)| Some((side, one.as_deref()?)))
     }
 
-    /// Takes what is watched out; None where nothing is.
+    /// Takes both directions out; None if neither is watched.
     pub fn taken(&mut self) -> Option<Box<Self>> {
         let transfers = std::mem::take(self);
         transfers
@@ -66,7 +67,7 @@ impl Transfers {
             .then(|| Box::new(transfers))
     }
 
-    /// This side sends so many bytes.
+    /// Counts data of a side, and begins to watch it at `WATCHED_BYTES`.
     #[inline(always)]
     pub fn sent(&mut self, side: Side, bytes: u32, time_ns: i64) {
         let [client, server] = &mut self.runs;
@@ -85,7 +86,7 @@ impl Transfers {
         }
     }
 
-    /// Whether either side sent so much that segments are watched: of most streams none are.
+    /// Whether either direction is watched; false for most streams.
     #[inline(always)]
     pub fn is_watching(&self) -> bool {
         self.watched.iter().any(Option::is_some)
@@ -101,7 +102,8 @@ impl Transfers {
         }
     }
 
-    /// `opened`: of HTTP/2, the window that was empty, where this segment acknowledges what opens it.
+    /// Takes a segment of a watched stream. `opened` returns the empty window of HTTP/2 that held it, if it left upon what
+    /// opened that window.
     pub fn segment(
         &mut self,
         segment: &Segment<'_>,
@@ -133,63 +135,67 @@ impl Transfers {
     }
 }
 
-/// A window of HTTP/2 that was empty, and the most that it ever held.
+/// An empty flow-control window of HTTP/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shut {
-    /// A stream's; else the connection's.
+    /// The window is a stream's, else the connection's.
     pub of_stream: bool,
+    /// Largest size that it ever had, in bytes.
     pub window: i64,
 }
 
-/// An ACK as the sender of the data knows it.
+/// An ACK as the data's sender knows it, or several with one timestamp.
 #[derive(Debug, Clone, Copy, Default)]
 struct Received {
     tsval: u32,
-    /// The first and the last of them that passed the capture.
+    /// Capture times of the first and the last of them; `last` is 0 before the first ACK.
     first: i64,
     last: i64,
     ack: i64,
+    /// Right edge of the receive window.
     edge: i64,
 }
 
-/// One round trip of the sender.
+/// One round trip of the sender: from a segment to the first one after its ACK. Times in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RoundTrip {
     pub start: i64,
+    /// Duration.
     pub ns: i64,
-    /// What it took on the side of the receiver, smoothed as a kernel does, and at best; 0 is unknown.
+    /// Time to the receiver and back, smoothed as a kernel does, and at best; 0 where unknown.
     pub smooth: i64,
     pub best: i64,
-    /// Bytes in flight, at most.
+    /// Most bytes in flight.
     pub flight: i64,
-    /// Its time, as far as the sender reached the edge of the window in it.
+    /// `ns` if the sender reached the edge of the window in this round trip, else 0.
     pub edge_ns: i64,
 }
 
-/// Time between segments by what the sender can have waited for.
+/// Time between segments, in ns, by what the sender can have waited for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waited {
-    /// The receive window had no room for two segments more.
+    /// The receive window had no room for two more segments.
     pub window: i64,
-    /// Something was being sent again.
+    /// A loss was being repaired.
     pub repair: i64,
-    /// The last segment ended a write, and no ACK had come when the next one left.
+    /// The last segment ended a write, and the next one left without an ACK.
     pub program: i64,
-    /// The last segment was full, and no ACK had come when the next one left.
+    /// The last segment was full, and the next one left without an ACK.
     pub timer: i64,
-    /// An ACK had come, and the window had room: before anything was lost, while each round trip carried more ...
+    /// The next segment left upon an ACK, before any loss, while each round trip carried more than the one before.
     pub growing: i64,
-    /// ... and when it carried no more; ...
+    /// As `growing`, when round trips carried no more.
     pub level: i64,
-    /// ... and after something was lost, or marked.
+    /// The next segment left upon an ACK after a loss or a congestion mark.
     pub cut: i64,
-    /// The other side's data were awaited, with nothing in flight: no part of the transfer.
+    /// The sender waited for data of the other side with nothing in flight: no part of the transfer.
     pub turns: i64,
-    /// A window of HTTP/2 was empty, and the next segment left upon what opened it.
+    /// A window of HTTP/2 was empty, and the next segment left upon the frame that opened it.
     pub http2: i64,
 }
 
 impl Waited {
+    /// Returns the sum of all waits but `turns`.
     pub fn all(&self) -> i64 {
         self.window
             + self.repair
@@ -202,90 +208,103 @@ impl Waited {
     }
 }
 
+/// Measurements of one direction. Times in ns since the epoch or durations, sequence numbers unwrapped.
 #[derive(Debug, Default)]
 pub struct Transfer {
+    /// Times of the first and the last data.
     pub first: i64,
-    /// The last new data.
     pub last: i64,
-    /// When all of it was acknowledged, as the sender knows; 0 while something is not.
+    /// When all data were acknowledged; 0 while some are not.
     pub done: i64,
-    /// Times that the window's edge moved by two segments and more: reads of the receiver's program. When it last did,
-    /// and where it was then.
+    /// Number of times that the window's edge moved by two segments and more: reads by the receiving program. The time
+    /// and the edge of the last one.
     pub opens: u64,
     pub opened_at: i64,
     pub opened_to: i64,
-    /// When the receiver sent data or a FIN of its own behind the last data; 0 while it has not.
+    /// When the receiver sent data or a FIN behind all data; 0 before that.
     pub answered_at: i64,
-    /// Time that the connection's window of HTTP/2 was empty and what it held, and a stream's.
+    /// For the connection's window of HTTP/2 and for those of streams: time for which it was empty, and its largest size.
     pub http2: [(i64, i64); 2],
-    /// The first byte's number.
+    /// Sequence number of the first byte.
     base: i64,
     pub segments: u64,
-    /// The most bytes of one answer.
+    /// Bytes of the largest message.
     pub longest: i64,
     pub waited: Waited,
     pub repeats: u64,
-    /// Segments that came late, and within less than a round trip of the hole before them.
+    /// Segments that came less than half a round trip after the hole that they fill: reordered.
     pub late: u64,
-    /// Times that the receiver reported holes, and those of them in which something was sent again.
+    /// Number of times that the receiver reported holes, and of those with a retransmission.
     pub holes: u64,
     pub holes_mended: u64,
     pub congestion_marks: u64,
-    /// Times that the sender made its window smaller upon such marks (CWR, RFC 3168 6.1.2).
+    /// Number of times that the sender reduced its window upon congestion marks (CWR, RFC 3168 6.1.2).
     pub slowed: u64,
-    /// Bytes that were acknowledged, and those of them with less than three quarters of the largest window left.
+    /// Acknowledged bytes, and those of them with less than three quarters of the largest window open.
     pub acked: u64,
     pub acked_low: u64,
     pub zero_windows: u64,
+    /// Largest window of the receiver.
     pub window_most: i64,
     pub window_known: bool,
-    /// Writes that ended, and the gaps of a sender that waited for no ACK: how many, their sum and sum of squares.
     pub writes: u64,
+    /// Gaps before segments that left without an ACK: their number, sum in ms, and sum of squares.
     pub gaps: (u64, f64, f64),
-    /// Of these gaps the ones behind less than a full segment.
+    /// Number of those gaps behind the end of a write.
     pub short_gaps: u64,
+    /// Time per full segment, by arrivals of segments and by ACKs.
     pub arrivals: Spacing,
     pub acks: Spacing,
     pub rounds: Vec<RoundTrip>,
+    /// The capture was taken beside the sender.
     pub near: bool,
     pub mss: u16,
-    /// The most bytes in flight in any round trip.
+    /// Most bytes in flight in any round trip.
     pub largest_flight: i64,
+    /// The newest ACK that has reached the sender, those under way to it, and the newest seen.
     received: Received,
     ahead: VecDeque<Received>,
     newest: Received,
+    /// The current round trip, which ends when `mark` is acknowledged.
     round: RoundTrip,
     mark: i64,
+    /// Sequence number behind the newest data, and their time.
     high: i64,
     high_time: i64,
-    /// The last segment: the window's room behind it, and whether it ended a write.
+    /// Room in the window behind the last segment, and whether that ended a write.
     room: i64,
     ended: bool,
-    /// Sending again is over when this is acknowledged.
+    /// Sequence number whose ACK ends the repair of losses.
     repairing: Option<i64>,
+    /// Something was retransmitted in this repair.
     mended: bool,
+    /// Something was lost or marked so far.
     lost: bool,
+    /// Time of the segment that showed a hole.
     hole_at: Option<i64>,
+    /// Newest frame of late data: ACKs that cover earlier frames are no samples of the round trip.
     poisoned: u64,
-    /// Since the last segment the other side sent data.
+    /// The other side has sent data since the last segment.
     answered: bool,
-    /// Of HTTP/2, what was empty before this segment, which knows what opened it.
+    /// The empty window of HTTP/2 before the current segment.
     shut: Option<Shut>,
-    /// Where the newest answer began.
+    /// Sequence number at which the current message began.
     begun: i64,
+    /// Round trips in a row that did not carry an eighth more than any before.
     still: u8,
     ack_time: i64,
+    /// Smoothed round trips from the capture to the receiver and to the sender.
     smooth: i64,
     smooth_far: i64,
 }
 
 impl Transfer {
-    /// Bytes up to the end that the receiver's program had not read when it last moved the window's edge.
+    /// Returns the bytes that the receiving program had not read when it last moved the window's edge.
     pub fn unread(&self) -> i64 {
         (self.high - (self.opened_to - self.window_most)).clamp(0, self.high - self.base)
     }
 
-    /// Bytes that moved, each once.
+    /// Returns the number of bytes moved, without retransmissions.
     pub fn bytes(&self) -> u64 {
         (self.high - self.base).max(0) as u64
     }
@@ -298,7 +317,7 @@ impl Transfer {
         }
     }
 
-    /// New data, or data that came again or late.
+    /// Takes a data segment.
     fn data(
         &mut self,
         segment: &Segment<'_>,
@@ -340,7 +359,7 @@ impl Transfer {
                 self.arrivals.add(gap, segment.len, self.mss);
             }
             if self.attribute(now, gap, trip) {
-                // another answer: the window may have to grow once more (RFC 2861)
+                // another message: the congestion window may have to grow again (RFC 2861)
                 (self.still, self.largest_flight, self.mark, self.begun) = (0, 0, end, facts.seq);
                 self.round = RoundTrip {
                     start: now,
@@ -375,7 +394,8 @@ impl Transfer {
         self.longest = self.longest.max(end - self.begun);
     }
 
-    /// What the sender can have waited for before it sent new data. Was it the other side's turn?
+    /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn, a
+    /// window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
     fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
         let w = &mut self.waited;
         let since = if self.near {
@@ -401,7 +421,7 @@ impl Transfer {
         } else if self.repairing.is_some() {
             &mut w.repair
         } else if unprompted > slack && !self.ended && self.room < self.window_most / 3 {
-            // tcp_tso_should_defer: a third of the window is waited for
+            // the kernel waits until a third of the window is open (tcp_tso_should_defer)
             &mut w.window
         } else if unprompted > slack {
             let ms = gap as f64 / 1e6;
@@ -412,7 +432,7 @@ impl Transfer {
             } else if self.lost || self.still >= 2 {
                 &mut w.timer
             } else {
-                // pacing follows the congestion window while that grows
+                // while the congestion window grows, pacing follows it
                 &mut w.growing
             }
         } else if self.lost {
@@ -426,6 +446,7 @@ impl Transfer {
         turn
     }
 
+    /// Takes a segment below the newest data: reordered or retransmitted. `trip` is the whole round trip.
     #[cold]
     fn late_data(&mut self, facts: &Facts, at: At, trip: i64) {
         self.poisoned = at.frame;
@@ -473,7 +494,7 @@ impl Transfer {
         };
     }
 
-    /// Which of the other side's ACKs the sender knew when it sent this.
+    /// Moves the ACKs that had reached the sender when it sent this segment from `ahead` to `received`.
     fn learn(&mut self, segment: &Segment<'_>, now: i64, trip: i64) {
         if self.near {
             self.ahead.clear();
@@ -501,7 +522,7 @@ impl Transfer {
         }
     }
 
-    /// An ACK of the receiver, perhaps with data of its own.
+    /// Takes a packet of the receiver with an ACK.
     fn ack(&mut self, segment: &Segment<'_>, facts: &Facts, at: At, known: &Known<'_>) {
         let now = at.time_ns;
         self.answered |= segment.len > 0;
@@ -516,7 +537,7 @@ impl Transfer {
         self.window_known |= known.scaled;
         self.zero_windows += u64::from(window == 0);
         if window == 0 {
-            self.room = 0; // whatever its scale is
+            self.room = 0; // 0 needs no scale
         }
         let edge = facts.ack + window;
         let before = self.newest;
@@ -526,14 +547,14 @@ impl Transfer {
         }
         let acked = (facts.ack - before.ack).max(0);
         self.window_most = self.window_most.max(window);
-        // behind a hole it is other data that take the room
+        // (behind a hole, the data after it take the room)
         if before.last != 0 && acked > 0 && self.repairing.is_none() {
             self.acked += acked as u64;
             if window < self.window_most / 4 * 3 {
                 self.acked_low += acked as u64;
             }
         }
-        // one ACK of a large part of the flight shows nothing of the line: the receiver waited for its program
+        // one ACK of a large part of the flight shows the receiving program's pace, not the line's
         let whole =
             acked > i64::from(WHOLE_SEGMENTS.get()) * i64::from(self.mss) && acked * 4 > self.largest_flight;
         if acked > 0 && self.ack_time != 0 && self.repairing.is_none() && !whole {
@@ -566,6 +587,7 @@ impl Transfer {
         }
     }
 
+    /// Adds the newest ACK to those under way to the sender.
     fn remember(&mut self) {
         let newest = self.newest;
         match self.ahead.back_mut() {
@@ -575,7 +597,7 @@ impl Transfer {
             _ => self.ahead.push_back(newest),
         }
         if self.ahead.len() >= MOST_AHEAD {
-            // the earlier time with the later edge: never less room than the sender had
+            // the earlier time with the later edge, so that the sender never appears to have less room than it had
             let mut some = std::mem::take(&mut self.ahead).into_iter();
             while let Some(first) = some.next() {
                 let then = some.next().unwrap_or(first);
@@ -588,7 +610,7 @@ impl Transfer {
         }
     }
 
-    /// What the receiver shows of holes, and when they are closed.
+    /// Begins a repair when the receiver reports a hole by SACK, and ends it when all is acknowledged.
     fn holes(&mut self, segment: &Segment<'_>, facts: &Facts) {
         let sacks = segment.options.sack.count > 0 && facts.flags & flag::DSACK == 0;
         if sacks && self.repairing.is_none() {
@@ -606,6 +628,7 @@ impl Transfer {
     }
 }
 
+/// Returns the best round trips to this side and to the other.
 fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {
     let [client, server] = *rtts;
     if side == Side::Client {
@@ -615,7 +638,7 @@ fn by_side(rtts: &[Option<i64>; 2], side: Side) -> (Option<i64>, Option<i64>) {
     }
 }
 
-/// RFC 6298 2.3.
+/// Smooths a round trip (RFC 6298 2.3).
 fn smooth(value: &mut i64, sample: i64) {
     *value += if *value == 0 {
         sample
@@ -630,6 +653,7 @@ fn best(value: &mut i64, sample: i64) {
     }
 }
 
+/// Merges neighbouring round trips into one.
 fn merged(pair: &[RoundTrip]) -> RoundTrip {
     let mean = |of: fn(&RoundTrip) -> i64| {
         let known = pair.iter().map(of).filter(|value| *value > 0);

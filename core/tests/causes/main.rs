@@ -81,7 +81,7 @@ fn every_wait_fills_its_time_exactly() {
             Wait::LoneClocked {
                 ack: a,
                 acked: b,
-                alone: third > 0,
+                single: third > 0,
             },
             Wait::Window { opened: a },
             Wait::repair(how, None, None, third > 0),

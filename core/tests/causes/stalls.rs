@@ -79,7 +79,7 @@ fn a_held_ack_stalls_a_sender_with_a_window_of_one_segment() {
         let wait = Wait::LoneClocked {
             ack: at(4, 2 * MS + held),
             acked: at(1, 0),
-            alone: collapsed,
+            single: collapsed,
         };
         let rows = cut(wait, 0, 2 * MS + held + 30 * US, &[], &paths);
         rows.iter()

@@ -73,7 +73,7 @@ fn window_and_zero_window() {
     play.ack(970_000, 6001);
     assert!(matches!(
         play.send(970_010, 6001, MSS),
-        Wait::LoneClocked { alone: false, .. }
+        Wait::LoneClocked { single: false, .. }
     ));
 }
 
@@ -101,7 +101,7 @@ fn data_far_beyond_all_room_are_none() {
 /// that, and so does a program that writes later than the ACK.
 #[test]
 fn a_sender_with_room_for_one_segment_is_known_by_its_third_wait() {
-    let alone = |wait: Wait| matches!(wait, Wait::LoneClocked { alone: true, .. });
+    let alone = |wait: Wait| matches!(wait, Wait::LoneClocked { single: true, .. });
     let play = |late: i64, two: bool| {
         let mut play = Play::new();
         play.asked(0);
@@ -127,7 +127,7 @@ fn a_sender_with_room_for_one_segment_is_known_by_its_third_wait() {
 #[test]
 fn the_ack_of_the_one_full_segment_in_flight_is_told_from_others() {
     let lone = |wait: Wait| match wait {
-        Wait::LoneClocked { alone, .. } => Some(alone),
+        Wait::LoneClocked { single, .. } => Some(single),
         Wait::Clocked { .. } => None,
         other => panic!("{other:?}"),
     };

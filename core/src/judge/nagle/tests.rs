@@ -63,7 +63,7 @@ impl Seen {
         let mut all = self
             .store
             .iter()
-            .map(|evidence| Judged::of(evidence, &self.pairs));
+            .map(|evidence| Judged::new(evidence, &self.pairs));
         all.next().unwrap()
     }
 

@@ -1,19 +1,20 @@
-//! The control group: what a sender's program takes between the same two writes where nothing held the second one back.
+//! The control group: pauses of a sender's program between two writes where nothing held the second one back.
 //!
 //! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all the
-//! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait that such
-//! pauses explain is the program's; of any other the program had at most the longest of them, or where there is one alone
-//! half as much again: it does not show how they differ.
+//! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait as long as such
+//! pauses is the program's. Of a longer one the program took at most the longest pause, or 1.5 times a single one.
+//!
+//! Example: writes 1 ms apart where ACKs are prompt, and waits of 41 ms that end with held ACKs. The program explains 1 ms
+//! of each wait, and Nagle's algorithm with the delayed ACK the rest.
 
 mod group;
-mod pause;
 
 use std::sync::OnceLock;
 
 use ahash::AHashMap;
 
-use self::group::{Group, about};
-pub(super) use self::pause::Pause;
+pub(super) use self::group::Pause;
+use self::group::{Group, partition_about};
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::{AckWait, SenderEvidence};
@@ -22,95 +23,97 @@ use crate::limits::{
     OUTLIER_ONE_IN, PROMPT_NS, SEVERAL, SOON_NS, UNHELD_NS,
 };
 
-/// What the control group shows of one wait.
+/// What the control group shows of one wait. Times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// There is none.
+    /// The group is empty.
     Nothing,
-    /// Its pauses do not reach the wait: the program took at most `most` (which may), and where it is `exact` about `likely`.
+    /// Pauses are shorter than the wait: the program took at most `most` of it, about `likely` if `exact`.
     Shorter { most: i64, likely: i64, exact: bool },
-    /// Its pauses are as long as the wait; those that are shorter took about `likely`, or where there is none half of it.
+    /// Pauses are as long as the wait. `likely` is the median of the shorter ones, half the wait if there are none.
     Explains { likely: i64 },
-    /// Some are, or all are longer: the program may have taken any part of it.
+    /// Some pauses are as long, or all are longer: the program may have taken any part of the wait.
     Unclear,
 }
 
+/// The control group of one sender.
 #[derive(Debug, Clone, Default)]
 pub struct Controls {
-    /// Of all streams, as they came.
+    /// Pauses of all streams, in order of capture.
     all: Lists,
-    /// Made when a wait is judged by them first: of most senders none ever is.
+    /// Sorted copies, made upon the first comparison: most senders never need them.
     sorted: OnceLock<Sorted>,
-    /// Held ACKs that were not followed at once: the waits until their segments left, rising; and their streams.
+    /// Waits whose freed segment did not leave promptly after a held ACK, rising.
     late: Vec<i64>,
-    /// One of them was not the path's: its program took longer than the hold.
+    /// The path does not explain one of `late`: the program took longer than the hold.
     wrote_late: bool,
+    /// Longest wait that ended promptly after a held ACK.
     longest_held: i64,
-    /// Beside it, held ACKs that were followed later than a busy host explains, if not by much: its program wrote then.
+    /// Held ACKs, seen beside the sender, that were followed a little later than a busy host explains.
     after_ack: usize,
-    /// The most bytes of a segment that left where the ACK was not held; and of one behind its message's first.
+    /// Largest segment sent where the ACK was not held, and the largest of those that are the second of a message.
     most_bytes: u32,
     first_bytes: u32,
-    /// Where nothing was held, a message had a third segment.
+    /// A message had a third segment where nothing was held.
     has_third: bool,
-    /// Where nothing was held, its program paused again behind a later segment of its message.
+    /// The program paused before a third or later segment of a message where nothing was held.
     goes_on: bool,
-    /// The capture lacks some ACKs, and so perhaps the requests between what looks like one message.
+    /// The capture lacks ACKs, and so perhaps requests inside what looks like one message.
     lacks_acks: bool,
-    /// The first and the last segment of a stream that left before their ACKs.
+    /// Frames of the first and the last segment sent before its ACK, by stream.
     early: AHashMap<u32, [u64; 2]>,
-    /// Held ACKs that were followed soon, if not at once; and of them as its kernel sends, and as a slow one.
+    /// Held ACKs that were followed soon, and those of them within each of `Judged::kernel_limits`.
     soon: usize,
     by_kernel: [usize; 2],
+    /// The capture was taken at the sender's host.
     at_host: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Lists {
-    /// Where the ACK was not held.
+    /// Pauses where the ACK was not held.
     unheld: Vec<Pause>,
-    /// Where the segment left before the ACK.
+    /// Pauses whose segment left before the ACK.
     early: Vec<Pause>,
-    /// Where the segment left so long after a held ACK that its program was done after it: a busy host takes less.
+    /// Pauses that outlasted a held ACK by more than a busy host explains.
     outlasting: Vec<Pause>,
-    /// The streams of held ACKs that were followed at once.
+    /// Streams of the held ACKs that were followed promptly, once for each.
     held: Vec<u32>,
 }
 
+/// Pauses in rising order.
 #[derive(Debug, Clone)]
 struct Sorted {
-    /// Of all streams: rising.
     all: Lists,
-    /// Of each stream alone: rising.
-    own: AHashMap<u32, Lists>,
+    by_stream: AHashMap<u32, Lists>,
 }
 
 impl Sorted {
-    fn of(lists: &Lists) -> Sorted {
+    fn new(lists: &Lists) -> Sorted {
         let mut all = lists.clone();
         all.unheld.sort_unstable_by_key(Pause::rank);
         all.early.sort_unstable_by_key(Pause::rank);
         all.outlasting.sort_unstable_by_key(Pause::rank);
-        let mut own: AHashMap<u32, Lists> = AHashMap::new();
+        let mut by_stream: AHashMap<u32, Lists> = AHashMap::new();
         for pause in &all.unheld {
-            own.entry(pause.stream).or_default().unheld.push(*pause);
+            by_stream.entry(pause.stream).or_default().unheld.push(*pause);
         }
         for pause in &all.early {
-            own.entry(pause.stream).or_default().early.push(*pause);
+            by_stream.entry(pause.stream).or_default().early.push(*pause);
         }
         for pause in &all.outlasting {
-            own.entry(pause.stream).or_default().outlasting.push(*pause);
+            by_stream.entry(pause.stream).or_default().outlasting.push(*pause);
         }
         for stream in &all.held {
-            own.entry(*stream).or_default().held.push(*stream);
+            by_stream.entry(*stream).or_default().held.push(*stream);
         }
-        Sorted { all, own }
+        Sorted { all, by_stream }
     }
 }
 
 impl Controls {
-    /// Of all that was seen.
-    pub(in crate::judge) fn of(evidence: &SenderEvidence, j: &Judged) -> Controls {
+    /// Sorts the evidence on a sender into the lists of pauses.
+    pub(in crate::judge) fn new(evidence: &SenderEvidence, j: &Judged) -> Controls {
         let mut controls = Controls {
             at_host: j.sender_rtt < AT_HOST_NS.get(),
             ..Controls::default()
@@ -124,14 +127,14 @@ impl Controls {
         for (stream, early) in &evidence.early {
             controls.left_before(*stream, early.frame);
         }
-        // by stream, the newest candidate that a held ACK freed
+        // newest candidate of each stream that a held ACK freed
         let mut freed: AHashMap<u32, &AckWait> = AHashMap::new();
         for gap in &evidence.ack_waits {
-            let left = gap.acked_at - gap.wait;
+            let sent_at = gap.acked_at - gap.wait;
             let held = freed
                 .get(&gap.stream)
-                .filter(|held| held.acked_at + held.release == left);
-            // with more bytes than this one the last of its writes was not held for so long
+                .filter(|held| held.acked_at + held.release == sent_at);
+            // a larger segment may hold several writes, the last of which waited for less time
             let written = held.filter(|held| held.bytes <= gap.bytes);
             controls.add(gap, written.map_or(0, |held| held.wait + held.release), j);
             if j.is_held(gap) {
@@ -142,7 +145,7 @@ impl Controls {
         controls
     }
 
-    /// Of a program that took so long where nothing was held.
+    /// Returns the group with these pauses where nothing was held.
     #[cfg(test)]
     pub(super) fn paused(unheld: Vec<Pause>) -> Controls {
         let all = Lists {
@@ -155,13 +158,13 @@ impl Controls {
         }
     }
 
-    /// It writes so many bytes at once, again and again.
+    /// Makes the program one that writes segments of this size again and again within a message.
     #[cfg(test)]
     pub(super) fn writes(&mut self, bytes: u32) {
         (self.most_bytes, self.goes_on) = (bytes, true);
     }
 
-    /// Counts a candidate whose small segment may have been written so long `before` it left: its program's pause began then.
+    /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began then.
     fn add(&mut self, gap: &AckWait, before: i64, j: &Judged) {
         let pause = |exact| Pause {
             stream: gap.stream,
@@ -175,7 +178,7 @@ impl Controls {
         }
         if gap.unseen {
             self.lacks_acks = true;
-            return; // its ACK is not seen to the microsecond
+            return; // the time of the ACK is too coarse
         }
         let late = j.late(gap);
         let prompt = j.is_prompt(gap);
@@ -195,9 +198,9 @@ impl Controls {
                     self.all.outlasting.push(pause(true));
                 }
             }
-        } else if gap.timer
+        } else if gap.is_pure_ack
             && !gap.after_end
-            // an ACK that was late on its way is no control either: its hold is not known so well
+            // `ack_late` is not subtracted: the hold of an ACK that the path delayed is not known well enough
             && gap.covered - j.receiver_rtt < UNHELD_NS.get()
         {
             let pause = pause(!prompt);
@@ -216,31 +219,32 @@ impl Controls {
         (*first, *last) = (frame.min(*first), frame.max(*last));
     }
 
-    /// Whether segments of this stream left before their ACKs by then, and afterwards: an option may be switched off.
+    /// Whether this frame lies between segments of its stream that left before their ACKs. Outside of them the option may
+    /// have been set otherwise.
     pub(in crate::judge) fn leaves_early(&self, stream: u32, frame: u64) -> bool {
         let early = self.early.get(&stream);
         early.is_some_and(|[first, last]| (*first..=*last).contains(&frame))
     }
 
     fn sorted(&self) -> &Sorted {
-        self.sorted.get_or_init(|| Sorted::of(&self.all))
+        self.sorted.get_or_init(|| Sorted::new(&self.all))
     }
 
-    fn of_all(&self) -> Group<'_> {
-        Group::of(&self.sorted().all)
+    fn whole_group(&self) -> Group<'_> {
+        Group::new(&self.sorted().all)
     }
 
-    fn of_stream(&self, stream: u32) -> Group<'_> {
-        let own = self.sorted().own.get(&stream);
-        own.map(Group::of).unwrap_or_default()
+    fn stream_group(&self, stream: u32) -> Group<'_> {
+        let lists = self.sorted().by_stream.get(&stream);
+        lists.map(Group::new).unwrap_or_default()
     }
 
-    /// What the sender's own connection shows of a wait, or where it shows nothing all of its connections.
+    /// Compares a wait with the pauses of its own connection, or of all connections where that one shows nothing.
     pub(in crate::judge) fn compare(&self, stream: u32, wait: i64) -> Control {
-        let group = self.of_stream(stream);
-        let all = self.of_all().compare(wait);
+        let group = self.stream_group(stream);
+        let all = self.whole_group().compare(wait);
         let control = match (group.compare(wait), all) {
-            // what left early elsewhere left by a socket with TCP_NODELAY: it bounds what that program takes, and no more
+            // segments sent early on other connections show that those have TCP_NODELAY: an upper bound and no more
             (Control::Nothing, Control::Shorter { most, .. }) if self.all.unheld.is_empty() => {
                 if !(self.at_host && self.always_follow()) {
                     return Control::Nothing;
@@ -252,21 +256,22 @@ impl Controls {
                 }
             }
             (Control::Nothing, all) => all,
-            // one pause of the program does not predict the next one; writes without a pause do
+            // a few pauses do not predict the next one; writes without a pause do
             (Control::Shorter { exact: true, .. }, all) if group.pauses() < SEVERAL.get() => all,
             (own, _) => own,
         };
-        // pauses of one length beyond every hold are those of other answers: they say nothing of what was held
-        if control == Control::Unclear && self.are_of_one_length(wait) {
+        // pauses of one length beyond every hold belong to other answers, and show nothing of the held ones
+        if control == Control::Unclear && self.are_other_answers(wait) {
             return Control::Nothing;
         }
         control
     }
 
-    fn are_of_one_length(&self, wait: i64) -> bool {
-        let all = self.of_all();
-        let (below, ..) = about(all.unheld, wait);
-        let (early, ..) = about(all.early, wait);
+    /// Whether all pauses have one length, which is longer than this wait and than every wait for a held ACK.
+    fn are_other_answers(&self, wait: i64) -> bool {
+        let all = self.whole_group();
+        let (below, ..) = partition_about(all.unheld, wait);
+        let (early, ..) = partition_about(all.early, wait);
         let unheld = self.all.unheld.iter().map(|pause| pause.ns);
         let mut longer: Vec<i64> = unheld.chain(self.late.iter().copied()).collect();
         longer.sort_unstable();
@@ -278,43 +283,43 @@ impl Controls {
             })
     }
 
-    /// Whether a segment of so many bytes that left before its ACK may hold what was written one by one: its program's pauses,
-    /// where nothing was held, are shorter than this one, and what they ended is. To send what Nagle's algorithm holds, a
-    /// program may set TCP_NODELAY at the end of each answer.
+    /// Whether a segment that left before its ACK may hold several writes, which Nagle's algorithm held until the program
+    /// set TCP_NODELAY at the end of the answer. Such a segment is larger than those sent where nothing was held, and came
+    /// after a longer pause.
     pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
         let unheld = &self.sorted().all.unheld;
-        let (below, near, above) = about(unheld, wait);
+        let (below, near, above) = partition_about(unheld, wait);
         bytes > self.most_bytes
             && below >= SEVERAL.get()
             && OUTLIER_ONE_IN.get() * (near + above) <= unheld.len()
     }
 
-    /// How many more of its program's writes a segment of so many bytes may hold than one that left where nothing was held.
+    /// Returns how many writes a segment may hold besides the first, by the size of those sent where nothing was held.
     pub(super) fn gathered(&self, bytes: u32) -> i64 {
         let writes = bytes.div_ceil(self.most_bytes.max(1)).max(1);
         if self.goes_on() { i64::from(writes) - 1 } else { 0 }
     }
 
-    /// Whether a segment may hold later writes of a program that was not seen to pause behind its second: it holds about as many
-    /// bytes as two that left where nothing was held, or more than the second held of messages of three segments. Where ACKs
-    /// are missing from the capture, so may be segments.
+    /// Whether a segment may hold later writes although the program never paused behind the second write of a message. The
+    /// segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any second
+    /// one. Not decided where the capture lacks ACKs, as it may lack segments too.
     pub(super) fn may_gather(&self, gap: &AckWait) -> bool {
         let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
         let third = self.has_third && gap.first && self.first_bytes > 0 && gap.bytes > self.first_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)
     }
 
-    /// Whether its program is known to write again and again within a message.
+    /// Whether the program is known to write three times and more within a message.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on && !self.lacks_acks && self.most_bytes > 0
     }
 
-    /// Held ACKs that were followed at once.
+    /// Returns the number of held ACKs that were followed promptly.
     pub(in crate::judge) fn followed(&self) -> usize {
         self.all.held.len()
     }
 
-    /// Whether the segments follow the held ACKs as what a kernel sends does, often enough to be no luck.
+    /// Whether segments follow held ACKs as promptly as a kernel sends, too often for chance.
     pub(in crate::judge) fn follow(&self) -> bool {
         let held = self.followed();
         let least = if self.at_host {
@@ -325,24 +330,24 @@ impl Controls {
         held >= least && self.are_kernels()
     }
 
-    /// Whether nearly all held ACKs were followed at once, so often that no control group is needed. One that its program was seen to
-    /// outlast shows that it works between the two writes: it may have worked in all of them.
+    /// Whether nearly all held ACKs were followed promptly, so often that no control group is needed. A pause that outlasts
+    /// a held ACK shows a program at work between the two writes, which may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
-        let of_others = self.are_of_one_length(self.longest_held);
+        let are_others = self.are_other_answers(self.longest_held);
         let nearly_all = !self.wrote_late && OUTLIER_ONE_IN.get() * self.late.len() <= self.followed();
-        self.followed() >= MIN_SAMPLES.get() && (of_others || nearly_all) && !self.outlast()
+        self.followed() >= MIN_SAMPLES.get() && (are_others || nearly_all) && !self.outlast()
     }
 
-    /// Whether the program was seen, beside it, to pause for longer than ACKs are held, and not for one time: then its pauses
-    /// may end within any wait.
+    /// Whether the program was seen, beside the sender, to pause for longer than ACKs are held, for various times: then its
+    /// pauses may end within any wait.
     fn outlast(&self) -> bool {
-        let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // what takes longer is another answer
+        let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // longer pauses belong to other answers
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
         let are_accidents = OUTLASTED.get() * (longer.count() + self.after_ack) <= self.followed();
-        self.at_host && !are_accidents && !self.are_of_one_length(self.longest_held)
+        self.at_host && !are_accidents && !self.are_other_answers(self.longest_held)
     }
 
-    /// Whether its program was seen to pause for about so long, beyond held ACKs, too often for luck.
+    /// Whether the program paused for about this time, beyond held ACKs, too often for chance.
     pub(super) fn pauses_for(&self, wait: i64) -> bool {
         let from = self.late.partition_point(|pause| *pause < wait - PROMPT_NS.get());
         let until = self
@@ -351,36 +356,37 @@ impl Controls {
         until - from >= HELD_AWAY.get()
     }
 
-    /// Whether nothing left early on a connection of which some held ACKs were followed.
+    /// Whether several held ACKs of a connection were followed promptly, and no segment left early there.
     pub(in crate::judge) fn follows_alone(&self, stream: u32) -> bool {
-        let own = self.of_stream(stream);
-        own.early.is_empty() && own.held >= SEVERAL.get()
+        let group = self.stream_group(stream);
+        group.early.is_empty() && group.held >= SEVERAL.get()
     }
 
-    /// Whether what a connection sends goes without ACKs: some left before ACKs that were as late as held ones. Where
-    /// an option was set on the way, what left early left right behind the one before it.
+    /// Whether a connection does not wait for ACKs: several segments left before an ACK, after pauses as long as a hold.
+    /// (Where only the option was set on the way, early segments leave right behind the ones before them.)
     pub(in crate::judge) fn goes_without(&self, stream: u32) -> bool {
-        let own = self.of_stream(stream);
-        let early = own.early.len() - own.early.partition_point(|pause| pause.ns < HELD_NS.least());
-        early >= SEVERAL.get() && OUTLIER_ONE_IN.get() * early > early + own.held
+        let group = self.stream_group(stream);
+        let early = group.early.len() - group.early.partition_point(|pause| pause.ns < HELD_NS.least());
+        early >= SEVERAL.get() && OUTLIER_ONE_IN.get() * early > early + group.held
     }
 
-    /// Beside its sender: what left soon left as promptly as its kernel sends.
+    /// Whether most segments that left soon, seen beside the sender, left as promptly as its kernel sends.
     pub(in crate::judge) fn are_kernels(&self) -> bool {
-        self.left_within(0)
+        self.are_within_kernel_limit(0)
     }
 
-    /// Beside its sender: what left soon left as promptly as a slow kernel sends, or a quick relay.
+    /// Whether most of them left as promptly as a slow kernel, or a quick relay, sends.
     pub(in crate::judge) fn may_be_kernels(&self) -> bool {
-        self.are_kernels() || self.left_within(1)
+        self.are_kernels() || self.are_within_kernel_limit(1)
     }
 
-    fn left_within(&self, limit: usize) -> bool {
-        let left = self.by_kernel.get(limit).copied().unwrap_or_default();
-        !self.at_host || MAJORITY_ONE_IN.get() * left >= (MAJORITY_ONE_IN.get() - 1) * self.soon
+    fn are_within_kernel_limit(&self, limit: usize) -> bool {
+        let count = self.by_kernel.get(limit).copied().unwrap_or_default();
+        !self.at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon
     }
 
-    /// Connections with any evidence, with stalls (on these), and with segments before the ACK and no stalls.
+    /// Returns the number of connections with any evidence, of those with stalls, and of those with early segments and no
+    /// stalls. `stalls` holds the stream of each stall.
     pub(in crate::judge) fn streams(&self, stalls: Vec<u32>) -> [usize; 3] {
         let distinct = |mut streams: Vec<u32>| {
             streams.sort_unstable();

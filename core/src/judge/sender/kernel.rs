@@ -1,29 +1,30 @@
-//! How promptly a sender's kernel sends what an ACK has freed, seen beside it: in about the time of its handshakes, in which no
-//! program has a part.
+//! How promptly a sender's kernel sends a segment that an ACK freed, seen beside the sender. The time is about that of its
+//! handshakes, which involve no program.
 //!
-//! Rival: a relay whose own server waits for a held ACK too, on a leg that the capture lacks. Where both ACKs end on one tick,
-//! the bytes come just behind the client's ACK. But the relay's program has to be woken up and to write them.
+//! Rival: a relay whose own server waits for a held ACK too, on a connection that the capture lacks. If one tick ends both
+//! holds, the relay's bytes leave just behind the client's ACK. But its program has to be woken up and to write first.
 
 use crate::evidence::rtt::Rtt;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, COLD_NS, KERNEL_NS, LONGER_TIMES, OUTLIER_ONE_IN};
 
-/// Most of what its kernel sends leaves within the first, beyond the round trip to it; where its own answers differ by more,
-/// within that. Within the second leaves what a slow kernel sends, or a quick relay. Beside the receiver neither is known: more
-/// than its kernel lies between. Where the way to the receiver wavers by far more than any kernel needs, what follows its ACKs
-/// as any kernel may is no relay's: that does not know when they come.
+/// Returns two upper bounds on a release, beyond the round trip to the sender: within the first leaves most of what its
+/// kernel sends, within the second what a slow kernel or a quick relay sends. `jitter` is the variation of the kernel's own
+/// answers; `sender` and `receiver` are the best round trips.
 pub(super) fn limits(
     [path, to_receiver]: [Option<&Rtt>; 2],
     jitter: i64,
     [sender, receiver]: [i64; 2],
 ) -> [i64; 2] {
     if sender as f64 >= LONGER_TIMES.get() * receiver.max(1) as f64 {
+        // the capture is beside the receiver: more than the sender's kernel lies between
         return [i64::MAX; 2];
     }
     if to_receiver.is_some_and(|rtt| rtt.wavering() >= OUTLIER_ONE_IN.get() as i64 * KERNEL_NS.get()) {
+        // the ACKs arrive at times that no relay can know, so following them at all excludes a relay
         return [KERNEL_NS.get().max(jitter); 2];
     }
-    let took = path.and_then(Rtt::kernel_took).unwrap_or(0);
-    let prompt = (COLD_NS.get().max(took.saturating_mul(CLEAR_RATIO.get())) - sender).max(jitter);
+    let handshake = path.and_then(Rtt::kernel_took).unwrap_or(0);
+    let prompt = (COLD_NS.get().max(handshake.saturating_mul(CLEAR_RATIO.get())) - sender).max(jitter);
     [prompt, prompt.max(AT_HOST_NS.get())]
 }
 

@@ -1,7 +1,7 @@
-//! How late what an ACK freed may pass, away from its sender: as late as the path is now and then.
+//! How late a freed segment may pass a capture away from its sender: as late as the path delays packets now and then.
 //!
-//! Rival: a program that wakes up after a time of its own, behind the ACK. What answers take at such a host, a busy one above
-//! all, is no shorter than that. But the program's time keeps its length wherever the ACK falls, and the path's does not.
+//! Rival: a program that wakes up by a timer of its own after the ACK, within the same bound. But the program's time keeps
+//! its length wherever the ACK falls, and the path's delay does not.
 
 use super::Judged;
 use super::spread::{at_share, deviation};
@@ -11,7 +11,8 @@ use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
 };
 
-/// Twice as late as now and then, for the ACK and the segment, and no less than a busy host makes it.
+/// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at least
+/// a busy host's delay.
 pub(super) fn limit(path: Option<&Rtt>) -> i64 {
     let late = path.map_or(0, Rtt::latest);
     PROMPT_NS
@@ -19,93 +20,94 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
         .max((late as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
-/// Where its program's pauses are seen, by the sender's clock, which separates the path to the capture from the program's time
-/// before: no later than the clock's ticks explain, as more was sent later than such a way makes late and keeps its length; or
-/// than the path varies by that clock, as the program takes about as long as ACKs are held where nothing holds it. None
-/// elsewhere, beside the sender, and where all that is prompt is sooner.
-pub(super) fn by_its_clock(gaps: &[AckWait], j: &Judged) -> Option<i64> {
+/// Returns the release beyond which the program wrote a segment after the ACK, by the sender's timestamps: those separate
+/// the path to the capture from the time before sending. There are two cases:
+///
+/// 1. Pauses are seen directly: several held segments were sent late, more than the path delays, and the whole wait keeps its
+///    length. Then the limit is what a timestamp's ticks explain.
+/// 2. Pauses are likely: where nothing is held, the program's pauses are about as long as a hold. Then the limit is the
+///    path's variation by the timestamps.
+///
+/// None elsewhere, beside the sender, and where `prompt_limit_ns` is stricter anyway.
+pub(super) fn limit_by_clock(gaps: &[AckWait], j: &Judged) -> Option<i64> {
     if j.sender_rtt < AT_HOST_NS.get() || j.prompt_limit_ns <= NOISE_NS.get() {
         return None;
     }
-    let late = gaps.iter().filter_map(|gap| gap.lateness);
-    let (mut all, mut passed_late) = (0, 0);
-    for late in late {
-        all += 1;
-        passed_late += usize::from(i64::from(late) > NOISE_NS.get());
-    }
-    let held = gaps.iter().filter(|gap| j.is_held(gap) && gap.lateness.is_some());
-    let held: Vec<&AckWait> = held.collect();
-    let sent_late = held
-        .iter()
-        .copied()
-        .filter(|gap| j.sent_after(gap, NOISE_NS.get()));
-    let sent_late: Vec<&AckWait> = sent_late.collect();
-    let by_path = CLEAR_RATIO.get() as f64 * (passed_late * held.len()) as f64 / f64::from(all).max(1.0);
-    let pauses = sent_late.len() >= MIN_SAMPLES.get()
-        && sent_late.len() as f64 > by_path
-        && keep_their_length(&sent_late);
-    if pauses {
-        return Some(NOISE_NS.get());
-    }
-    let unheld = gaps.iter().filter(|gap| gap.timer && !j.is_held(gap));
-    let mut unheld: Vec<i64> = unheld.map(|gap| gap.wait + gap.release).collect();
-    unheld.sort_unstable();
-    let ways: Vec<i64> = gaps
+    let delays: Vec<i64> = gaps
         .iter()
         .filter_map(|gap| gap.lateness)
         .map(i64::from)
         .collect();
-    let works = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
-    if !works || unheld.len().min(ways.len()) < MIN_SAMPLES.get() {
+    let delayed = delays.iter().filter(|delay| **delay > NOISE_NS.get()).count();
+    let held: Vec<&AckWait> = gaps
+        .iter()
+        .filter(|gap| j.is_held(gap) && gap.lateness.is_some())
+        .collect();
+    let sent_late: Vec<&AckWait> = held
+        .iter()
+        .copied()
+        .filter(|gap| j.sent_after(gap, NOISE_NS.get()))
+        .collect();
+    let by_path = CLEAR_RATIO.get() as f64 * (delayed * held.len()) as f64 / (delays.len() as f64).max(1.0);
+    let has_pauses = sent_late.len() >= MIN_SAMPLES.get()
+        && sent_late.len() as f64 > by_path
+        && keep_their_length(&sent_late);
+    if has_pauses {
+        return Some(NOISE_NS.get());
+    }
+    let unheld = gaps.iter().filter(|gap| gap.is_pure_ack && !j.is_held(gap));
+    let mut unheld: Vec<i64> = unheld.map(|gap| gap.wait + gap.release).collect();
+    unheld.sort_unstable();
+    let pauses_like_holds = at_share(&unheld, 0.5) >= Some(HELD_NS.least() / 2);
+    if !pauses_like_holds || unheld.len().min(delays.len()) < MIN_SAMPLES.get() {
         return None;
     }
-    let wavers = now_and_then(ways);
-    Some(NOISE_NS.get() + (wavers as f64 * CLEAR_RATIO.get() as f64) as i64)
+    Some(NOISE_NS.get() + (now_and_then(delays) as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
-/// Whether the sender's clock shows what the path took: it counts every millisecond, and the path took no more than all by which
-/// the segments passed late, but for a tick.
+/// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no share
+/// exceeds the whole release by more than two ticks.
 pub(super) fn clock_tells(gaps: &[AckWait], j: &Judged) -> bool {
     let dated = gaps.iter().filter(|gap| j.is_held(gap));
     let dated = dated.filter_map(|gap| {
         gap.lateness
-            .map(|way| (gap.release - j.sender_rtt, i64::from(way)))
+            .map(|delay| (gap.release - j.sender_rtt, i64::from(delay)))
     });
     let (mut all, mut beyond) = (0, 0);
-    for (late, way) in dated {
+    for (late, delay) in dated {
         all += 1;
-        beyond += usize::from(way > late.max(0) + 2 * TICK_NS);
+        beyond += usize::from(delay > late.max(0) + 2 * TICK_NS);
     }
     gaps.iter().any(|gap| gap.fine) && all >= MIN_SAMPLES.get() && OUTLIER_ONE_IN.get() * beyond <= all
 }
 
 impl Judged {
-    /// How much later than the path needs what an ACK freed passed, without what the path took for sure.
+    /// Returns how much later than the path's best a freed segment passed, without the share that the path had for sure.
     #[inline]
     pub(in crate::judge) fn late(&self, gap: &AckWait) -> i64 {
         let late = gap.release - self.sender_rtt;
-        late - self.took(gap).min(late.max(0))
+        late - self.path_share(gap).min(late.max(0))
     }
 
-    /// What the path took of a release beyond its best, for sure: its sender's clock shows that to a tick.
-    fn took(&self, gap: &AckWait) -> i64 {
-        let way = gap.lateness.filter(|_| self.clock_tells);
-        way.map_or(0, |way| (i64::from(way) - TICK_NS).max(0))
+    /// Returns the least share that the path had in a release, beyond its best: the timestamps show it to a tick.
+    fn path_share(&self, gap: &AckWait) -> i64 {
+        let delay = gap.lateness.filter(|_| self.clock_tells);
+        delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
     }
 
-    /// How late its sender sent this, without all that the path took by its clock, where it is fine enough. It may be a tick wrong: the
-    /// middle one of many is not.
+    /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of many
+    /// is not.
     pub(super) fn sent(&self, gap: &AckWait) -> i64 {
-        let tick = if self.took(gap) > 0 { TICK_NS } else { 0 };
+        let tick = if self.path_share(gap) > 0 { TICK_NS } else { 0 };
         self.late(gap) - tick
     }
 
-    /// Whether this left as what a kernel sends: no later than the path may have made it.
+    /// Whether this left as promptly as a kernel sends, given the path's variation.
     pub(in crate::judge) fn is_prompt(&self, gap: &AckWait) -> bool {
         self.late(gap) <= self.prompt_limit_ns && !self.paused(gap) || self.is_together(gap)
     }
 
-    /// Whether this left as promptly as its sender's kernel sends, and as a slow one.
+    /// Whether this left within each of `kernel_limits`.
     pub(super) fn is_by_kernel(&self, gap: &AckWait) -> [bool; 2] {
         let late = self.late(gap);
         self.kernel_limits
@@ -116,26 +118,27 @@ impl Judged {
         self.together.binary_search(&gap.frame).is_ok()
     }
 
-    /// Whether its program wrote this later than the path may have made it, by its own clock.
+    /// Whether the program wrote this after the ACK, by the timestamps.
     fn paused(&self, gap: &AckWait) -> bool {
         self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
     }
 
-    /// Whether its program wrote this after the ACK: neither its sender's clock nor how much the path wavers say that it was the
-    /// path that was late. Without that clock nobody knows, but beside it.
+    /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay. False
+    /// without timestamps, except beside the sender.
     pub(super) fn wrote_after(&self, gap: &AckWait) -> bool {
-        let known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
-        let way = i64::from(gap.lateness.unwrap_or_default());
-        known && gap.release - self.sender_rtt - way > self.prompt_limit_ns + NOISE_NS.get()
+        let is_known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
+        let delay = i64::from(gap.lateness.unwrap_or_default());
+        is_known && gap.release - self.sender_rtt - delay > self.prompt_limit_ns + NOISE_NS.get()
     }
 
-    /// Whether its sender's clock shows that this was sent by so much later than its ACK let it.
+    /// Whether the timestamps show that this was sent more than `limit` after the ACK had arrived.
     fn sent_after(&self, gap: &AckWait, limit: i64) -> bool {
         let late = gap.release - self.sender_rtt;
-        gap.lateness.is_some_and(|way| late - i64::from(way) > limit)
+        gap.lateness.is_some_and(|delay| late - i64::from(delay) > limit)
     }
 
-    /// Whether this came later than a kernel sends, after as long as its program's pauses take beyond held ACKs.
+    /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that outlasted
+    /// held ACKs.
     pub(in crate::judge) fn may_be_pause(&self, gap: &AckWait) -> bool {
         self.sender_rtt >= AT_HOST_NS.get()
             && self.late(gap) > SOON_NS.get() + self.sender_wavering
@@ -143,7 +146,7 @@ impl Judged {
     }
 }
 
-/// Whether segments left after one time, wherever the ACKs before them fell.
+/// Whether whole waits vary less than half as much as the ACKs in them: pauses of one length.
 fn keep_their_length(gaps: &[&AckWait]) -> bool {
     let spread = |of: fn(&AckWait) -> i64| deviation(gaps.iter().map(|gap| of(gap)).collect());
     CLEAR_RATIO.get() * spread(|gap| gap.wait + gap.release) <= spread(|gap| gap.wait)

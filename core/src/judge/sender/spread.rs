@@ -1,16 +1,20 @@
-//! How values lie: their spread, and what moves with what. Times of waits in, numbers that a judgement rests on out.
+//! Statistics of waits: slope, deviation and fit to a timer's tick.
 
 use crate::evidence::AckWait;
 pub(super) use crate::evidence::rtt::at_share;
 use crate::limits::{CHANCE_MAX, FITS_WELL, HELD_AWAY, MIN_SAMPLES, SOON_NS, TICK_NS, TICKS_NS};
 
-/// Candidates that enter the pairwise slopes, evenly picked (their number is squared).
-const SLOPED: usize = 96;
+/// Upper bound on candidates in pairwise slopes, evenly picked: the work grows with the square.
+const MAX_SLOPED: usize = 96;
 
-/// Theil-Sen slope of the wait for the release against the wait for the ACK. Near 1 the sender follows the ACK, near 0
-/// its program pauses for a time of its own. None where the ACKs vary too little.
+/// Returns the Theil-Sen slope of the whole wait against the wait for the ACK. Near 1 the sender follows the ACK, near 0 its
+/// program pauses for a time of its own. None where the ACKs vary too little.
 pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
-    let used: Vec<&AckWait> = held.iter().step_by(held.len() / SLOPED + 1).copied().collect();
+    let used: Vec<&AckWait> = held
+        .iter()
+        .step_by(held.len() / MAX_SLOPED + 1)
+        .copied()
+        .collect();
     if used.len() < HELD_AWAY.get() {
         return None;
     }
@@ -37,7 +41,7 @@ pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
     Some(*median)
 }
 
-/// Median absolute deviation.
+/// Returns the median absolute deviation.
 pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
     values.sort_unstable();
     let middle = at_share(&values, 0.5).unwrap_or(0);
@@ -46,15 +50,17 @@ pub(super) fn deviation(mut values: Vec<i64>) -> i64 {
     at_share(&away, 0.5).unwrap_or(0)
 }
 
-/// A host's scheduler tick: its length, and the chance that this is luck.
+/// A host's scheduler tick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tick {
+    /// In nanoseconds.
     pub period: i64,
+    /// Probability of such a fit by chance.
     pub luck: f64,
 }
 
-/// Kernel timers end on the host's scheduler tick: folds the ends of the waits and tests whether they fall together
-/// (Rayleigh). The longest tick that fits is the tick. Timers that ended together are one piece of evidence.
+/// Returns the longest scheduler tick on which these times end, as kernel timers do. Folds the times by each tick and tests
+/// whether they concentrate (Rayleigh test). Times closer than `SOON_NS` count once, as one tick may end many timers.
 pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();
@@ -72,9 +78,9 @@ pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
         }
         (period, (x * x + y * y).sqrt() / n)
     };
-    // a capture whose clock counts milliseconds, or tens of them, shows no shorter tick, and none as long
-    let steps = |period: i64| ends.iter().all(|end| end % period == 0);
-    let step = [10 * TICK_NS, TICK_NS].into_iter().find(|step| steps(*step));
+    // a capture whose clock counts steps of 1 or 10 ms shows only longer ticks
+    let is_step = |step: i64| ends.iter().all(|end| end % step == 0);
+    let step = [10 * TICK_NS, TICK_NS].into_iter().find(|step| is_step(*step));
     let (period, together) = TICKS_NS
         .into_iter()
         .filter(|period| step.is_none_or(|step| *period > step))

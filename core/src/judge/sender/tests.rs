@@ -63,7 +63,7 @@ fn follow(store: &mut SenderStore, stream: u32, count: i64, release: i64) {
 fn judged(store: &SenderStore, pairs: &Pairs) -> Judged {
     store
         .iter()
-        .map(|evidence| Judged::of(evidence, pairs))
+        .map(|evidence| Judged::new(evidence, pairs))
         .next()
         .unwrap()
 }
@@ -125,7 +125,7 @@ fn by_its_clock_a_kernel_sends_half_of_them_at_once_on_a_late_path() {
             wait: 41 * MS,
             release: 6 * MS + late,
             covered: 41 * MS,
-            timer: true,
+            is_pure_ack: true,
             lateness: way,
             ..AckWait::default()
         };
@@ -222,7 +222,7 @@ fn what_refutes_is_weighed_against_what_was_held() {
             release_max: Some(release_max),
             ..Judged::default()
         };
-        store.iter().for_each(|evidence| judged.sum_up(evidence));
+        store.iter().for_each(|evidence| judged.decide(evidence));
         judged.verdict
     };
     // one in ten is not above OUTLIER_ONE_IN
@@ -264,7 +264,7 @@ fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
     let mut senders = Senders::default();
     senders.judge(&store, &pairs, false);
     refute(&mut store, 0, 1);
-    senders.let_go_of(0, &mut store, &pairs);
+    senders.evict_sender(0, &mut store, &pairs);
     pairs.add(0, Side::Server.index(), MS, false);
     for last in [false, true] {
         let judged = senders.judge(&store, &pairs, last);
@@ -285,7 +285,7 @@ fn the_path_grants_a_release_what_it_wavers() {
     let tight = |pairs: &Pairs| {
         store
             .iter()
-            .map(|evidence| Judged::of(evidence, pairs).prompt_limit_ns)
+            .map(|evidence| Judged::new(evidence, pairs).prompt_limit_ns)
             .sum::<i64>()
     };
     assert_eq!(tight(&pairs), 2 * MS, "PROMPT_NS");

@@ -1,17 +1,17 @@
-//! What one tick freed together: where the timers of many connections end on one tick, their receiver's kernel sends the
-//! held ACKs in one go, and the sender's kernel sends what they free in one go, later than it would send one alone.
+//! Batches of segments that one tick freed. Where timers of many connections end on one tick, the receiver's kernel sends
+//! the held ACKs in a burst. The sender's kernel then sends the freed segments in a burst, later than it would send one.
 //!
-//! Predicts: the segments leave in the order of their ACKs, and follow each other as closely as these did.
-//! Rivals: a program that writes on many connections when it wakes up. Each of its writes takes longer than an ACK, and it
-//! writes in an order of its own: timers of one tick end the latest first (the kernel's lists grow at their heads).
+//! Predicts: the segments leave in the order of their ACKs, and as closely behind each other as those.
+//! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its order
+//! is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
 use super::Judged;
 use super::spread::at_share;
 use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, MIN_SAMPLES, SOON_NS};
 
-/// The frames that were freed so, rising, though they came later than a kernel sends one alone.
-pub(super) fn together(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
+/// Returns the frames that were freed in batches, rising; none away from the sender.
+pub(super) fn freed_in_batches(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
     if j.sender_rtt >= AT_HOST_NS.get() {
         return Vec::new();
     }
@@ -20,7 +20,7 @@ pub(super) fn together(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
     held.sort_unstable_by_key(|gap| gap.acked_at);
     let mut frames: Vec<u64> = held
         .chunk_by(|one, next| next.acked_at - one.acked_at <= AT_HOST_NS.get())
-        .filter(|several| went_together(several))
+        .filter(|batch| is_batch(batch))
         .flatten()
         .map(|gap| gap.frame)
         .collect();
@@ -28,16 +28,16 @@ pub(super) fn together(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
     frames
 }
 
-/// Whether these, in the order of their ACKs, were freed in that order and, most of them, as closely behind each other.
-fn went_together(several: &[&AckWait]) -> bool {
-    let steps = || several.iter().zip(several.iter().skip(1));
-    let in_order = steps().all(|(one, next)| freed(one) < freed(next) && one.frame < next.frame);
-    let soon = several.iter().all(|gap| gap.release <= SOON_NS.get());
-    let acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
-    // the receiver may acknowledge each before the next one passes
+/// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely behind each other.
+fn is_batch(batch: &[&AckWait]) -> bool {
+    let steps = || batch.iter().zip(batch.iter().skip(1));
+    let in_order = steps().all(|(one, next)| freed_at(one) < freed_at(next) && one.frame < next.frame);
+    let soon = batch.iter().all(|gap| gap.release <= SOON_NS.get());
+    let between_acks = middle(steps().map(|(one, next)| next.acked_at - one.acked_at));
+    // the receiver may acknowledge each segment before the next one passes: two frames
     let frames = |one: &AckWait, next: &AckWait| next.frame.saturating_sub(one.frame).clamp(1, 2) as i64;
-    let each = middle(steps().map(|(one, next)| (freed(next) - freed(one)) / frames(one, next)));
-    several.len() >= MIN_SAMPLES.get() && in_order && soon && each <= CLEAR_RATIO.get() * acks
+    let per_frame = middle(steps().map(|(one, next)| (freed_at(next) - freed_at(one)) / frames(one, next)));
+    batch.len() >= MIN_SAMPLES.get() && in_order && soon && per_frame <= CLEAR_RATIO.get() * between_acks
 }
 
 fn middle(values: impl Iterator<Item = i64>) -> i64 {
@@ -46,7 +46,7 @@ fn middle(values: impl Iterator<Item = i64>) -> i64 {
     at_share(&values, 0.5).unwrap_or_default()
 }
 
-fn freed(gap: &AckWait) -> i64 {
+fn freed_at(gap: &AckWait) -> i64 {
     gap.acked_at + gap.release
 }
 
@@ -67,7 +67,7 @@ mod tests {
             bytes: 1,
             frame: 100 + number as u64 * frames,
             stream: number as u32,
-            timer: true,
+            is_pure_ack: true,
             first: true,
             ..AckWait::default()
         };
@@ -75,7 +75,7 @@ mod tests {
     }
 
     fn went(gaps: &[AckWait]) -> bool {
-        went_together(&gaps.iter().collect::<Vec<_>>())
+        is_batch(&gaps.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
                 sender_rtt,
                 ..Judged::default()
             };
-            together(&gaps, &judged)
+            freed_in_batches(&gaps, &judged)
         };
         let first: Vec<u64> = (100..108).collect();
         assert_eq!(frames(20 * US, AT_HOST_NS.get() + 1), first);

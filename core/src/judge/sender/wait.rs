@@ -1,5 +1,5 @@
-//! What the evidence on a sender shows of one of its waits: its control group, what proves it to be Nagle's, and what
-//! proves it to be the program's.
+//! What the evidence on a sender shows of one wait: comparison with the control group, proof that Nagle's algorithm made
+//! it, and proof that the program did.
 
 use super::controls::Control;
 use super::{Judged, NagleUse};
@@ -7,44 +7,44 @@ use crate::evidence::AckWait;
 use crate::limits::{AT_HOST_NS, PROMPT_NS, RARE_ONE_IN, RTO_MIN_NS};
 
 impl Judged {
-    /// What the control group shows of this wait.
+    /// Compares this wait with the control group.
     pub(in crate::judge) fn compare(&self, gap: &AckWait) -> Control {
         self.controls.compare(gap.stream, gap.wait + gap.release)
     }
 
-    /// What the control group shows of the last write in a segment that may hold several. The pauses between them are in
-    /// the wait, too, and each takes as long as one at most: they end while the first write is held.
+    /// Compares the wait of the last write in a segment that may hold several. The pauses between the writes lie in the
+    /// same wait, so the program took up to one pause for each write.
     pub(in crate::judge) fn compare_last(&self, gap: &AckWait) -> Control {
-        let (control, more) = (self.compare(gap), self.controls.gathered(gap.bytes));
+        let (control, further) = (self.compare(gap), self.controls.gathered(gap.bytes));
         let Control::Shorter { most, likely, exact } = control else {
             return control;
         };
-        let most = (1 + more) * most;
-        if more > 0 && most >= gap.wait + gap.release {
+        let most = (1 + further) * most;
+        if further > 0 && most >= gap.wait + gap.release {
             return Control::Unclear;
         }
         Control::Shorter { most, likely, exact }
     }
 
-    /// Whether the freed segment may hold later writes, of which the control group shows nothing.
+    /// Whether the freed segment may hold later writes for which the control group has no pauses.
     pub(in crate::judge) fn may_gather(&self, gap: &AckWait) -> bool {
         self.controls.may_gather(gap)
     }
 
-    /// After about how long its program wrote the first of several pieces that filled a segment together, where that is known: it
-    /// waits for ACKs on this connection, and goes on writing where nothing is held.
+    /// Returns after about how long the program made the first of several writes that filled a segment together. None
+    /// unless the sender waits for ACKs on this connection and is known to write several times within a message.
     pub(in crate::judge) fn first_of_many(&self, stream: u32, waited: i64) -> Option<i64> {
-        let gathers =
+        let writes_are_held =
             self.verdict == NagleUse::Acts && self.controls.goes_on() && self.controls.follows_alone(stream);
         match self.controls.compare(stream, waited) {
             Control::Shorter {
                 likely, exact: true, ..
-            } if gathers => Some(likely),
+            } if writes_are_held => Some(likely),
             _ => None,
         }
     }
 
-    /// Whether a wait of which the control group shows this is Nagle's beyond doubt.
+    /// Whether Nagle's algorithm made a wait beyond doubt, given its comparison with the control group.
     pub(in crate::judge) fn proves(&self, stream: u32, control: Control) -> bool {
         !self.scattered
             && match control {
@@ -60,20 +60,21 @@ impl Judged {
             }
     }
 
-    /// Whether a kernel sent what followed held ACKs, and next to nothing went without its ACK.
+    /// Whether a kernel sent the segments that followed held ACKs, and hardly any left without its ACK.
     pub(super) fn follows_alone(&self) -> bool {
         self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.by_kernel()
     }
 
-    /// Whether all small segments of this connection go without their ACKs then: its others do, or no connection's waited.
+    /// Whether the option was off on this connection at this frame: segments around it left early, or none of this sender
+    /// ever followed a held ACK.
     pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
         self.verdict == NagleUse::Off
             && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
     }
 
-    /// Whether a wait behind which nothing was prompt is this sender's program's beyond doubt: it outlasted the ACK by more than
-    /// a busy host explains. Away from the sender a line may have handed that ACK over
-    /// late, though not as late as no host is busy: so where nothing was held none may have been sooner.
+    /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains. Away
+    /// from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that, pauses where
+    /// nothing was held must not be shorter.
     pub(in crate::judge) fn keeps_its_length(&self, gap: &AckWait, late: i64) -> bool {
         let outlasts = self.outlasts(late);
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {
@@ -82,7 +83,7 @@ impl Judged {
         outlasts && matches!(self.compare(gap), Control::Explains { .. } | Control::Nothing)
     }
 
-    /// Whether a segment left so much later than its ACK that its program wrote it then: a busy host takes less.
+    /// Whether a segment left `late` ns after its ACK, longer than a busy host explains: the program wrote it then.
     pub(super) fn outlasts(&self, late: i64) -> bool {
         late > PROMPT_NS.get().max(self.prompt_limit_ns)
     }

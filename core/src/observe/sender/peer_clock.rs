@@ -1,17 +1,18 @@
-//! When did a packet of the peer pass whose time stamp is known, but not the packet? And how much later than at best did one
-//! pass that is known? The peer's time stamps in, times of the capture out, to a tick of that clock.
+//! Times of packets by the peer's TCP timestamps, to a tick: when a packet that the capture lacks passed, and how much
+//! later than the path's best one passed that it has.
 
 use crate::limits::{CLOCK_WINDOW_NS, DELACK_MIN_NS, LARGE_RATIO, TICK_NS};
 
-/// The peer's clock: the first time stamp that passed, and the newest, and when they did.
+/// The peer's timestamps against the capture's clock.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     began: bool,
+    /// First and newest timestamp, and their capture times.
     first: u32,
     newest: u32,
     first_ns: i64,
     newest_ns: i64,
-    /// How much the capture's time ran ahead of it at least, since the first: in the window before, and in this one.
+    /// Least values of `ahead` in the window before and in the current one (`CLOCK_WINDOW_NS`), and the begin of that.
     low: [i64; 2],
     window: i64,
 }
@@ -30,7 +31,7 @@ impl PeerClock {
         self.low[1] = ahead.min(self.low[1]);
     }
 
-    /// How much later than at best this packet passed, beyond a tick; 0 while the clock was not seen to count milliseconds.
+    /// Returns the delay of a packet beyond the path's best and a tick; 0 unless the timestamps count milliseconds.
     pub(super) fn late(&self, time_ns: i64, tsval: u32) -> i64 {
         if !self.counts_ms() {
             return 0;
@@ -45,13 +46,13 @@ impl PeerClock {
         self.began && elapsed >= DELACK_MIN_NS.get() && ahead.saturating_abs() <= elapsed / LARGE_RATIO.get()
     }
 
-    /// How much further the capture's time went since the first time stamp than the clock did.
+    /// Returns how much more time passed in the capture since the first timestamp than on the peer's clock.
     fn ahead(&self, time_ns: i64, tsval: u32) -> i64 {
         let counted = i64::from(tsval.wrapping_sub(self.first).cast_signed()) * TICK_NS;
         time_ns.wrapping_sub(self.first_ns).wrapping_sub(counted)
     }
 
-    /// When a packet with this time stamp passed; None while the clock was not seen to count milliseconds.
+    /// Returns when a packet with this timestamp passed; None unless the timestamps count milliseconds.
     pub(super) fn passed(&self, tsval: u32) -> Option<i64> {
         if !self.counts_ms() {
             return None;

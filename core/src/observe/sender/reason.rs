@@ -1,4 +1,4 @@
-//! Why a segment left when it did, by what its sender had sent and its peer had answered.
+//! Why a segment left when it did, by what its sender had sent and what its peer had answered.
 
 use super::peer_clock::PeerClock;
 use super::{AckSeen, Sender, Small, reached};
@@ -11,8 +11,13 @@ use crate::limits::{
 use crate::observe::{Candidate, Data, Repair, Wait};
 
 impl Sender {
-    /// What a data segment waited for. The first rule that fits wins: holes, the first segment of a turn, repairs,
-    /// windows, small segments, pacing, then the kernel; its program where none does.
+    /// Returns what a data segment waited for: the first step that applies. Each step excludes one reason, so that the last
+    /// one can conclude that only the program is left.
+    ///
+    /// - `from`: the segment before it, or the peer's data that a first segment answers.
+    /// - `hole`: bytes before it are missing from the capture.
+    /// - `even`: the gap is about as long as the one before.
+    /// - `missing`: frames of this sender that the capture lacks before it, by IP identification; None where unknown.
     #[inline(always)]
     pub(super) fn classify(
         &mut self,
@@ -23,6 +28,7 @@ impl Sender {
         missing: Option<u16>,
     ) -> Wait {
         let gap = d.at.time_ns - from.time_ns;
+        // 1. gap in the capture: without these bytes nothing can be concluded
         if std::mem::take(&mut self.hole_passed) {
             self.taint();
             return Wait::Hole;
@@ -30,18 +36,20 @@ impl Sender {
         let turn = self
             .peer_data
             .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
-        if let Some(wait) = self.first_of_turn(turn, d) {
+        // 2. Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to answer
+        if let Some(wait) = self.freed_with_peer_data(turn, d) {
             return wait;
         }
         let since = turn.map_or(gap, |p| d.at.time_ns - p.time_ns);
         let lacks = missing.filter(|n| *n > 0);
+        // 3. retransmission of a segment that never reached the capture
         if let Some(lacks) = lacks.filter(|_| since >= RTO_NS.get() && !hole) {
-            // frames of this sender never reached the capture, and this one came a timer later
             self.taint();
             let probe = lacks == 1 && since < 2 * d.rtt_ns + PROBE_NS.get() + DELACK_MIN_NS.get();
             let how = if probe { Repair::TailProbe } else { Repair::Timeout };
             return Wait::repair(how, None, None, true);
         }
+        // 4. receive window: the segment did not fit before
         if let Some(opened) = self.had_no_room(from, d) {
             return if self.zero_seen > from.frame {
                 Wait::ZeroWindow { opened }
@@ -49,81 +57,85 @@ impl Sender {
                 Wait::Window { opened }
             };
         }
-        let small = d.small;
-        if let Some(since) = self.answered.filter(|_| small && self.fills_window(d)) {
+        if let Some(since) = self.answered.filter(|_| d.small && self.fills_window(d)) {
             return Wait::FillsWindow { since };
         }
-        if turn.is_none()
-            && small
+        // 5. Nagle's algorithm, or a tail loss probe: small segments behind an unacknowledged small one
+        if d.small
             && !d.fin
             && !hole
             && let Some(p) = self.small
             && !p.tainted
-            && let Some(wait) = self.behind_small(p, gap, missing, d)
-        {
-            return wait;
-        }
-        if small
-            && !d.fin
-            && !hole
-            && let Some(since) = turn
-            && let Some(p) = self.small
-            && !p.tainted
-            && let Some(wait) = self.freed_in_turn(&p, since, d)
-        {
-            return wait;
-        }
-        let in_step = turn.is_none() && gap > BURST_NS.get() && self.leaves_with_lone(from, d);
-        self.lockstep = if in_step {
-            self.lockstep.saturating_add(1)
-        } else {
-            self.lockstep
-        };
-        let lockstep = in_step && self.lockstep >= SEVERAL.get() as u8;
-        if turn.is_none() && even && self.even >= SEVERAL.get() as u8 && !lockstep {
-            return Wait::Spaced;
-        }
-        if turn.is_none()
-            && let Some(wait) = self.held_by_kernel(from, lockstep, lacks.is_some(), d)
+            && let Some(wait) = match turn {
+                Some(peer_sent) => self.freed_in_turn(&p, peer_sent, d),
+                None => self.behind_small(p, gap, missing, d),
+            }
         {
             return wait;
         }
         match turn {
-            // what is missing before it left sooner, and that may have been lost: then a timer sent this one
-            Some(peer_sent) if hole && self.unanswered_for(d, since) >= RTO_NS.get() => Wait::QueuedTurn {
-                since: peer_sent,
-                acked: 0,
-                late: u32::try_from(self.unanswered_for(d, since)).unwrap_or(u32::MAX),
-                queued: 0,
-                fine: false,
-            },
-            Some(since) => self.behind_peer(since, gap, hole, missing, d),
-            None if gap <= BURST_NS.get() && self.last_full => Wait::FullBurst,
-            None if gap <= BURST_NS.get() => Wait::Burst,
-            None if self.keeps_pace(d, gap) => Wait::Spaced,
-            None if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) => Wait::Unsure,
-            None if self.may_have_filled(d) => match self.echoes_first(d) {
+            Some(peer_sent) => self.begins_turn(peer_sent, gap, hole, missing, d),
+            None => self.continues_message(from, hole, even, lacks.is_some(), d),
+        }
+    }
+
+    /// Steps 6 to 9 of `classify` for a segment with nothing of the peer's before it.
+    #[inline(always)]
+    fn continues_message(&mut self, from: At, hole: bool, even: bool, lacks: bool, d: &Data) -> Wait {
+        let gap = d.at.time_ns - from.time_ns;
+        // 6. pacing, or the line: full segments at an even pace, unless each waits for the ACK of the one before
+        let in_step = gap > BURST_NS.get() && self.leaves_with_lone(from, d);
+        if in_step {
+            self.lockstep = self.lockstep.saturating_add(1);
+        }
+        let lockstep = in_step && self.lockstep >= SEVERAL.get() as u8;
+        if even && self.even >= SEVERAL.get() as u8 && !lockstep {
+            return Wait::Spaced;
+        }
+        // 7. cork or congestion window
+        if let Some(wait) = self.held_by_kernel(from, lockstep, lacks, d) {
+            return wait;
+        }
+        // 8. no wait at all, or one that the line or the path may have made
+        if gap <= BURST_NS.get() {
+            return if self.last_full {
+                Wait::FullBurst
+            } else {
+                Wait::Burst
+            };
+        }
+        if self.keeps_pace(d, gap) {
+            return Wait::Spaced;
+        }
+        if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) {
+            return Wait::Unsure;
+        }
+        // 9. the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let this one go
+        if self.may_have_filled(d) {
+            return match self.echoes_first(d) {
                 Some(ack) => Wait::Clocked { ack, acked: ack },
                 None => Wait::Filled {
                     sender_id: d.sender_id,
                 },
-            },
-            None if self.left_over_small(d) => Wait::Early {
+            };
+        }
+        if self.left_over_small(d) {
+            return Wait::Early {
                 sender_id: d.sender_id,
                 bytes: (d.end - d.start) as u32,
-            },
-            None => Wait::App,
+            };
         }
+        Wait::App
     }
 
-    /// The first segment behind data of the peer: a small one that waited may have been freed along with it.
+    /// Step 2 of `classify`. Also forgets a small segment that was acknowledged before the peer's data.
     #[inline(always)]
-    fn first_of_turn(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
+    fn freed_with_peer_data(&mut self, turn: Option<At>, d: &Data) -> Option<Wait> {
         let peer_sent = turn?;
         if let Some(small) = self.small
             && let Some(ack) = small.ack.filter(|ack| ack.at.frame <= peer_sent.frame)
         {
-            self.small = None; // what is answered now came with or after that ACK
+            self.small = None; // the data that this one answers came with that ACK or after it
             if ack.at.frame == peer_sent.frame {
                 return self.freed_along(&small, peer_sent, d);
             }
@@ -134,7 +146,7 @@ impl Sender {
         None
     }
 
-    /// A small segment behind another, with nothing of the peer's between them: Nagle's algorithm, a probe, or neither.
+    /// Step 5 of `classify` within a message: Nagle's algorithm, a tail loss probe, or None if the segment did not wait.
     #[inline(always)]
     fn behind_small(&mut self, p: Small, gap: i64, missing: Option<u16>, d: &Data) -> Option<Wait> {
         if self.fits_since(&p, d) {
@@ -144,7 +156,7 @@ impl Sender {
             Some(ack) => {
                 let mut candidate = candidate(&p, &ack, d, self.echoes_acks);
                 candidate.held_back =
-                    self.may_be_held(d, gap) || missing != Some(0) && may_be_again(d, p.at, 0);
+                    self.may_be_held(d, gap) || missing != Some(0) && may_be_retransmission(d, p.at, 0);
                 candidate.after_end = self.peer_ended;
                 candidate.ack_late = ack
                     .tsval
@@ -153,7 +165,7 @@ impl Sender {
                     candidate.fine = self.clock.is_fine();
                     candidate.lateness = d.tsval.and_then(|now| self.clock.lateness(d.at.time_ns, now));
                 }
-                if candidate.arrived == Some(false) && overdue(gap, d) {
+                if candidate.arrived == Some(false) && has_probe_length(gap, d) {
                     return Some(Wait::Probe {
                         sender_id: d.sender_id,
                         small: p.at,
@@ -162,13 +174,15 @@ impl Sender {
                 self.count_freed(&candidate, d.own_rtt_ns);
                 Some(Wait::Small(Box::new(candidate)))
             }
-            None if overdue(gap, d) && !self.received_unseen(&p, d) => Some(Wait::Probe {
+            None if self.received_unseen(&p, d) => {
+                Some(match candidate_with_unseen_ack(&p, d, &self.peer_clock) {
+                    Some(candidate) => Wait::Small(Box::new(candidate)),
+                    None => Wait::Unsure, // the time of the ACK is unknown
+                })
+            }
+            None if has_probe_length(gap, d) => Some(Wait::Probe {
                 sender_id: d.sender_id,
                 small: p.at,
-            }),
-            None if self.received_unseen(&p, d) => Some(match unseen(&p, d, &self.peer_clock) {
-                Some(candidate) => Wait::Small(Box::new(candidate)),
-                None => Wait::Unsure, // acknowledged, but the time of the ACK is unknown
             }),
             None => {
                 self.overtakes();
@@ -178,12 +192,12 @@ impl Sender {
         }
     }
 
-    /// A segment with nothing of the peer's before it: corked, or released by an ACK that made room.
+    /// Step 7 of `classify`: a cork, or an ACK that made room in the congestion window.
     #[inline(always)]
     fn held_by_kernel(&mut self, from: At, lockstep: bool, lacks: bool, d: &Data) -> Option<Wait> {
         let gap = d.at.time_ns - from.time_ns;
         if d.small && self.last_full && self.una >= d.start {
-            // nothing in flight, and nothing happened since the last packet of either side
+            // nothing in flight, and silence since the last packet of either side
             let quiet = d.at.time_ns
                 - self
                     .answered
@@ -210,17 +224,17 @@ impl Sender {
             {
                 return Some(Wait::Spaced);
             }
-            // of a small one it would be Nagle's
+            // (the ACK of a small segment would release by Nagle's algorithm instead)
             let lone = a.lone && self.last_full && a.bytes <= d.mss;
             return Some(if lone && lacks {
-                // its first copy never reached the capture: that ACK, or a timer, called for this one
+                // the first copy never reached the capture; that ACK, or a timer, caused this one
                 self.taint();
                 Wait::repair(Repair::Fast, None, None, true)
             } else if lone {
                 Wait::LoneClocked {
                     ack,
                     acked,
-                    alone: self.collapsed || lockstep,
+                    single: self.collapsed || lockstep,
                 }
             } else {
                 Wait::Clocked { ack, acked }
@@ -229,17 +243,25 @@ impl Sender {
         None
     }
 
-    /// Behind data of the peer: a turn of the program, and how late by its own clock.
+    /// Last step of `classify` for the first segment after data of the peer: the program's turn, and the path's share of it
+    /// by this side's timestamps.
     #[inline(always)]
-    fn behind_peer(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, d: &Data) -> Wait {
+    fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, d: &Data) -> Wait {
+        if hole {
+            // the missing bytes left sooner and may have been lost: then a timer sent this segment
+            let unanswered = self.unanswered_for(d, since);
+            if unanswered >= RTO_NS.get() {
+                return late_turn(since, 0, unanswered);
+            }
+        }
         let (time_ns, tsval) = (d.at.time_ns, d.tsval.unwrap_or(0));
-        let acked = self.kernel_took(since);
+        let acked = self.kernel_answered_after(since);
         let late = match d.tsval {
             Some(tsval) => self.clock.late(time_ns, tsval),
             None => 0,
         };
         match late {
-            late if d.small && timed(d.at, since) => Wait::LateTurn {
+            late if d.small && has_cork_length(d.at, since) => Wait::LateTurn {
                 since,
                 acked,
                 late: if late == 0 {
@@ -248,22 +270,16 @@ impl Sender {
                     self.clock.believed(late, time_ns, tsval).0
                 },
                 sender_id: d.sender_id,
-                again: missing != Some(0) && may_be_again(d, since, acked),
+                again: missing != Some(0) && may_be_retransmission(d, since, acked),
             },
-            _ if self.pacer.keeps(d.start, gap) => Wait::QueuedTurn {
-                since,
-                acked,
-                late: u32::try_from(gap).unwrap_or(u32::MAX),
-                queued: 0,
-                fine: false,
-            },
-            // (what is missing before it was lost on its way, and this may be sent again as well)
+            _ if self.pacer.keeps(d.start, gap) => late_turn(since, acked, gap),
+            // (bytes that are missing before it were lost on the path, so this may be a retransmission too)
             0 if hole && d.own_rtt_ns >= AT_HOST_NS.get()
-                || missing != Some(0) && may_be_again(d, since, acked) =>
+                || missing != Some(0) && may_be_retransmission(d, since, acked) =>
             {
                 Wait::AgainTurn { since, acked }
             }
-            0 if as_if_held(d, since) => Wait::TimedTurn {
+            0 if may_wait_elsewhere(d, since) => Wait::TimedTurn {
                 since,
                 acked,
                 sender_id: d.sender_id,
@@ -284,8 +300,9 @@ impl Sender {
         }
     }
 
-    /// Away from the sender, an ACK passes long before what it let go. So what is the first to echo a packet of the peer's
-    /// (RFC 7323 4.3), and passes as long after that as the path takes, left with it: that packet, without its frame.
+    /// Returns the unseen packet of the peer upon which this segment left, if it is the first to echo that packet's timestamp
+    /// (RFC 7323 4.3) and passes one round trip after it: away from the sender, a packet passes long before the segment that
+    /// it releases. The frame is 0.
     #[cold]
     fn echoes_first(&self, d: &Data) -> Option<At> {
         let (before, echo) = (self.small?.tsecr?, d.tsecr?);
@@ -299,34 +316,34 @@ impl Sender {
         })
     }
 
-    /// A full segment that left while a small one was not acknowledged, or before that ACK had come.
+    /// Whether this is a full segment that left while a small one was unacknowledged, as far as the sender knew.
     fn may_have_filled(&self, d: &Data) -> bool {
         let open = self.small.as_ref().filter(|p| !d.small && !p.tainted);
         open.is_some_and(|p| p.ack.as_ref().is_none_or(|ack| !reached(ack, d)))
     }
 
-    /// A small segment that left while another small one was not acknowledged: behind one that was, its wait is known.
+    /// Whether this is a small segment that left while another small one was unacknowledged.
     #[cold]
     fn left_over_small(&self, d: &Data) -> bool {
         let open = self.small.as_ref().filter(|p| d.small && !d.fin && !p.tainted);
         open.is_some_and(|p| !self.fits_since(p, d))
     }
 
-    /// How long nothing of this side has passed since the peer spoke, whose last byte, or a repeat of it, is so old.
+    /// Returns for how long this side has sent nothing since the peer's data: since the first that it did not answer.
     #[cold]
-    fn unanswered_for(&self, d: &Data, since: i64) -> i64 {
+    fn unanswered_for(&self, d: &Data, since: At) -> i64 {
         let first = self.unanswered.unwrap_or(d.at);
-        since.max(d.at.time_ns - first.time_ns)
+        (d.at.time_ns - since.time_ns).max(d.at.time_ns - first.time_ns)
     }
 
-    /// How long after the peer's last byte this side's kernel had acknowledged all of them by itself; 0 where it did not.
-    fn kernel_took(&self, since: At) -> u32 {
+    /// Returns the time from the peer's last byte to this side's pure ACK of it; 0 if there was none.
+    fn kernel_answered_after(&self, since: At) -> u32 {
         let acked = self.own_ack.filter(|ack| ack.frame > since.frame);
         let took = acked.map_or(0, |ack| ack.time_ns.saturating_sub(since.time_ns).max(1));
         u32::try_from(took).unwrap_or(u32::MAX)
     }
 
-    /// The small segment right before, and its ACK, where that came after it.
+    /// Returns the small segment right before this one, and its ACK, if that came between them.
     #[cold]
     fn unfinished(&self, from: At, gap: i64) -> Option<(At, At)> {
         let small = self
@@ -337,8 +354,8 @@ impl Sender {
         Some((small.at, ack.at))
     }
 
-    /// The packet before which this segment did not fit, since what left before it. What moved the edge again meanwhile
-    /// was on its way before the sender can have answered the first.
+    /// Returns the packet that opened the window for this segment, if one did since `from`. A second update within a round
+    /// trip of the first was sent before the sender can have used the first, so the first counts.
     #[inline(always)]
     fn had_no_room(&self, from: At, d: &Data) -> Option<At> {
         let (newest, before) = self.edge_moved.filter(|(newest, _)| newest.frame > from.frame)?;
@@ -350,14 +367,14 @@ impl Sender {
         (first.frame > from.frame && d.end > before && meanwhile).then_some(first)
     }
 
-    /// It did not fit until the window opened, behind this small one: what the receiver had no room for nobody else held.
+    /// Whether the window opened for this segment only after the small one: then the window held it, not Nagle's algorithm.
     fn fits_since(&self, p: &Small, d: &Data) -> bool {
         self.edge_moved
             .is_some_and(|(opened, before)| opened.frame > p.at.frame && d.end > before)
     }
 
-    /// It ends where the window does, though no full segment, as long after the peer was peer_sent as a timer takes: the sender had
-    /// more (RFC 9293 3.8.6.2.1), and its probe timer sent what fits.
+    /// Whether this segment, not full, ends at the window's edge and left a timer's time after the peer's last packet: the
+    /// sender had more data (RFC 9293 3.8.6.2.1), and its probe timer sent the part that fits.
     fn fills_window(&self, d: &Data) -> bool {
         let since = self.answered.map_or(0, |at| d.at.time_ns - at.time_ns);
         self.edge == Some(d.end)
@@ -366,7 +383,7 @@ impl Sender {
             && self.una >= d.start
     }
 
-    /// It left with the ACK of the one full segment that was in flight.
+    /// Whether this segment left upon the ACK of the one full segment in flight.
     #[inline(always)]
     fn leaves_with_lone(&self, from: At, d: &Data) -> bool {
         self.advanced.is_some_and(|a| {
@@ -376,30 +393,24 @@ impl Sender {
         })
     }
 
-    /// The path may have held it back by its sender's clock, or the sender's pacing by its bytes.
+    /// Whether the path may have delayed this segment, by the timestamps, or the sender's pacing, by the bytes before it.
     #[cold]
     fn may_be_held(&self, d: &Data, gap: i64) -> bool {
-        let path = |now| {
-            self.clock
-                .may_have_held(d.at.time_ns, now, self.last_tsval(), gap)
-        };
-        d.tsval.is_some_and(path) || self.pacer.may_have_held(d.start, gap, self.sent, d.mss)
+        let last_tsval = self.newest().and_then(|last| last.tsval);
+        let by_path = |now| self.clock.may_have_held(d.at.time_ns, now, last_tsval, gap);
+        d.tsval.is_some_and(by_path) || self.pacer.may_have_held(d.start, gap, self.sent, d.mss)
     }
 
-    fn last_tsval(&self) -> Option<u32> {
-        self.newest().and_then(|last| last.tsval)
-    }
-
-    /// It kept the line's pace, or the one that its sender's kernel keeps.
+    /// Whether this segment kept the pace of the line or of its sender's pacing.
     fn keeps_pace(&self, d: &Data, gap: i64) -> bool {
         self.line_was_busy(d, gap)
             || self.pacer.keeps(d.start, gap)
             || self.pacer.holds_tail(d, gap, self.sent)
     }
 
-    /// Behind a full segment that was not pushed there was more, and few writes end just where an unacknowledged one is
-    /// full. That one may be followed by a pause all the same, and a small tail may have been corked: those have to keep
-    /// the pace.
+    /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that there
+    /// was more to send, so a full one behind it always counts. Behind a full one with PSH the program may have paused, and
+    /// a small tail may have been corked: those have to keep the pace.
     fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
         let paced = gap <= LARGE_RATIO.get() * self.pace;
         if d.small || !self.last_more {
@@ -410,37 +421,49 @@ impl Sender {
     }
 }
 
-/// As long after what is unacknowledged as a tail loss probe waits: the retransmission timeout bounds it, and that
-/// grows where the path has wavered.
-fn overdue(gap: i64, d: &Data) -> bool {
+/// Returns a turn that the path or the pacing may have delayed by `late` ns, none of them for sure.
+#[cold]
+fn late_turn(since: At, acked: u32, late: i64) -> Wait {
+    Wait::QueuedTurn {
+        since,
+        acked,
+        late: u32::try_from(late).unwrap_or(u32::MAX),
+        queued: 0,
+        fine: false,
+    }
+}
+
+/// Whether a gap is as long as a tail loss probe waits. The retransmission timeout bounds that, and it grows where the round
+/// trip has varied.
+fn has_probe_length(gap: i64, d: &Data) -> bool {
     (d.rtt_ns + CORK_NS.least()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
 
-/// As long as the kernel's probe timer, whatever the path is.
-fn timed(at: At, since: At) -> bool {
+/// Whether a wait is as long as the cork's timer, for any path.
+fn has_cork_length(at: At, since: At) -> bool {
     let waited = at.time_ns - since.time_ns;
     (CORK_NS.least()..=CORK_NS.most() + RATED_NS.get()).contains(&waited)
 }
 
-/// It came so late that a timer may have sent it, and first copies of it may never have reached the capture. What a held
-/// ACK of the peer's bytes would have carried had not been written by then.
-fn may_be_again(d: &Data, since: At, acked: u32) -> bool {
+/// Whether a segment came so late that a timer may have sent it after a first copy that never reached the capture. Where the
+/// kernel's ACK after `acked` ns was held, the data were written after it: an earlier copy would have carried that ACK.
+fn may_be_retransmission(d: &Data, since: At, acked: u32) -> bool {
     let acked = i64::from(acked);
     let held = acked - d.own_rtt_ns >= DELACK_LEAST_NS.get();
     let unseen = d.at.time_ns - since.time_ns - if held { acked } else { d.own_rtt_ns };
     d.own_rtt_ns >= AT_HOST_NS.get() && unseen >= d.rtt_ns + RTO_NS.get()
 }
 
-/// As long as an answer that waits for a held ACK elsewhere, and as long again for its program, as far as the path is known; or
-/// from half as long on, which no such answer takes.
-fn as_if_held(d: &Data, since: At) -> bool {
+/// Whether an answer took between half and twice the wait for a held ACK on another connection. (The judge needs the
+/// shorter ones too: a timer makes none.)
+fn may_wait_elsewhere(d: &Data, since: At) -> bool {
     let waited = d.at.time_ns - since.time_ns;
     2 * waited >= HELD_ELSEWHERE_NS.least() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
-/// A small segment after another, where the capture lacks the ACK between them (`peer_sent`): the time stamp that this one echoes
-/// shows when that ACK left (RFC 7323 4.3), on the peer's clock.
-fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
+/// Returns the candidate of a small segment behind another where the capture lacks the ACK between them. The timestamp that
+/// the second one echoes shows when that ACK left (RFC 7323 4.3), on the peer's clock.
+fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
     let in_time = p.at.time_ns < time_ns && time_ns <= latest + NOISE_NS.get();
@@ -462,8 +485,9 @@ fn unseen(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     })
 }
 
-/// Some stacks repeat no stamp that came without data, ever: without an example (`echoes`) an old one shows nothing. Beside
-/// the host its absence still does: there the path's round trip shows no more.
+/// Returns the candidate of a small segment behind an acknowledged one. The ACK had arrived if the segment echoes its
+/// timestamp. If it echoes an older one, the ACK had not arrived, unless the stack never echoes timestamps of pure ACKs: so
+/// an old echo counts only if the stack was seen to do that (`echoes`), or beside the host, where the round trip shows no more.
 pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two

@@ -1,4 +1,4 @@
-//! Small sent over unacknowledged small: a socket without Nagle's algorithm, as soon as that is sure.
+//! Refutations of Nagle's algorithm: small segments sent over unacknowledged small ones, as soon as they are sure.
 
 use std::vec::Drain;
 
@@ -6,11 +6,12 @@ use super::{Data, Refutation, Sender, Small};
 use crate::limits::BURST_NS;
 use crate::observe::Early;
 
-/// Refutations that wait for the peer's next packet.
+/// Upper bound on refutations that wait for the peer's next packet; further ones are not counted.
 const MAX_AWAITING: usize = 64;
 
 impl Sender {
-    /// Time goes on: what left small over small is a refutation if its sender sent nothing right behind it.
+    /// Turns a small segment over a small one into a refutation if nothing followed it within `BURST_NS`: else it may be
+    /// part of a larger write.
     pub fn settle_refutation(&mut self, now_ns: i64) {
         if let Some(refuting) = self.refuting
             && now_ns - refuting.freed.time_ns > BURST_NS.get()
@@ -20,14 +21,14 @@ impl Sender {
         }
     }
 
-    /// Whether the peer's next packet can make a refutation sure: seldom.
+    /// Whether refutations wait for the peer's next packet.
     #[inline(always)]
     pub fn is_refuting(&self) -> bool {
         !self.awaiting.is_empty()
     }
 
-    /// The peer spoke: which refutations are sure now. None are where the capture lacks (`missed`) what the peer
-    /// sent before: that may have been the ACK.
+    /// Takes the refutations that the peer's packet makes sure: none where the capture lacks (`missed`) earlier packets of
+    /// the peer, one of which may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
             self.awaiting.clear();
@@ -35,14 +36,13 @@ impl Sender {
         self.awaiting.drain(..)
     }
 
-    /// Beyond `MAX_AWAITING` of them the rest say the same.
     fn await_peer(&mut self, early: Early) {
         if self.awaiting.len() < MAX_AWAITING {
             self.awaiting.push(early);
         }
     }
 
-    /// The end of the stream makes all pending refutations sure.
+    /// Takes all pending refutations, which the end of the stream makes sure.
     pub fn last_refutations(&mut self) -> Drain<'_, Early> {
         if let Some(refuting) = self.refuting.take() {
             self.await_peer(refuting.early());
@@ -57,11 +57,9 @@ impl Sender {
             freed: d.at,
         });
     }
-}
 
-impl Sender {
-    /// An ACK that the capture lacks shows in the time stamp that it brought to the sender (RFC 7323 4.3): this segment echoes a
-    /// newer one than any that the peer was seen to send.
+    /// Whether the sender received an ACK that the capture lacks: this segment echoes a newer timestamp than any that the
+    /// peer was seen to send (RFC 7323 4.3).
     pub(super) fn received_unseen(&self, p: &Small, d: &Data) -> bool {
         let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
         match (p.tsecr, d.tsecr) {

@@ -1,5 +1,4 @@
-//! What was sent more than once, or later than what follows it: which bytes are missing, how they came again,
-//! and whether that was needed.
+//! Retransmitted and late segments: which bytes are missing, how they were repaired, and whether that was needed.
 
 use super::{MAX_HOLES, MAX_PARTS, Sender};
 use crate::base::At;
@@ -9,20 +8,22 @@ use crate::limits::{
 };
 use crate::observe::{Data, Outcome, PeerPacket, Repair, Step, Wait};
 
-/// Repeats that a DSACK may still name.
+/// Number of newest retransmissions kept, which a DSACK may still report.
 const RESENT: usize = 16;
 
+/// Bytes that the capture lacks so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hole {
     pub(super) start: i64,
     pub(super) end: i64,
+    /// The packet that showed the hole, and its IP identification.
     pub(super) seen: At,
     pub(super) next_id: Option<u16>,
-    /// Shown by a packet without data: nothing of this sender came behind it, so no SACK called for a repeat.
+    /// A packet without data showed it: no data followed, so no SACK can have caused a retransmission.
     pub(super) tail: bool,
 }
 
-/// A repeat: which bytes, and when.
+/// A retransmission.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resent {
     start: i64,
@@ -32,14 +33,17 @@ pub(super) struct Resent {
 }
 
 impl Sender {
-    /// The newest repeat, while a late first copy of it may still be on its way.
+    /// Returns the newest retransmission, whose first copy may still be under way.
     pub fn newest_repeat(&self) -> Option<At> {
         self.resent.as_ref()?.back().map(|r| r.at)
     }
 
-    /// Before a packet of the peer is read: the newest repeat that was not needed, as that packet shows. It acknowledges
-    /// those bytes with a time stamp from before the repeat (RFC 3522), or where there are no stamps sooner than a round
-    /// trip of `rtt` after it; or it brings nothing new while nothing has just come: it answers a first copy.
+    /// Returns the newest retransmission that a packet of the peer shows to be needless, before that packet is read. There
+    /// are two signs:
+    ///
+    /// 1. It acknowledges those bytes with a timestamp from before the retransmission (RFC 3522), or without timestamps
+    ///    sooner than a round trip of `rtt` after it.
+    /// 2. It is a duplicate ACK although nothing else has arrived: it answers a late first copy.
     pub fn answers_first_copy(&mut self, a: &PeerPacket, rtt: Option<i64>) -> Option<At> {
         let too_soon = |sent: At| {
             rtt.is_some_and(|rtt| ((a.at.time_ns - sent.time_ns) as f64) < rtt as f64 * NEARLY_ALL.get())
@@ -56,7 +60,7 @@ impl Sender {
         }
         let repeat = newest.next()?.at;
         let newest_sent = self.newest();
-        // behind a repeat there may be more under way
+        // more than the retransmission may be under way
         let one_under_way =
             self.last != Some(repeat) && newest_sent.is_some_and(|sent| sent.start == self.una);
         let quiet = self.is_acknowledged() || one_under_way && self.last.is_some_and(too_soon);
@@ -64,14 +68,14 @@ impl Sender {
         (unprompted && late_copy(repeat, a.at)).then_some(repeat)
     }
 
-    /// The peer got these bytes twice: the newest repeat of them, if there was one.
+    /// Returns the newest retransmission of bytes that the peer received twice.
     pub fn came_twice(&mut self, (start, end): (i64, i64)) -> Option<At> {
         let mut newest = self.resent.as_ref()?.iter().rev();
         newest.find(|r| r.start < end && r.end > start).map(|r| r.at)
     }
 
-    /// A packet of this sender without data whose number lies beyond all that was seen: the bytes below it were
-    /// sent, and lost before the capture or by it (by it where the peer has acknowledged them).
+    /// Takes a packet of this sender without data. A sequence number beyond all that was seen shows a hole: the bytes below
+    /// were sent, and lost before the capture or, if the peer has acknowledged them, by it.
     #[inline(always)]
     pub fn passed(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
         if self.next.is_some_and(|next| seq > next) {
@@ -98,13 +102,13 @@ impl Sender {
         }
     }
 
-    /// A segment that begins here makes a hole that cannot be remembered, or may leave too many parts of one.
+    /// Whether a segment that begins at `start` makes a hole that cannot be remembered, or may leave too many parts of one.
     pub fn too_many_holes(&self, start: i64) -> bool {
         let parts = self.holes.len();
         parts >= MAX_PARTS || parts >= MAX_HOLES && self.next.is_some_and(|next| start > next)
     }
 
-    /// The first hole that holds a byte of these.
+    /// Returns the first hole that overlaps these bytes.
     fn first_hole(&self, start: i64, end: i64) -> Option<Hole> {
         let around = self
             .holes
@@ -115,13 +119,12 @@ impl Sender {
         around.or_else(behind).map(|(_, hole)| *hole)
     }
 
-    /// Every second segment and more is in the capture twice: it was taken at two points, or a mirror port sends both ways.
+    /// Whether more than half of the segments are in the capture twice: two capture points, or a mirror port of both ways.
     pub fn is_doubled(&self) -> bool {
         self.copies as usize > self.sent / 2
     }
 
-    /// By its time stamp, or its IPv4 identification, it was sent before a segment that passed already: what is sent again
-    /// has new ones.
+    /// Whether a segment was sent before the newest one, by its timestamp or IP identification. A retransmission has new ones.
     fn is_older(&self, d: &Data) -> bool {
         let last = self.newest();
         let ticks = match (d.tsval, last.and_then(|last| last.tsval)) {
@@ -135,7 +138,7 @@ impl Sender {
         ticks < 0 || ticks == 0 && (-NEAR_IDS.get()..0).contains(&ids)
     }
 
-    /// Bytes that were sent before, or that fill a hole.
+    /// Takes bytes that were sent before, or that fill a hole.
     pub(super) fn repeat(&mut self, d: &Data, next: i64, first_copy: Option<At>) -> Outcome {
         let from = self.last.unwrap_or(d.at);
         if let Some(hole) = self.first_hole(d.start, d.end) {
@@ -151,7 +154,7 @@ impl Sender {
             };
             return self.repaired(d, from, how, None, Some(hole.seen));
         }
-        // a network's duplicate has the original's IP identification and time stamp, a sender's repeat new ones
+        // a copy by the network has the IP identification and timestamp of the original, a retransmission new ones
         let id = d.ip_id.unwrap_or(0);
         let copied = (id != 0 || d.tsval.is_some())
             && self
@@ -167,7 +170,7 @@ impl Sender {
             return Outcome::Needless;
         }
         let gap = d.at.time_ns - from.time_ns;
-        // a timer runs out long after the last ACK of anything: what leaves sooner was called for by that ACK
+        // a timer expires long after the last ACK: an ACK caused a retransmission that leaves sooner
         let called = self.sacked > d.start || self.duplicates >= DUPLICATES.get();
         let signal = if called {
             self.answered
@@ -176,7 +179,7 @@ impl Sender {
         };
         let since = signal.map_or(i64::MAX, |ack| d.at.time_ns - ack.time_ns - d.own_rtt_ns);
         let silent = since >= RTO_NS.get();
-        // a probe waits two round trips, and is no connection's first timer
+        // a tail loss probe waits two round trips, and never as long as a connection's first timeout
         let first_timer = INITIAL_RTO_NS.contains(gap);
         let probes = !first_timer && (gap < RTO_NS.get() || gap >= d.rtt_ns * 3 / 2);
         let how =
@@ -201,7 +204,7 @@ impl Sender {
         self.repaired(d, from, how, first_copy, None)
     }
 
-    /// How a lost tail was sent again, by the time since the peer's last packet.
+    /// Returns which timer repaired a lost tail, by the time since the peer's last data.
     fn tail_how(&self, d: &Data) -> Repair {
         let since = self
             .peer_data
@@ -214,6 +217,7 @@ impl Sender {
         }
     }
 
+    /// Records a repair, and returns its step.
     fn repaired(
         &mut self,
         d: &Data,
@@ -237,15 +241,15 @@ impl Sender {
     }
 }
 
-/// An ACK of nothing new may answer a first copy that came so late.
+/// Whether an ACK of nothing new may answer a late first copy: it follows the retransmission within a path's longest delay.
 pub fn late_copy(repeat: At, ack: At) -> bool {
     (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - repeat.time_ns))
 }
 
-/// A hole that closes was either overtaken by later segments or lost and sent again.
+/// Returns how a hole was filled: by a reordered segment or by a retransmission.
 fn filled_how(d: &Data, hole: &Hole) -> Repair {
     let age = d.at.time_ns - hole.seen.time_ns;
-    // the sender counts its packets: an older number than the one that showed the hole was sent before it
+    // IP identifications count packets: a lower one than that of the packet that showed the hole was sent before it
     let older = match (d.ip_id, hole.next_id) {
         (Some(a), Some(b)) if a != 0 || b != 0 => Some((a.wrapping_sub(b) as i16) < 0),
         _ => None,

@@ -41,7 +41,7 @@ fn rows_at(
         likely,
     };
     let mut rows: Vec<Row> = Vec::new();
-    cut(&mut Cutter::of(&piece, &mut rows), &c, ruling, &piece, &paths);
+    cut(&mut Cutter::new(&piece, &mut rows), &c, ruling, &piece, &paths);
     assert!(rows.iter().all(|row| row.owner != Owner::Network));
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
@@ -218,7 +218,7 @@ fn wait_of<T>(
         step: &step,
     };
     let mut rows: Vec<Row> = Vec::new();
-    rows_of(&mut Cutter::of(&piece, &mut rows), &piece);
+    rows_of(&mut Cutter::new(&piece, &mut rows), &piece);
     rows.iter()
         .map(|row| (row.cause, row.rule, row.grounds.grade, row.end))
         .collect()

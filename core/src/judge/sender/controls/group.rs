@@ -1,10 +1,41 @@
-//! What one group of pauses shows of a wait: that they are as long, that they are shorter, or nothing clear.
+//! Compares a wait with a group of pauses: those are as long, shorter, or show nothing clear.
 
 use super::super::spread::at_share;
-use super::{Control, Lists, Pause};
-use crate::limits::{CONTROL_NEAR_NS, LONGER_TIMES, MIN_SAMPLES, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL};
+use super::{Control, Lists};
+use crate::limits::{
+    CONTROL_NEAR_NS, LONGER_TIMES, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL,
+};
 
-/// A part of the lists: rising pauses.
+/// A pause of the program on a stream. `exact`: the segment left by itself; else an ACK freed it, and `ns` is an upper bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    pub(in crate::judge::sender) stream: u32,
+    pub(in crate::judge::sender) ns: i64,
+    pub(in crate::judge::sender) exact: bool,
+}
+
+impl Pause {
+    #[cfg(test)]
+    pub fn of_program(ns: i64) -> Pause {
+        Pause {
+            stream: 0,
+            ns,
+            exact: true,
+        }
+    }
+
+    /// Whether the program wrote again without a pause, as far as is known: an ACK freed the segment, or it left soon.
+    pub fn is_at_once(&self) -> bool {
+        !self.exact || self.ns <= NOISE_NS.get()
+    }
+
+    /// Returns a sort key: by length, exact pauses behind others. One number, because long lists are sorted often.
+    pub(super) fn rank(&self) -> i64 {
+        self.ns.saturating_mul(2).saturating_add(i64::from(self.exact))
+    }
+}
+
+/// Pauses of all streams or of one, each list rising.
 #[derive(Default)]
 pub(super) struct Group<'a> {
     pub(super) unheld: &'a [Pause],
@@ -13,22 +44,22 @@ pub(super) struct Group<'a> {
     pub(super) held: usize,
 }
 
-/// How many of a rising list end well before the wait, reach it, and are longer.
-pub(super) fn about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
+/// Counts the pauses of a rising list that are clearly shorter than the wait, about as long, and clearly longer.
+pub(super) fn partition_about(rising: &[Pause], wait: i64) -> (usize, usize, usize) {
     let below = rising.partition_point(|pause| pause.ns <= wait - CONTROL_NEAR_NS.get());
     let reach = rising.partition_point(|pause| pause.ns <= wait + CONTROL_NEAR_NS.get());
     (below, reach - below, rising.len() - reach)
 }
 
-/// What bounds the next of so many first pauses of a rising list: the longest of them, without the strays of a long one; what
-/// ended by itself, and once, may be longer the next time. And the middle one.
-pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
-    let counted = first - first / OUTLIER_ONE_IN.get();
-    let mut most = rising.get(counted.checked_sub(1)?).copied()?;
-    let middle = rising.get((first - 1) / 2)?.ns;
+/// Returns an upper bound on the next pause, and the median, by the first `count` pauses of a rising list. The bound is the
+/// longest without outliers. A single exact pause does not show how pauses vary, so it is multiplied by `LONGER_TIMES`.
+pub(super) fn longest(rising: &[Pause], count: usize) -> Option<(Pause, i64)> {
+    let without_outliers = count - count / OUTLIER_ONE_IN.get();
+    let mut most = rising.get(without_outliers.checked_sub(1)?).copied()?;
+    let middle = rising.get((count - 1) / 2)?.ns;
     if most.exact
-        && first < SEVERAL.get()
-        && rising.iter().take(first).filter(|pause| pause.exact).count() == 1
+        && count < SEVERAL.get()
+        && rising.iter().take(count).filter(|pause| pause.exact).count() == 1
     {
         most.ns = (most.ns as f64 * LONGER_TIMES.get()) as i64;
     }
@@ -36,7 +67,7 @@ pub(super) fn longest(rising: &[Pause], first: usize) -> Option<(Pause, i64)> {
 }
 
 impl Group<'_> {
-    pub(super) fn of(lists: &Lists) -> Group<'_> {
+    pub(super) fn new(lists: &Lists) -> Group<'_> {
         Group {
             unheld: &lists.unheld,
             early: &lists.early,
@@ -49,10 +80,10 @@ impl Group<'_> {
         self.unheld.len() + self.early.len()
     }
 
-    /// What these pauses say of a wait.
+    /// Compares a wait with these pauses.
     pub(super) fn compare(&self, wait: i64) -> Control {
-        let (below, near, above) = about(self.unheld, wait);
-        let (early_below, early_near, _) = about(self.early, wait);
+        let (below, near, above) = partition_about(self.unheld, wait);
+        let (early_below, early_near, _) = partition_about(self.early, wait);
         if self.unheld.is_empty() && self.early.is_empty() {
             return Control::Nothing;
         }
@@ -74,7 +105,7 @@ impl Group<'_> {
             || near == 0
                 && above + longer >= SEVERAL.get()
                 && self.have_two_lengths([below, early_below, longer], unheld_longer);
-        // what left before a held ACK shows as well that the program was done by then
+        // a segment that left before a held ACK shows too that the program was done by then
         let late_strays = OUTLIER_ONE_IN.get() * longer <= longer + self.held + early_below
             || self.have_two_lengths([below, early_below, longer], &[]);
         let most = longest(self.unheld, below);
@@ -91,14 +122,14 @@ impl Group<'_> {
         }
     }
 
-    /// Whether its pauses are of two lengths, one short and one that outlasts held ACKs, or would (`unheld_longer`): then none
-    /// ends in between, shortly before an ACK. A few that ended by themselves do not show how they differ.
+    /// Whether pauses have just two lengths, a short one and one that outlasts held ACKs, or would (`unheld_longer`): then
+    /// none ends in between, shortly before an ACK. A few exact pauses do not show how much pauses vary.
     fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3], unheld_longer: &[Pause]) -> bool {
         let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
         let few = unheld.len() + early.len() < SEVERAL.get();
         let show = !few || unheld.iter().chain(&early).all(|pause| !pause.exact);
-        // where many are longer, use the shorter half: a busy host adds to the others
+        // of many longer pauses, compare the shorter half: a busy host adds to the others
         let share = if longer < MIN_SAMPLES.get() { 0.95 } else { 0.5 };
         let mut longer = first(self.outlasting, longer);
         longer.extend(unheld_longer);
@@ -107,7 +138,7 @@ impl Group<'_> {
     }
 }
 
-/// Whether rising pauses, this share of them, are of one length, but for strays.
+/// Whether rising pauses, up to this share of them, have one length, but for the shortest twentieth.
 fn alike(rising: &[Pause], share: f64) -> bool {
     let rising: Vec<i64> = rising.iter().map(|pause| pause.ns).collect();
     let (low, high) = (at_share(&rising, 0.05), at_share(&rising, share));

@@ -35,7 +35,7 @@ fn followed(count: usize, late: &[i64]) -> Controls {
 
 #[test]
 fn a_pause_is_near_a_wait_from_five_milliseconds_below_to_five_above() {
-    let of = |ns| about(&unheld(&[ns]), 50 * MS);
+    let of = |ns| partition_about(&unheld(&[ns]), 50 * MS);
     assert_eq!((of(45 * MS), of(45 * MS + 1)), ((1, 0, 0), (0, 1, 0)));
     assert_eq!((of(55 * MS), of(55 * MS + 1)), ((0, 1, 0), (0, 0, 1)));
 }
@@ -310,7 +310,7 @@ fn pauses_of_one_length_lie_beyond_every_hold() {
             ..followed(8, late)
         };
         controls.all.unheld = unheld(unheld_ns);
-        controls.are_of_one_length(45 * MS)
+        controls.are_other_answers(45 * MS)
     };
     let three = [60 * MS, 61 * MS, 62 * MS];
     assert!(one_length(&three, 57 * MS, &[]) && !one_length(&three, 57 * MS + 1, &[]));

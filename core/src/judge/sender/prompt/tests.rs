@@ -20,7 +20,7 @@ fn gaps(count: i64, total: impl Fn(i64, i64) -> i64) -> Vec<AckWait> {
             wait,
             release: total(n, wait) - wait,
             covered: wait,
-            timer: true,
+            is_pure_ack: true,
             ..AckWait::default()
         }
     };
@@ -52,7 +52,7 @@ fn paused_beside(
 #[test]
 fn no_path_makes_pauses_that_keep_their_length_late() {
     let limit = |paused, total: &dyn Fn(i64, i64) -> i64, passed| {
-        by_its_clock(&paused_beside(paused, total, passed, 4_000_000), &judged())
+        limit_by_clock(&paused_beside(paused, total, passed, 4_000_000), &judged())
     };
     let pause = |_, _| 60 * MS;
     assert_eq!(limit(8, &pause, 3), Some(3 * MS), "NOISE_NS");
@@ -62,9 +62,9 @@ fn no_path_makes_pauses_that_keep_their_length_late() {
     // 3 ms later than the ACK lets them is not late, nor by 3 ms on the way
     let sent = |late: i64| limit(8, &|n, _| 49 * MS + late + n % 2, 3);
     assert_eq!((sent(2), sent(0)), (Some(3 * MS), None));
-    let passed = |late| by_its_clock(&paused_beside(8, &pause, 4, late), &judged());
+    let passed = |late| limit_by_clock(&paused_beside(8, &pause, 4, late), &judged());
     assert_eq!((passed(3_000_000), passed(3_000_001)), (Some(3 * MS), None));
-    let among = |j: Judged| by_its_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
+    let among = |j: Judged| limit_by_clock(&paused_beside(8, &pause, 3, 4_000_000), &j);
     let near = Judged {
         sender_rtt: AT_HOST_NS.get() - 1,
         ..judged()
@@ -85,7 +85,7 @@ fn clocked(each: &[(usize, i64, u32)], fine: bool) -> Vec<AckWait> {
         wait: 40 * MS,
         release: 2 * MS + late,
         covered: 40 * MS,
-        timer: true,
+        is_pure_ack: true,
         lateness: Some(way),
         fine,
         ..AckWait::default()
@@ -128,7 +128,10 @@ fn a_clock_tells_what_the_path_took_where_that_was_possible() {
     assert!(!clock_tells(&untold, &judged()));
     let unheld: Vec<AckWait> = one_fine
         .iter()
-        .map(|gap| AckWait { timer: false, ..*gap })
+        .map(|gap| AckWait {
+            is_pure_ack: false,
+            ..*gap
+        })
         .collect();
     assert!(!clock_tells(&unheld, &judged()));
 }

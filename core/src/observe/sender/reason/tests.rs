@@ -379,7 +379,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
             last_full,
             ..advanced(4, 49 * MS, bytes, lone_ack)
         };
-        matches!(lone(state, 0), Wait::LoneClocked { alone: false, .. })
+        matches!(lone(state, 0), Wait::LoneClocked { single: false, .. })
     };
     let mss = MSS as u32;
     assert!(held(mss, true, true) && !held(mss + 1, true, true));
@@ -390,7 +390,7 @@ fn the_ack_of_the_one_full_segment_in_flight_may_have_been_held() {
     };
     assert!(matches!(
         lone(collapsed, 0),
-        Wait::LoneClocked { alone: true, .. }
+        Wait::LoneClocked { single: true, .. }
     ));
     // a first copy that never passed the capture
     let again = |lone_ack, missing| repaired(&lone(advanced(4, 49 * MS, mss, lone_ack), missing));

@@ -73,7 +73,7 @@ fn of_300_bytes(first: bool, pause: i64) -> Controls {
         wait: MS,
         release: pause - MS,
         covered: MS,
-        timer: true,
+        is_pure_ack: true,
         bytes: 300,
         first,
         ..AckWait::default()
@@ -109,7 +109,7 @@ fn a_segment_behind_the_first_may_hold_the_third_write_where_messages_have_three
             let gap = AckWait {
                 wait: 4 * MS,
                 covered: 4 * MS,
-                timer: true,
+                is_pure_ack: true,
                 bytes: 300,
                 ..AckWait::default()
             };

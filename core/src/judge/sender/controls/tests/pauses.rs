@@ -16,7 +16,7 @@ fn what_left_later_than_the_path_wavers_was_the_programs_pause() {
             wait: MS,
             release: 18 * MS,
             covered: MS,
-            timer: true,
+            is_pure_ack: true,
             lateness,
             ..AckWait::default()
         };
