@@ -1,8 +1,9 @@
-//! The thresholds of the core's verdicts, each with its unit and source. Those of the findings are in `limits/findings.rs`
-//! and beside the rules in Python. `.ci/sensitivity.py` shows how half and double of each change the scores.
+//! The thresholds of the core's verdicts, each with its unit and source. Those of the findings are in
+//! `limits/findings.rs` and beside the rules in Python. `.ci/sensitivity.py` shows how half and double of each change
+//! the scores.
 //!
-//! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": then only the
-//! scores support the number. Upper bounds on memory are constants of the modules that hold the memory.
+//! A source is a function of the Linux kernel, an RFC, a measurement on the labelled recordings, or "chosen": then only
+//! the scores support the number. Upper bounds on memory are constants of the modules that hold the memory.
 
 mod findings;
 mod limit;
@@ -102,12 +103,14 @@ limits! {
     /// Upper bound on the time from a name's answer to a connect that waited for that lookup.
     LOOKED_UP_NS: i64 = 1_000_000_000, "ns", "chosen: a resolver hands over at once; RFC 8305 waits 250 ms for another address";
 
-    /// Upper bound on the time from a port named on FTP's control connection to the data connection that carries the file.
+    /// Upper bound on the time from a port named on FTP's control connection to the data connection that carries the
+    /// file.
     ANNOUNCED_NS: i64 = 60_000_000_000, "ns", "accept_timeout and connect_timeout of vsftpd";
 
     // what is read
 
-    /// Largest distance of data beyond the receiver's room: data further off belong to a damaged packet or to another connection.
+    /// Largest distance of data beyond the receiver's room: data further off belong to a damaged packet or to another
+    /// connection.
     BEYOND_ROOM: i64 = 67_108_864, "bytes", "chosen: no capture of one connection lacks more than a window and this";
 
     // where a turn ends, and what is worth a row beside the requests
@@ -118,7 +121,8 @@ limits! {
     BEATS: i64 = 4, "turns", "chosen: three periods of either side";
     /// Upper bound on the size of a heartbeat inside TLS.
     BEAT_BYTES: i64 = 128, "bytes", "chosen: keepalives of BGP (19), AMQP (8), WebSocket and TLS records around them";
-    /// Lower bound on the time to a retransmitted SYN, SYN/ACK or neighbour request: copies that follow sooner are duplicates.
+    /// Lower bound on the time to a retransmitted SYN, SYN/ACK or neighbour request: copies that follow sooner are
+    /// duplicates.
     SYN_TIMER_NS: i64 = 100_000_000, "ns", "chosen: far below one second (RFC 6298 2.1)";
 
     // what limits a transfer
@@ -127,7 +131,8 @@ limits! {
     WATCHED_BYTES: u32 = 8_192, "bytes", "chosen: less than the ten segments of a first window (RFC 6928)";
     /// Lower bound on the size of a transfer.
     TRANSFER_BYTES: u32 = 30_000, "bytes", "two first windows (RFC 6928)";
-    /// Number of segments, a quarter of the flight too, whose common ACK shows the pace of the receiving program, not of the line.
+    /// Number of segments, a quarter of the flight too, whose common ACK shows the pace of the receiving program, not
+    /// of the line.
     WHOLE_SEGMENTS: u32 = 8, "segments", "own recordings: 45 with a slow reader, 2 to 4 behind a line";
     /// Share of the time from which on a limit is the transfer's.
     LIMIT_SHARE: f64 = 0.5, "share", "chosen";
@@ -141,7 +146,8 @@ limits! {
     STANDING_SHARE: f64 = 0.08, "share", "the labelled transfers: 0.2 to 5 behind a line, 0.01 elsewhere";
     /// Rise of each turn's best round trip above the idle one that shows a standing queue.
     STANDING_NS: i64 = 700_000, "ns", "chosen: the delay by a busy host";
-    /// Share of bytes acknowledged with less than 3/4 of the largest window open, from which on the receiving program reads slowly.
+    /// Share of bytes acknowledged with less than 3/4 of the largest window open, from which on the receiving program
+    /// reads slowly.
     LOW_SHARE: f64 = 0.4, "share", "own recordings: 0.59 and more with a slow reader, 0.0 without";
     /// Standard deviation of pauses, as a share of their mean, below which a timer makes them.
     STEADY_SHARE: f64 = 0.5, "share", "chosen";
@@ -156,8 +162,8 @@ limits! {
 
     // what a capture shows of its senders
 
-    /// Upper bound on the time to a copy of an unanswered ping (a bridge, a capture on all interfaces); later its numbers
-    /// have wrapped.
+    /// Upper bound on the time to a copy of an unanswered ping (a bridge, a capture on all interfaces); later its
+    /// numbers have wrapped.
     ECHO_COPY_NS: i64 = 1_000_000_000, "ns", "chosen: ping sends one a second";
     /// Number of unanswered repeats of a neighbour request from which on the missing host is a row.
     UNANSWERED_NEIGHBOUR: u32 = 2, "count", "chosen: Linux asks three times (mcast_solicit)";
@@ -172,20 +178,24 @@ limits! {
 
     // the path
 
-    /// Upper bound on the round trip to the host at which the capture was taken: stricter than `AT_ENDPOINT_NS`, no path at all.
+    /// Upper bound on the round trip to the host at which the capture was taken: stricter than `AT_ENDPOINT_NS`, no
+    /// path at all.
     AT_HOST_NS: i64 = 70_000, "ns", "measured: up to 65 us beside a host, 75 us and more half way on a path of 0.1 ms";
-    /// Upper bound on the time from an ACK to the segment that it freed, beyond the round trip, unless the path varies more.
+    /// Upper bound on the time from an ACK to the segment that it freed, beyond the round trip, unless the path varies
+    /// more.
     PROMPT_NS: i64 = 2_000_000, "ns", "measured: lab, loaded hosts";
 
     // notions that many rules share
 
-    /// Ratio from which on one value is clearly larger; also the two delays, of the ACK and of the segment, in a release.
+    /// Ratio from which on one value is clearly larger; also the two delays, of the ACK and of the segment, in a
+    /// release.
     CLEAR_RATIO: i64 = 2, "times", "measured: releases by kernels take 0.9 to 1.7 of their handshakes, a relay's 2.1 and more";
     /// Ratio from which on one value is far larger; its inverse is the variation of even values and of a path.
     LARGE_RATIO: i64 = 4, "times", "measured: on paths of 2 to 5 ms kernels freed segments up to a fifth sooner than the best answer of a program; public captures behind a NAT have 100 ms and 0.1 ms";
     /// Share, one in this many, that is too large for outliers; all but it is the majority.
     MAJORITY_ONE_IN: usize = 3, "parts", "measured: 31 of 83 late ACKs over Wi-Fi come sooner than a timer, at most 12 of 44 where a timer holds them; 90 of 100 releases leave as a kernel sends, 38 where a program waits for the ACK";
-    /// Share, one in this many, that is rare: a release as late as the path is now and then, a segment without its ACK, a relay's own request.
+    /// Share, one in this many, that is rare: a release as late as the path is now and then, a segment without its ACK,
+    /// a relay's own request.
     RARE_ONE_IN: usize = 20, "parts", "chosen";
     /// Tolerated probability that a rule's prediction comes true by chance.
     CHANCE_MAX: f64 = 0.001, "chance", "chosen";
@@ -197,12 +207,13 @@ limits! {
 
     // Nagle's algorithm
 
-    /// Upper bound on a busy host's delay of the median release, of a program's pause, and of events that count as simultaneous.
+    /// Upper bound on a busy host's delay of the median release, of a program's pause, and of events that count as
+    /// simultaneous.
     SOON_NS: i64 = 750_000, "ns", "measured: lab";
     /// Minimum sample size of a verdict; fewer are at most probable.
     MIN_SAMPLES: usize = 8, "count", "chosen";
-    /// Tolerated outliers, one in this many: a held ACK that is followed late, a corked message that left at once, a pause of the control
-    /// group (a busy host, an ACK that the capture lacks), a segment that went without its ACK.
+    /// Tolerated outliers, one in this many: a held ACK that is followed late, a corked message that left at once, a
+    /// pause of the control group (a busy host, an ACK that the capture lacks), a segment that went without its ACK.
     OUTLIER_ONE_IN: usize = 10, "parts", "chosen";
     /// Growth of the evidence, as a share, upon which a sender is judged again.
     GROWN: f64 = 0.25, "share", "chosen";
@@ -213,17 +224,18 @@ limits! {
     UNHELD_NS: i64 = 15_000_000, "ns", "chosen: below the shortest hold, above the variation of paths";
     /// Largest difference between a pause of the control group and a wait that it explains.
     CONTROL_NEAR_NS: i64 = 5_000_000, "ns", "chosen: a tick of CONFIG_HZ=250, and one more";
-    /// Ratio of a program's next pause to a single known one, at most; also of a pause that outlasts a held ACK to the wait: a longer
-    /// one belongs to another answer.
+    /// Ratio of a program's next pause to a single known one, at most; also of a pause that outlasts a held ACK to the
+    /// wait: a longer one belongs to another answer.
     LONGER_TIMES: f64 = 1.5, "times", "measured: real, a program that works for 5 to 35 ms; twice costs 5 % of simulated stalls with frames missing";
-    /// Share of held ACKs, one in this many, that a busy host outlasts, seen beside the sender, where no pause of the program is known.
+    /// Share of held ACKs, one in this many, that a busy host outlasts, seen beside the sender, where no pause of the
+    /// program is known.
     OUTLASTED: usize = 1000, "parts", "chosen: one in a hundred is a program that works for 20 to 60 ms (real)";
     /// Upper bound on the time from an ACK to the segment that a kernel sends upon it, seen beside the sender.
     KERNEL_NS: i64 = 100_000, "ns", "measured: at most 50 us in lab and real; a program that waits for the ACK takes 80 to 200 us";
     /// Lower bound on the time granted to a kernel with cold caches, whatever its handshakes took.
     COLD_NS: i64 = 40_000, "ns", "measured: real, lab and lab3: four of five releases of any kernel; of any relay at most one in two";
-    /// Number of events that are no accident together: held ACKs before a clean control group beside the sender (by chance
-    /// (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time varies.
+    /// Number of events that are no accident together: held ACKs before a clean control group beside the sender (by
+    /// chance (KERNEL_NS / hold)^held), refutations, pauses that show how a program's time varies.
     SEVERAL: usize = 3, "count", "chosen";
     /// As `SEVERAL`, away from the sender: held ACKs, late releases of one length, points of a slope.
     HELD_AWAY: usize = 5, "count", "chosen; case decoy_pauses_on_a_line_of_jitter";
@@ -239,8 +251,8 @@ limits! {
     CLOCK_WINDOW_NS: i64 = 10_000_000_000, "ns", "chosen";
     /// Longest delay by a path.
     MOST_LATE_NS: u64 = 2_000_000_000, "ns", "chosen";
-    /// Delay that a tick, drift and a busy host explain, and the error of two millisecond clocks; also the age below which a closed
-    /// hole was reordering, where no other sign exists.
+    /// Delay that a tick, drift and a busy host explain, and the error of two millisecond clocks; also the age below
+    /// which a closed hole was reordering, where no other sign exists.
     NOISE_NS: i64 = 3_000_000, "ns", "chosen: three ticks of a time stamp";
     /// Time after which a clock's rate is known.
     RATED_NS: i64 = 500_000_000, "ns", "chosen";

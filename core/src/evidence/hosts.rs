@@ -1,5 +1,5 @@
-//! Which hosts are servers and clients at once: only there can a request wait for another one, and only their requests need a
-//! look at what surrounds it.
+//! Hosts that are server and client at once (proxies, application servers). Only there can a request wait for another
+//! one.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use ahash::AHashMap;
 
 use super::Key;
 
-/// Hosts of each role that are remembered; others count as unknown.
+/// Upper bound on hosts of each role; further ones count as unknown.
 const MAX_HOSTS: usize = 1024;
 
 type Endpoint = (IpAddr, u16);
 
-/// The first endpoint that was seen of a host, and whether there are others.
+/// The first server endpoint of a host, and whether there are others.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
     first: Endpoint,
@@ -25,15 +25,16 @@ impl Ends {
     }
 }
 
-/// The roles of hosts, by the servers that they are or ask.
+/// Roles of hosts.
 #[derive(Debug, Default)]
 pub struct Hosts {
-    /// By a server's address, what it serves; by a client's, what it asks.
+    /// Endpoints that a host serves, by its address; endpoints that a host sends requests to, by its address.
     serving: AHashMap<IpAddr, Ends>,
     asking: AHashMap<IpAddr, Ends>,
-    /// A request on loopback comes from the host of the capture, which others know by another address.
+    /// There are requests on loopback, and others: then the capture's own host may be both, under two addresses.
     inside: bool,
     outside: bool,
+    /// A host may be server and client.
     relays: bool,
 }
 
@@ -47,12 +48,12 @@ impl Hosts {
         self.relays |= self.inside && self.outside || self.serves(key) || self.asks(key);
     }
 
-    /// Whether a host may be one server's client because it is another server.
+    /// Whether any host may be server and client.
     pub fn have_relay(&self) -> bool {
         self.relays
     }
 
-    /// Whether the client of this server is a server itself.
+    /// Whether the client of this sender's key is the host of another server.
     pub fn serves(&self, back: &Key) -> bool {
         let known = self.serving.get(&back.client);
         known.is_some_and(|ends| ends.has_other_than((back.server, back.server_port)))
@@ -60,7 +61,7 @@ impl Hosts {
             || !back.server.is_loopback() && self.inside
     }
 
-    /// Whether this server asks another one.
+    /// Whether the server of this sender's key sends requests to another server.
     pub fn asks(&self, front: &Key) -> bool {
         let known = self.asking.get(&front.server);
         known.is_some_and(|ends| ends.has_other_than((front.server, front.server_port)))

@@ -1,9 +1,9 @@
-//! Evidence on each sender, collected over all its connections: waits for ACKs, segments sent without waiting, and delays
-//! before the first segment of a message. This module only stores and counts; `judge` draws the conclusions.
+//! Evidence on each sender, collected over all its connections: waits for ACKs, segments sent without waiting, and
+//! delays before the first segment of a message. This module only stores and counts; `judge` draws the conclusions.
 //!
 //! One gap near 40 ms does not prove Nagle's algorithm: a program may pause for just that long. But over many exchanges
-//! no program can follow the peer's ACKs wherever they fall. So evidence is collected per server address and port, client
-//! address and direction.
+//! no program can follow the peer's ACKs wherever they fall. So evidence is collected per server address and port,
+//! client address and direction.
 
 mod hosts;
 pub mod rtt;

@@ -1,10 +1,7 @@
-//! Round trips from the capture to an endpoint and back: the best of two addresses, and those of one connection.
+//! Round trips from the capture to an endpoint and back: of a pair of addresses, and of one connection.
 //!
-//! A sample is the time from a packet that passes towards an endpoint to that endpoint's first packet
-//! that acknowledges it. The smallest one is the path's; whatever an ACK took beyond it was a hold, a
-//! queue or a program.
-
-mod answers;
+//! A sample is the time from a packet towards an endpoint to the endpoint's first packet that acknowledges it. The
+//! smallest one is the path's; an ACK that took longer was held, queued, or waited for a program.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,26 +11,30 @@ use hashbrown::hash_table::Entry;
 
 use crate::limits::{AT_HOST_NS, DELACK_LEAST_NS, LARGE_RATIO, OUTLIER_SHARE, RARE_ONE_IN, UNHELD_NS};
 
-/// Samples kept for the spread; the newest replace the oldest.
+/// Number of newest samples kept, for the variation.
 const KEPT: usize = 64;
-/// Room for so many is made at a time.
+/// Growth of the list of samples: most pairs of addresses have few.
 const GROWN: usize = 8;
+/// Number of newest handshakes kept, and the growth of their list: the smallest allocation.
+const MAX_HANDSHAKES: usize = 16;
+const HANDSHAKES_GROWN: usize = 4;
 
+/// Round trips to one endpoint. Times in ns.
 #[derive(Debug, Clone, Default)]
 pub struct Rtt {
     min: Option<i64>,
     count: u64,
-    /// A kernel has answered by itself, sooner than its timer.
+    /// A kernel has answered by itself, sooner than a delayed ACK.
     kernel: bool,
-    /// The soonest of the handshakes.
+    /// The shortest handshake.
     handshake: Option<i64>,
     recent: Vec<Sample>,
-    /// The newest handshakes, in nanoseconds.
-    shaken: Vec<u32>,
-    shakes: usize,
+    /// The newest handshakes, and the number of all.
+    handshakes: Vec<u32>,
+    handshake_count: usize,
 }
 
-/// In 31 bits, for more than two seconds are no jitter; the last one shows that a program answered, not a kernel.
+/// A sample in 31 bits, as more than two seconds are no jitter. The highest bit shows that a program answered.
 #[derive(Debug, Clone, Copy)]
 struct Sample(u32);
 
@@ -57,14 +58,14 @@ impl Sample {
 impl Rtt {
     pub fn add(&mut self, sample: i64, by_program: bool) {
         if sample < 0 {
-            return; // the clock went back
+            return; // the capture's clock was set back
         }
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
         self.kernel |= !by_program && sample < self.min.unwrap_or(sample) + DELACK_LEAST_NS.get();
         let brief = Sample::new(sample, by_program);
         if self.recent.len() < KEPT {
             if self.recent.len() == self.recent.capacity() {
-                self.recent.reserve_exact(GROWN); // most pairs of addresses have few samples
+                self.recent.reserve_exact(GROWN);
             }
             self.recent.push(brief);
         } else if let Some(slot) = self.recent.get_mut((self.count % KEPT as u64) as usize) {
@@ -77,8 +78,41 @@ impl Rtt {
         self.min
     }
 
-    /// The way to the host itself, where something nearer on the path may acknowledge for it (a NAT of a virtual machine, an
-    /// accelerator): its ACKs come much sooner than any SYN/ACK did.
+    /// Whether a kernel has ever answered by itself. Answers of programs alone may be later than the path.
+    pub fn has_kernels_answer(&self) -> bool {
+        self.kernel
+    }
+
+    /// Whether the only sample is an answer of a program, which does not show the path.
+    pub fn is_one_answer(&self) -> bool {
+        self.count == 1 && !self.kernel
+    }
+
+    fn add_handshake_rtt(&mut self, sample: i64) {
+        self.add(sample, false);
+        self.handshake = Some(self.handshake.map_or(sample, |soonest| soonest.min(sample)));
+        if self.handshakes.len() < MAX_HANDSHAKES {
+            if self.handshakes.len() == self.handshakes.capacity() {
+                self.handshakes.reserve_exact(HANDSHAKES_GROWN);
+            }
+            self.handshakes.push(brief(sample));
+        } else if let Some(slot) = self.handshakes.get_mut(self.handshake_count % MAX_HANDSHAKES) {
+            *slot = brief(sample);
+        }
+        self.handshake_count += 1;
+    }
+
+    /// Returns the third quartile of the newest handshakes: the kernel's time, as no program takes part in them.
+    pub fn kernel_took(&self) -> Option<i64> {
+        let mut took = [0; MAX_HANDSHAKES];
+        let took = took.get_mut(..self.handshakes.len())?;
+        took.copy_from_slice(&self.handshakes);
+        let third = (took.len() * 3).div_ceil(4).checked_sub(1)?;
+        Some(i64::from(*took.select_nth_unstable(third).1))
+    }
+
+    /// Returns the round trip to the host itself where a nearer one may acknowledge for it (NAT of a virtual machine,
+    /// WAN accelerator): ACKs come much sooner than any SYN/ACK.
     pub fn behind(&self) -> Option<i64> {
         let (nearest, handshake) = (self.min?, self.handshake?);
         let is_far = handshake.saturating_sub(nearest) >= UNHELD_NS.get()
@@ -86,32 +120,31 @@ impl Rtt {
         is_far.then_some(handshake)
     }
 
-    /// Whether a kernel has answered by itself lately, sooner than its timer: what programs alone answer may take longer than
-    /// the path does.
+    /// Whether a recent sample is a kernel's own answer. Answers of programs alone may be later than the path.
     pub fn is_by_kernel(&self) -> bool {
         let mut recent = self.recent.iter();
         recent.any(|sample| !sample.by_program() && sample.ns() < DELACK_LEAST_NS.get())
     }
 
-    /// Measured so often that one more sample will hardly be the best.
+    /// Whether there are so many samples that one more will hardly be the best.
     fn is_firm(&self) -> bool {
         self.count >= KEPT as u64
     }
 
-    /// How late the path is now and then, and what answers there: the ninety-fifth of a hundred samples above their minimum.
+    /// Returns the 95th percentile of recent samples above the best.
     pub fn latest(&self) -> i64 {
         let best = self.min.unwrap_or(0);
         let above = self.recent.iter().map(|s| s.ns() - best);
         now_and_then(above.filter(|d| *d < DELACK_LEAST_NS.get()).collect())
     }
 
-    /// The longest that an answer took lately.
+    /// Returns the longest recent sample.
     pub fn longest(&self) -> i64 {
         self.recent.iter().map(|sample| sample.ns()).max().unwrap_or(0)
     }
 
-    /// How much the path wavers, whatever a program always takes: three of four answers came no later than this after the
-    /// promptest tenth of their kind.
+    /// Returns the variation of the path without the time that a program always takes: the third quartile of samples
+    /// above the first decile of their kind (kernel or program).
     pub fn wavering(&self) -> i64 {
         let mut above: Vec<i64> = Vec::with_capacity(self.recent.len());
         for by_program in [false, true] {
@@ -126,17 +159,18 @@ impl Rtt {
         picked(&mut above, third).unwrap_or(0)
     }
 
-    /// Third quartile of the samples above their minimum: how much the path itself wavers.
+    /// Returns the variation of the path: the third quartile of samples above the best.
     pub fn jitter(&self) -> i64 {
-        self.wavers(|_| true)
+        self.third_quartile(|_| true)
     }
 
-    /// How much the path wavers, by what kernels answered alone: beside a host there is no path, and what its program takes is no jitter.
+    /// Returns the variation of kernels' answers alone, for a capture beside the host, where a program's time is no
+    /// jitter.
     pub fn kernels_jitter(&self) -> i64 {
-        self.wavers(|sample| !sample.by_program())
+        self.third_quartile(|sample| !sample.by_program())
     }
 
-    fn wavers(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
+    fn third_quartile(&self, counts: impl Fn(&Sample) -> bool) -> i64 {
         let best = self.min.unwrap_or(0);
         let counted = self.recent.iter().filter(|s| counts(s));
         let mut above: Vec<i64> = counted
@@ -148,24 +182,24 @@ impl Rtt {
     }
 }
 
-/// The ninety-fifth of a hundred that came so much later than at best, in any order.
+/// Returns the 95th percentile of delays in any order.
 pub(crate) fn now_and_then(mut late: Vec<i64>) -> i64 {
     let most = late.len().saturating_sub(1);
     let place = (late.len() * (RARE_ONE_IN.get() - 1) / RARE_ONE_IN.get()).min(most);
     picked(&mut late, place).unwrap_or(0)
 }
 
-/// The value that this share of a rising list does not exceed.
+/// Returns the quantile of a rising list.
 pub(crate) fn at_share(rising: &[i64], share: f64) -> Option<i64> {
     rising.get(place(rising.len(), share)).copied()
 }
 
-/// What would stand at this place if the list, which comes in any order and is left in another, were rising.
+/// Returns the value that would be at this place if the list were sorted. Reorders the list.
 fn picked(values: &mut [i64], place: usize) -> Option<i64> {
     (place < values.len()).then(|| *values.select_nth_unstable(place).1)
 }
 
-/// How many values of so many lie before the one that this share does not exceed.
+/// Returns the place of a quantile in a sorted list.
 fn place(count: usize, share: f64) -> usize {
     ((count as f64 * share).ceil() as usize).max(1) - 1
 }
@@ -174,8 +208,8 @@ fn brief(ns: i64) -> u32 {
     u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
-/// A round trip of one connection that a kernel has answered: what the path takes beside what a program does. 0 where there
-/// is none; in 32 bits, the lowest of which shows that one ACK at least could not have been held back.
+/// A round trip of one connection by a kernel's own answer, in ns; 0 if there is none. The lowest of the 32 bits shows
+/// that at least one ACK of the connection could not have been delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelRtt(u32);
 
@@ -185,7 +219,7 @@ impl KernelRtt {
         KernelRtt(brief(ns) & !1 | u32::from(prompt))
     }
 
-    /// How much worse than at best on this path, where no timer explains that.
+    /// Returns the excess over the path's best, or 0 if a delayed-ACK timer explains it.
     pub fn beyond(self, best: i64) -> i64 {
         let beyond = (i64::from(self.0) - best).max(0);
         let prompt = self.0 & 1 != 0;
@@ -197,27 +231,26 @@ impl KernelRtt {
     }
 }
 
-/// Round trips of one path without those that a receiver's timer may have spoiled.
+/// Round trips of one connection without those that a delayed-ACK timer may have lengthened.
 ///
-/// A receiver may wait before it acknowledges, unless two full segments are there or it is the handshake (RFC 9293
-/// 3.8.6.3). So a sample from an ACK that had no licence to wait counts however long it took; any other counts if it
-/// lies within what no timer can reach, 35 ms above the best round trip of the stream so far. ACKs with data or FIN
-/// are no samples at all: those wait for a program.
+/// A receiver may delay an ACK, unless two full segments have arrived or it is the handshake's (RFC 9293 3.8.6.3). A
+/// sample of an ACK that must not be delayed always counts. Any other counts if it is less than 35 ms, the shortest
+/// timer, above the best so far. ACKs with data or FIN are no samples, as they may wait for a program.
 #[derive(Debug, Clone, Default)]
 pub struct RoundTrips {
-    /// Of ACKs that had to come at once.
+    /// Samples of ACKs that must not be delayed.
     prompt: Spread,
-    /// Of ACKs that could have waited, and did not.
+    /// Samples of ACKs that could have been delayed, and were not.
     free: Spread,
     prompts: u32,
     frees: u32,
     held: u32,
     best: Best,
-    /// The newest sample that was not left out.
+    /// The newest sample that counts.
     newest: KernelRtt,
 }
 
-/// The shortest so far; none is longer than any.
+/// The shortest round trip so far; `i64::MAX` before the first.
 #[derive(Debug, Clone, Copy)]
 struct Best(i64);
 
@@ -249,7 +282,7 @@ impl RoundTrips {
     pub fn add(&mut self, ns: i64, prompt: bool) {
         let best = if self.best.0 == i64::MAX { ns } else { self.best.0 };
         if ns < best - DELACK_LEAST_NS.get() {
-            // the path is so much shorter that all of those were held
+            // the path is so much shorter that all earlier ones were delayed
             self.held = self.held.saturating_add(std::mem::take(&mut self.frees));
             self.free = Spread::default();
         }
@@ -267,8 +300,8 @@ impl RoundTrips {
         self.newest = KernelRtt::new(ns, self.prompts > 0);
     }
 
-    /// What the path takes by what the host's kernel has answered: lately where time stamps tell how it wavers (`stamped`),
-    /// else at its worst. Beside the host there is no path that wavers, but its own queue.
+    /// Returns the path's round trip by the kernel's answers: the newest where timestamps show the path's variation
+    /// (`stamped`) or beside the host, else the longest.
     #[inline]
     pub fn round(&self, stamped: bool) -> KernelRtt {
         if stamped { self.newest } else { self.worst() }
@@ -286,7 +319,7 @@ impl RoundTrips {
         u64::from(self.prompts) + u64::from(self.frees)
     }
 
-    /// Samples left out: as late as a timer makes them.
+    /// Returns the number of samples that a timer may have delayed.
     pub fn held(&self) -> u64 {
         u64::from(self.held)
     }
@@ -296,7 +329,7 @@ impl RoundTrips {
         (n > 0).then(|| (self.prompt.sum + self.free.sum) / n as f64)
     }
 
-    /// Of the sample (n - 1).
+    /// Returns the sample standard deviation (n - 1).
     pub fn stdev_ms(&self) -> Option<f64> {
         let n = self.samples();
         let mean = self.mean_ms().filter(|_| n > 1)?;
@@ -309,22 +342,22 @@ impl RoundTrips {
     }
 }
 
-/// Both round trips between one client address and one server address.
+/// Round trips to a client address and to a server address.
 #[derive(Debug, Clone, Default)]
 pub struct Pair {
-    /// Indexed by `Side`: to the client and back, to the server and back.
+    /// By `Side`.
     pub rtts: [Rtt; 2],
 }
 
-/// All address pairs seen with data; streams of a pair share them.
+/// Round trips of all address pairs with data. Streams of a pair share them by its number.
 #[derive(Debug, Default)]
 pub struct Pairs {
-    /// Numbers only: a table of addresses has room for twice as many as there are.
+    /// Numbers, hashed by the addresses in `ends`: half the memory of a table of addresses.
     index: HashTable<u32>,
     hasher: RandomState,
     ends: Vec<(IpAddr, IpAddr)>,
     pairs: Vec<Pair>,
-    /// The one that was looked up last: connections of the same hosts follow each other.
+    /// Number looked up last: a cache, as connections of the same hosts follow each other.
     newest: u32,
 }
 
@@ -352,7 +385,7 @@ impl Pairs {
         }
     }
 
-    /// The number of a pair that is known.
+    /// Returns the number of a known pair.
     pub fn find(&self, client: IpAddr, server: IpAddr) -> Option<u32> {
         let ends = (client, server);
         let hash = self.hasher.hash_one(Some(&ends));
@@ -360,7 +393,7 @@ impl Pairs {
         self.index.find(hash, known).copied()
     }
 
-    /// The addresses of a pair that is known: client, server.
+    /// Returns the client and the server address of a known pair.
     pub fn ends(&self, id: u32) -> [IpAddr; 2] {
         let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let (client, server) = self.ends.get(id as usize).copied().unwrap_or((none, none));
@@ -378,14 +411,14 @@ impl Pairs {
         }
     }
 
-    /// A round trip of the handshake.
+    /// Adds a round trip of a handshake.
     pub fn add_handshake_rtt(&mut self, id: u32, side: usize, sample: i64) {
         if let Some(rtt) = self.pairs.get_mut(id as usize).and_then(|p| p.rtts.get_mut(side)) {
             rtt.add_handshake_rtt(sample);
         }
     }
 
-    /// Whether both round trips are known as well as they will be.
+    /// Whether both sides have so many samples that one more will hardly be the best.
     pub fn is_firm(&self, id: u32) -> bool {
         self.get(id).is_some_and(|p| p.rtts.iter().all(Rtt::is_firm))
     }

@@ -1,14 +1,13 @@
-//! Another server: the program waited for its host's own request there, whose verdict is known.
+//! Another server: the program waited for a request of its host to that server, which has a verdict of its own.
 //!
-//! Claims: the time of a request that lies inside this one (`inside`) is what this one's server waited for.
-//! Predicts and rivals: see `inside`. That request's own connection shows what its time was spent on.
+//! Claims: this exchange's server waited for the request that lies inside it. Predictions and rivals: see `inside`.
 
 use super::grounds::Grounds;
 use super::partition::Row;
 use super::vocabulary::{Because, Cause, Owner, Rule};
 
-/// Gives the program's time in `rows` to what the rows of the request inside say of it; `doubt`: what is missing to
-/// prove that it lies inside for that reason.
+/// Replaces the server program's time in `rows` by the rows of the inner request, as far as those cover it. `doubt`
+/// weakens them to probable; None if the nesting is proven.
 pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
     let before = std::mem::take(rows);
     for row in before {
@@ -39,7 +38,8 @@ pub fn explain(rows: &mut Vec<Row>, inside: &[Row], doubt: Option<Because>) {
     }
 }
 
-/// A row of the inner request as one of the outer request: its owner is the backend, its parent the server's program.
+/// Returns a row of the inner request as one of the outer one: its owner is the backend, its parent the server's
+/// program.
 fn passed_on(row: &Row, doubt: Option<Because>) -> Row {
     let mut row = *row;
     (row.rule, row.parent) = (Rule::Backend, Some(Cause::ServerThink));
@@ -47,7 +47,7 @@ fn passed_on(row: &Row, doubt: Option<Because>) -> Row {
         row.owner = Owner::Backend;
     }
     if row.cause == Cause::ClientThink {
-        row.cause = Cause::ServerThink; // its client is this server, or one on the way
+        row.cause = Cause::ServerThink; // the inner client is this server, or a proxy between
     }
     if let Some(because) = doubt {
         row.grounds

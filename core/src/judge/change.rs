@@ -1,10 +1,9 @@
-//! An option that was set on the way: a deploy, a reload, a log-in that ends.
+//! A change of TCP_NODELAY during the capture: a deploy, a reload, the end of a log-in.
 //!
-//! Claims: from a frame on, a sender's small segments wait for ACKs, or do so no more.
-//! Predicts: what waited for a held ACK lies on one side of that frame, what left over unacknowledged small ones on the other.
-//! And connections that go on beyond it change there.
-//! Rivals: options that are toggled, which take turns all the time; and sockets that differ (`Mixed`), each of which goes on as
-//! it began.
+//! Claims: from a frame on, a sender's small segments wait for ACKs, or no longer do.
+//! Predicts: segments that waited for held ACKs lie on one side of that frame, segments sent over unacknowledged small
+//! ones on the other; connections that last beyond it change there.
+//! Rivals: an option that is toggled all the time, and sockets that differ (`Mixed`), each of which stays as it began.
 
 use ahash::AHashMap;
 
@@ -12,18 +11,21 @@ use super::sender::{Judged, NagleUse};
 use crate::evidence::SenderEvidence;
 use crate::limits::{MIN_SAMPLES, OUTLIER_ONE_IN};
 
-/// From which frame on, whether Nagle's algorithm acts from there, and how many segments showed what before and after it.
+/// A change of the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
+    /// First frame after the change.
     pub frame: u64,
+    /// Nagle's algorithm acts after the change.
     pub nagle: bool,
+    /// Number of segments that agree, before and after the change.
     pub before: u64,
     pub after: u64,
-    /// None showed the opposite on either side.
+    /// No segment disagrees.
     pub clean: bool,
 }
 
-/// A segment that waited for its ACK (`nagle`), or did not, in order of time.
+/// A segment that waited for its ACK (`nagle`), or did not; ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Shown {
     at: i64,
@@ -32,11 +34,11 @@ struct Shown {
     stream: u32,
 }
 
-/// The change of a sender, where there is just one.
+/// Returns the change of a sender if there is exactly one.
 pub(super) fn find(evidence: &SenderEvidence, judged: &Judged) -> Option<Change> {
     let waits = matches!(judged.verdict, NagleUse::Acts | NagleUse::Mixed);
     if !waits || judged.refuted < MIN_SAMPLES.get() as u64 {
-        return None; // the usual case; and pauses that drift past the ACKs change nothing
+        return None; // the usual case; pauses that drift past the ACKs look like changes otherwise
     }
     let mut shown: Vec<Shown> = Vec::new();
     for (stream, early) in &evidence.early {
@@ -63,13 +65,13 @@ pub(super) fn find(evidence: &SenderEvidence, judged: &Judged) -> Option<Change>
     split(&shown)
 }
 
-/// The place that leaves the fewest of either kind on the wrong side.
+/// Returns the split that leaves the fewest segments on the wrong side, if those are outliers.
 fn split(shown: &[Shown]) -> Option<Change> {
     let count = |part: &[Shown], kind: bool| part.iter().filter(|one| one.nagle == kind).count();
     let (mut nagle, mut best) = (0, (usize::MAX, 0, false));
     let waited = count(shown, true);
     for (at, one) in shown.iter().enumerate() {
-        // strays where it acts from here on, and where it does no more
+        // segments on the wrong side if the algorithm acts from here on, and if it acts until here
         for (strays, acts) in [
             (nagle + (shown.len() - at) - (waited - nagle), true),
             ((at - nagle) + (waited - nagle), false),
@@ -97,7 +99,7 @@ fn split(shown: &[Shown]) -> Option<Change> {
     })
 }
 
-/// Whether the connections that were seen on both sides changed there, but for strays.
+/// Whether nearly all connections that were seen on both sides changed there.
 fn turned(before: &[Shown], after: &[Shown]) -> bool {
     let mostly = |part: &[Shown]| {
         let mut streams: AHashMap<u32, i64> = AHashMap::new();

@@ -1,8 +1,8 @@
 //! A cork: the sending socket holds back a segment that is not full (TCP_CORK, MSG_MORE).
 //!
 //! Claims: the program had written, and its kernel waited for the cork's timer or for an ACK.
-//! Predicts: waits as long as the kernel's probe timer (200 ms, up to three ticks late), never shorter ones, that end on
-//! the sender's tick; or a segment without PSH sent upon the ACK of the small one before it.
+//! Predicts: waits as long as the kernel's probe timer (200 ms, up to three ticks late), never shorter ones, that end
+//! on the sender's tick; or a segment without PSH sent upon the ACK of the small one before it.
 //! Rivals: a program that sleeps for as long, on the same tick (`program`). So a cork is never proven.
 
 use super::grounds::Grounds;
@@ -97,8 +97,8 @@ pub(super) fn tail(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     );
 }
 
-/// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had announced
-/// more data (MSG_MORE).
+/// Judges a segment that is neither full nor pushed, behind the ACK of the small one before it: its program had
+/// announced more data (MSG_MORE).
 pub(super) fn unfinished(cutter: &mut Cutter<'_>, small: At, ack: At, piece: &TimeSlice<'_>, paths: &Paths) {
     let (side, to) = (piece.sender, piece.step.to);
     let attribution = if to.time_ns - ack.time_ns - paths.to(side) <= PROMPT_NS.get() {

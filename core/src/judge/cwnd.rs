@@ -1,9 +1,9 @@
 //! The congestion window: the sender may have no more bytes in flight until an ACK comes.
 //!
-//! Claims: a segment that left with an ACK of earlier data, and nothing small outstanding, waited for that ACK.
-//! Predicts: it leaves as promptly as the path allows, and the round trip of what was acknowledged is the path's.
-//! Rivals: the line (`line`: it left too soon to have been released, or the round trip grew), the send buffer, pacing, a
-//! program that wrote just then (`program`).
+//! Claims: a segment that left upon an ACK of earlier data, with nothing small in flight, waited for that ACK.
+//! Predicts: it leaves as promptly as the path allows, and the acknowledged segment took one round trip of the path.
+//! Rivals: the line (`line`: the segment left too soon for that ACK, or the round trip grew), the send buffer, pacing,
+//! a program that wrote just then (`program`).
 
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
@@ -14,20 +14,19 @@ use crate::base::At;
 use crate::exchange::TimeSlice;
 use crate::limits::{HELD_NS, PROMPT_NS};
 
-/// After an ACK of earlier data, with nothing small outstanding: the congestion window's turn, or the line's, or by chance.
+/// Judges a segment after an ACK of earlier data, with nothing small in flight.
 #[inline(always)]
 pub(super) fn clocked(cutter: &mut Cutter<'_>, ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) {
-    let named = named(ack, acked, piece, paths);
+    let named = released_by(ack, acked, piece, paths);
     if named.cause == think(piece.sender) {
         reach(cutter, piece, paths);
     }
     cutter.cut(piece.end, named);
 }
 
-/// A segment that left after the ACK of the one full segment in flight. Where its sender has room for one (`alone`: a
-/// timeout left such a congestion window, or each left with the ACK of the one before), it waited for that ACK, and what
-/// the ACK took beyond the path its receiver held it. Any other sender of Linux has a window of two and more, and lets
-/// small segments go behind full ones (tcp_minshall_check): then a late ACK held nobody up.
+/// Judges a segment after the ACK of the only full segment in flight. If its sender has room for one (`single`), it
+/// waited for that ACK, which the receiver held beyond the path's time. Other senders have a window of two and more,
+/// and Linux sends small segments behind full ones (tcp_minshall_check): then the late ACK delayed nothing.
 pub(super) fn lone(
     cutter: &mut Cutter<'_>,
     ack: At,
@@ -38,7 +37,7 @@ pub(super) fn lone(
 ) {
     let side = piece.sender;
     let hold = ack.time_ns - acked.time_ns - paths.to(side.other());
-    let named = named(ack, acked, piece, paths);
+    let named = released_by(ack, acked, piece, paths);
     let program = named.cause == think(side);
     let held = !program && named.rule != Rule::Spacing && HELD_NS.contains(hold);
     let evidence = [acked.frame, ack.frame, piece.step.to.frame];
@@ -72,7 +71,8 @@ pub(super) fn lone(
     cutter.cut(cutter.end, named);
 }
 
-fn named(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attribution {
+/// Returns what a segment after an ACK waited for: that ACK, the line, or its program.
+fn released_by(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attribution {
     let (side, from, to) = (piece.sender, piece.step.from, piece.step.to);
     let evidence = [acked.frame, ack.frame, to.frame];
     let sender = paths.to(side);
@@ -93,7 +93,7 @@ fn named(ack: At, acked: At, piece: &TimeSlice<'_>, paths: &Paths) -> Attributio
     let round = ack.time_ns - acked.time_ns;
     let receiver = paths.to(side.other());
     if round > receiver + (receiver / 2).max(PROMPT_NS.get()) {
-        // the bottleneck's queue was full
+        // the segment was in the bottleneck's queue
         return line(Rule::Queue, Because::RoundTripGrew, Cause::Cwnd.into());
     }
     let grounds = Grounds::probable(Because::WithTheAck, Hypothesis::Pacing);

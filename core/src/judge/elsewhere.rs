@@ -1,9 +1,9 @@
 //! A held ACK on another connection: a proxy that waits for its backend, whose kernel waits for the proxy's ACK.
 //!
-//! Claims: the server's answer could not leave before a delayed ACK (RFC 1122 4.2.3.2) that this connection does not show.
-//! Predicts: many answers take the timer's length, hardly any a little less, and they end on a kernel's tick, wherever the
-//! requests fall.
-//! Rivals: a program that sleeps for as long on the same tick (`program`). So it is never proven.
+//! Claims: the server's answer waited for a delayed ACK (RFC 1122 4.2.3.2) on a connection that is not in the capture.
+//! Predicts: many answers take the timer's length, hardly any a little less, and they end on a kernel's tick, wherever
+//! the requests fall.
+//! Rivals: a program that sleeps for as long on the same tick (`program`). So this is never proven.
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
@@ -30,7 +30,7 @@ pub(super) fn on_tick(starts: &MessageStarts, rtt: i64) -> bool {
         && fit_tick(ends.into_iter()).is_some_and(|tick| tick.luck <= CHANCE_MAX_ALONE.get())
 }
 
-/// The first segment after the peer spoke, after about the timer's length.
+/// Judges the first segment of a turn, sent after about the timer's length.
 pub(super) fn turn(
     cutter: &mut Cutter<'_>,
     since: At,
@@ -51,7 +51,7 @@ pub(super) fn turn(
     approach(cutter, since, piece, paths);
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
     let (cause, rule, grounds) = if longer {
-        // its program took its time before that wait, or instead of it
+        // the program worked before that wait, or instead of it
         let grounds = Grounds::probable(Because::TimerLength, Hypothesis::OtherPath);
         (Cause::ServerThink, Rule::Turn, grounds)
     } else {

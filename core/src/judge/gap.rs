@@ -1,21 +1,18 @@
-//! What the capture cannot show.
-//!
-//! Claims nothing; gives the reason why no cause can be given.
-//! Predicts: bytes that were acknowledged and are not in the capture, time that no step covers, more evidence than is kept.
-//! Rivals: everything.
+//! Time without a cause: bytes acknowledged but not in the capture, or more senders and evidence than are stored. Every
+//! cause is a rival.
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
 use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::exchange::TimeSlice;
 
-/// The capture lacks frames here.
+/// Judges time in which the capture lacks frames.
 pub(super) fn hole(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::proven(Because::FramesMissing);
     cut(cutter, Cause::CaptureGap, Rule::FramesMissing, grounds, piece);
 }
 
-/// There are too many senders, or too much evidence, to judge this one.
+/// Judges a wait of a sender beyond the bound on senders.
 pub(super) fn unjudged(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::unknown(Because::NotRemembered);
     cut(cutter, Cause::Unknown, Rule::NoPool, grounds, piece);

@@ -1,9 +1,9 @@
-//! How sure a hypothesis is of a piece of time, and why; and what that was measured to be worth.
+//! Grounds of an attribution: its grade, the reason, and the rival that is left.
 
 use super::vocabulary::{Because, Cause, Grade, Hypothesis, Rival, Rule};
 use super::worth::worth;
 
-/// A grade, with what excludes the rivals or what is missing, and the rival that is left.
+/// Grade of a row, with the reason that excludes rivals or the proof that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grounds {
     pub grade: Grade,
@@ -21,7 +21,7 @@ impl Grounds {
         }
     }
 
-    /// The best explanation; a rival is left.
+    /// This is the best explanation; a rival is left.
     pub fn probable(because: Because, rival: impl Into<Rival>) -> Self {
         Grounds {
             grade: Grade::Probable,
@@ -30,7 +30,7 @@ impl Grounds {
         }
     }
 
-    /// With client and server in each other's place.
+    /// Exchanges client and server.
     pub(super) fn turned(self) -> Grounds {
         let turned = |rival| match rival {
             Rival::Cause(cause) => Rival::Cause(cause.turned()),
@@ -42,7 +42,7 @@ impl Grounds {
         }
     }
 
-    /// Something does not fit here.
+    /// Something does not fit this explanation.
     pub fn suspected(because: Because, rival: impl Into<Rival>) -> Self {
         Grounds {
             grade: Grade::Suspected,
@@ -51,7 +51,7 @@ impl Grounds {
         }
     }
 
-    /// The capture cannot say.
+    /// The capture does not show the cause.
     pub fn unknown(because: Because) -> Self {
         Grounds {
             grade: Grade::Unknown,
@@ -60,17 +60,17 @@ impl Grounds {
         }
     }
 
-    /// The weaker of the two: of grades that are equal, the first.
+    /// Returns the weaker of two grounds; of equal grades, the first.
     pub fn weaker(self, other: Grounds) -> Self {
         if other.grade > self.grade { other } else { self }
     }
 
-    /// No surer than this.
+    /// Weakens these grounds to `most` if they are stronger.
     pub fn at_most(&mut self, most: Grounds) {
         *self = self.weaker(most);
     }
 
-    /// What rows of this rule and grade were measured to be worth.
+    /// Returns the measured precision of rows with this rule and grade.
     pub fn confidence(self, rule: Rule) -> f64 {
         worth(rule).get(self.grade as usize).copied().unwrap_or_default()
     }

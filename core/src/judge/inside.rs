@@ -1,9 +1,9 @@
-//! Which request did a host send because it had received one? Exchanges in, for each the one that it lies inside.
+//! Nested requests: those that a server's host sent to another server because it had received one. Returns for each
+//! exchange the one that it lies inside (its front).
 //!
-//! Claims: a server's host sent this request to another server while it had a request open, and answered when that one
-//! had answered.
-//! Predicts: its requests lie inside the others', from just behind a request to just before an answer, whenever that is.
-//! Rivals: a host with requests of its own (a health checker, a clock) while it has one open: they lie anywhere.
+//! Claims: the host sent this request while it had one open, and answered that when this one was answered.
+//! Predicts: inner requests begin just behind an outer request and end just before its answer, whenever that is.
+//! Rivals: requests of the host's own (health checks, timers), which begin and end anywhere.
 
 use std::net::IpAddr;
 
@@ -13,23 +13,24 @@ use super::vocabulary::Because;
 use crate::evidence::Key;
 use crate::limits::{CHANCE_MAX, CHANCE_MAX_ALONE, CLEAR_RATIO, LARGE_RATIO, MIN_SAMPLES, NEARLY_ALL};
 
-/// Pairs of servers that are remembered, exchanges that are open at once, and lengths of a pair.
+/// Upper bounds on pairs of servers, on exchanges that are open at once, and on lengths kept per pair.
 const MAX_PAIRS: usize = 1024;
 const MAX_OPEN: usize = 4096;
 const MAX_LENGTHS: usize = 256;
 
-/// Request and answer of an exchange, and between whom. Times in nanoseconds.
+/// Times of an exchange, in ns, and its endpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     pub key: Key,
     pub start: i64,
-    /// When the request was whole, and when the answer began.
+    /// End of the request, and begin of the answer.
     pub request_end: i64,
     pub answered: i64,
     pub end: i64,
-    /// The capture was taken at this side's host, by `Side`.
+    /// By `Side`: the capture was taken at this side's host.
     pub at: [bool; 2],
-    /// Its server asks others; its client is a server. Both say what may be, and no more.
+    /// The server requests from others, so this may be an outer exchange; the client is a server, so it may be an inner
+    /// one.
     pub front: bool,
     pub back: bool,
 }
@@ -39,9 +40,9 @@ impl Span {
         (self.key.server, self.key.server_port)
     }
 
-    /// Did the same host send the one and get the other?
+    /// Whether the server's host of `front` sent this request.
     fn is_sent_by_server_of(&self, front: &Span) -> bool {
-        // who captures on loopback captures at the host that serves, or sends, the requests there
+        // a capture of loopback traffic was taken at the host that serves and sends those requests
         let ([at_client, _], [_, at_server]) = (self.at, front.at);
         let local = match (self.key.client.is_loopback(), front.key.server.is_loopback()) {
             (true, false) => at_server,
@@ -55,12 +56,12 @@ impl Span {
         (front.server(), self.key.client, self.server())
     }
 
-    /// How much of the front's wait is left outside of this one, and the whole wait; where it lies inside.
+    /// Returns the part of the front's wait outside of this exchange, and the whole wait, if this one lies inside.
     fn inside(&self, front: &Span) -> Option<(i64, i64)> {
         if self.start < front.request_end || self.end > front.end {
             return None;
         }
-        // what is passed on while it comes begins sooner than the back has ended
+        // an answer that is relayed while it comes begins before the inner one has ended
         let until = if self.end <= front.answered {
             front.answered
         } else {
@@ -70,36 +71,36 @@ impl Span {
         Some((around, until - front.request_end))
     }
 
-    /// The front's host asks both: a program there may ask the two servers side by side.
+    /// Whether a program on the front's host may send requests to both servers side by side.
     fn may_be_asked_beside(front: &Span) -> bool {
         front.key.client == front.key.server
     }
 }
 
-/// What an exchange lies inside of.
+/// The exchange around another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
-    /// The front's place in the list.
+    /// Index of the front in the list.
     pub front: usize,
-    /// What is missing to prove that its server sent it for this one.
+    /// The reason why the front may not have caused the inner request; None if it is proven.
     pub doubt: Option<Because>,
 }
 
-/// What was seen of two servers, one of whose hosts asks the other.
+/// Evidence on a pair of servers, of which the first one's host sends requests to the second.
 #[derive(Debug, Default)]
 struct Seen {
     inside: usize,
     outside: usize,
-    /// Logarithms of the chances with which requests that know nothing of each other lie like that, added up.
+    /// Sum of the logarithms of the probabilities that independent requests lie inside as closely.
     chance: f64,
-    /// Where one host may ask both: how long the requests inside took, and how much of the waits was left around them.
+    /// Where one host may send both: times of inner requests, and times left around them, in ns.
     lengths: Vec<(i64, i64)>,
 }
 
 impl Seen {
     fn add(&mut self, near: &Near, beside: bool) {
         let Near { around, wait, .. } = *near;
-        let chance = near.of as f64 * around as f64 / wait.max(1) as f64;
+        let chance = near.fronts as f64 * around as f64 / wait.max(1) as f64;
         self.chance += chance.clamp(CHANCE_MAX.get(), 1.0).ln();
         self.inside += 1;
         if beside && self.lengths.len() < MAX_LENGTHS {
@@ -107,7 +108,7 @@ impl Seen {
         }
     }
 
-    /// Whether so many would lie inside by luck hardly ever.
+    /// Whether chance hardly explains the requests inside (likelihood ratio against independent requests).
     fn is_no_luck(&self) -> bool {
         let (inside, outside) = (self.inside as f64, self.outside as f64);
         let chance = (self.chance / inside.max(1.0)).exp();
@@ -117,7 +118,8 @@ impl Seen {
         self.inside > 0 && within + beyond <= CHANCE_MAX_ALONE.get().ln() && self.follows()
     }
 
-    /// Where one host may ask both: a wait is longer than others by as much as the request inside it is.
+    /// Whether outer waits vary with their inner requests, where one host may send both: times around them vary far
+    /// less.
     fn follows(&self) -> bool {
         let spread = |of: fn(&(i64, i64)) -> i64| {
             let mut all: Vec<i64> = self.lengths.iter().map(of).collect();
@@ -131,29 +133,32 @@ impl Seen {
     }
 }
 
-/// Who serves as the front, who asks meanwhile, and whom.
+/// The outer server, the client address of the inner requests, and the inner server.
 type Pair = ((IpAddr, u16), IpAddr, (IpAddr, u16));
 
-/// What is known of all pairs of servers so far.
+/// Evidence on all pairs of servers so far.
 #[derive(Debug, Default)]
 pub struct Nesting {
     pairs: AHashMap<Pair, Seen>,
 }
 
-/// A front that an exchange lies inside of, and how closely.
+/// A front around an exchange.
 #[derive(Clone, Copy)]
 struct Near {
     front: usize,
+    /// Time of the front's wait outside of the exchange, and the whole wait.
     around: i64,
     wait: i64,
-    /// No other front of that server surrounds it nearly as closely; so many do at all.
+    /// No other front of that server surrounds the exchange nearly as closely.
     clear: bool,
-    of: usize,
+    /// Number of fronts of that server around it.
+    fronts: usize,
 }
 
 impl Nesting {
-    /// For each exchange the one that it lies inside of, if any; `spans` rise by `start`. What surrounds an exchange may
-    /// not have ended yet: that it lies in nothing counts where it had a look before (`known`), or this is the `last`.
+    /// Returns for each exchange the one that it lies inside, if any; `spans` rise by `start`. An exchange without a
+    /// front counts as outside only if it was looked at before (`known`) or this is the `last` call: its front may not
+    /// have ended.
     pub fn look(&mut self, spans: &[Span], known: &[bool], last: bool) -> Vec<Option<Inside>> {
         let mut open: Vec<usize> = Vec::new();
         let mut busy: AHashMap<(usize, (IpAddr, u16)), i64> = AHashMap::new();
@@ -186,7 +191,7 @@ impl Nesting {
                 };
                 seen.is_no_luck().then_some((near, doubt))
             });
-            // of a chain of proxies the nearest one
+            // in a chain of proxies, the nearest one
             let (near, doubt) = known.min_by_key(|(near, _)| near.around)?;
             Some(Inside {
                 front: near.front,
@@ -208,17 +213,15 @@ impl Nesting {
             }
         }
         if near.is_empty() && finally {
-            let mine = self
-                .pairs
-                .iter_mut()
-                .filter(|(pair, _)| (pair.1, pair.2) == (span.key.client, span.server()));
-            mine.for_each(|(_, seen)| seen.outside += 1);
+            for (pair, seen) in &mut self.pairs {
+                seen.outside += usize::from((pair.1, pair.2) == (span.key.client, span.server()));
+            }
         }
     }
 }
 
-/// Of each server the front that surrounds this exchange the most closely; of two as near, one for which its server was
-/// not asking that other one already (`busy`, until when).
+/// Returns for each server its front that surrounds this exchange the most closely. Of two about as close, the one that
+/// has no other inner request to that server at the time (`busy` has the end of each) is preferred.
 fn nearest(
     span: &Span,
     spans: &[Span],
@@ -241,7 +244,7 @@ fn nearest(
             around,
             wait,
             clear: true,
-            of: 1,
+            fronts: 1,
         };
         let same =
             |(other, _): &&mut (Near, bool)| spans.get(other.front).map(Span::server) == Some(front.server());
@@ -256,10 +259,17 @@ fn nearest(
             (false, false, true) => false,
             _ => around < known.around,
         };
-        (known.clear, known.of) = (clear && (is_better || known.clear), known.of + 1);
+        (known.clear, known.fronts) = (clear && (is_better || known.clear), known.fronts + 1);
         if is_better {
-            let (clear, of) = (known.clear, known.of);
-            (*known, *known_busy) = (Near { clear, of, ..near }, is_busy);
+            let (clear, fronts) = (known.clear, known.fronts);
+            (*known, *known_busy) = (
+                Near {
+                    clear,
+                    fronts,
+                    ..near
+                },
+                is_busy,
+            );
         }
     }
     best.into_iter().map(|(near, _)| near).collect()

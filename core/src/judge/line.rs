@@ -9,14 +9,14 @@ use super::partition::{Cutter, row};
 use super::vocabulary::{Because, Cause, Hypothesis, Owner, Rule};
 use crate::exchange::TimeSlice;
 
-/// Right behind a full segment.
+/// Judges a segment right behind a full one.
 #[inline(always)]
 pub(super) fn burst(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::FullSegments, Hypothesis::Pacing);
     cut(cutter, Rule::Burst, grounds, piece);
 }
 
-/// At an even pace.
+/// Judges a segment at an even pace.
 #[inline(always)]
 pub(super) fn spaced(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let grounds = Grounds::probable(Because::EvenPace, Hypothesis::Pacing);

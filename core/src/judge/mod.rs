@@ -90,8 +90,8 @@ pub fn judge_exchange(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
     }
 }
 
-/// Caps all but proven stalls at suspected where packets are in the capture twice: second copies look like waits, and they
-/// spoil the round trips.
+/// Caps all but proven stalls at suspected where packets are in the capture twice: second copies look like waits, and
+/// they spoil the round trips.
 #[cold]
 pub fn cap_doubled(rows: &mut [Row]) {
     let is_stall = |row: &Row| {
@@ -112,9 +112,9 @@ pub fn cap_multipath(rows: &mut [Row]) {
     }
 }
 
-/// Caps a program's time at probable where no reader knows the protocol. The last data of one side need not be a request
-/// that the other answers: they may be a push, the end of a long poll, or a keystroke. `for_server` exempts the server's
-/// time, for callers that know that the client waited for it.
+/// Caps a program's time at probable where no reader knows the protocol. The last data of one side need not be a
+/// request that the other answers: they may be a push, the end of a long poll, or a keystroke. `for_server` exempts the
+/// server's time, for callers that know that the client waited for it.
 pub fn cap_unknown_protocol(rows: &mut [Row], for_server: bool) {
     cap_programs(rows, Because::OnlyTurns, for_server);
 }
@@ -126,8 +126,8 @@ pub fn cap_long_poll(rows: &mut [Row]) {
     cap_programs(rows, Because::WaitsForEvent, false);
 }
 
-/// Caps the server program's time at probable from the begin of an answer that is a stream of events, as each piece waits
-/// for an event. This reason replaces others of the same grade.
+/// Caps the server program's time at probable from the begin of an answer that is a stream of events, as each piece
+/// waits for an event. This reason replaces others of the same grade.
 #[cold]
 pub fn cap_event_stream(rows: &mut [Row], since: i64) {
     let first = rows.partition_point(|row| row.start < since);
@@ -175,8 +175,8 @@ fn cap_programs(rows: &mut [Row], because: Because, for_server: bool) {
     }
 }
 
-/// Caps waits for an ACK with data at suspected, in time that belongs to no request: the client may have written only upon
-/// the answer.
+/// Caps waits for an ACK with data at suspected, in time that belongs to no request: the client may have written only
+/// upon the answer.
 #[cold]
 pub fn cap_piggyback(rows: &mut [Row]) {
     let most = Grounds::suspected(Because::SenderNotKnown, Cause::ClientThink);

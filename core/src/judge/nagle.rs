@@ -1,12 +1,12 @@
 //! Nagle's algorithm: a small segment waits until an earlier small one is acknowledged (RFC 896; Linux' variant is
 //! Minshall's, tcp_minshall_check); and the delayed ACK that it may wait for (RFC 1122 4.2.3.2).
 //!
-//! Claims: a small segment that left after the ACK of the previous small one waited for that ACK; where the ACK was pure
-//! and late, its receiver held it back.
-//! Predicts: over many waits the segments follow the ACKs wherever these fall (slope 1), as promptly as a kernel, and none
-//! leaves over an unacknowledged small one.
-//! Rivals: a program's pause that ends near the ACK (`program`), a relay whose bytes have just come, a socket whose option
-//! was set later.
+//! Claims: a small segment that left after the ACK of the previous small one waited for that ACK; where the ACK was
+//! pure and late, its receiver held it back.
+//! Predicts: over many waits the segments follow the ACKs wherever these fall (slope 1), as promptly as a kernel, and
+//! none leaves over an unacknowledged small one.
+//! Rivals: a program's pause that ends near the ACK (`program`), a relay whose bytes have just come, a socket whose
+//! option was set later.
 
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
@@ -20,40 +20,41 @@ use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, HELD_NS, MIN_SAMPLES, NOISE_NS, SOON_NS, UNHELD_NS};
 use crate::observe::{Candidate, Wait};
 
-/// What ended a wait for an ACK that came at once.
+/// Packet that ended a wait for an ACK that was not held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AckKind {
-    /// An ACK of its own.
+    /// A pure ACK.
     ByAck,
-    /// An ACK that came along with data.
+    /// An ACK with data.
     ByData,
     ByFin,
 }
 
-/// How one candidate is to be named.
+/// Verdict on one candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ruling {
-    /// Nagle's wait with an ACK inside that was held for `hold` ns. The program had written at most `program` ns into the
-    /// wait, about `likely` ns.
+    /// A wait by Nagle's algorithm for an ACK that was held for `hold` ns. The program had written at most `program` ns
+    /// after the small segment, about `likely` ns.
     Held {
         hold: i64,
         grounds: Grounds,
         program: i64,
         likely: i64,
     },
-    /// Nagle's wait for an ACK that came at once.
+    /// A wait by Nagle's algorithm for an ACK that was not held.
     Waited { freed: AckKind, grounds: Grounds },
-    /// The program paused.
+    /// A pause of the program.
     Pause { grounds: Grounds },
 }
 
 impl Judged {
-    /// What one candidate of this sender is, on its stream.
+    /// Judges one candidate of this sender.
     pub fn rule(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
         self.rule_gap(sender, c, &AckWait::new(stream, c))
     }
 
-    /// What a candidate is that began a message: that waited from its first byte on, whatever was written behind it.
+    /// Judges a candidate whose freed segment begins a message. Later writes in that segment do not matter, so its size
+    /// counts as 0: the message waited from its first byte on.
     pub fn rule_first(&self, sender: Side, stream: u32, c: &Candidate) -> Ruling {
         let bytes = 0;
         self.rule_gap(
@@ -66,6 +67,14 @@ impl Judged {
         )
     }
 
+    /// Judges a candidate in steps, of which the first that applies decides:
+    ///
+    /// 1. Left before the ACK: a pause.
+    /// 2. The capture lacks the ACK: a stall only if timestamps prove it.
+    /// 3. Left later than a kernel sends: a pause.
+    /// 4. The ACK was held: see `held`.
+    /// 5. This sender does not wait for ACKs: a pause, or the congestion window.
+    /// 6. Else Nagle's algorithm waited for an ACK that came at once.
     fn rule_gap(&self, sender: Side, c: &Candidate, gap: &AckWait) -> Ruling {
         let stream = gap.stream;
         let (wait, release) = (gap.wait, gap.release);
@@ -74,7 +83,7 @@ impl Judged {
         let program = |grounds: Grounds| {
             let mut grounds = grounds;
             if c.held_back {
-                // no proof of a pause: the path's, by its own clock, or the pacing's
+                // the path (by the timestamps) or pacing may have made it
                 grounds.at_most(Grounds::probable(Because::PathMayBeMore, Cause::Queueing));
             }
             Ruling::Pause { grounds }
@@ -82,7 +91,7 @@ impl Judged {
         let proven = |because| program(Grounds::proven(because));
         let probable = |because| program(Grounds::probable(because, Cause::Nagle));
         if self.before_ack(release, c.arrived) {
-            // as soon as a program answers at best: a kernel may be sooner
+            // the round trip may contain a program's time, and a kernel is sooner
             let sure = self.rtt_is_best || c.arrived.is_some();
             return if sure {
                 program(self.early(wait + release, c.freed_bytes))
@@ -97,7 +106,7 @@ impl Judged {
             return match self.verdict {
                 NagleUse::Off if self.goes_without(stream, c.freed.frame) => proven(Because::GoesWithoutAck),
                 NagleUse::AppPause if self.keeps_its_length(gap, late) => proven(Because::KeepsItsLength),
-                // later than the longest held ACK: no kernel held it, perhaps a person typed it
+                // no kernel holds a segment for so long; a person may have typed it
                 _ if late > HELD_NS.most() => {
                     program(Grounds::probable(Because::LateAfterAck, Hypothesis::NotAsked))
                 }
@@ -114,7 +123,7 @@ impl Judged {
             };
         }
         if self.verdict == NagleUse::Off {
-            // what leaves with an ACK that came at once, as a kernel sends, may have had no congestion window before
+            // a segment that a kernel sends upon an ACK that was not held may have lacked congestion window before
             let by_kernel = late <= AT_HOST_NS.get() && hold < HELD_NS.least() && c.ack_pure;
             return if by_kernel || !self.controls.leaves_early(stream, c.freed.frame) {
                 program(Grounds::probable(Because::WithTheAck, Cause::Cwnd))
@@ -132,7 +141,7 @@ impl Judged {
         }
     }
 
-    /// Why a small segment of so many bytes left over another small one, after so long.
+    /// Returns the grounds for the program's time before a small segment that left over another small one.
     pub(super) fn early(&self, waited: i64, bytes: u32) -> Grounds {
         if self.controls.may_flush(waited, bytes) {
             Grounds::probable(Because::OptionMayChange, Cause::Nagle)
@@ -141,14 +150,14 @@ impl Judged {
         }
     }
 
-    /// A segment that followed a held ACK at once, after so long a wait; or what makes a pause of it.
+    /// Judges a segment that followed a held ACK promptly; the error is the reason why it is a pause.
     fn held(&self, gap: &AckWait, hold: i64, late: i64, sender: Side) -> Result<Ruling, Because> {
         let (stream, waited) = (gap.stream, gap.wait + gap.release);
         let control = self.compare_last(gap);
         let (program, likely) = program_took(control, waited);
         let sure = self.proves(stream, control);
         let because = match control {
-            // what left at once, as a kernel sends, was there when the ACK came: for how long is not known
+            // a kernel sent it upon the ACK, so it had been written before; when is not known
             Control::Explains { .. } if self.sent_by_kernel(stream, late) => Because::ControlExplains,
             Control::Explains { .. } => return Err(Because::ControlExplains),
             _ if !sure && self.verdict == NagleUse::Off && !self.controls.follows_alone(stream) => {
@@ -160,7 +169,7 @@ impl Judged {
                 return Err(Because::KeepsItsLength);
             }
             Control::Unclear => Because::ControlUnclear,
-            // its later writes may have come at any time of the wait
+            // later writes in it may have been made at any time of the wait
             Control::Shorter { .. } if self.may_gather(gap) => Because::FollowsAcks,
             Control::Shorter { .. } => Because::ControlShorter,
             Control::Nothing => Because::FollowsAcks,
@@ -179,7 +188,7 @@ impl Judged {
         })
     }
 
-    /// A segment behind an ACK that the capture lacks.
+    /// Judges a segment behind an ACK that the capture lacks.
     fn unseen(&self, gap: &AckWait, hold: i64, late: i64) -> Ruling {
         let control = self.compare_last(gap);
         let dated = late.abs() <= NOISE_NS.get() + self.prompt_limit_ns && HELD_NS.contains(hold);
@@ -198,7 +207,7 @@ impl Judged {
         }
     }
 
-    /// A stall that is not proven, by how often it was seen.
+    /// Returns the grounds of a stall that is not proven.
     fn probable(&self, sender: Side) -> Grounds {
         let because = if self.held >= MIN_SAMPLES.get() {
             Because::SenderNotKnown
@@ -209,7 +218,7 @@ impl Judged {
     }
 }
 
-/// How much of so long a wait its program took at most, and about.
+/// Returns how much of a wait the program took at most, and about how much.
 fn program_took(control: Control, waited: i64) -> (i64, i64) {
     match control {
         Control::Shorter { most, likely, exact } => (most, if exact { likely } else { 0 }),
@@ -218,7 +227,7 @@ fn program_took(control: Control, waited: i64) -> (i64, i64) {
     }
 }
 
-/// Gives the time of a candidate to what it is by its ruling.
+/// Attributes the time of a candidate by its ruling.
 pub(super) fn cut(
     cutter: &mut Cutter<'_>,
     c: &Candidate,
@@ -243,7 +252,7 @@ pub(super) fn cut(
                 ..row(Cause::DelayedAck, receiver, rule, grounds, evidence)
             };
             let [held_from, held_to] = held_at(c, hold, program, paths.to(side));
-            // without a control group the end is known, and not the length
+            // without a control group the end of the wait is known, but not its begin
             let (within, known_from) = match grounds.because {
                 Because::FollowsAcks => (Because::FollowsAcks, held_to - UNHELD_NS.get()),
                 _ => (Because::WithinControl, known_from(c, held_from, program)),
@@ -278,11 +287,11 @@ pub(super) fn cut(
             reach(cutter, piece, paths);
             let program = row(think(side), Owner::of(side), Rule::LookAlike, grounds, evidence);
             let end = cutter.end;
-            // by its sender's clock the end of the pause was late on its way: that part is no program's
-            let way = c.lateness.filter(|_| c.fine && grounds.grade == Grade::Proven);
-            let way = way.map_or(0, i64::from);
-            if way > NOISE_NS.get() {
-                cutter.end = (end - way).max(cutter.at);
+            // the segment was late on its way, by the timestamps: that part is the path's
+            let delay = c.lateness.filter(|_| c.fine && grounds.grade == Grade::Proven);
+            let delay = delay.map_or(0, i64::from);
+            if delay > NOISE_NS.get() {
+                cutter.end = (end - delay).max(cutter.at);
             }
             cutter.cut(cutter.end, program);
             cutter.end = end;
@@ -291,8 +300,8 @@ pub(super) fn cut(
     }
 }
 
-/// A full segment that left over a small one. Where this sender waits for ACKs and writes piece by piece, Nagle's algorithm held
-/// the first piece until they filled a segment (RFC 896); its program had written that after about as long as it pauses.
+/// Judges a full segment that left over a small one. If this sender waits for ACKs and makes small writes, Nagle's
+/// algorithm held the first of them until they filled a segment (RFC 896).
 pub(super) fn filled(
     cutter: &mut Cutter<'_>,
     judged: Option<&Judged>,
@@ -320,17 +329,17 @@ pub(super) fn filled(
     paused(cutter, grounds, piece, paths);
 }
 
-/// When the rows of a wait say that it was one for a held ACK. The program's pause began when the small segment left: it is
-/// the wait's first part, and so is the round trip, in which it may lie. Away from the sender the wait is seen one path's
-/// length later, but the ACK earlier. So where the program may have had a part, the hold moves behind it by as much.
+/// Returns begin and end of the row for the held ACK. A capture away from the sender sees the ACK earlier than the
+/// sender does, and segments later. So where the program may have taken the wait's first part, the hold moves by one
+/// round trip.
 fn held_at(c: &Candidate, hold: i64, program: i64, sender_rtt: i64) -> [i64; 2] {
     let moves = program > SOON_NS.get() && sender_rtt >= AT_HOST_NS.get();
     let later = if moves { sender_rtt } else { 0 };
     [c.ack.time_ns - hold, c.ack.time_ns].map(|at| at + later)
 }
 
-/// Since when what the ACK freed had waited in its kernel for sure, where its program took so long at most: since the small
-/// one where that is no more than a busy host explains, and otherwise since the hold, or as much later.
+/// Returns since when the freed segment had waited in its kernel for sure, if its program took at most `program` ns:
+/// since the small segment if a busy host explains that, else since the write, or the hold if both are about equal.
 fn known_from(c: &Candidate, held_from: i64, program: i64) -> i64 {
     match c.small.time_ns + program {
         _ if program <= SOON_NS.get() => c.small.time_ns,
@@ -339,15 +348,15 @@ fn known_from(c: &Candidate, held_from: i64, program: i64) -> i64 {
     }
 }
 
-/// The wait is the hold and one round trip: what the program may have taken goes into the round trip first.
+/// Returns the part of the program's time beyond a round trip. A wait is a hold and a round trip, and the program's
+/// time may lie in the latter.
 fn beyond(took: i64, paths: &Paths) -> i64 {
     let beyond = took - paths.to(Side::Client) - paths.to(Side::Server);
     if beyond < NOISE_NS.get() { 0 } else { beyond }
 }
 
-/// Since when what began a message had waited in its kernel for a held ACK, behind another message of its sender's: of a
-/// request beyond doubt, of a push at least probably, for nobody's latency begins with it. (A wait for a round trip alone
-/// looks like a timer that is as long.)
+/// Returns since when the first segment of a message had waited in its kernel for a held ACK, behind another message of
+/// its sender. A request needs a proof, as its latency begins there; for a push, a probable wait is enough.
 pub fn held_since(
     wait: &Wait,
     side: Side,
@@ -377,7 +386,8 @@ pub fn held_since(
     (grounds.grade <= least && since.time_ns < c.ack.time_ns).then_some(since)
 }
 
-/// A wait by Nagle's algorithm in a turn: the peer had spoken, and then came the ACK with which this segment left.
+/// Judges a wait by Nagle's algorithm at the begin of a turn: after the peer's data came the ACK upon which this
+/// segment left.
 pub(super) fn in_turn(
     cutter: &mut Cutter<'_>,
     since: At,
@@ -395,7 +405,7 @@ pub(super) fn in_turn(
             likely,
         }) => {
             if grounds.because == Because::ControlShorter {
-                // pauses inside messages do not show how long this program takes to answer
+                // pauses inside messages do not show the program's time to answer
                 grounds.because = Because::FollowsAcks;
             }
             let held = Ruling::Held {

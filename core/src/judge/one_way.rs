@@ -1,8 +1,8 @@
-//! One direction alone: a gap that Nagle's wait for a held ACK may explain.
+//! A capture of one direction: a gap that Nagle's wait for a held ACK may explain.
 //!
-//! Claims: nothing is proven here; the gap is as long as a delayed ACK, and a packet of the peer came in it.
-//! Predicts: the echoed time stamp moves inside the gap by a hold.
-//! Rivals: a program's pause of that length, which the other direction would tell apart.
+//! Claims: the gap is as long as a delayed ACK, and a packet of the peer came in it. Nothing is more than suspected.
+//! Predicts: the echoed timestamp moves inside the gap by a hold.
+//! Rivals: a program's pause of that length, which only the other direction could exclude.
 
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, row};
@@ -11,8 +11,8 @@ use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::TimeSlice;
 
-/// The peer's ACK may have been waited for (seen from the sender), or this side's late ACK may have been (seen from the
-/// receiver, where a round trip passes on either side of it).
+/// Judges such a gap. `held` is this side's late ACK if the receiver was captured, with a round trip on either side of
+/// it; None if the sender was.
 pub(super) fn suspected(cutter: &mut Cutter<'_>, held: Option<At>, piece: &TimeSlice<'_>) {
     let sender = piece.sender;
     let middle = held.map_or(0, |ack| ack.frame);

@@ -1,19 +1,22 @@
-//! Cuts a piece of an exchange's time into rows: each begins where the one before it ended.
+//! Cuts a piece of an exchange's time into rows, each of which begins where the one before it ends.
 
 use super::grounds::Grounds;
 use super::vocabulary::{Cause, Owner, Rule};
 use crate::exchange::TimeSlice;
 
-/// Up to three frames that a reader can look up in Wireshark.
+/// Up to three frames that a user can look up in Wireshark; 0 is none.
 pub type EvidenceFrames = [u64; 3];
 
+/// A piece of time with its cause. Times in ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
     pub start: i64,
     pub end: i64,
     pub cause: Cause,
+    /// The cause that this one is a part of: of a delayed ACK, Nagle's algorithm.
     pub parent: Option<Cause>,
     pub owner: Owner,
+    /// Frames around the time.
     pub from_frame: u64,
     pub to_frame: u64,
     pub evidence: EvidenceFrames,
@@ -22,12 +25,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// What its grade was measured to be worth.
+    /// Returns the measured precision of rows with this rule and grade.
     pub fn confidence(&self) -> f64 {
         self.grounds.confidence(self.rule)
     }
 
-    /// Turns the sides of an exchange whose request the accepting side sends: client is who requests, server who answers.
+    /// Exchanges client and server: in an exchange that the accepting side requests, that side is the client.
     #[cold]
     pub fn turned(&self) -> Row {
         Row {
@@ -40,7 +43,7 @@ impl Row {
     }
 }
 
-/// A row but for its time and place.
+/// A row without its time and the frames around it.
 #[derive(Clone, Copy)]
 pub(super) struct Attribution {
     pub(super) cause: Cause,
@@ -51,8 +54,10 @@ pub(super) struct Attribution {
     pub(super) evidence: EvidenceFrames,
 }
 
+/// A piece of time that is being attributed from its begin on.
 pub(super) struct Cutter<'a> {
     pub(super) rows: &'a mut Vec<Row>,
+    /// End of the attributed part.
     pub(super) at: i64,
     pub(super) end: i64,
     pub(super) from_frame: u64,
@@ -71,7 +76,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Gives the time up to `until` to a cause; nothing where that time has passed already.
+    /// Attributes the time up to `until`, if it is not attributed yet.
     #[inline(always)]
     pub(super) fn cut(&mut self, until: i64, named: Attribution) {
         let until = until.min(self.end);
@@ -88,7 +93,7 @@ impl<'a> Cutter<'a> {
             evidence,
         } = named;
         match self.rows.last_mut() {
-            // two rows in a row by one rule become one; a stall keeps its own evidence
+            // adjacent rows of one rule are merged, but for stalls, each of which has its own evidence
             Some(last)
                 if last.end == start
                     && (last.cause, last.parent, last.owner, last.rule) == (cause, parent, owner, rule)

@@ -1,9 +1,9 @@
-//! The path: the way to both hosts and back, and what queues on it.
+//! The path: round trips to both hosts, and queues on it.
 //!
 //! Claims: packets were on their way for so long (`network`), or stood in a queue (`queueing`).
-//! Predicts: no kernel answers sooner than the path's best round trip; what a queue held left its host sooner, by its
-//! sender's clock, than it passed the capture.
-//! Rivals: a program that takes its time (`program`), a host too busy for its packets.
+//! Predicts: no kernel answers sooner than the path's best round trip; the timestamp of a queued packet is older than
+//! the best path explains.
+//! Rivals: a program that works (`program`), a host too busy for its packets.
 
 use super::grounds::Grounds;
 use super::partition::{Attribution, Cutter, EvidenceFrames, row};
@@ -14,21 +14,23 @@ use crate::evidence::rtt::KernelRtt;
 use crate::exchange::TimeSlice;
 use crate::limits::{AT_HOST_NS, SOON_NS};
 
-/// The path as far as it is known: best round trips to the client and to the server, by `Side`.
+/// Round trips from the capture to each side, by `Side`, in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Paths {
+    /// Best round trips; None where none was seen.
     pub min: [Option<i64>; 2],
-    /// What the exchange's own connection took lately, by the answers of kernels.
+    /// Recent round trips of the exchange's own connection, by answers of kernels.
     pub rounds: [KernelRtt; 2],
-    /// No kernel has answered by itself: the best round trip may hold a program's time.
+    /// No kernel has answered by itself: the best round trip may contain a program's time.
     pub by_program: [bool; 2],
-    /// The one round trip to each side that was ever seen is an answer of its program.
+    /// The only round trip ever seen is an answer of the program.
     pub alone: [bool; 2],
-    /// What the handshakes took at best, where that is much more: something nearer may acknowledge for this side.
+    /// Best handshake, where it is much longer than ACKs take: a nearer host may acknowledge for this side.
     pub behind: [Option<i64>; 2],
 }
 
 impl Paths {
+    /// Returns the best round trip to a side, 0 if unknown.
     pub fn to(&self, side: Side) -> i64 {
         self.known(side).unwrap_or(0)
     }
@@ -37,27 +39,27 @@ impl Paths {
         self.min.get(side.index()).copied().flatten()
     }
 
-    /// The way to this side's host, of which its ACKs tell nothing, where the wait is long enough for it.
+    /// Returns the round trip to a host behind one that acknowledges for it, if the wait is long enough for that.
     pub fn behind(&self, side: Side, waited: i64) -> Option<i64> {
         let far = self.behind.get(side.index()).copied().flatten();
         far.filter(|far| waited >= far / 4 * 3)
     }
 
-    /// The capture does not sit at this side's host, as far as anybody knows.
+    /// Whether the capture may have been taken away from this side's host.
     #[inline(always)]
     pub fn away(&self, side: Side) -> bool {
         self.known(side).is_none_or(|best| best >= AT_HOST_NS.get())
     }
 
-    /// The capture sits at this side's host, and clearly not at the other's.
+    /// Whether the capture was taken at this side's host, and clearly not at the other's.
     pub fn beside(&self, side: Side) -> bool {
         let [near, far] = [side, side.other()].map(|side| self.known(side));
         near.is_some_and(|rtt| rtt < AT_HOST_NS.get()) && far.is_some_and(|rtt| rtt >= SOON_NS.get())
     }
 }
 
-/// Until the request has reached the server and an answer could be back: the path. A pipelined request is
-/// still on its way while earlier answers come.
+/// Attributes the time until the request has reached the server and an answer can be back. (A pipelined request may
+/// still be under way while earlier answers come.)
 #[inline(always)]
 pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     if piece.sender == Side::Server {
@@ -65,6 +67,7 @@ pub(super) fn reach(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Path
     }
 }
 
+/// Attributes the best round trip to a side, from `from` on, to the path.
 #[inline(always)]
 pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Paths) {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
@@ -82,9 +85,8 @@ pub(super) fn network(cutter: &mut Cutter<'_>, from: i64, side: Side, paths: &Pa
     );
 }
 
-/// The first segment after the peer spoke. By its sender's clock it passed `late` nanoseconds later than at best, `queued` of
-/// them for sure; `fine`: that clock was seen to count every millisecond. `acked`: the kernel there had acknowledged by
-/// the peer's data itself, so these had reached its host.
+/// Judges the first segment of a turn that was late on its way, by its sender's timestamps. The fields are those of
+/// `Wait::QueuedTurn`.
 pub(super) fn queued_turn(
     cutter: &mut Cutter<'_>,
     since: At,
@@ -95,7 +97,7 @@ pub(super) fn queued_turn(
     paths: &Paths,
 ) {
     let (side, end) = (piece.sender, piece.end);
-    // (where its clock is sure of a part of that, the handshakes stood in the same queue)
+    // (where timestamps prove a part of the delay, the handshakes were in the same queue)
     let far = paths.behind(side, piece.step.to.time_ns - since.time_ns);
     if let Some(far) = far.filter(|far| i64::from(queued) < far / 8) {
         return behind(cutter, since.time_ns + far, piece);
@@ -107,7 +109,7 @@ pub(super) fn queued_turn(
     let late = if queued > 0 { 0 } else { late };
     let named = bounded(cutter, since, acked, late, side, paths);
     if late > 0 && !stamped && paths.away(side) && named.grounds.grade != Grade::Suspected {
-        // its time stamp shows when the answer left its host, as far as that clock is to be believed so soon
+        // the timestamp shows when the answer left its host, although the clock's rate is not known well yet
         cutter.end = left(late).max(cutter.at);
     }
     cutter.cut(cutter.end, more_likely(named, cutter, side, paths));
@@ -115,7 +117,7 @@ pub(super) fn queued_turn(
     cutter.cut(end, queue([cutter.from_frame, cutter.to_frame, 0]));
 }
 
-/// A queue, by the time stamps of its sender.
+/// Returns the attribution to a queue that timestamps show.
 pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
     let grounds = Grounds::probable(Because::StampIsOlder, Hypothesis::BusyHost);
     row(
@@ -127,8 +129,8 @@ pub(super) fn queue(evidence: EvidenceFrames) -> Attribution {
     )
 }
 
-/// A kernel's answer to a SYN or SYN/ACK. Kernels answer at once: what is above the best is the path's, or a host
-/// without time for its packets.
+/// Judges a kernel's answer to a SYN or SYN/ACK. Kernels answer at once, so the time above the best round trip is the
+/// path's or a busy host's.
 pub(super) fn handshake(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     let ends = [piece.from_frame, piece.to_frame, 0];
     let of = |cause, rule, grounds| row(cause, Owner::Network, rule, grounds, ends);

@@ -1,9 +1,9 @@
 //! The program: it had not produced the next byte, and nothing held it back.
 //!
-//! Claims: the time between the peer's last byte, less the path, and the first byte of the answer was this side's
-//! program's; or it paused inside a message.
-//! Predicts: the wait goes with nothing on the wire: not with ACKs, windows or timers, and by its sender's clock the
-//! segment left when it passed, less the path.
+//! Claims: the program took the time from the peer's last byte to its answer, less the path; or it paused inside a
+//! message.
+//! Predicts: the wait ends with no ACK, window update or timer, and by its timestamp the segment left when it passed,
+//! less the path.
 //! Rivals: a queue on the path (`path`), the kernel's pacing (`line`), a cork (`cork`), Nagle's algorithm (`nagle`).
 
 use super::grounds::Grounds;
@@ -21,7 +21,7 @@ pub(super) fn think(side: Side) -> Cause {
     }
 }
 
-/// From the peer's last byte to the answer's first: the path there and back. What follows is the program's, mostly.
+/// Attributes the path from the peer's last byte to the answer's first one. The program's time mostly follows.
 #[inline(always)]
 pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>, paths: &Paths) {
     if piece.sender == Side::Server {
@@ -33,7 +33,7 @@ pub(super) fn approach(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>
     network(cutter, cutter.at, Side::Client, paths);
 }
 
-/// Inside a request: until the server has spoken ("100 Continue") the client waits for it.
+/// Attributes the time inside a request until the server has let the client continue ("100 Continue").
 #[cold]
 fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
     let (end, to_frame) = (cutter.end, cutter.to_frame);
@@ -43,8 +43,9 @@ fn continued(cutter: &mut Cutter<'_>, since: At, paths: &Paths) {
     (cutter.end, cutter.from_frame, cutter.to_frame) = (end, since.frame, to_frame);
 }
 
-/// This side's program had the turn; its segment passed so much later than at best, by its clock. Where the larger part
-/// of the time may be the path's, it is suspected: of such time over labelled lines that waver a tenth was the program's.
+/// Returns the attribution of a turn to the program. `late` is the delay of its segment by timestamps. Only suspected
+/// where the larger part may be the path's: over labelled paths of varying delay, a tenth of such time was the
+/// program's.
 #[inline(always)]
 pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32) -> Attribution {
     let evidence = [cutter.from_frame, cutter.to_frame, 0];
@@ -64,8 +65,8 @@ pub(super) fn thought(cutter: &Cutter<'_>, side: Side, paths: &Paths, late: u32)
     row(think(side), Owner::of(side), Rule::Turn, grounds, evidence)
 }
 
-/// The first segment after the peer spoke. Its kernel had acknowledged that by itself after `acked` nanoseconds, if not 0:
-/// so long the path took this time at most, unless the kernel held that ACK back.
+/// Judges the first segment of a turn. A pure ACK by its kernel after `acked` ns (0: none) bounds the path's share,
+/// unless that ACK was held.
 #[inline(always)]
 pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &TimeSlice<'_>, paths: &Paths) {
     let side = piece.sender;
@@ -79,7 +80,7 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &TimeS
         && since.time_ns - piece.request_at >= NOISE_NS.get()
         && piece.step.to.time_ns - since.time_ns <= AT_HOST_NS.get()
     {
-        // the last segment is not the request that is answered, but it brought an ACK: the answer may have been written before
+        // the peer's last segment is not the request, but carried an ACK: the answer may have been written before
         let freed = Grounds::probable(Because::WithTheAck, Cause::Nagle);
         named.grounds.at_most(freed);
     }
@@ -91,8 +92,8 @@ pub(super) fn turn(cutter: &mut Cutter<'_>, since: At, acked: u32, piece: &TimeS
     cutter.cut(piece.end, more_likely(named, cutter, side, paths));
 }
 
-/// This side's program is suspected of a time the larger part of which the path took for packets of kernels just before: then
-/// it is a queue that is suspected. Over labelled lines that waver a twentieth of such time was the program's.
+/// Replaces a suspected program by a suspected queue if kernels' recent answers took most of this time on the path.
+/// Over labelled paths of varying delay, a twentieth of such time was the program's.
 pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, paths: &Paths) -> Attribution {
     let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
     let path = 2 * round.beyond(paths.to(side)) > cutter.end - cutter.at;
@@ -109,8 +110,9 @@ pub(super) fn more_likely(named: Attribution, cutter: &Cutter<'_>, side: Side, p
     )
 }
 
-/// This side's program had the turn. Away from its host that is sure only from when its kernel acknowledged by itself what
-/// it received the request, after `acked` nanoseconds: the time before is cut off. Its segment passed so much `late` by its clock.
+/// Returns the attribution of a turn to the program. Away from its host the request's arrival is known only by the
+/// kernel's own ACK after `acked` ns: the time before it is cut off as a queue's or a held ACK's. `late` is as in
+/// `thought`.
 #[inline(always)]
 pub(super) fn bounded(
     cutter: &mut Cutter<'_>,
@@ -123,7 +125,7 @@ pub(super) fn bounded(
     let waited = cutter.end - since.time_ns;
     let mut named = from_kernels_answer(cutter, since, acked, late, side, paths);
     if paths.behind(side, waited).is_some() {
-        // something nearer may have acknowledged for this side
+        // a nearer host may have acknowledged for this side
         named
             .grounds
             .at_most(Grounds::probable(Because::AnsweredFor, Cause::Network));
@@ -153,7 +155,7 @@ fn from_kernels_answer(
     if beyond >= NOISE_NS.get() {
         let bounded = since.time_ns + i64::from(acked);
         let evidence = [cutter.from_frame, cutter.to_frame, 0];
-        // ACKs that could not be held were as late just before: this one stood in the same queue
+        // ACKs that could not be held were as late just before: this one was in the same queue
         let round = paths.rounds.get(side.index()).copied().unwrap_or_default();
         if beyond < DELACK_LEAST_NS.get() || beyond <= round.beyond(paths.to(side)) + NOISE_NS.get() {
             queue = beyond >= DELACK_LEAST_NS.get();
@@ -165,7 +167,7 @@ fn from_kernels_answer(
         } else {
             let mut held = Grounds::probable(Because::KernelWasLate, Cause::Queueing);
             if late > 0 {
-                held.at_most(named.grounds); // the path that made the answer late may have had that ACK as well
+                held.at_most(named.grounds); // the path may have delayed that ACK like the answer
             }
             cutter.cut(
                 bounded,
@@ -178,7 +180,7 @@ fn from_kernels_answer(
         named.grounds = Grounds::proven(Because::KernelAnswered);
     }
     if queue {
-        // the answer may have stood in such a queue as well
+        // the answer may have been in such a queue as well
         named
             .grounds
             .at_most(Grounds::probable(Because::KernelWasLate, Cause::Queueing));
@@ -186,32 +188,38 @@ fn from_kernels_answer(
     named
 }
 
-/// No kernel's answer shows how long the path took this time.
+/// Returns the grounds where no kernel's answer bounds the path's share.
 pub(super) fn unbound() -> Grounds {
     Grounds::probable(Because::NoKernelAnswer, Cause::Network)
 }
 
-/// Something on the path may acknowledge for this side: its own answers take the path at least as long as a SYN/ACK did, and
-/// no ACK shows whose the rest is.
+/// Judges a turn where a nearer host may acknowledge for this side: the path takes as long as a SYN/ACK, until
+/// `reached`, and the program probably the rest.
 #[cold]
 pub(super) fn behind(cutter: &mut Cutter<'_>, reached: i64, piece: &TimeSlice<'_>) {
     let (side, evidence) = (piece.sender, [cutter.from_frame, cutter.to_frame, 0]);
-    let of = |cause, owner, rule, rival| {
+    let probable = |cause, owner, rule, rival| {
         let grounds = Grounds::probable(Because::AnsweredFor, rival);
         row(cause, owner, rule, grounds, evidence)
     };
     let think = think(side);
-    cutter.cut(reached, of(Cause::Network, Owner::Network, Rule::Rtt, think));
-    cutter.cut(piece.end, of(think, Owner::of(side), Rule::Turn, Cause::Network));
+    cutter.cut(
+        reached,
+        probable(Cause::Network, Owner::Network, Rule::Rtt, think),
+    );
+    cutter.cut(
+        piece.end,
+        probable(think, Owner::of(side), Rule::Turn, Cause::Network),
+    );
 }
 
-/// The rest of the cutter's time is this side's program's.
+/// Attributes the rest of the cutter's time to this side's program.
 pub(super) fn think_on(cutter: &mut Cutter<'_>, side: Side, paths: &Paths) {
     let named = thought(cutter, side, paths, 0);
     cutter.cut(cutter.end, named);
 }
 
-/// A message goes on, and nothing held it back; or the line or its sender's pacing may have.
+/// Attributes the time before a further segment of a message to the program.
 #[inline(always)]
 pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &TimeSlice<'_>, paths: &Paths) {
     reach(cutter, piece, paths);
@@ -222,8 +230,8 @@ pub(super) fn paused(cutter: &mut Cutter<'_>, grounds: Grounds, piece: &TimeSlic
     );
 }
 
-/// The answer ends with its connection, and the FIN came behind its last byte: the program closed only then. Away from its
-/// host the FIN may be a repeat.
+/// Attributes the time from an answer's last byte to the FIN that ends it: the program closed late. Away from its host
+/// the FIN may be a retransmission.
 pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths: &Paths) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);
     let grounds = if paths.away(side) {
@@ -237,7 +245,7 @@ pub(super) fn closed_late(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>, paths:
     );
 }
 
-/// Right behind the previous segment, which was not full: the program wrote again.
+/// Attributes the time between two writes: a segment right behind one that was not full.
 #[inline(always)]
 pub(super) fn wrote_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let (side, ends) = (piece.sender, [piece.from_frame, piece.to_frame, 0]);

@@ -1,9 +1,10 @@
-//! Repairs: a segment was lost, or overtaken, and what waited for it waited for its repeat.
+//! Repairs of losses: a segment was lost or reordered, and the receiver waited for its retransmission.
 //!
-//! Claims: the bytes that ended the wait are a repeat, or fill a hole; which timer or ACK sent them.
-//! Predicts: the same bytes twice, or a hole that closes; the repeat comes with duplicate or selective ACKs, two round
-//! trips after a tail, or a timer after anything.
-//! Rivals: a late first copy (what the receiver sends shows it, or cannot: then nothing is proven), reordering, a capture that lacks the first copy.
+//! Claims: the segment that ended the wait is a retransmission, or fills a hole; and which timer or ACK caused it.
+//! Predicts: the same bytes twice, or a hole that closes; duplicate or selective ACKs before it, two round trips after
+//! a tail, or a retransmission timeout.
+//! Rivals: a late first copy (nothing is proven if the receiver cannot report one), reordering, a capture that lacks
+//! the first copy.
 
 use super::CaptureFacts;
 use super::grounds::Grounds;
@@ -15,7 +16,7 @@ use crate::base::At;
 use crate::exchange::TimeSlice;
 use crate::observe::{Repair, Repaired};
 
-/// A repeat, or what fills a hole.
+/// Judges a retransmission, or a segment that fills a hole.
 pub(super) fn repeat(
     cutter: &mut Cutter<'_>,
     repaired: Repaired,
@@ -36,7 +37,7 @@ pub(super) fn repeat(
                 let grounds = Grounds::proven(Because::ReceiverSaysTwice);
                 (Cause::Reordering, Rule::Overtaken, grounds)
             }
-            // what looked lost was late, or its ACK was: on the path, or at a host without time for it
+            // the segment that seemed lost, or its ACK, was late: on the path, or at a busy host
             _ => {
                 let grounds = Grounds::probable(Because::ReceiverSaysTwice, Hypothesis::BusyHost);
                 (Cause::Queueing, Rule::NotLost, grounds)
@@ -61,7 +62,7 @@ pub(super) fn repeat(
         ),
         (Repair::TailProbe, Some(_)) => (Cause::Tlp, Rule::TailProbe, proven(Because::TimerRanOut)),
         (Repair::Timeout, Some(_)) => (Cause::Rto, Rule::Timeout, proven(Because::TimerRanOut)),
-        // bytes that were missing came, long after they were missed
+        // missing bytes came long after later ones
         (Repair::TailProbe, None) if filled.is_some() => (Cause::Tlp, Rule::HoleFilled, filled_late),
         (Repair::Timeout, None) if filled.is_some() => (Cause::Rto, Rule::HoleFilled, filled_late),
         // only the gap in the sender's IP identifications shows
@@ -77,7 +78,7 @@ pub(super) fn repeat(
     let evidence = [first.map_or(from.frame, |f| f.frame), to.frame, 0];
     let by_timer = matches!(how, Repair::TailProbe | Repair::Timeout);
     let (owner, grounds) = if by_timer && first.is_some() && paths.beside(side.other()) {
-        // the first copy had come as far as its host
+        // the first copy had arrived at its host, where the capture was taken
         let grounds = Grounds::probable(Because::NotTaken, Cause::Queueing);
         (Owner::of(side.other()), grounds)
     } else {
@@ -91,7 +92,7 @@ pub(super) fn repeat(
     cutter.cut(piece.end, named);
 }
 
-/// What came first of an answer came as late as a repeat: it is the program's time at most probably.
+/// Weakens the program's time before a segment that may be a retransmission to probable.
 pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     let think = think(piece.sender);
     if let Some(last) = cutter.rows.last_mut().filter(|last| last.cause == think) {
@@ -100,8 +101,8 @@ pub(super) fn may_be_again(cutter: &mut Cutter<'_>, piece: &TimeSlice<'_>) {
     }
 }
 
-/// Small over unacknowledged small, as late as a tail loss probe: it was one where Nagle's algorithm acts, which a probe
-/// passes by.
+/// Judges a small segment over an unacknowledged small one, as late as a tail loss probe. It was a probe if Nagle's
+/// algorithm acts at this sender, as probes ignore that.
 pub(super) fn probe(
     cutter: &mut Cutter<'_>,
     small: At,
@@ -120,7 +121,7 @@ pub(super) fn probe(
             );
         }
         NagleUse::Unknown => {
-            // of such time in labelled captures one part in five was the program's
+            // in labelled captures, a fifth of such time was the program's
             let grounds = Grounds::suspected(Because::SenderNotKnown, Cause::Tlp);
             paused(cutter, grounds, piece, known.paths);
         }

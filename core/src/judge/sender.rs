@@ -1,5 +1,5 @@
-//! Judges one sender by all evidence on it: whether Nagle's algorithm acts there, is off, or its program pauses. Reads a
-//! `SenderEvidence` and the round trips of the path; returns a `Judged`.
+//! Judges one sender by all evidence on it: whether Nagle's algorithm acts there, is off, or its program pauses. Reads
+//! a `SenderEvidence` and the round trips of the path; returns a `Judged`.
 
 mod controls;
 mod holds;
@@ -44,8 +44,8 @@ impl Default for NagleUse {
 
 /// Judgement on one sender. Times in nanoseconds; None where there is no sample.
 ///
-/// A hold is the time for which the receiver held an ACK. A release is the time from the passing of an ACK to that of the
-/// segment that it freed, less the round trip from the capture to the sender.
+/// A hold is the time for which the receiver held an ACK. A release is the time from the passing of an ACK to that of
+/// the segment that it freed, less the round trip from the capture to the sender.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     pub verdict: NagleUse,
@@ -71,7 +71,8 @@ pub struct Judged {
     pub rtt_is_best: bool,
     /// Upper bound on the release of a segment that a kernel sent.
     pub prompt_limit_ns: i64,
-    /// Release beyond which the program wrote the segment after the ACK; None if timestamps do not show the path's share.
+    /// Release beyond which the program wrote the segment after the ACK; None if timestamps do not show the path's
+    /// share.
     pub pause_limit: Option<i64>,
     /// The sender's timestamps show the path's share of a release.
     pub clock_tells: bool,
@@ -118,8 +119,8 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Judges all senders by the round trips known now. Before the `last` time, a judgement stands until its evidence has
-    /// grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
+    /// Judges all senders by the round trips known now. Before the `last` time, a judgement stands until its evidence
+    /// has grown by `GROWN`, as slopes are expensive. After an eviction it stands until there is new evidence.
     pub fn judge(&mut self, store: &SenderStore, pairs: &Pairs, last: bool) -> &[Judged] {
         self.judged.resize_with(store.len(), Judged::default);
         self.had.resize(store.len(), None);
@@ -223,8 +224,9 @@ impl Judged {
         } else if !stalls.is_empty() {
             NagleUse::Acts
         } else if share * OUTLIER_ONE_IN.get() as f64 > 1.0 && self.refuted_often() {
-            // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like refutations.
-            // Two held segments that both follow their ACKs within AT_HOST_NS are no chance: (AT_HOST_NS / hold)^2
+            // several small writes in a queue leave at once but for the last (tcp_nagle_test), which looks like
+            // refutations. Two held segments that both follow their ACKs within AT_HOST_NS are no chance: (AT_HOST_NS /
+            // hold)^2
             let instant = self.sender_rtt < AT_HOST_NS.get()
                 && self.release_max.is_some_and(|max| max <= AT_HOST_NS.get());
             if instant && self.held >= 2 {
@@ -279,7 +281,8 @@ impl Judged {
         [self.sender_rtt, self.receiver_rtt] == round_trips(evidence, pairs)
     }
 
-    /// Sets the counts and releases of these candidates, and returns the held ones. `refuted` are refutations besides them.
+    /// Sets the counts and releases of these candidates, and returns the held ones. `refuted` are refutations besides
+    /// them.
     pub(super) fn count<'a>(
         &mut self,
         gaps: impl Iterator<Item = &'a AckWait>,
@@ -319,8 +322,8 @@ impl Judged {
         (self.tick_ns, self.tick_p) = tick.map(|tick| (tick.period, tick.luck)).unzip();
     }
 
-    /// Whether a segment left before the ACK can have reached its sender: by the timestamps, else by the best round trip
-    /// less its variation.
+    /// Whether a segment left before the ACK can have reached its sender: by the timestamps, else by the best round
+    /// trip less its variation.
     pub(super) fn before_ack(&self, release: i64, arrived: Option<bool>) -> bool {
         match arrived {
             Some(arrived) => !arrived,
@@ -331,12 +334,12 @@ impl Judged {
         }
     }
 
-    /// Whether a kernel sent the freed segments, by their median release: as soon as a kernel does beside the sender, and
-    /// elsewhere within the path's variation and a busy host's delay.
+    /// Whether a kernel sent the freed segments, by their median release: as soon as a kernel does beside the sender,
+    /// and elsewhere within the path's variation and a busy host's delay.
     ///
-    /// Two others follow held ACKs too: a program that sleeps until a tick of the receiver's kernel (on the same host, or by
-    /// a socket's timeout), and a relay whose own server waits for such a timer. Both are later: the program has to be
-    /// woken up, and the relay's bytes have their own path.
+    /// Two others follow held ACKs too: a program that sleeps until a tick of the receiver's kernel (on the same host,
+    /// or by a socket's timeout), and a relay whose own server waits for such a timer. Both are later: the program has
+    /// to be woken up, and the relay's bytes have their own path.
     fn by_kernel(&self) -> bool {
         let limit = if self.sender_rtt < AT_HOST_NS.get() {
             AT_HOST_NS.get() + self.sender_jitter
@@ -346,7 +349,8 @@ impl Judged {
         self.sent_median.is_some_and(|release| release <= limit)
     }
 
-    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early ones.
+    /// Whether a kernel sent one segment `late` ns after the ACK: seen beside the sender, on a connection without early
+    /// ones.
     pub(super) fn sent_by_kernel(&self, stream: u32, late: i64) -> bool {
         self.sender_rtt < AT_HOST_NS.get()
             && late <= AT_HOST_NS.get()
@@ -356,8 +360,8 @@ impl Judged {
     }
 }
 
-/// Whether the capture's times are whole milliseconds, and more than one release in three took one or more. A round trip
-/// of 0 then does not show that the capture was taken at this host.
+/// Whether the capture's times are whole milliseconds, and more than one release in three took one or more. A round
+/// trip of 0 then does not show that the capture was taken at this host.
 fn has_millisecond_times(evidence: &SenderEvidence) -> bool {
     let is_whole = |gap: &AckWait| [gap.acked_at, gap.wait, gap.release].map(|ns| ns % TICK_NS) == [0; 3];
     let away = evidence

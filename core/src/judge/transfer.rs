@@ -1,8 +1,8 @@
-//! What limits a transfer: hypotheses over the time between its segments.
+//! Finds what limits a transfer, by the time between its segments. Reads `observe::transfer`; returns the limit, its
+//! grade and its rival.
 //!
-//! Reads `observe::transfer`; gives the limit, its owner, the grade and what else it may be. It knows of no exchange. The
-//! receiver's window and the line show themselves at both ends. That a sender waited for no ACK shows at both, too, but not
-//! why: far from the sender its program, its timer and its buffer are one another's rivals.
+//! Captures at both ends show the receiver's window and the line. They also show that a sender waited for no ACK, but
+//! far from the sender not why: its program, pacing and buffer are rivals of one another there.
 
 use super::vocabulary::{Grade, Limiter};
 use crate::limits::{
@@ -11,40 +11,43 @@ use crate::limits::{
 };
 use crate::observe::transfer::{RoundTrip, Transfer, Waited};
 
-/// Where what was seen leads.
+/// Verdict on a transfer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NagleUse {
+pub struct Verdict {
     pub limit: Limiter,
     pub grade: Grade,
     pub rival: Option<Limiter>,
-    /// What made the sender's window smaller, where that is the limit.
+    /// Reason for a smaller congestion window: "losses", "ecn" or "reordering".
     pub cut_by: Option<&'static str>,
 }
 
-/// What one direction of a stream moved, and what held it back.
+/// Judgement on one direction of a stream. Times in ns; None where unknown.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    pub verdict: NagleUse,
+    pub verdict: Verdict,
     /// From the first to the last byte at the receiver, without waits for the other side's data.
     pub duration: i64,
+    /// Best round trip, and median round trip under load.
     pub rtt_idle: Option<i64>,
     pub rtt_load: Option<i64>,
+    /// Mean delay by the queue at the bottleneck.
     pub queue: Option<i64>,
     pub waited: Waited,
-    /// Time on the slowest line of a full segment, as far as bursts show it.
+    /// Time of a full segment on the slowest line, as far as bursts show it.
     pub each: Option<i64>,
 }
 
-/// Is this more than some messages?
+/// Whether a transfer is large enough to be judged.
 pub fn matters(transfer: &Transfer) -> bool {
     transfer.longest >= i64::from(TRANSFER_BYTES.get())
 }
 
-/// `idle`: the best round trip between the two ends. `sealed`: in TLS without keys HTTP/2 may have windows of its own.
+/// Judges a transfer. `idle` is the best round trip between the ends. `sealed`: the stream is encrypted, so it may
+/// contain HTTP/2, whose windows may be the limit.
 pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
     let loaded = rest(&t.rounds).filter(|round| round.best > 0);
     let stands = mean(loaded.clone().map(|round| (round.best, round.ns)));
-    // a queue that grows is least where a round begins: half way to the next one's least is its mean
+    // the delay of a growing queue is least where a round begins; its mean is half way to the next round's least
     let next = loaded.clone().skip(1).map(|round| round.best).chain([0]);
     let grows = mean(
         loaded
@@ -72,13 +75,13 @@ pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
         duration = duration.max(read_within(t, idle));
     }
     let near = t.near || verdict.limit != Limiter::SenderProgram;
-    // who waits for a program is acknowledged late without a queue
+    // where a program is the limit, ACKs are late without a queue
     let program = matches!(
         verdict.limit,
         Limiter::ReceiverProgram | Limiter::ReceiverWindow | Limiter::SenderProgram
     );
     let standing = mean(smooth).filter(|_| !program);
-    // from afar few samples are seen while it grows
+    // away from the sender, few samples are seen while the queue grows
     let standing = if t.near { standing } else { standing.max(grows) };
     Judged {
         verdict,
@@ -91,8 +94,9 @@ pub fn judge(t: &Transfer, idle: Option<i64>, sealed: bool) -> Judged {
     }
 }
 
-/// How long the receiver's program read: what its kernel still holds when the window's edge moves last is read in as
-/// many reads, each as long, as before. Where it then sends or closes within two of them, its last read is one before.
+/// Returns for how long the receiving program read. The bytes that its kernel holds when the window's edge moves last
+/// are assumed to be read at the rate before. If the receiver sends or closes within two further reads, that bounds the
+/// time.
 fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
     let way = if t.near { idle.unwrap_or(0) } else { 0 };
     let since = t.first + t.waited.turns + way;
@@ -100,7 +104,7 @@ fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
     let read = t.bytes() as f64 - left;
     let until = (t.opened_at - since) as f64;
     if left > read {
-        return 0; // most was never read before: its rate is not known
+        return 0; // the rate is unknown: most bytes were not read by then
     }
     let each = until / opens;
     let goes_on = (left * opens / read).ceil() * each;
@@ -114,8 +118,7 @@ fn read_within(t: &Transfer, idle: Option<i64>) -> i64 {
         }) as i64
 }
 
-/// When the last byte reached the receiver, less the way there. Sent again last, it had come before or came no later
-/// than its ACK; an ACK that a timer held shows only that.
+/// Returns when the last byte reached the receiver, less the path. Near the sender the ACK of all data bounds it.
 fn end(t: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
     if !t.near {
         return t.last;
@@ -128,13 +131,13 @@ fn end(t: &Transfer, behind: i64, idle: Option<i64>) -> i64 {
     }
 }
 
-/// Does the path change the order of segments?
+/// Whether the path reorders segments.
 fn swapped(t: &Transfer) -> bool {
     t.late as f64 >= REORDERED_SHARE.get() * t.segments as f64
         || t.near && t.holes > 2 * t.holes_mended && t.holes >= 3
 }
 
-/// The last two thirds of the time: the beginning is not under load yet.
+/// Returns the round trips in the last two thirds of the time: the begin is not under load yet.
 fn rest(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
     let first = rounds.first().map_or(0, |round| round.start);
     let last = rounds.last().map_or(0, |round| round.start + round.ns);
@@ -142,6 +145,7 @@ fn rest(rounds: &[RoundTrip]) -> impl Iterator<Item = &RoundTrip> + Clone {
     rounds.iter().filter(move |round| round.start + round.ns > from)
 }
 
+/// Returns the mean of values, each weighted by its duration.
 fn mean(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     let (sum, weight) = weighed.fold((0_i128, 0_i128), |(sum, all), (value, weight)| {
         (
@@ -152,7 +156,7 @@ fn mean(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     (weight > 0).then(|| (sum / weight) as i64)
 }
 
-/// The value that lasts up to the middle of the time.
+/// Returns the median of values, each weighted by its duration.
 fn median(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     let mut values: Vec<(i64, i64)> = weighed.collect();
     values.sort_unstable();
@@ -164,8 +168,8 @@ fn median(weighed: impl Iterator<Item = (i64, i64)>) -> Option<i64> {
     middle.map(|(value, _)| *value)
 }
 
-fn is(limit: Limiter, grade: Grade) -> NagleUse {
-    NagleUse {
+fn is(limit: Limiter, grade: Grade) -> Verdict {
+    Verdict {
         limit,
         grade,
         rival: None,
@@ -173,14 +177,14 @@ fn is(limit: Limiter, grade: Grade) -> NagleUse {
     }
 }
 
-fn or(limit: Limiter, grade: Grade, rival: Limiter) -> NagleUse {
-    NagleUse {
+fn or(limit: Limiter, grade: Grade, rival: Limiter) -> Verdict {
+    Verdict {
         rival: Some(rival),
         ..is(limit, grade)
     }
 }
 
-fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> NagleUse {
+fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each: Option<i64>) -> Verdict {
     let all = w.all();
     let part = |ns: i64| ns as f64 / all.max(1) as f64;
     if all <= 0 || t.rounds.is_empty() {
@@ -189,11 +193,11 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let edge: i64 = t.rounds.iter().map(|round| round.edge_ns).sum();
     let window = part(w.window).max(if w.timer > 0 { part(edge.min(all)) } else { 0.0 });
     let lost = t.repeats > 0;
-    // what passed before repeats is in no sum: a line's rate does not explain it
+    // time before retransmissions is in no sum, so a line's rate does not explain it
     let unexplained = (t.last - t.first - w.turns - all) as f64 >= LIMIT_SHARE.get() * all as f64;
     let even = !unexplained
         && each.is_some_and(|each| each as f64 * t.segments as f64 >= EVEN_SHARE.get() * all as f64);
-    // from afar a pacer that waits for its next two segments looks like a queue of them
+    // away from the sender, pacing by two segments looks like a queue of them
     let paced = if t.near { 0 } else { 4 * each.unwrap_or(0) };
     let stands = idle.zip(queue).is_some_and(|(idle, queue)| {
         let least = STANDING_NS.get().max(paced);
@@ -203,25 +207,25 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     let unprompted = part(w.program + w.timer);
     let full = (t.segments as f64) * t.acks.median().unwrap_or(0) as f64;
     let metered = full >= PACED_SHARE.get() * all as f64 && !stands && !lost;
-    // where segments change places, those behind a hole take the room
+    // (with reordering, the segments behind a hole take the room)
     let low = t.acked_low as f64 >= LOW_SHARE.get() * t.acked as f64 && !swapped(t);
     let shut = t.zero_windows > 1 || low;
     if even && stands && !(ends && t.near && unprompted >= LIMIT_SHARE.get()) {
         if window < LIMIT_SHARE.get() {
-            // losses keep a window at an even rate, too, and a busy host looks like a short queue
+            // a window that losses limit has an even rate too, and a busy host looks like a short queue
             let short = lost && queue.zip(idle).is_some_and(|(queue, idle)| 2 * queue < idle);
             let line = if short {
                 or(Limiter::Line, Grade::Suspected, Limiter::Congestion)
             } else {
                 is(Limiter::Line, Grade::Proven)
             };
-            return NagleUse {
+            return Verdict {
                 cut_by: lost.then_some("losses"),
                 ..line
             };
         }
         if !shut {
-            // more of a window would make the queue longer, and nothing faster
+            // a larger window would make the queue longer, but nothing faster
             return or(Limiter::Line, Grade::Suspected, Limiter::ReceiverWindow);
         }
     }
@@ -258,6 +262,7 @@ fn verdict(t: &Transfer, w: &Waited, idle: Option<i64>, queue: Option<i64>, each
     largest(t, most, share, &signs)
 }
 
+/// Returns the grade of a limit that took this share of the time.
 fn sure(share: f64) -> Grade {
     if share >= LIMIT_SHARE.get() {
         Grade::Probable
@@ -266,19 +271,19 @@ fn sure(share: f64) -> Grade {
     }
 }
 
-/// What rounds and gaps of a transfer show besides its shares of time.
+/// Signs of a transfer besides its shares of time.
 struct Signs {
-    /// Its segments come at one rate.
+    /// Segments come at an even rate.
     even: bool,
-    /// Its ACKs pace it, and no queue stands.
+    /// ACKs come at an even rate, and no queue stands.
     metered: bool,
-    /// The receiver's program leaves its data in the window.
+    /// The receiving program leaves data in the window.
     shut: bool,
     reordered: bool,
 }
 
-/// The verdict on the limiter that took most of the time, a `share` of it.
-fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> NagleUse {
+/// Returns the verdict where the limiter `most` took the largest `share` of the time.
+fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> Verdict {
     match most {
         Limiter::ReceiverWindow => {
             let limit = if signs.shut {
@@ -309,11 +314,11 @@ fn largest(t: &Transfer, most: Limiter, share: f64, signs: &Signs) -> NagleUse {
         Limiter::SenderProgram if t.near => is(most, sure(share)),
         Limiter::SenderProgram => or(most, Grade::Suspected, Limiter::SenderBuffer),
         Limiter::Http2Window if share >= SURE_SHARE.get() => is(most, Grade::Proven),
-        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => NagleUse {
+        Limiter::Congestion | Limiter::Start | Limiter::SenderBuffer if signs.reordered => Verdict {
             cut_by: Some("reordering"),
             ..is(Limiter::Congestion, Grade::Suspected)
         },
-        Limiter::Congestion => NagleUse {
+        Limiter::Congestion => Verdict {
             cut_by: Some(if t.slowed > 0 { "ecn" } else { "losses" }),
             ..is(most, sure(share))
         },

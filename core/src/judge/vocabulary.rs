@@ -31,8 +31,8 @@ macro_rules! causes {
                 }
             }
 
-            /// One of `Owner`, or "sender" / "receiver" of the bytes that had to wait, where only the stream's sides are known
-            /// side that is.
+            /// One of `Owner`, or "sender" / "receiver" of the bytes that had to wait, where only the stream's sides
+            /// are known side that is.
             pub fn owner(self) -> &'static str {
                 match self {
                     $(Cause::$variant => $owner,)+
@@ -63,9 +63,9 @@ macro_rules! causes {
 }
 
 // Colours: Okabe-Ito's vermillion and blue for nagle and delayed_ack; the others were searched for, near the hues that
-// their families had, so that causes that can stand side by side differ by CIEDE2000 12 or more for everybody, also with
-// protanopia and deuteranopia (Machado 2009): tests/test_colours.py. Each has a contrast of at least 3:1 on white (WCAG
-// 2.1, graphics), so that it prints. Pictures write the name beside the colour and hatch by family.
+// their families had, so that causes that can stand side by side differ by CIEDE2000 12 or more for everybody, also
+// with protanopia and deuteranopia (Machado 2009): tests/test_colours.py. Each has a contrast of at least 3:1 on white
+// (WCAG 2.1, graphics), so that it prints. Pictures write the name beside the colour and hatch by family.
 causes! {
     "network" Network Path "network" "#5D9B82" []
         "the path's round trip, as far as its minimum goes"

@@ -2,7 +2,7 @@
 //!
 //! Claims: the segment was ready and did not fit before a packet of the peer that moved the window's edge.
 //! Predicts: it ends beyond the edge that was announced before that packet, and leaves with it.
-//! Rivals: none on the wire, where window scaling is known: whether the program had the bytes yet nobody can see.
+//! Rivals: none, where window scaling is known. (No capture shows whether the program had written the bytes yet.)
 
 use super::grounds::Grounds;
 use super::partition::{Cutter, row};
@@ -11,7 +11,7 @@ use super::vocabulary::{Because, Cause, Owner, Rule};
 use crate::base::At;
 use crate::exchange::TimeSlice;
 
-/// Did not fit before the packet `opened`; `zero` where the window was 0 meanwhile.
+/// Judges a segment that did not fit before the packet `opened`. `zero`: the window was 0 meanwhile.
 pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &TimeSlice<'_>) {
     let cause = if zero {
         Cause::ZeroWindow
@@ -26,7 +26,8 @@ pub(super) fn opened(cutter: &mut Cutter<'_>, opened: At, zero: bool, piece: &Ti
     cutter.cut(piece.end, row(cause, owner, Rule::Window, grounds, evidence));
 }
 
-/// Fills what room there was to the byte: less than a segment, so that its sender waited for its probe timer.
+/// Judges a segment that fills the window to the byte: the room was less than a full segment, so its sender waited for
+/// its probe timer.
 pub(super) fn filled(cutter: &mut Cutter<'_>, since: At, piece: &TimeSlice<'_>) {
     let evidence = [piece.step.from.frame, since.frame, piece.step.to.frame];
     let owner = Owner::of(piece.sender.other());

@@ -16,16 +16,17 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("gaps_some_confidence", 0.95),
     // Confidence left where the interface counted dropped packets. Chosen.
     ("dropped_confidence", 0.95),
-    // Share of missing IP identifications above which the host uses one counter for all connections (Windows), and share
-    // of missing ones tolerated on streams without a sign of loss. Chosen.
+    // Share of missing IP identifications above which the host uses one counter for all connections (Windows), and
+    // share of missing ones tolerated on streams without a sign of loss. Chosen.
     ("unseen_most_share", 0.25),
     ("unseen_few_share", 0.02),
-    // Time beyond the round trip from which on a request is slow, unless the user sets a threshold; less where a program
-    // sends tens (database) or hundreds (cache) of requests for one page. Chosen.
+    // Time beyond the round trip from which on a request is slow, unless the user sets a threshold; less where a
+    // program sends tens (database) or hundreds (cache) of requests for one page. Chosen.
     ("slow_ms", 20.0),
     ("slow_database_ms", 10.0),
     ("slow_cache_ms", 5.0),
-    // As `slow_ms`, for a step of a log-in: key exchange, deliberately slow password hashes, delays after wrong ones. Chosen.
+    // As `slow_ms`, for a step of a log-in: key exchange, deliberately slow password hashes, delays after wrong ones.
+    // Chosen.
     ("slow_login_ms", 500.0),
     // Share of frames with a time before their predecessor's, above which short times are doubtful. Chosen.
     ("clock_back_share", 0.001),
@@ -51,7 +52,8 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("flood_sure_per_s", 100.0),
     // --- before a request: pauses below this are a program's start. Chosen.
     ("setup_ms", 200.0),
-    // --- a queue at the server: least requests, steps (each twice as many requests ahead) and requests in each step. Chosen.
+    // --- a queue at the server: least requests, steps (each twice as many requests ahead) and requests in each step.
+    // Chosen.
     ("queue_requests", 100.0),
     ("queue_steps", 4.0),
     ("queue_in_step", 3.0),
@@ -71,13 +73,13 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("held_ms", 25.0),
     ("held_most_ms", 520.0),
     ("held_few", 3.0),
-    // --- socket options: number of events that show one, number that makes it certain, and the ratio to events that show
-    // the contrary. Chosen.
+    // --- socket options: number of events that show one, number that makes it certain, and the ratio to events that
+    // show the contrary. Chosen.
     ("option_few", 3.0),
     ("option_enough", 5.0),
     ("option_against_times", 9.0),
-    // Error of a hold where the path was measured too long, distance from a timer beyond which a hold without a tick shows
-    // nothing, slack of a timer, and probability below which a tick is no chance. Chosen.
+    // Error of a hold where the path was measured too long, distance from a timer beyond which a hold without a tick
+    // shows nothing, slack of a timer, and probability below which a tick is no chance. Chosen.
     ("timer_early_ms", 1.5),
     ("timer_clear_ms", 4.5),
     ("timer_slack_ms", 10.0),
@@ -87,20 +89,19 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     ("slope_follows", 0.5),
     ("mixed_tight_share", 0.5),
     ("mixed_tight_times", 3.0),
-    // --- which exchanges are judged
-    // Wait for TCP from which on an exchange that never ended is judged. Chosen.
+    // --- which exchanges are judged Wait for TCP from which on an exchange that never ended is judged. Chosen.
     ("stuck_ms", 1_000.0),
     // Silence from which on a connection was idle. Chosen: pauses inside a page are shorter.
     ("idle_least_ms", 1_000.0),
     // Least payload that a path may be too narrow for: 576 bytes pass everywhere (RFC 791), less headers and options.
     ("mtu_least_bytes", 500.0),
-    // Copies of one unacknowledged packet, where smaller ones pass, that are no accident. Chosen: at a loss of 10 % four in
-    // a row are one in 10,000.
+    // Copies of one unacknowledged packet, where smaller ones pass, that are no accident. Chosen: at a loss of 10 %
+    // four in a row are one in 10,000.
     ("mtu_copies", 4.0),
     // Unacknowledged copies of one packet that show a hung connection. Chosen.
     ("hung_copies", 3.0),
-    // A pool of workers: bounds on the number of requests, least time of the quickest, least growth to the slowest, error of
-    // the times that a queue predicts, and share of requests that fit. Chosen.
+    // A pool of workers: bounds on the number of requests, least time of the quickest, least growth to the slowest,
+    // error of the times that a queue predicts, and share of requests that fit. Chosen.
     ("pool_least", 5.0),
     ("pool_most", 1_000.0),
     ("pool_least_ms", 5.0),
@@ -121,11 +122,11 @@ pub const OF_FINDINGS: [(&str, f64); 75] = [
     // Bounds on median over mean of the times between answers of a saturated server. Measured: lab.
     ("saturated_least", 0.7),
     ("saturated_most", 1.1),
-    // Share of waiting requests answered out of turn, up to which a server takes turns. Measured: 0 to 0.02 where one loop
-    // serves all (nginx), 0.15 to 0.9 where each connection has a thread.
+    // Share of waiting requests answered out of turn, up to which a server takes turns. Measured: 0 to 0.02 where one
+    // loop serves all (nginx), 0.15 to 0.9 where each connection has a thread.
     ("overtaken_share", 0.1),
-    // --- least time of a GET answered 204, always after the same time, that is a long poll. Chosen: servers end them after
-    // tens of seconds (RFC 6202 5.5), and no program's work takes the same second twice.
+    // --- least time of a GET answered 204, always after the same time, that is a long poll. Chosen: servers end them
+    // after tens of seconds (RFC 6202 5.5), and no program's work takes the same second twice.
     ("poll_ms", 1_000.0),
     // --- advice: silence from which on a wait may be a long poll.
     ("long_poll_ms", 2_000.0),

@@ -1,8 +1,9 @@
-//! What a limit is: a number with its unit, its source and one sentence.
+//! The types of limits, and the macro that defines them.
 
-/// A number with its unit and its source.
+/// A threshold with its unit, its source and its meaning.
 #[derive(Debug)]
 pub struct Limit<T> {
+    /// Index of its factor.
     #[cfg(feature = "scaled-limits")]
     place: usize,
     pub name: &'static str,
@@ -12,7 +13,7 @@ pub struct Limit<T> {
     pub doc: &'static str,
 }
 
-/// A number that follows from others.
+/// A number that follows from limits, so that it scales with them.
 #[derive(Debug)]
 pub struct Derived<T>(pub(super) fn() -> T);
 
@@ -23,7 +24,7 @@ impl<T> Derived<T> {
     }
 }
 
-/// Both ends of a range, inclusive.
+/// An inclusive range whose ends follow from limits.
 #[derive(Debug)]
 pub struct Band {
     pub least: fn() -> i64,
@@ -47,7 +48,7 @@ impl Band {
     }
 }
 
-/// One limit as a row of a list.
+/// A limit as a row of the table in docs/thresholds.md.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimitRow {
     pub name: &'static str,
@@ -57,7 +58,7 @@ pub struct LimitRow {
     pub doc: &'static str,
 }
 
-/// Numbers that limits have.
+/// Types of limits. A scaled integer stays at least 1.
 pub trait Number: Copy {
     fn as_f64(self) -> f64;
     fn times(self, factor: f64) -> Self;
@@ -112,14 +113,13 @@ impl<T: Copy> Limit<T> {
 }
 
 impl<T: Number> Limit<T> {
-    /// The number.
     #[cfg(not(feature = "scaled-limits"))]
     #[inline(always)]
     pub fn get(&self) -> T {
         self.value
     }
 
-    /// The number, times its factor.
+    /// Returns the number times its factor.
     #[cfg(feature = "scaled-limits")]
     pub fn get(&self) -> T {
         scaled::times(self.place, self.value)
@@ -136,7 +136,7 @@ impl<T: Number> Limit<T> {
     }
 }
 
-/// Factors of limits, for .ci/sensitivity.py alone, and which limits were read.
+/// Factors of limits, and which limits were read: for .ci/sensitivity.py only.
 #[cfg(feature = "scaled-limits")]
 pub mod scaled {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -144,7 +144,7 @@ pub mod scaled {
     use super::Number;
 
     const MAX_LIMITS: usize = 256;
-    /// Bits of the factors; 0 stands for one.
+    /// Bits of each f64 factor; 0 stands for a factor of one.
     static FACTORS: [AtomicU64; MAX_LIMITS] = [const { AtomicU64::new(0) }; MAX_LIMITS];
     static READ: [AtomicBool; MAX_LIMITS] = [const { AtomicBool::new(false) }; MAX_LIMITS];
 
@@ -160,7 +160,7 @@ pub mod scaled {
         FACTORS[place].store(factor.to_bits(), Relaxed);
     }
 
-    /// The places of the limits that were read since this was last called.
+    /// Returns the indices of the limits read since the last call.
     pub fn read() -> Vec<usize> {
         (0..MAX_LIMITS)
             .filter(|&place| READ[place].swap(false, Relaxed))
@@ -179,7 +179,7 @@ macro_rules! limits {
                 Limit::new(Place::$name as usize, stringify!($name), $value, $unit, $source, concat!($($doc),+));
         )+
 
-        /// All limits, in the order of this file.
+        /// Returns all limits, in the order of this file.
         pub fn all() -> Vec<$crate::limits::LimitRow> {
             vec![$($name.row()),+]
         }

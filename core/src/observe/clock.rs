@@ -1,8 +1,8 @@
 //! Delay of a segment on its way to the capture, beyond the path's best, by its sender's TCP timestamps (RFC 7323). A
 //! program's time before sending is no part of it: the sender's clock has counted that.
 //!
-//! The offset of a segment is the capture's elapsed time less the ticks counted; the smallest offset belongs to the best
-//! path. Example: offsets of 0, 0 and 20 ms: the third segment was 20 ms late on its way.
+//! The offset of a segment is the capture's elapsed time less the ticks counted; the smallest offset belongs to the
+//! best path. Example: offsets of 0, 0 and 20 ms: the third segment was 20 ms late on its way.
 
 use crate::limits::{
     CLOCK_WINDOW_NS, LARGE_RATIO, MIN_SAMPLES, MOST_LATE_NS, NOISE_NS, OUTLIER_ONE_IN, RATED_NS, TICK_NS,
@@ -106,8 +106,8 @@ impl Clock {
         })
     }
 
-    /// Whether the path may have made the larger part of the gap before a segment. By the timestamps it left with the one
-    /// before it (which has the timestamp `before`), or it passed that much later than the best.
+    /// Whether the path may have made the larger part of the gap before a segment. By the timestamps it left with the
+    /// one before it (which has the timestamp `before`), or it passed that much later than the best.
     pub fn may_have_held(&self, time_ns: i64, tsval: u32, before: Option<u32>, gap: i64) -> bool {
         let unknown = gap >= RATED_NS.get() && !self.counts_ms(time_ns, tsval);
         if gap < NOISE_NS.get() || unknown || self.is_other(time_ns, tsval) {
@@ -127,8 +127,8 @@ impl Clock {
             })
     }
 
-    /// Adds a first copy of a segment, and returns its delay beyond the best of its time; 0 if a tick or a busy host explains
-    /// that.
+    /// Adds a first copy of a segment, and returns its delay beyond the best of its time; 0 if a tick or a busy host
+    /// explains that.
     #[inline(always)]
     pub fn late(&mut self, time_ns: i64, tsval: u32) -> i64 {
         let (since, first) = *self.base.get_or_insert((time_ns, tsval));
@@ -156,8 +156,9 @@ impl Clock {
         late
     }
 
-    /// Returns how long the path may have held a `late` segment beyond its best, and how long it did for sure; 0 where the
-    /// timestamps show neither. `u32::MAX` is any time: the timestamps may count something slower than milliseconds.
+    /// Returns how long the path may have held a `late` segment beyond its best, and how long it did for sure; 0 where
+    /// the timestamps show neither. `u32::MAX` is any time: the timestamps may count something slower than
+    /// milliseconds.
     #[cold]
     #[inline(never)]
     pub fn believed(&mut self, late: i64, time_ns: i64, tsval: u32) -> (u32, u32) {

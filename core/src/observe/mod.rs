@@ -57,7 +57,8 @@ pub struct Candidate {
     pub freed_bytes: u32,
     /// The path, by the timestamps, or pacing, by the bytes, may explain the larger part of the gap.
     pub held_back: bool,
-    /// Delay of the freed segment beyond the path's best, in ns; None beside the sender, and where timestamps do not show it.
+    /// Delay of the freed segment beyond the path's best, in ns; None beside the sender, and where timestamps do not
+    /// show it.
     pub lateness: Option<u32>,
     /// The sender's timestamps count every millisecond.
     pub fine: bool,
@@ -85,8 +86,8 @@ pub enum Wait {
     /// The first segment after the peer's data. `since` is the peer's last byte, `acked` the time in ns from there to a
     /// pure ACK by this side's kernel (0: there was none).
     Turn { since: At, acked: u32 },
-    /// A `Turn` that passed `late` ns later than the path's best, by the sender's timestamps or pacing. `queued` is the part
-    /// that the path had for sure.
+    /// A `Turn` that passed `late` ns later than the path's best, by the sender's timestamps or pacing. `queued` is the
+    /// part that the path had for sure.
     QueuedTurn {
         since: At,
         acked: u32,
@@ -95,8 +96,8 @@ pub enum Wait {
         /// The timestamps count every millisecond.
         fine: bool,
     },
-    /// A small `Turn` after about the kernel's probe timer: a cork released it, or the program wrote late. `late` is as in
-    /// `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.
+    /// A small `Turn` after about the kernel's probe timer: a cork released it, or the program wrote late. `late` is as
+    /// in `QueuedTurn`, or 0; `again`: it may be a retransmission, as in `AgainTurn`.
     LateTurn {
         since: At,
         acked: u32,
@@ -104,19 +105,19 @@ pub enum Wait {
         sender_id: u32,
         again: bool,
     },
-    /// A `Turn` as late as a retransmission whose first copy was lost before the capture, which neither timestamps nor IP
-    /// identifications exclude.
+    /// A `Turn` as late as a retransmission whose first copy was lost before the capture, which neither timestamps nor
+    /// IP identifications exclude.
     AgainTurn { since: At, acked: u32 },
     /// A `Turn` after about the time of an answer that waits for a held ACK on another connection.
     TimedTurn { since: At, acked: u32, sender_id: u32 },
-    /// The next segment of a message, which nothing held back: the program wrote it then. Example: the second write of an
-    /// answer, 20 ms after the first one was acknowledged.
+    /// The next segment of a message, which nothing held back: the program wrote it then. Example: the second write of
+    /// an answer, 20 ms after the first one was acknowledged.
     App,
-    /// As `App`, but the line may have been busy (behind a full unacknowledged segment, where few writes end), or the path
-    /// or pacing may have delayed it.
+    /// As `App`, but the line may have been busy (behind a full unacknowledged segment, where few writes end), or the
+    /// path or pacing may have delayed it.
     Unsure,
-    /// A full segment that left while a small one was unacknowledged: its first bytes may have waited until the segment was
-    /// full (tcp_nagle_test lets full ones go).
+    /// A full segment that left while a small one was unacknowledged: its first bytes may have waited until the segment
+    /// was full (tcp_nagle_test lets full ones go).
     Filled { sender_id: u32 },
     /// A small segment of `bytes` that left while another small one was unacknowledged: Nagle's algorithm is off.
     Early { sender_id: u32, bytes: u32 },
@@ -126,27 +127,28 @@ pub enum Wait {
     FullBurst,
     /// A small segment after the ACK of the previous small one.
     Small(Box<Candidate>),
-    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left as soon after it as
-    /// the path allows.
+    /// As `Small`, at the begin of a turn: the ACK came after the peer's last byte, and the segment left as soon after
+    /// it as the path allows.
     FreedTurn { since: At, candidate: Box<Candidate> },
     /// Full segments that follow each other at an even pace: the line's, or the pacing's.
     Spaced,
     /// After an ACK of earlier data, with nothing small outstanding.
     Clocked { ack: At, acked: At },
-    /// As `Clocked`, by a pure ACK of the only segment in flight, a full one: its receiver may delay such an ACK (RFC 1122
-    /// 4.2.3.2). `single`: the sender has room for one segment in flight, after a timeout or always.
+    /// As `Clocked`, by a pure ACK of the only segment in flight, a full one: its receiver may delay such an ACK (RFC
+    /// 1122 4.2.3.2). `single`: the sender has room for one segment in flight, after a timeout or always.
     LoneClocked { ack: At, acked: At, single: bool },
     /// Did not fit into the peer's window before the packet `opened`.
     Window { opened: At },
-    /// A segment, not full, that fills the window to the byte a timer's time after `since`: there was no room for a full one
-    /// (RFC 9293 3.8.6.2.1).
+    /// A segment, not full, that fills the window to the byte a timer's time after `since`: there was no room for a
+    /// full one (RFC 9293 3.8.6.2.1).
     FillsWindow { since: At },
     /// As `Window`, and the window was 0 meanwhile.
     ZeroWindow { opened: At },
     /// Boxed, as the other variants are smaller and an open stream holds a dozen.
     Repair(Box<Repaired>),
-    /// A small segment over the unacknowledged `small`, after the time of a tail loss probe. A probe sends the next segment
-    /// regardless of Nagle's algorithm (tcp_send_loss_probe); other evidence on the sender decides whether it was one.
+    /// A small segment over the unacknowledged `small`, after the time of a tail loss probe. A probe sends the next
+    /// segment regardless of Nagle's algorithm (tcp_send_loss_probe); other evidence on the sender decides whether it
+    /// was one.
     Probe { small: At, sender_id: u32 },
     /// A small tail after the time of the kernel's probe timer, with nothing in flight.
     Cork,
@@ -218,7 +220,8 @@ impl Release {
 }
 
 impl Step {
-    /// Returns why the segment left, by earlier packets alone. `rtt` is the best round trip to its sender so far, in ns.
+    /// Returns why the segment left, by earlier packets alone. `rtt` is the best round trip to its sender so far, in
+    /// ns.
     pub fn release(&self, rtt: i64) -> Release {
         let waited = self.to.time_ns - self.from.time_ns;
         let by_ack = |ack: At, word: Released| {
@@ -323,8 +326,8 @@ pub struct PeerPacket {
     pub sacked: Option<i64>,
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
-    /// The other side will echo its timestamp: all earlier data of the peer were acknowledged (RFC 7323 4.3: the timestamp
-    /// of a segment beyond the last ACK does not count).
+    /// The other side will echo its timestamp: all earlier data of the peer were acknowledged (RFC 7323 4.3: the
+    /// timestamp of a segment beyond the last ACK does not count).
     pub echoed: bool,
     /// The segments that it newly acknowledges.
     pub covered: Option<Covered>,
@@ -338,7 +341,8 @@ pub enum Outcome {
     Needless,
 }
 
-/// A small segment sent over an unacknowledged small one: Nagle's algorithm is off, if nothing follows within `BURST_NS`.
+/// A small segment sent over an unacknowledged small one: Nagle's algorithm is off, if nothing follows within
+/// `BURST_NS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refutation {
     pub sender_id: u32,

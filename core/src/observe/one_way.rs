@@ -80,8 +80,9 @@ impl OneWay {
         self.found.iter().filter(move |s| !is_pause(s))
     }
 
-    /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair of
-    /// gaps whose ACKs differ by two ticks votes: for a stall if the gaps differ as much, for a pause if they are equal.
+    /// Whether gaps of one kind keep their length while the ACKs in them move: then nothing waited for those. Each pair
+    /// of gaps whose ACKs differ by two ticks votes: for a stall if the gaps differ as much, for a pause if they are
+    /// equal.
     fn keep_their_length(&self, held: bool) -> bool {
         let gaps = || {
             self.found
@@ -111,8 +112,8 @@ impl OneWay {
         pauses as usize >= HELD_AWAY.get() && pauses > stalls.saturating_mul(2)
     }
 
-    /// Returns the gap between two small segments of one message if it has a timer's length and a packet of the peer came
-    /// in it.
+    /// Returns the gap between two small segments of one message if it has a timer's length and a packet of the peer
+    /// came in it.
     fn paused(&self, p: &Passed) -> Option<Suspect> {
         let before = self.data.filter(|_| p.len > 0)?;
         let one_message = p.start == before.start + i64::from(before.len) && p.ack == before.ack;
@@ -160,7 +161,8 @@ impl OneWay {
     }
 }
 
-/// Whether the peer's timestamps, as this side echoes them, moved by a hold between two packets; None without timestamps.
+/// Whether the peer's timestamps, as this side echoes them, moved by a hold between two packets; None without
+/// timestamps.
 fn clock_moved(a: &Passed, b: &Passed) -> Option<bool> {
     let (before, after) = (a.stamps?.1, b.stamps?.1);
     Some(((TWO_TICKS_NS.get() / TICK_NS) as u32..1 << 31).contains(&after.wrapping_sub(before)))

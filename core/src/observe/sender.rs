@@ -304,8 +304,8 @@ impl Sender {
         !self.holes.is_empty() && newest().is_some_and(|(_, hole)| hole.end == start)
     }
 
-    /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this one,
-    /// None where unknown; `first_copy` is an earlier segment with the same bytes.
+    /// Takes a data segment of this sender. `missing` is the number of its frames that the capture lacks before this
+    /// one, None where unknown; `first_copy` is an earlier segment with the same bytes.
     #[inline(always)]
     pub fn data(&mut self, d: &Data, missing: Option<u16>, first_copy: Option<At>) -> Outcome {
         self.settle_refutation(d.at.time_ns);

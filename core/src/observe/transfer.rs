@@ -3,8 +3,8 @@
 //! Reads the segments of both directions; returns sums of time by what the sender can have waited for, and samples of
 //! round trips. `judge::transfer` concludes from them.
 //!
-//! A sender knows only the ACKs that have reached it. At its own end that is the newest one. Elsewhere the timestamp that
-//! its data echo (RFC 7323) shows which, and without timestamps the best round trip does.
+//! A sender knows only the ACKs that have reached it. At its own end that is the newest one. Elsewhere the timestamp
+//! that its data echo (RFC 7323) shows which, and without timestamps the best round trip does.
 
 use std::collections::VecDeque;
 
@@ -102,8 +102,8 @@ impl Transfers {
         }
     }
 
-    /// Takes a segment of a watched stream. `opened` returns the empty window of HTTP/2 that held it, if it left upon what
-    /// opened that window.
+    /// Takes a segment of a watched stream. `opened` returns the empty window of HTTP/2 that held it, if it left upon
+    /// what opened that window.
     pub fn segment(
         &mut self,
         segment: &Segment<'_>,
@@ -223,7 +223,8 @@ pub struct Transfer {
     pub opened_to: i64,
     /// When the receiver sent data or a FIN behind all data; 0 before that.
     pub answered_at: i64,
-    /// For the connection's window of HTTP/2 and for those of streams: time for which it was empty, and its largest size.
+    /// For the connection's window of HTTP/2 and for those of streams: time for which it was empty, and its largest
+    /// size.
     pub http2: [(i64, i64); 2],
     /// Sequence number of the first byte.
     base: i64,
@@ -394,8 +395,8 @@ impl Transfer {
         self.longest = self.longest.max(end - self.begun);
     }
 
-    /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn, a
-    /// window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
+    /// Adds the gap before new data to what the sender can have waited for, the first that fits: the other side's turn,
+    /// a window, a repair, its program or a timer, an ACK. Returns whether it was the other side's turn.
     fn attribute(&mut self, now: i64, gap: i64, trip: i64) -> bool {
         let w = &mut self.waited;
         let since = if self.near {

@@ -211,3 +211,18 @@ fn what_is_far_above_the_best_is_a_host_and_no_path() {
     far.add(4 * MS, true);
     assert_ne!(far.round(false), far.round(true));
 }
+
+#[test]
+fn three_of_four_of_the_newest_handshakes_are_the_kernels_time() {
+    let took = |shakes: &[i64]| {
+        let mut rtt = Rtt::default();
+        shakes.iter().for_each(|ns| rtt.add_handshake_rtt(*ns));
+        rtt.add(1, false); // an ACK alone is less work
+        rtt.kernel_took()
+    };
+    assert_eq!(took(&[]), None);
+    assert_eq!((took(&[20]), took(&[40, 10, 20, 30])), (Some(20), Some(30)));
+    let mut slow_once: Vec<i64> = vec![900; 16];
+    slow_once.extend([20; 13]);
+    assert_eq!((took(&slow_once), took(&slow_once[..27])), (Some(20), Some(900)));
+}

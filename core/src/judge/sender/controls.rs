@@ -1,11 +1,12 @@
 //! The control group: pauses of a sender's program between two writes where nothing held the second one back.
 //!
-//! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all the
-//! time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait as long as such
-//! pauses is the program's. Of a longer one the program took at most the longest pause, or 1.5 times a single one.
+//! A segment that follows a held ACK shows that something ended with that ACK, not that the kernel had the bytes all
+//! the time. Where the ACK was not held, or the segment left before it, the pause is the program's own. A wait as long
+//! as such pauses is the program's. Of a longer one the program took at most the longest pause, or 1.5 times a single
+//! one.
 //!
-//! Example: writes 1 ms apart where ACKs are prompt, and waits of 41 ms that end with held ACKs. The program explains 1 ms
-//! of each wait, and Nagle's algorithm with the delayed ACK the rest.
+//! Example: writes 1 ms apart where ACKs are prompt, and waits of 41 ms that end with held ACKs. The program explains 1
+//! ms of each wait, and Nagle's algorithm with the delayed ACK the rest.
 
 mod group;
 
@@ -164,7 +165,8 @@ impl Controls {
         (self.most_bytes, self.goes_on) = (bytes, true);
     }
 
-    /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began then.
+    /// Adds a candidate. Its small segment may have been written up to `before` ns before it left: the pause began
+    /// then.
     fn add(&mut self, gap: &AckWait, before: i64, j: &Judged) {
         let pause = |exact| Pause {
             stream: gap.stream,
@@ -219,8 +221,8 @@ impl Controls {
         (*first, *last) = (frame.min(*first), frame.max(*last));
     }
 
-    /// Whether this frame lies between segments of its stream that left before their ACKs. Outside of them the option may
-    /// have been set otherwise.
+    /// Whether this frame lies between segments of its stream that left before their ACKs. Outside of them the option
+    /// may have been set otherwise.
     pub(in crate::judge) fn leaves_early(&self, stream: u32, frame: u64) -> bool {
         let early = self.early.get(&stream);
         early.is_some_and(|[first, last]| (*first..=*last).contains(&frame))
@@ -283,9 +285,9 @@ impl Controls {
             })
     }
 
-    /// Whether a segment that left before its ACK may hold several writes, which Nagle's algorithm held until the program
-    /// set TCP_NODELAY at the end of the answer. Such a segment is larger than those sent where nothing was held, and came
-    /// after a longer pause.
+    /// Whether a segment that left before its ACK may hold several writes, which Nagle's algorithm held until the
+    /// program set TCP_NODELAY at the end of the answer. Such a segment is larger than those sent where nothing was
+    /// held, and came after a longer pause.
     pub(in crate::judge) fn may_flush(&self, wait: i64, bytes: u32) -> bool {
         let unheld = &self.sorted().all.unheld;
         let (below, near, above) = partition_about(unheld, wait);
@@ -300,9 +302,9 @@ impl Controls {
         if self.goes_on() { i64::from(writes) - 1 } else { 0 }
     }
 
-    /// Whether a segment may hold later writes although the program never paused behind the second write of a message. The
-    /// segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any second
-    /// one. Not decided where the capture lacks ACKs, as it may lack segments too.
+    /// Whether a segment may hold later writes although the program never paused behind the second write of a message.
+    /// The segment is as large as two sent where nothing was held, or, in messages of three segments, larger than any
+    /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
     pub(super) fn may_gather(&self, gap: &AckWait) -> bool {
         let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
         let third = self.has_third && gap.first && self.first_bytes > 0 && gap.bytes > self.first_bytes;
@@ -330,16 +332,16 @@ impl Controls {
         held >= least && self.are_kernels()
     }
 
-    /// Whether nearly all held ACKs were followed promptly, so often that no control group is needed. A pause that outlasts
-    /// a held ACK shows a program at work between the two writes, which may have worked in all of them.
+    /// Whether nearly all held ACKs were followed promptly, so often that no control group is needed. A pause that
+    /// outlasts a held ACK shows a program at work between the two writes, which may have worked in all of them.
     pub(in crate::judge) fn always_follow(&self) -> bool {
         let are_others = self.are_other_answers(self.longest_held);
         let nearly_all = !self.wrote_late && OUTLIER_ONE_IN.get() * self.late.len() <= self.followed();
         self.followed() >= MIN_SAMPLES.get() && (are_others || nearly_all) && !self.outlast()
     }
 
-    /// Whether the program was seen, beside the sender, to pause for longer than ACKs are held, for various times: then its
-    /// pauses may end within any wait.
+    /// Whether the program was seen, beside the sender, to pause for longer than ACKs are held, for various times: then
+    /// its pauses may end within any wait.
     fn outlast(&self) -> bool {
         let reach = (self.longest_held as f64 * LONGER_TIMES.get()) as i64; // longer pauses belong to other answers
         let longer = self.all.outlasting.iter().filter(|pause| pause.ns <= reach);
@@ -362,8 +364,8 @@ impl Controls {
         group.early.is_empty() && group.held >= SEVERAL.get()
     }
 
-    /// Whether a connection does not wait for ACKs: several segments left before an ACK, after pauses as long as a hold.
-    /// (Where only the option was set on the way, early segments leave right behind the ones before them.)
+    /// Whether a connection does not wait for ACKs: several segments left before an ACK, after pauses as long as a
+    /// hold. (Where only the option was set on the way, early segments leave right behind the ones before them.)
     pub(in crate::judge) fn goes_without(&self, stream: u32) -> bool {
         let group = self.stream_group(stream);
         let early = group.early.len() - group.early.partition_point(|pause| pause.ns < HELD_NS.least());
@@ -385,8 +387,8 @@ impl Controls {
         !self.at_host || MAJORITY_ONE_IN.get() * count >= (MAJORITY_ONE_IN.get() - 1) * self.soon
     }
 
-    /// Returns the number of connections with any evidence, of those with stalls, and of those with early segments and no
-    /// stalls. `stalls` holds the stream of each stall.
+    /// Returns the number of connections with any evidence, of those with stalls, and of those with early segments and
+    /// no stalls. `stalls` holds the stream of each stall.
     pub(in crate::judge) fn streams(&self, stalls: Vec<u32>) -> [usize; 3] {
         let distinct = |mut streams: Vec<u32>| {
             streams.sort_unstable();

@@ -10,8 +10,8 @@ use crate::limits::{
     DELACK_LEAST_NS, HELD_NS, MAJORITY_ONE_IN, MIN_SAMPLES, OUTLIER_ONE_IN, QUICK_ACKS, UNHELD_NS,
 };
 
-/// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on each. A
-/// link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
+/// Whether late ACKs scatter on both sides of the shortest delayed-ACK timer, more than one in `MAJORITY_ONE_IN` on
+/// each. A link does that (Wi-Fi, cellular); a timer is never shorter, whatever the link adds to it.
 pub(super) fn are_scattered(evidence: &SenderEvidence, j: &Judged) -> bool {
     let late = pure_acks(evidence).map(|gap| j.hold(gap));
     let late = late.filter(|late| (UNHELD_NS.get()..=HELD_NS.most()).contains(late));
@@ -20,9 +20,9 @@ pub(super) fn are_scattered(evidence: &SenderEvidence, j: &Judged) -> bool {
     few >= MIN_SAMPLES.get() && MAJORITY_ONE_IN.get() * few > longer.len() + shorter.len()
 }
 
-/// Counts lone small segments that the peer acknowledged at once although it could have delayed the ACK (RFC 1122 4.2.3.2).
-/// Returns 0 where more than one ACK in `OUTLIER_ONE_IN` was later than the path explains. The segments before number
-/// `QUICK_ACKS` of a stream do not count, as Linux acknowledges those at once.
+/// Counts lone small segments that the peer acknowledged at once although it could have delayed the ACK (RFC 1122
+/// 4.2.3.2). Returns 0 where more than one ACK in `OUTLIER_ONE_IN` was later than the path explains. The segments
+/// before number `QUICK_ACKS` of a stream do not count, as Linux acknowledges those at once.
 pub(super) fn count_prompt_acks(evidence: &SenderEvidence, receiver_rtt: i64) -> u64 {
     let mut seen: AHashMap<u32, u32> = AHashMap::new();
     let (mut prompt, mut later) = (0, 0);

@@ -1,15 +1,16 @@
-//! How promptly a sender's kernel sends a segment that an ACK freed, seen beside the sender. The time is about that of its
-//! handshakes, which involve no program.
+//! How promptly a sender's kernel sends a segment that an ACK freed, seen beside the sender. The time is about that of
+//! its handshakes, which involve no program.
 //!
-//! Rival: a relay whose own server waits for a held ACK too, on a connection that the capture lacks. If one tick ends both
-//! holds, the relay's bytes leave just behind the client's ACK. But its program has to be woken up and to write first.
+//! Rival: a relay whose own server waits for a held ACK too, on a connection that the capture lacks. If one tick ends
+//! both holds, the relay's bytes leave just behind the client's ACK. But its program has to be woken up and to write
+//! first.
 
 use crate::evidence::rtt::Rtt;
 use crate::limits::{AT_HOST_NS, CLEAR_RATIO, COLD_NS, KERNEL_NS, LONGER_TIMES, OUTLIER_ONE_IN};
 
 /// Returns two upper bounds on a release, beyond the round trip to the sender: within the first leaves most of what its
-/// kernel sends, within the second what a slow kernel or a quick relay sends. `jitter` is the variation of the kernel's own
-/// answers; `sender` and `receiver` are the best round trips.
+/// kernel sends, within the second what a slow kernel or a quick relay sends. `jitter` is the variation of the kernel's
+/// own answers; `sender` and `receiver` are the best round trips.
 pub(super) fn limits(
     [path, to_receiver]: [Option<&Rtt>; 2],
     jitter: i64,

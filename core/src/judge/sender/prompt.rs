@@ -1,7 +1,7 @@
 //! How late a freed segment may pass a capture away from its sender: as late as the path delays packets now and then.
 //!
-//! Rival: a program that wakes up by a timer of its own after the ACK, within the same bound. But the program's time keeps
-//! its length wherever the ACK falls, and the path's delay does not.
+//! Rival: a program that wakes up by a timer of its own after the ACK, within the same bound. But the program's time
+//! keeps its length wherever the ACK falls, and the path's delay does not.
 
 use super::Judged;
 use super::spread::{at_share, deviation};
@@ -11,8 +11,8 @@ use crate::limits::{
     AT_HOST_NS, CLEAR_RATIO, HELD_NS, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SOON_NS, TICK_NS,
 };
 
-/// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at least
-/// a busy host's delay.
+/// Returns the upper bound on a prompt release: twice the path's 95th percentile, for the ACK and the segment, and at
+/// least a busy host's delay.
 pub(super) fn limit(path: Option<&Rtt>) -> i64 {
     let late = path.map_or(0, Rtt::latest);
     PROMPT_NS
@@ -20,11 +20,11 @@ pub(super) fn limit(path: Option<&Rtt>) -> i64 {
         .max((late as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
-/// Returns the release beyond which the program wrote a segment after the ACK, by the sender's timestamps: those separate
-/// the path to the capture from the time before sending. There are two cases:
+/// Returns the release beyond which the program wrote a segment after the ACK, by the sender's timestamps: those
+/// separate the path to the capture from the time before sending. There are two cases:
 ///
-/// 1. Pauses are seen directly: several held segments were sent late, more than the path delays, and the whole wait keeps its
-///    length. Then the limit is what a timestamp's ticks explain.
+/// 1. Pauses are seen directly: several held segments were sent late, more than the path delays, and the whole wait
+///    keeps its length. Then the limit is what a timestamp's ticks explain.
 /// 2. Pauses are likely: where nothing is held, the program's pauses are about as long as a hold. Then the limit is the
 ///    path's variation by the timestamps.
 ///
@@ -65,8 +65,8 @@ pub(super) fn limit_by_clock(gaps: &[AckWait], j: &Judged) -> Option<i64> {
     Some(NOISE_NS.get() + (now_and_then(delays) as f64 * CLEAR_RATIO.get() as f64) as i64)
 }
 
-/// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no share
-/// exceeds the whole release by more than two ticks.
+/// Whether the sender's timestamps show the path's share of a release: they count every millisecond, and nearly no
+/// share exceeds the whole release by more than two ticks.
 pub(super) fn clock_tells(gaps: &[AckWait], j: &Judged) -> bool {
     let dated = gaps.iter().filter(|gap| j.is_held(gap));
     let dated = dated.filter_map(|gap| {
@@ -82,7 +82,8 @@ pub(super) fn clock_tells(gaps: &[AckWait], j: &Judged) -> bool {
 }
 
 impl Judged {
-    /// Returns how much later than the path's best a freed segment passed, without the share that the path had for sure.
+    /// Returns how much later than the path's best a freed segment passed, without the share that the path had for
+    /// sure.
     #[inline]
     pub(in crate::judge) fn late(&self, gap: &AckWait) -> i64 {
         let late = gap.release - self.sender_rtt;
@@ -95,8 +96,8 @@ impl Judged {
         delay.map_or(0, |delay| (i64::from(delay) - TICK_NS).max(0))
     }
 
-    /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of many
-    /// is not.
+    /// Returns how late the sender sent this, without the path's share. One value may be wrong by a tick; the median of
+    /// many is not.
     pub(super) fn sent(&self, gap: &AckWait) -> i64 {
         let tick = if self.path_share(gap) > 0 { TICK_NS } else { 0 };
         self.late(gap) - tick
@@ -123,8 +124,8 @@ impl Judged {
         self.pause_limit.is_some_and(|limit| self.sent_after(gap, limit))
     }
 
-    /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay. False
-    /// without timestamps, except beside the sender.
+    /// Whether the program wrote this after the ACK: neither timestamps nor the path's variation explain the delay.
+    /// False without timestamps, except beside the sender.
     pub(super) fn wrote_after(&self, gap: &AckWait) -> bool {
         let is_known = gap.lateness.is_some() || self.sender_rtt < AT_HOST_NS.get();
         let delay = i64::from(gap.lateness.unwrap_or_default());
@@ -137,8 +138,8 @@ impl Judged {
         gap.lateness.is_some_and(|delay| late - i64::from(delay) > limit)
     }
 
-    /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that outlasted
-    /// held ACKs.
+    /// Whether this left later than a kernel sends, and the whole wait is as long as pauses of the program that
+    /// outlasted held ACKs.
     pub(in crate::judge) fn may_be_pause(&self, gap: &AckWait) -> bool {
         self.sender_rtt >= AT_HOST_NS.get()
             && self.late(gap) > SOON_NS.get() + self.sender_wavering

@@ -7,8 +7,8 @@ use crate::limits::{CHANCE_MAX, FITS_WELL, HELD_AWAY, MIN_SAMPLES, SOON_NS, TICK
 /// Upper bound on candidates in pairwise slopes, evenly picked: the work grows with the square.
 const MAX_SLOPED: usize = 96;
 
-/// Returns the Theil-Sen slope of the whole wait against the wait for the ACK. Near 1 the sender follows the ACK, near 0 its
-/// program pauses for a time of its own. None where the ACKs vary too little.
+/// Returns the Theil-Sen slope of the whole wait against the wait for the ACK. Near 1 the sender follows the ACK, near
+/// 0 its program pauses for a time of its own. None where the ACKs vary too little.
 pub(super) fn slope(held: &[&AckWait]) -> Option<f64> {
     let used: Vec<&AckWait> = held
         .iter()
@@ -59,8 +59,9 @@ pub struct Tick {
     pub luck: f64,
 }
 
-/// Returns the longest scheduler tick on which these times end, as kernel timers do. Folds the times by each tick and tests
-/// whether they concentrate (Rayleigh test). Times closer than `SOON_NS` count once, as one tick may end many timers.
+/// Returns the longest scheduler tick on which these times end, as kernel timers do. Folds the times by each tick and
+/// tests whether they concentrate (Rayleigh test). Times closer than `SOON_NS` count once, as one tick may end many
+/// timers.
 pub(crate) fn fit_tick(ends: impl Iterator<Item = i64>) -> Option<Tick> {
     let mut ends: Vec<i64> = ends.collect();
     ends.sort_unstable();

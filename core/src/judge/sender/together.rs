@@ -1,9 +1,10 @@
-//! Batches of segments that one tick freed. Where timers of many connections end on one tick, the receiver's kernel sends
-//! the held ACKs in a burst. The sender's kernel then sends the freed segments in a burst, later than it would send one.
+//! Batches of segments that one tick freed. Where timers of many connections end on one tick, the receiver's kernel
+//! sends the held ACKs in a burst. The sender's kernel then sends the freed segments in a burst, later than it would
+//! send one.
 //!
 //! Predicts: the segments leave in the order of their ACKs, and as closely behind each other as those.
-//! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its order
-//! is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
+//! Rivals: a program that writes on many connections when it wakes up. Each write takes longer than an ACK, and its
+//! order is another: timers of one tick end in reverse order (the kernel's timer lists grow at their heads).
 
 use super::Judged;
 use super::spread::at_share;
@@ -28,7 +29,8 @@ pub(super) fn freed_in_batches(gaps: &[AckWait], j: &Judged) -> Vec<u64> {
     frames
 }
 
-/// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely behind each other.
+/// Whether these waits, in the order of their ACKs, were freed in that order, soon, and most as closely behind each
+/// other.
 fn is_batch(batch: &[&AckWait]) -> bool {
     let steps = || batch.iter().zip(batch.iter().skip(1));
     let in_order = steps().all(|(one, next)| freed_at(one) < freed_at(next) && one.frame < next.frame);
@@ -57,7 +59,8 @@ mod tests {
     const US: i64 = 1_000;
     const MS: i64 = 1_000_000;
 
-    /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each other.
+    /// So many held ACKs, 2 us apart, and what they free `release` after the first, `apart` and `frames` from each
+    /// other.
     fn batch(count: i64, release: i64, apart: i64, frames: u64) -> Vec<AckWait> {
         let gap = |number: i64| AckWait {
             wait: 41 * MS,

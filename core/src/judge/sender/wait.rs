@@ -1,5 +1,5 @@
-//! What the evidence on a sender shows of one wait: comparison with the control group, proof that Nagle's algorithm made
-//! it, and proof that the program did.
+//! What the evidence on a sender shows of one wait: comparison with the control group, proof that Nagle's algorithm
+//! made it, and proof that the program did.
 
 use super::controls::Control;
 use super::{Judged, NagleUse};
@@ -65,16 +65,16 @@ impl Judged {
         self.refuted * RARE_ONE_IN.get() as u64 <= self.held as u64 && self.by_kernel()
     }
 
-    /// Whether the option was off on this connection at this frame: segments around it left early, or none of this sender
-    /// ever followed a held ACK.
+    /// Whether the option was off on this connection at this frame: segments around it left early, or none of this
+    /// sender ever followed a held ACK.
     pub(in crate::judge) fn goes_without(&self, stream: u32, frame: u64) -> bool {
         self.verdict == NagleUse::Off
             && (self.controls.leaves_early(stream, frame) || self.controls.followed() == 0)
     }
 
-    /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains. Away
-    /// from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that, pauses where
-    /// nothing was held must not be shorter.
+    /// Whether a wait that ended `late` ns after the ACK is the program's beyond doubt: more than a busy host explains.
+    /// Away from the sender the path may have delayed the ACK, though not by a retransmission timeout. Below that,
+    /// pauses where nothing was held must not be shorter.
     pub(in crate::judge) fn keeps_its_length(&self, gap: &AckWait, late: i64) -> bool {
         let outlasts = self.outlasts(late);
         if outlasts && (self.sender_rtt < AT_HOST_NS.get() || late >= RTO_MIN_NS.get()) {

@@ -1,5 +1,5 @@
-//! Small segments that ACKs let go across turns: an ACK that comes along with the peer's data frees what its sender had
-//! written meanwhile, and so it looks like an answer to those data.
+//! Small segments freed across turns: an ACK that comes with the peer's data frees a segment that was written before,
+//! which then looks like an answer to those data.
 
 use super::reason::candidate;
 use super::{AckSeen, Sender, Small};
@@ -7,47 +7,47 @@ use crate::base::At;
 use crate::limits::{AT_HOST_NS, KERNEL_NS, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL};
 use crate::observe::{Candidate, Data, Wait};
 
-/// What was freed on this connection.
+/// Counts of freed segments on a connection.
 #[derive(Debug, Default)]
 pub(super) struct NagleReleases {
-    /// By ACKs without data: its program writes without waiting for answers, as one that takes turns has nothing to send then.
+    /// Segments freed by pure ACKs: this program writes without waiting for answers, unlike one that takes turns.
     by_acks: u32,
-    /// Just when the peer's data acknowledged the small segment before.
+    /// Segments that left upon data of the peer that acknowledged the small segment before.
     along: u32,
-    /// The soonest that its program answered with nothing of its own in flight: no kernel held that.
+    /// The program's shortest time to answer, in ns, with nothing in flight that could have delayed it.
     pub(super) answered_in: Option<i64>,
-    /// And later than a kernel sends.
+    /// Segments as in `along`, but later than a kernel sends.
     later: u32,
-    /// Something small went over something small that was not acknowledged: no Nagle's algorithm.
+    /// A small segment left over an unacknowledged one: Nagle's algorithm is off.
     overtook: bool,
     newest: Option<Box<Candidate>>,
 }
 
 impl Sender {
-    /// The client's small segment that left with this one's data, which the server's data had acknowledged just then.
+    /// Takes the client's newest segment that the server's data freed, if the counts make that likely.
     pub fn take_freed(&mut self) -> Option<Box<Candidate>> {
         self.freed.newest.take()
     }
 
-    /// The first segment after the peer spoke, with nothing of its own in flight then.
+    /// Counts the first segment after the peer's data, with nothing of its own side in flight then.
     pub(super) fn answers_freely(&mut self, peer_sent: At, d: &Data) {
         let took = d.at.time_ns - peer_sent.time_ns;
         self.freed.answered_in = Some(self.freed.answered_in.map_or(took, |best| best.min(took)));
     }
 
-    /// A small segment behind an acknowledged one, between which the peer sent nothing.
+    /// Counts a small segment behind an acknowledged one of the same message.
     pub(super) fn count_freed(&mut self, c: &Candidate, rtt: i64) {
         if c.ack_pure && !c.ack_fin && at_once(c.ack, c.freed, rtt) {
             self.freed.by_acks = self.freed.by_acks.saturating_add(1);
         }
     }
 
-    /// A small segment left over an unacknowledged one.
+    /// Notes a small segment that left over an unacknowledged one.
     pub(super) fn overtakes(&mut self) {
         self.freed.overtook = true;
     }
 
-    /// The first small segment after the peer spoke (`peer_sent`), where the one before it was acknowledged with those data.
+    /// Judges the first small segment after the peer's data (`peer_sent`), which acknowledged the small one before it.
     #[inline(always)]
     pub(super) fn freed_along(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let freed = &self.freed;
@@ -59,8 +59,9 @@ impl Sender {
         }
     }
 
-    /// One that takes turns but writes each of its messages in two parts is freed by an ACK without data once a turn. A server
-    /// that had no request to answer before answers those very data.
+    /// Returns the wait if more segments were freed by data than by pure ACKs. (A program that takes turns and writes
+    /// each message in two parts is freed by a pure ACK once a turn.) A server without an earlier unanswered request
+    /// answers the data themselves.
     #[cold]
     fn weigh_freed(&mut self, p: &Small, peer_sent: At, d: &Data) -> Option<Wait> {
         let ack = p.ack.filter(|ack| !ack.fin)?;
@@ -70,7 +71,7 @@ impl Sender {
         }
         let since = self.unanswered.filter(|first| first.frame < peer_sent.frame)?;
         let release = d.at.time_ns - ack.at.time_ns;
-        // beside its host, where a kernel's answer differs from a program's
+        // beside its host, where a kernel is faster than a program
         let by_kernel = self.freed.answered_in.is_some_and(|took| 2 * release <= took);
         if !by_kernel || release > KERNEL_NS.get() {
             return None;
@@ -82,8 +83,8 @@ impl Sender {
         })
     }
 
-    /// Counts a release of a client, which writes again as soon as it is answered, or has written before: each that leaves later than a
-    /// kernel sends speaks for the first, and those that do not only let us suspect the second.
+    /// Counts a client's segment, which it wrote upon the answer, or before it. Segments later than a kernel sends are
+    /// evidence of the former, and weigh ten times as much as prompt ones do for the latter.
     fn weigh_asking(&mut self, p: &Small, ack: &AckSeen, d: &Data) {
         if at_once(ack.at, d.at, 0) {
             self.freed.along = self.freed.along.saturating_add(1);
@@ -99,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// The first small segment after the peer spoke, where one before it was not acknowledged by then.
+    /// Judges the first small segment after the peer's data where an earlier one was not acknowledged by then.
     #[cold]
     pub(super) fn freed_in_turn(&mut self, p: &Small, since: At, d: &Data) -> Option<Wait> {
         let Some(ack) = p.ack else {
@@ -119,7 +120,7 @@ impl Sender {
     }
 }
 
-/// As a kernel sends what an ACK has freed.
+/// Whether a segment left as promptly as a kernel sends upon an ACK.
 fn at_once(ack: At, freed: At, rtt: i64) -> bool {
     freed.time_ns - ack.time_ns - rtt <= AT_HOST_NS.get()
 }

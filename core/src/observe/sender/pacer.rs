@@ -1,39 +1,42 @@
-//! Whether the kernel's pacing may have made a gap (SO_MAX_PACING_RATE, BBR, fq): after so many bytes it waits as long as
-//! its rate needs for them (tcp_update_skb_after_send). A program that pauses for as long looks the same, unless its sender
-//! was seen to be faster; where bytes of different numbers are followed by gaps in proportion, it is the pacing. So it most
-//! likely is where the tails of the first messages, which nothing paces yet, left at once, and every later one waits.
+//! Whether the kernel's pacing may have made a gap (SO_MAX_PACING_RATE, BBR, fq). It waits after a burst for as long as
+//! its rate needs for those bytes (tcp_update_skb_after_send).
+//!
+//! A program's pause can look the same, unless the sender was faster before. Gaps in proportion to the bytes before
+//! them show pacing. So do tails of messages that left at once before pacing begins (`UNPACED`), and wait in every
+//! later message.
 
 use crate::limits::{ALIKE, BURST_NS, LARGE_RATIO, NOISE_NS, RARE_ONE_IN, SEVERAL, SLOWEST, UNPACED};
 use crate::observe::Data;
 
-/// No segment begins there.
+/// Sequence number of no burst.
 const NOTHING: i64 = 0;
 
-/// What a sender's gaps behind full segments say of its rate.
+/// A sender's gaps behind bursts of full segments.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
-    /// Where what left together began, from its first full segment on; or `NOTHING`.
+    /// Sequence number of the first full segment of the current burst, or `NOTHING`.
     begun: i64,
-    /// Bytes a second: as fast as this it was at least once.
+    /// Highest rate seen, in bytes per second.
     fastest: u32,
-    /// By the newest gap, and after so many bytes.
+    /// Rate by the newest gap, and the bytes before it.
     rate: u32,
     bytes: u32,
+    /// Score of equal rates after bursts of different lengths.
     alike: u8,
-    /// Messages that left whole, though longer than a segment, before anything was paced; none once one does so later.
+    /// Messages of several segments that left whole before pacing begins; reset if one does later.
     whole: u8,
-    /// What left together began before anything is paced.
+    /// The current burst began before pacing does.
     early: bool,
 }
 
 impl Pacer {
-    /// Whether a segment shows anything here: it is full, or behind such a one.
+    /// Whether a segment is of interest: it is full, or part of a burst.
     #[inline(always)]
     pub(super) fn cares(&self, d: &Data) -> bool {
         self.begun != NOTHING || d.end - d.start >= i64::from(d.mss)
     }
 
-    /// A segment left so long after what it follows; its sender had sent so many (`sent`) before it.
+    /// Takes a segment that left `gap` ns after the one before; `sent` is the number of earlier segments.
     #[cold]
     #[inline(never)]
     pub(super) fn sent(&mut self, d: &Data, gap: i64, sent: usize) {
@@ -53,6 +56,7 @@ impl Pacer {
         }
     }
 
+    /// Takes the gap that ends a burst.
     fn full(&mut self, start: i64, gap: i64) {
         if self.early {
             return;
@@ -70,12 +74,12 @@ impl Pacer {
         (self.rate, self.bytes) = (rate, bytes);
     }
 
-    /// What was sent again spoils the count of bytes.
+    /// Forgets the burst upon a retransmission, which makes its bytes uncertain.
     pub(super) fn again(&mut self) {
         self.begun = NOTHING;
     }
 
-    /// After how many bytes this gap came, and the rate by which it would be the pacing's, in bytes a second.
+    /// Returns the bytes before a gap, and the pacing rate in bytes per second that would explain the gap.
     fn rate(&self, start: i64, gap: i64) -> (u32, u32) {
         let bytes = u32::try_from(start.saturating_sub(self.begun)).unwrap_or(0);
         let rate = u64::from(bytes) * 1_000_000_000 / gap.unsigned_abs().max(1);
@@ -86,7 +90,7 @@ impl Pacer {
         rate.abs_diff(self.rate) <= self.rate / ALIKE.get()
     }
 
-    /// Whether gaps were seen to be as long as the bytes before them are many, and this one is.
+    /// Whether gaps were in proportion to the bytes before them, and this one is too.
     #[inline(always)]
     pub(super) fn keeps(&self, start: i64, gap: i64) -> bool {
         self.alike >= SEVERAL.get() as u8 && self.is_paced(start, gap)
@@ -98,7 +102,7 @@ impl Pacer {
         self.begun != NOTHING && self.is_alike(self.rate(start, gap).1)
     }
 
-    /// Whether this is the tail of a message such as left whole before anything was paced, and each later one waited as long.
+    /// Whether this is the tail of a message that left whole before pacing begins, and waits as long in each later one.
     #[inline(always)]
     pub(super) fn holds_tail(&self, d: &Data, gap: i64, sent: usize) -> bool {
         self.whole >= SEVERAL.get() as u8 && d.small && self.may_have_held(d.start, gap, sent, d.mss) && {
@@ -106,7 +110,7 @@ impl Pacer {
         }
     }
 
-    /// Whether a segment that begins at `start` may have been paced; its sender's full segments are so long.
+    /// Whether pacing may have made the gap before a segment; `full` is the size of a full one.
     #[inline(always)]
     pub(super) fn may_have_held(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
         self.begun != NOTHING && gap >= NOISE_NS.get() && self.is_possible(start, gap, sent, full)
@@ -115,7 +119,7 @@ impl Pacer {
     #[cold]
     #[inline(never)]
     fn is_possible(&self, start: i64, gap: i64, sent: usize, full: u32) -> bool {
-        // a segment that passes the capture may be many (offloads)
+        // a segment in the capture may be many on the wire (offloads)
         let most = sent as i64 + start / i64::from(full.max(1));
         let rate = self.rate(start, gap).1;
         most >= UNPACED.get()
@@ -145,7 +149,8 @@ mod tests {
         }
     }
 
-    /// Gaps in milliseconds behind so many bytes each, from the tenth segment on, and then so many bytes; with where these end.
+    /// Gaps in milliseconds behind so many bytes each, from the tenth segment on, and then so many bytes; with where
+    /// these end.
     fn after(gaps: &[(i64, f64)], bytes: i64) -> (Pacer, i64) {
         let (mut pacer, mut start, mut gap) = (Pacer::default(), 100_000, 50.0);
         for (bytes, next) in gaps.iter().chain([&(bytes, 0.0)]) {

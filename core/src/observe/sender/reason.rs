@@ -11,8 +11,8 @@ use crate::limits::{
 use crate::observe::{Candidate, Data, Repair, Wait};
 
 impl Sender {
-    /// Returns what a data segment waited for: the first step that applies. Each step excludes one reason, so that the last
-    /// one can conclude that only the program is left.
+    /// Returns what a data segment waited for: the first step that applies. Each step excludes one reason, so that the
+    /// last one can conclude that only the program is left.
     ///
     /// - `from`: the segment before it, or the peer's data that a first segment answers.
     /// - `hole`: bytes before it are missing from the capture.
@@ -36,7 +36,8 @@ impl Sender {
         let turn = self
             .peer_data
             .filter(|p| self.last.is_none_or(|last| p.frame > last.frame));
-        // 2. Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to answer
+        // 2. Nagle's algorithm across turns: the ACK of a small segment came with the data that this one seems to
+        //    answer
         if let Some(wait) = self.freed_with_peer_data(turn, d) {
             return wait;
         }
@@ -110,7 +111,8 @@ impl Sender {
         if hole || self.last_full && self.una < d.start || self.may_be_held(d, gap) {
             return Wait::Unsure;
         }
-        // 9. the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let this one go
+        // 9. the program, which wrote late; small segments in flight say whether Nagle's algorithm would have let this
+        //    one go
         if self.may_have_filled(d) {
             return match self.echoes_first(d) {
                 Some(ack) => Wait::Clocked { ack, acked: ack },
@@ -146,7 +148,8 @@ impl Sender {
         None
     }
 
-    /// Step 5 of `classify` within a message: Nagle's algorithm, a tail loss probe, or None if the segment did not wait.
+    /// Step 5 of `classify` within a message: Nagle's algorithm, a tail loss probe, or None if the segment did not
+    /// wait.
     #[inline(always)]
     fn behind_small(&mut self, p: Small, gap: i64, missing: Option<u16>, d: &Data) -> Option<Wait> {
         if self.fits_since(&p, d) {
@@ -243,8 +246,8 @@ impl Sender {
         None
     }
 
-    /// Last step of `classify` for the first segment after data of the peer: the program's turn, and the path's share of it
-    /// by this side's timestamps.
+    /// Last step of `classify` for the first segment after data of the peer: the program's turn, and the path's share
+    /// of it by this side's timestamps.
     #[inline(always)]
     fn begins_turn(&mut self, since: At, gap: i64, hole: bool, missing: Option<u16>, d: &Data) -> Wait {
         if hole {
@@ -300,9 +303,9 @@ impl Sender {
         }
     }
 
-    /// Returns the unseen packet of the peer upon which this segment left, if it is the first to echo that packet's timestamp
-    /// (RFC 7323 4.3) and passes one round trip after it: away from the sender, a packet passes long before the segment that
-    /// it releases. The frame is 0.
+    /// Returns the unseen packet of the peer upon which this segment left, if it is the first to echo that packet's
+    /// timestamp (RFC 7323 4.3) and passes one round trip after it: away from the sender, a packet passes long before
+    /// the segment that it releases. The frame is 0.
     #[cold]
     fn echoes_first(&self, d: &Data) -> Option<At> {
         let (before, echo) = (self.small?.tsecr?, d.tsecr?);
@@ -354,8 +357,8 @@ impl Sender {
         Some((small.at, ack.at))
     }
 
-    /// Returns the packet that opened the window for this segment, if one did since `from`. A second update within a round
-    /// trip of the first was sent before the sender can have used the first, so the first counts.
+    /// Returns the packet that opened the window for this segment, if one did since `from`. A second update within a
+    /// round trip of the first was sent before the sender can have used the first, so the first counts.
     #[inline(always)]
     fn had_no_room(&self, from: At, d: &Data) -> Option<At> {
         let (newest, before) = self.edge_moved.filter(|(newest, _)| newest.frame > from.frame)?;
@@ -367,14 +370,15 @@ impl Sender {
         (first.frame > from.frame && d.end > before && meanwhile).then_some(first)
     }
 
-    /// Whether the window opened for this segment only after the small one: then the window held it, not Nagle's algorithm.
+    /// Whether the window opened for this segment only after the small one: then the window held it, not Nagle's
+    /// algorithm.
     fn fits_since(&self, p: &Small, d: &Data) -> bool {
         self.edge_moved
             .is_some_and(|(opened, before)| opened.frame > p.at.frame && d.end > before)
     }
 
-    /// Whether this segment, not full, ends at the window's edge and left a timer's time after the peer's last packet: the
-    /// sender had more data (RFC 9293 3.8.6.2.1), and its probe timer sent the part that fits.
+    /// Whether this segment, not full, ends at the window's edge and left a timer's time after the peer's last packet:
+    /// the sender had more data (RFC 9293 3.8.6.2.1), and its probe timer sent the part that fits.
     fn fills_window(&self, d: &Data) -> bool {
         let since = self.answered.map_or(0, |at| d.at.time_ns - at.time_ns);
         self.edge == Some(d.end)
@@ -393,7 +397,8 @@ impl Sender {
         })
     }
 
-    /// Whether the path may have delayed this segment, by the timestamps, or the sender's pacing, by the bytes before it.
+    /// Whether the path may have delayed this segment, by the timestamps, or the sender's pacing, by the bytes before
+    /// it.
     #[cold]
     fn may_be_held(&self, d: &Data, gap: i64) -> bool {
         let last_tsval = self.newest().and_then(|last| last.tsval);
@@ -408,9 +413,9 @@ impl Sender {
             || self.pacer.holds_tail(d, gap, self.sent)
     }
 
-    /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that there
-    /// was more to send, so a full one behind it always counts. Behind a full one with PSH the program may have paused, and
-    /// a small tail may have been corked: those have to keep the pace.
+    /// Whether the line may have been busy with the segments before this one. A full segment without PSH shows that
+    /// there was more to send, so a full one behind it always counts. Behind a full one with PSH the program may have
+    /// paused, and a small tail may have been corked: those have to keep the pace.
     fn line_was_busy(&self, d: &Data, gap: i64) -> bool {
         let paced = gap <= LARGE_RATIO.get() * self.pace;
         if d.small || !self.last_more {
@@ -433,8 +438,8 @@ fn late_turn(since: At, acked: u32, late: i64) -> Wait {
     }
 }
 
-/// Whether a gap is as long as a tail loss probe waits. The retransmission timeout bounds that, and it grows where the round
-/// trip has varied.
+/// Whether a gap is as long as a tail loss probe waits. The retransmission timeout bounds that, and it grows where the
+/// round trip has varied.
 fn has_probe_length(gap: i64, d: &Data) -> bool {
     (d.rtt_ns + CORK_NS.least()..2 * d.rtt_ns + MOST_PROBE_NS.get()).contains(&gap)
 }
@@ -445,8 +450,9 @@ fn has_cork_length(at: At, since: At) -> bool {
     (CORK_NS.least()..=CORK_NS.most() + RATED_NS.get()).contains(&waited)
 }
 
-/// Whether a segment came so late that a timer may have sent it after a first copy that never reached the capture. Where the
-/// kernel's ACK after `acked` ns was held, the data were written after it: an earlier copy would have carried that ACK.
+/// Whether a segment came so late that a timer may have sent it after a first copy that never reached the capture.
+/// Where the kernel's ACK after `acked` ns was held, the data were written after it: an earlier copy would have carried
+/// that ACK.
 fn may_be_retransmission(d: &Data, since: At, acked: u32) -> bool {
     let acked = i64::from(acked);
     let held = acked - d.own_rtt_ns >= DELACK_LEAST_NS.get();
@@ -461,8 +467,8 @@ fn may_wait_elsewhere(d: &Data, since: At) -> bool {
     2 * waited >= HELD_ELSEWHERE_NS.least() && waited - d.rtt_ns <= 2 * HELD_ELSEWHERE_NS.most()
 }
 
-/// Returns the candidate of a small segment behind another where the capture lacks the ACK between them. The timestamp that
-/// the second one echoes shows when that ACK left (RFC 7323 4.3), on the peer's clock.
+/// Returns the candidate of a small segment behind another where the capture lacks the ACK between them. The timestamp
+/// that the second one echoes shows when that ACK left (RFC 7323 4.3), on the peer's clock.
 fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Candidate> {
     let time_ns = peer.passed(d.tsecr?)?;
     let latest = d.at.time_ns - d.own_rtt_ns;
@@ -486,8 +492,9 @@ fn candidate_with_unseen_ack(p: &Small, d: &Data, peer: &PeerClock) -> Option<Ca
 }
 
 /// Returns the candidate of a small segment behind an acknowledged one. The ACK had arrived if the segment echoes its
-/// timestamp. If it echoes an older one, the ACK had not arrived, unless the stack never echoes timestamps of pure ACKs: so
-/// an old echo counts only if the stack was seen to do that (`echoes`), or beside the host, where the round trip shows no more.
+/// timestamp. If it echoes an older one, the ACK had not arrived, unless the stack never echoes timestamps of pure
+/// ACKs: so an old echo counts only if the stack was seen to do that (`echoes`), or beside the host, where the round
+/// trip shows no more.
 pub(super) fn candidate(p: &Small, ack: &AckSeen, d: &Data, echoes: bool) -> Candidate {
     let arrived = match (p.tsecr, ack.tsval, d.tsecr) {
         // only where the peer's clock moved between the two

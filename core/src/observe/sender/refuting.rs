@@ -10,8 +10,8 @@ use crate::observe::Early;
 const MAX_AWAITING: usize = 64;
 
 impl Sender {
-    /// Turns a small segment over a small one into a refutation if nothing followed it within `BURST_NS`: else it may be
-    /// part of a larger write.
+    /// Turns a small segment over a small one into a refutation if nothing followed it within `BURST_NS`: else it may
+    /// be part of a larger write.
     pub fn settle_refutation(&mut self, now_ns: i64) {
         if let Some(refuting) = self.refuting
             && now_ns - refuting.freed.time_ns > BURST_NS.get()
@@ -27,8 +27,8 @@ impl Sender {
         !self.awaiting.is_empty()
     }
 
-    /// Takes the refutations that the peer's packet makes sure: none where the capture lacks (`missed`) earlier packets of
-    /// the peer, one of which may have been the ACK.
+    /// Takes the refutations that the peer's packet makes sure: none where the capture lacks (`missed`) earlier packets
+    /// of the peer, one of which may have been the ACK.
     pub fn sure_refutations(&mut self, missed: bool) -> Drain<'_, Early> {
         if missed {
             self.awaiting.clear();
@@ -58,8 +58,8 @@ impl Sender {
         });
     }
 
-    /// Whether the sender received an ACK that the capture lacks: this segment echoes a newer timestamp than any that the
-    /// peer was seen to send (RFC 7323 4.3).
+    /// Whether the sender received an ACK that the capture lacks: this segment echoes a newer timestamp than any that
+    /// the peer was seen to send (RFC 7323 4.3).
     pub(super) fn received_unseen(&self, p: &Small, d: &Data) -> bool {
         let is_newer = |than: u32, echo: u32| echo.wrapping_sub(than).cast_signed() > 0;
         match (p.tsecr, d.tsecr) {

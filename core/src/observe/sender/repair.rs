@@ -38,8 +38,8 @@ impl Sender {
         self.resent.as_ref()?.back().map(|r| r.at)
     }
 
-    /// Returns the newest retransmission that a packet of the peer shows to be needless, before that packet is read. There
-    /// are two signs:
+    /// Returns the newest retransmission that a packet of the peer shows to be needless, before that packet is read.
+    /// There are two signs:
     ///
     /// 1. It acknowledges those bytes with a timestamp from before the retransmission (RFC 3522), or without timestamps
     ///    sooner than a round trip of `rtt` after it.
@@ -74,8 +74,8 @@ impl Sender {
         newest.find(|r| r.start < end && r.end > start).map(|r| r.at)
     }
 
-    /// Takes a packet of this sender without data. A sequence number beyond all that was seen shows a hole: the bytes below
-    /// were sent, and lost before the capture or, if the peer has acknowledged them, by it.
+    /// Takes a packet of this sender without data. A sequence number beyond all that was seen shows a hole: the bytes
+    /// below were sent, and lost before the capture or, if the peer has acknowledged them, by it.
     #[inline(always)]
     pub fn passed(&mut self, seq: i64, at: At, ip_id: Option<u16>) {
         if self.next.is_some_and(|next| seq > next) {
@@ -102,7 +102,8 @@ impl Sender {
         }
     }
 
-    /// Whether a segment that begins at `start` makes a hole that cannot be remembered, or may leave too many parts of one.
+    /// Whether a segment that begins at `start` makes a hole that cannot be remembered, or may leave too many parts of
+    /// one.
     pub fn too_many_holes(&self, start: i64) -> bool {
         let parts = self.holes.len();
         parts >= MAX_PARTS || parts >= MAX_HOLES && self.next.is_some_and(|next| start > next)
@@ -119,12 +120,14 @@ impl Sender {
         around.or_else(behind).map(|(_, hole)| *hole)
     }
 
-    /// Whether more than half of the segments are in the capture twice: two capture points, or a mirror port of both ways.
+    /// Whether more than half of the segments are in the capture twice: two capture points, or a mirror port of both
+    /// ways.
     pub fn is_doubled(&self) -> bool {
         self.copies as usize > self.sent / 2
     }
 
-    /// Whether a segment was sent before the newest one, by its timestamp or IP identification. A retransmission has new ones.
+    /// Whether a segment was sent before the newest one, by its timestamp or IP identification. A retransmission has
+    /// new ones.
     fn is_older(&self, d: &Data) -> bool {
         let last = self.newest();
         let ticks = match (d.tsval, last.and_then(|last| last.tsval)) {
@@ -241,7 +244,8 @@ impl Sender {
     }
 }
 
-/// Whether an ACK of nothing new may answer a late first copy: it follows the retransmission within a path's longest delay.
+/// Whether an ACK of nothing new may answer a late first copy: it follows the retransmission within a path's longest
+/// delay.
 pub fn late_copy(repeat: At, ack: At) -> bool {
     (0..=MOST_LATE_NS.get().cast_signed()).contains(&(ack.time_ns - repeat.time_ns))
 }

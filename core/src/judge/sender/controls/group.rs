@@ -6,7 +6,8 @@ use crate::limits::{
     CONTROL_NEAR_NS, LONGER_TIMES, MIN_SAMPLES, NOISE_NS, OUTLIER_ONE_IN, PROMPT_NS, SEVERAL,
 };
 
-/// A pause of the program on a stream. `exact`: the segment left by itself; else an ACK freed it, and `ns` is an upper bound.
+/// A pause of the program on a stream. `exact`: the segment left by itself; else an ACK freed it, and `ns` is an upper
+/// bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
     pub(in crate::judge::sender) stream: u32,
@@ -51,8 +52,9 @@ pub(super) fn partition_about(rising: &[Pause], wait: i64) -> (usize, usize, usi
     (below, reach - below, rising.len() - reach)
 }
 
-/// Returns an upper bound on the next pause, and the median, by the first `count` pauses of a rising list. The bound is the
-/// longest without outliers. A single exact pause does not show how pauses vary, so it is multiplied by `LONGER_TIMES`.
+/// Returns an upper bound on the next pause, and the median, by the first `count` pauses of a rising list. The bound is
+/// the longest without outliers. A single exact pause does not show how pauses vary, so it is multiplied by
+/// `LONGER_TIMES`.
 pub(super) fn longest(rising: &[Pause], count: usize) -> Option<(Pause, i64)> {
     let without_outliers = count - count / OUTLIER_ONE_IN.get();
     let mut most = rising.get(without_outliers.checked_sub(1)?).copied()?;
@@ -122,8 +124,8 @@ impl Group<'_> {
         }
     }
 
-    /// Whether pauses have just two lengths, a short one and one that outlasts held ACKs, or would (`unheld_longer`): then
-    /// none ends in between, shortly before an ACK. A few exact pauses do not show how much pauses vary.
+    /// Whether pauses have just two lengths, a short one and one that outlasts held ACKs, or would (`unheld_longer`):
+    /// then none ends in between, shortly before an ACK. A few exact pauses do not show how much pauses vary.
     fn have_two_lengths(&self, [unheld, early, longer]: [usize; 3], unheld_longer: &[Pause]) -> bool {
         let first = |rising: &[Pause], count| rising.get(..count).unwrap_or_default().to_vec();
         let (unheld, early) = (first(self.unheld, unheld), first(self.early, early));
