@@ -1,7 +1,7 @@
-"""Captures of the same traffic on one clock: `join` gives `Joined`, tables of packets and exchanges; of more, `Chain`.
+"""Lays captures of the same traffic on one clock: `join` returns a `Joined` of two captures, or a `Chain` of more.
 
-Reads both captures once. What no packet shows, it does not claim: an asymmetric path looks like an offset, so every
-instant of B has a bound; a packet counts as lost only by proof, or where the other capture is complete.
+Each capture is read once. Claims are limited to what packets prove. An asymmetric path looks like a clock offset, so
+every instant of B has an error bound. A packet counts as lost only by proof, or where the other capture is complete.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def join(
     keylog: Keylog | None = None,
     progress: bool = False,
 ) -> Joined | Chain:
-    """Where between two points did the time go? Lays captures of the same traffic on the first one's clock.
+    """Find where between two capture points the time went, on the clock of the first capture.
 
-    `client` and `server` are sources as `read` takes them; A is the first, B the second, whatever lies between them.
-    The same packets are found though addresses, ports, numbers or options were rewritten, segments merged or cut,
-    frames are missing or the captures began and ended at other times. Through a proxy that keeps no packet, requests
-    are matched by content and nesting. With `more`, captures further on in this order, a `Chain`. Without `server`,
-    `client` is one capture beside a proxy, and has both of its legs: A is the front, B the requests behind it.
+    `client` (A) and `server` (B) are sources as `read` takes them, in the order of the path from the client. Packets
+    are matched although addresses, ports, numbers or options were rewritten, segments merged or split, frames are
+    missing, or the captures began and ended at different times. Through a proxy, which forwards no packet, requests
+    are matched by content and nesting. With `more`, captures further along the path, the result is a `Chain`. Without
+    `server`, `client` is a capture made at a proxy: A is the requests to the proxy, B those that it sends on.
 
     LatpcapError where two neighbours have no traffic in common; CaptureError where one cannot be read.
     """
@@ -81,7 +81,7 @@ def join(
 
 
 def _pair(a: Point, b: Point) -> Joined:
-    """Two neighbours."""
+    """Join two neighbouring points."""
     from latpcap.joined import exchanges, limits, match, pairing
 
     pairs = match.streams(a, b)
@@ -103,7 +103,7 @@ def _pair(a: Point, b: Point) -> Joined:
 
 
 def _beside_proxy(point: Point) -> Joined:
-    """Both legs of a proxy, of one capture."""
+    """Join both sides of a proxy that are in one capture."""
     from latpcap.joined import exchanges
 
     matched = exchanges.beside_proxy(point)
@@ -117,9 +117,10 @@ def _beside_proxy(point: Point) -> Joined:
 class Joined:
     """Two captures of the same traffic on A's clock.
 
-    Tables as pandas frames (`packets`, `exchanges`, `parts`) or by `arrow(name)`; `clock` has offset, rate,
-    steps and bounds, `way` what was changed between the points. `broken` are the files that are damaged.
-    `proxied`: no packet is the same at both, only requests are. `one_file`: both are legs of a proxy, of one capture.
+    Tables are pandas frames (`packets`, `exchanges`, `parts`) or Arrow tables by `arrow(name)`. `clock` has offset,
+    rate, steps and bounds of B's clock; `way` lists what was changed between the points; `broken` are the damaged
+    files. `proxied`: the captures share requests but no packets. `one_file`: A and B are sides of a proxy in one
+    capture.
     """
 
     def __init__(self, a: Point, b: Point, found: pairing.Pairing | None, matched: exchanges.Matched):
@@ -132,7 +133,7 @@ class Joined:
 
     @cached_property
     def way(self) -> rewrites.Way:
-        """What lies between the points; empty for a proxy."""
+        """What was changed between the points; empty for a proxy."""
         from latpcap.joined import rewrites
 
         return rewrites.Way() if self._found is None else rewrites.find_rewrites(self._a, self._b, self._found)
@@ -171,8 +172,9 @@ class Joined:
         return found
 
     def arrow(self, name: str) -> pa.Table:
-        """Give `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name, and for the packets
-        of one capture."""
+        """Return `packets`, `exchanges` or `parts` as a pyarrow.Table; KeyError for another name, and for `packets`
+        with `one_file`.
+        """
         tables = TABLES[1:] if self.one_file else TABLES
         if name not in tables:
             raise KeyError(f"no table {name!r}; there are {', '.join(tables)}")
@@ -181,29 +183,29 @@ class Joined:
 
     @property
     def packets(self) -> pd.DataFrame:
-        """What became of each packet: a row for each that either capture has, in order of time.
+        """The fate of each packet: a row per packet of either capture, in order of time.
 
-        `a_frame, b_frame` (null: not seen there), `a_stream, b_stream`, `a_time, b_time` (both on A's clock),
-        `direction` ("a_to_b", "b_to_a"), `delay_ms`, `clock_error_ms` (how far off `b_time` and `delay_ms` can be;
-        null where only one direction was seen), `fate` (passed, lost, doubled, made, unseen, outside, unknown),
-        `because` and `part` (of a segment that was merged or cut; such a segment has several rows).
+        `a_frame, b_frame` (null: not in that capture), `a_stream, b_stream`, `a_time, b_time` (both on A's clock),
+        `direction` ("a_to_b", "b_to_a"), `delay_ms`, `clock_error_ms` (error bound of `b_time` and `delay_ms`; null
+        where only one direction was seen), `fate` (passed, lost, doubled, made, unseen, outside, unknown), `because`,
+        and `part` (true for a part of a segment that was merged or split, which has several rows).
         """
         return to_pandas(self._packets)
 
     @property
     def exchanges(self) -> pd.DataFrame:
-        """Where was each exchange's time spent? A row for each that both captures have whole.
+        """Where the time of each exchange was spent: a row per exchange that is complete in both captures.
 
-        `a_exchange, b_exchange` are numbers of each capture's own table; `latency_ms` is A's: from the request's last
-        byte to the answer's last. It is the sum of `out_ms` (the request's last byte from A to B), `far_ms` (until the
-        answer's last byte left B) and `back_ms`; `clock_error_ms` bounds the error of `out_ms` and `back_ms`, whose sum
-        has none. `method`, `target` and `status` are A's.
+        `a_exchange, b_exchange` are numbers in each capture's own table. `latency_ms` is A's, from the request's last
+        byte to the response's last. It is the sum of `out_ms` (the request's last byte from A to B), `far_ms` (until
+        the response's last byte left B) and `back_ms`. `clock_error_ms` bounds the error of `out_ms` and of `back_ms`;
+        their sum has no such error. `method`, `target` and `status` are A's.
         """
         return to_pandas(self._exchanges)
 
     @property
     def parts(self) -> pd.DataFrame:
-        """Whose was each part of an exchange? Rows that follow each other and add up to its latency.
+        """The parts of each exchange by place and cause: consecutive rows that add up to its latency.
 
         `a_exchange, b_exchange`, `place` (client, between, server, unknown), `cause` (as in a capture's `causes`),
         `duration_ms`, `clock_error_ms` (0.0 where one clock measured it), `grade`, `because`.
@@ -211,10 +213,10 @@ class Joined:
         return to_pandas(self._parts)
 
     def why(self, *, lang: str | None = None) -> JoinedWhy:
-        """Where between the two points did the time go, and how sure is that? Prints as lines; `to_dict()`, `headline`.
+        """Answer where between the two points the time went. Prints as lines; has `to_dict()` and `headline`.
 
-        What was probable at one end is proven or refuted by the other: the client's capture has how long it held an
-        acknowledgement, both have which packet was lost between them. `lang`: "en" (the default) or "zh"; ValueError
+        One capture proves or refutes what the other makes probable: the client's capture shows how long the client held
+        an acknowledgement, both show which packet was lost between them. `lang`: "en" (the default) or "zh"; ValueError
         for another.
         """
         from latpcap import words
@@ -230,13 +232,13 @@ class Joined:
 
     @property
     def points(self) -> tuple[Point, Point]:
-        """Both captures as points on the way: A, B."""
+        """Both captures: A, B."""
         return self._a, self._b
 
     def delays(self) -> DelayPlot:
-        """How long were packets on the way, and which were lost? Delay over time with the clock's bound.
+        """Plot the packets' delay over time with the clock's error bound, and the packets that were lost.
 
-        ValueError where no packet is at both points, as behind a proxy.
+        ValueError where no packet is at both points, as with a proxy between them.
         """
         from latpcap.plot.delays import DelayPlot
 
@@ -249,11 +251,11 @@ class Joined:
         stream: int | None = None,
         frames: tuple[int, int] | None = None,
     ) -> PointsGraph:
-        """What passed between the points, and where was the time? Both points as lifelines on A's clock.
+        """Draw the packets between the points, with both points as lifelines on A's clock.
 
-        `exchange` is typical (the default), worst, first, or a number of A's; `stream` and `frames` are A's too, and
-        without `exchange` show what they name. Arrows slant by their delay; a cross ends what was lost. ValueError for
-        what is not there.
+        `exchange` is typical (the default), worst, first, or a number of A's. `stream` and `frames` are A's; without
+        `exchange` all of their packets are drawn. The slant of an arrow is the packet's delay; a cross ends a lost
+        packet. ValueError for an exchange, stream or frame that does not exist.
         """
         from latpcap.joined import flow_data
 

@@ -1,7 +1,7 @@
-"""One capture as a point on the way: what recognises its packets elsewhere, its requests and connections.
+"""One capture of a join: the columns by which its packets, requests and connections are found in another capture.
 
-Reads a source once, as `latpcap.read` does, and keeps of its tables only what is compared. Packets and causes lie in
-files without a name, so that memory does not grow by them. Knows nothing of other captures.
+Reads a source once, as `latpcap.read` does, and keeps only the columns that are compared. Packets and causes are kept
+in unnamed files (`spill`), so that memory does not grow with them.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 TAKE_BYTES = 4 << 20
-"""Rows are taken out of the engine after so many bytes."""
+"""Bytes read between two transfers of rows out of the engine."""
 NEEDED: dict[TableName, tuple[str, ...]] = {
     "exchanges": ("exchange", "stream", "protocol", "method", "target", "status", "request_first_frame",
                   "request_last_frame", "response_last_frame", "request_bytes", "response_bytes", "latency_ms"),
     "streams": ("stream", "client", "client_port", "server", "server_port"),
 }  # fmt: skip
-"""Columns of the tables that are read."""
+"""Columns of the tables that are kept."""
 CODES = {name: code for code, name in enumerate(CAUSES)}
+"""Numbers of causes in the column `cause` of `Causes.rows`."""
 GRADES = ("unknown", "suspected", "probable", "proven")
 WAITS = cause_names(trait="ends_with_ack")
-"""Causes by which a sender waited for a packet of the other side's."""
+"""Causes by which a sender waited for a packet of the other end."""
 REPAIRS = cause_names("loss")
+"""Causes of retransmissions."""
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 FROM_LOW, FROM_CLIENT, TIMESTAMPS, SACK_PERMITTED, OPTIONS_CUT, HASHED = (1, 2, 4, 8, 16, 32)
+"""Flags of the column `bits`: the sender is the stream's lower endpoint, the sender is the client, two TCP options that
+the segment has, the snap length cut its options, and `hash` is known.
+"""
 UNUSED = ("window", "tos", "spare0", "spare1")
 
 
 def layout() -> Any:
-    """One row of `_core.Analysis.packets`."""
+    """Return the type of one row of `_core.Analysis.packets`."""
     import numpy as np
 
     wide = [("time", "<i8"), ("frame", "<u8"), ("hash", "<u8")]
@@ -51,19 +56,19 @@ def layout() -> Any:
 
 
 class Columns:
-    """Rows of numbers by column, in the order in which they were added; long columns lie in a file (`spill`)."""
+    """Rows of numbers by column, in the order in which they were added; long columns are in a file (`spill`)."""
 
     def __init__(self, kinds: dict[str, Any]):
         self._filling = {name: spill.Column(kind) for name, kind in kinds.items()}
         self._columns: dict[str, Array] = {}
 
     def add(self, rows: Any) -> None:
-        """The next rows: a structured array, or columns by name."""
+        """Append rows: a structured array, or columns by name."""
         for name, column in self._filling.items():
             column.add(rows[name])
 
     def end(self) -> None:
-        """No row comes after this."""
+        """Make the columns readable; no row may be added afterwards."""
         self._columns = {name: column.array() for name, column in self._filling.items()}
         spill.release_memory()
 
@@ -74,11 +79,11 @@ class Columns:
         return len(next(iter(self._columns.values())))
 
     def row(self, row: int) -> dict[str, int]:
-        """All columns of one row."""
+        """Return all columns of one row."""
         return {name: int(column[row]) for name, column in self._columns.items()}
 
     def of(self, rows: Array | slice) -> Rows:
-        """These rows, whose columns are copied where they are read."""
+        """Return a view of these rows, which copies a column when it is read."""
         return Rows(self, rows)
 
 
@@ -96,8 +101,11 @@ class Rows:
 
 
 class Causes:
-    """The causes of a capture: `rows` has a row of numbers for each, `frames` the evidence of all, one after the other
-    (`begin` and `size` in a row). Only what the other capture can prove or refute keeps its evidence."""
+    """The causes of a capture: `rows` has a row of numbers per cause, `frames` the frames of evidence of all causes.
+
+    The evidence of a row is `frames[begin : begin + size]`. Only waits and repairs keep theirs, as the other capture
+    can prove or refute them.
+    """
 
     def __init__(self) -> None:
         self.rows = Columns({"exchange": "i8", "start": "i8", "end": "i8", "from_frame": "u8", "to_frame": "u8",
@@ -106,15 +114,16 @@ class Causes:
         self._frames = spill.Column("u8")
 
     def add(self, table: pa.Table) -> None:
-        """The next rows of the table of causes."""
+        """Append rows of the table of causes."""
         import numpy as np
+        import pyarrow as pa
 
         cause = coded(table, "cause", tuple(CAUSES))
         sizes = np.zeros(table.num_rows, np.uint32)
         wanted = np.flatnonzero(np.isin(cause, [CODES[name] for name in (*WAITS, *REPAIRS)]))
         begin = self._frames.count
         if len(wanted):
-            evidence = arrays.lists(pa_table({"evidence": arrays.taken(table, "evidence", wanted)}), "evidence")
+            evidence = arrays.lists(pa.table({"evidence": arrays.taken(table, "evidence", wanted)}), "evidence")
             size, frames = zip(*evidence, strict=True)
             sizes[wanted] = np.concatenate(size)
             self._frames.add(np.concatenate(frames))
@@ -130,13 +139,13 @@ class Causes:
         })  # fmt: skip
 
     def end(self) -> None:
-        """No cause comes after this."""
+        """Make rows and evidence readable; no cause may be added afterwards."""
         self.rows.end()
         self.frames = self._frames.array()
 
 
 def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
-    """A column of words as places in `names`; -1 for others."""
+    """Return a column of words as indices into `names`; -1 for other words."""
     import numpy as np
 
     codes, words = arrays.codes(table, column)
@@ -144,35 +153,32 @@ def coded(table: pa.Table, column: str, names: tuple[str, ...]) -> Array:
     return known[codes]
 
 
-def pa_table(columns: dict[str, Any]) -> pa.Table:
-    """These columns as a table."""
-    import pyarrow as pa
-
-    return pa.table(columns)
-
-
-def _copied(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
-    """These columns, copied to where `spill` has room."""
+def _copy_columns(rows: pa.RecordBatchReader, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    """Copy these columns into memory or a file of `spill`."""
     import numpy as np
     import pyarrow as pa
 
     out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, _only(rows.schema, columns)) as writer:
+    with pa.ipc.new_stream(out, _schema_of(rows.schema, columns)) as writer:
         for batch in rows:
             writer.write_batch(batch.select(columns))
     held = spill.from_pieces("u1", [np.frombuffer(out.getvalue(), np.uint8)])
     return list(pa.ipc.open_stream(pa.py_buffer(held)))
 
 
-def _only(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
+def _schema_of(schema: pa.Schema, columns: tuple[str, ...]) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([schema.field(name) for name in columns])
 
 
 class Point:
-    """A capture: `packets` (a row a TCP segment, in file order), `client` (was it sent by the stream's client?),
-    the tables `exchanges` and `streams`, `causes` where they are wanted, and when it ran."""
+    """A capture of a join.
+
+    `packets` has a row per TCP segment in file order; `client` tells for each whether the stream's client sent it.
+    `table` returns `exchanges` and `streams`; `causes` is filled where wanted. `first_ns` and `last_ns` are the
+    instants of the first and the last frame.
+    """
 
     def __init__(
         self, source: sources.Source, *, keylog: Keylog | None = None, causes: bool = True, progress: bool = False
@@ -187,12 +193,12 @@ class Point:
         self.causes = Causes()
         batches: dict[TableName, list[pa.RecordBatch]] = {name: [] for name in NEEDED}
 
-        def taken() -> None:
-            """What is not needed is not held until the end: the tables have five times the columns that are kept."""
+        def take_rows() -> None:
+            """Move the finished rows out of the engine, whose tables have five times the columns that are kept."""
             self.packets.add(np.frombuffer(feed.analysis.packets(), kinds))
             for name, rows in drain.taken(feed.analysis).items():
                 if name in NEEDED:
-                    batches[name] += _copied(pa.RecordBatchReader.from_stream(rows), NEEDED[name])
+                    batches[name] += _copy_columns(pa.RecordBatchReader.from_stream(rows), NEEDED[name])
                 elif name == "causes" and causes:
                     self.causes.add(drain.table(rows))
             spill.release_memory()
@@ -204,8 +210,8 @@ class Point:
                 waiting += size
                 if waiting >= TAKE_BYTES:
                     waiting = 0
-                    taken()
-        taken()
+                    take_rows()
+        take_rows()
         self.source, self.keylog = source, keylog
         self.name, self.broken = feed.name, feed.broken
         self.first_ns, self.last_ns = (feed.analysis.first_ns or 0, feed.analysis.last_ns or 0)
@@ -214,35 +220,35 @@ class Point:
         self.causes.end()
         self._tables: dict[str, pa.Table] = {}
         for name, columns in NEEDED.items():
-            schema = _only(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
+            schema = _schema_of(pa.RecordBatchReader.from_stream(feed.analysis.take(name)).schema, columns)
             table = pa.Table.from_batches(batches.pop(name), schema).unify_dictionaries()
             rises = spill.is_sorted(arrays.numbers(table, columns[0]))
             self._tables[name] = table if rises else table.sort_by(columns[0])
         self.client = self._from_client()
 
     def table(self, name: str) -> pa.Table:
-        """`exchanges` or `streams`, by number."""
+        """Return `exchanges` or `streams`, sorted by number."""
         return self._tables[name]
 
     def _from_client(self) -> Array:
-        """Roles may change while a stream is young: those of its last packet count."""
+        """Whether the client sent each packet. Roles may change while a stream is young: the last packet decides."""
         import numpy as np
 
         rows, bits = self.packets["stream"], self.packets["bits"]
         low_is_client = np.zeros(int(rows.max()) + 1 if len(rows) else 0, bool)
-        low_is_client[rows] = ((bits & FROM_LOW) != 0) == ((bits & FROM_CLIENT) != 0)  # of each stream the last one
+        low_is_client[rows] = ((bits & FROM_LOW) != 0) == ((bits & FROM_CLIENT) != 0)  # the last packet wins
         from_client: Array = ((bits & FROM_LOW) != 0) == low_is_client[rows]
         return from_client
 
     def rows_of(self, frames: Array) -> Array:
-        """The row of `packets` of each frame; -1 where it has none."""
+        """Return the row of `packets` of each frame; -1 for a frame without one."""
         import numpy as np
 
-        have = self.packets["frame"]
-        if not len(have):
+        known = self.packets["frame"]
+        if not len(known):
             return np.full(len(frames), -1)
-        place = np.minimum(np.searchsorted(have, frames), len(have) - 1)
-        return np.where(have[place] == frames, place, -1)
+        place = np.minimum(np.searchsorted(known, frames), len(known) - 1)
+        return np.where(known[place] == frames, place, -1)
 
 
 __all__ = [

@@ -1,10 +1,11 @@
-"""What does B's clock show when A's shows this? Offset, rate and steps from the least delays of both directions.
+"""Estimates B's clock against A's: offset, rate, steps and error bound, from the least delays of both directions.
 
-Reads pairs of instants: when a packet left, and when it arrived. A packet that went from A to B shows that B's clock is
-at most so far behind; one that came back shows that it is at least so far. Between two steps a clock is a line. Of all
-lines that no packet forbids, the estimate is the one in the middle where both directions have the widest gap: the
-right one if the least delay is the same in both. How far it can be off is what the other lines allow, and no more can
-be known from packets: an asymmetric path looks like an offset.
+Reads the instants at which packets left one point and arrived at the other. No packet arrives before it was sent, so
+each packet bounds y, A's time minus B's: a packet from A to B ("up") from below, one from B to A from above. Between
+two steps y is a line over B's time x. It runs above the upper hull of the packets up and below the lower hull of the
+others. The estimate is the line in the middle at the slope where the hulls are furthest apart; it is exact if the least
+delay is equal in both directions. The error bound is the range of all lines between the hulls. Packets cannot tell
+more: an asymmetric path looks like an offset.
 """
 
 from __future__ import annotations
@@ -20,43 +21,47 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 KNOTS = 257
-"""Instants at which the bound of a section is computed; between them it is a line, on the safe side."""
+"""Instants at which the error bound of a section is computed; between them it is interpolated."""
 
 
 @dataclass
 class Section:
-    """A stretch of B's packets, by their place in the file, in which its clock is a line against A's."""
+    """A range of B's packets, in file order, in which A's time minus B's is a line."""
 
     first: int
-    """Place of its first packet in B's file; it ends where the next begins."""
+    """Index of its first packet in B's file; it ends where the next section begins."""
     start: float
-    """B's clock there, in ns since the first packet of the fit."""
+    """B's clock at its first packet, in ns since the first packet of the fit."""
     middle: float
+    """B's clock at the middle of the section."""
     slope: float
-    """A's time minus B's per ns of B's."""
+    """Change of A's time minus B's per ns of B's."""
     value: float
-    """A's time minus B's at `middle`."""
+    """A's time minus B's at `middle`, less `Clock.origin`."""
     knots: Array
+    """B's clock at the instants of `low` and `high`."""
     low: Array
-    """The least that A's time minus B's can be at each knot."""
+    """Lower bound of A's time minus B's at each knot."""
     high: Array
+    """Upper bound at each knot."""
     gap_ns: float
-    """Least round trip between the points: what both directions' envelopes are apart."""
+    """Least round trip between the points: the distance of the bounds of both directions."""
     step_ns: float = 0.0
-    """By how much the clock differs from what the section before it foretold."""
+    """Difference, at the section's start, from the line of the section before; 0 where no step was found."""
 
 
 @dataclass
 class Clock:
-    """A's time for B's packets. `origin` is added to B's times less `zero`."""
+    """B's clock as a function of A's."""
 
     zero: int
+    """B's time, in ns since 1970, from which the sections count."""
     origin: int
+    """A's time minus B's, in ns, to which the sections' values are added."""
     sections: list[Section]
-    last: float
 
     def shift(self, place: Array, time: Array) -> Array:
-        """A's time minus B's for packets at these places of B's file, with these times of B's, in whole ns."""
+        """Return A's time minus B's in whole ns, for packets at these indices of B's file and these times of B."""
         import numpy as np
 
         out = np.full(len(time), self.origin, np.int64)
@@ -67,14 +72,14 @@ class Clock:
         return out
 
     def of_a(self, time: Array) -> Array:
-        """A's time for each packet of B's file."""
+        """Return A's time for each packet of B's file."""
         import numpy as np
 
         spans = spill.parts(len(time))
         return spill.from_pieces("i8", (time[at] + self.shift(np.arange(at.start, at.stop), time[at]) for at in spans))
 
     def error_ns(self, place: Array, time: Array) -> Array:
-        """How far off can it be there? Infinite where only one direction was seen."""
+        """Return the error bound of `shift` in ns; infinite where only one direction was seen."""
         import numpy as np
 
         out = np.full(len(time), np.inf)
@@ -102,34 +107,34 @@ class Clock:
 
     @property
     def ppm(self) -> float:
-        """By how much B's clock is faster than A's, in parts per million, by the longest section."""
+        """How much faster B's clock is than A's, in parts per million, in the longest section."""
         longest = max(self.sections, key=lambda section: section.knots[-1] - section.knots[0])
         return -longest.slope * 1e6
 
     @property
     def seconds(self) -> float:
-        """How long the longest section is."""
+        """Duration of the longest section in s."""
         return float(max(s.knots[-1] - s.knots[0] for s in self.sections)) / 1e9
 
     @property
     def steps(self) -> list[tuple[int, float]]:
-        """Where B's clock was set against A's: place in B's file, and by how many ns it went forward."""
+        """The steps of B's clock: index in B's file, and ns by which the clock was set forward."""
         return [(s.first, -s.step_ns) for s in self.sections[1:] if s.step_ns]
 
 
 def one(first_ns: int, last_ns: int) -> Clock:
-    """The clock of one capture against itself."""
+    """Return the clock of a capture against itself."""
     import numpy as np
 
     span = float(max(last_ns - first_ns, 0))
     section = Section(0, 0.0, 0.0, 0.0, 0.0, np.array([0.0, span]), np.zeros(2), np.zeros(2), np.inf)
-    return Clock(first_ns, 0, [section], span)
+    return Clock(first_ns, 0, [section])
 
 
 def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float) -> Clock:
-    """Fit B's clock to A's. `place` is each packet's place in B's file, `up`: it went from A to B.
+    """Fit B's clock to A's. `place` is each packet's index in B's file; `up` is true for a packet from A to B.
 
-    `tolerance` is how far stamps may be off by resolution, in ns. At least one packet.
+    `tolerance` is the error of the time stamps in ns. At least one packet is needed.
     """
     import numpy as np
 
@@ -143,49 +148,54 @@ def fit(place: Array, b_time: Array, a_time: Array, up: Array, tolerance: float)
     y = (difference - origin).astype(np.float64)
     del difference, a_time, b_time
     slope = _coarse_slope(x, y, up)
-    cuts = _steps(x, y - slope * x, up)
-    edges = [0, *cuts, len(x)]
+    edges = [0, *_find_steps(x, y - slope * x, up), len(x)]
     parts: list[tuple[int, int, bool]] = []
     for start, end in pairwise(edges):
-        parts += [(s, e, s == start and start > 0) for s, e in _cut(x, y, up, start, end, tolerance)]
+        parts += [(s, e, s == start and start > 0) for s, e in _split(x, y, up, start, end, tolerance)]
     sections: list[Section] = []
     for start, end, stepped in parts:
         section = _section(x[start:end], y[start:end], up[start:end], tolerance, slope)
         section.first = int(place[start]) if start else 0
         if sections and stepped:
             before = sections[-1]
-            section.step_ns = _at(section, section.start) - _at(before, section.start)
+            section.step_ns = _value_at(section, section.start) - _value_at(before, section.start)
         sections.append(section)
-    return Clock(zero, origin, sections, float(x[-1]))
+    return Clock(zero, origin, sections)
 
 
-def _at(section: Section, x: float) -> float:
+def _value_at(section: Section, x: float) -> float:
     return section.value + section.slope * (x - section.middle)
 
 
 class _Floors:
-    """Rolling floors of both directions, the least delays of `STEP_WINDOW` packets each."""
+    """The least delay of each window of `STEP_WINDOW` packets of one direction, as a value of y, for both directions.
+
+    Such a floor is the greatest y of the packets from A to B, and the least y of those from B to A.
+    """
 
     def __init__(self, y: Array, up: Array):
         import numpy as np
 
         self._sent = np.cumsum(up, dtype=np.int32)
         self._up = up
-        self._floors = [self._rolled(y[mine], most) for mine, most in ((up, True), (~up, False))]
+        self._floors = [self._rolling(y[rows], greatest) for rows, greatest in ((up, True), (~up, False))]
 
     @staticmethod
-    def _rolled(values: Array, most: bool) -> Array:
+    def _rolling(values: Array, greatest: bool) -> Array:
         """The floor of the window that begins at each value."""
         import numpy as np
 
         count = max(len(values) - limits.STEP_WINDOW + 1, 0)
         floor = values[:count].copy()
         for later in range(1, limits.STEP_WINDOW if count else 0):
-            (np.maximum if most else np.minimum)(floor, values[later : later + count], out=floor)
+            (np.maximum if greatest else np.minimum)(floor, values[later : later + count], out=floor)
         return floor
 
     def at(self, rows: Array) -> tuple[Array, Array, Array, Array]:
-        """Of A to B, then of B to A: before each of these packets (its own not counted), and from it on."""
+        """Return four floors per row: from A to B in the window before it and in the one from it on, then from B to A.
+
+        NaN where a window is not complete.
+        """
         import numpy as np
 
         sent = self._sent[rows] - self._up[rows]
@@ -200,7 +210,7 @@ class _Floors:
 
 
 def _coarse_slope(x: Array, y: Array, up: Array) -> float:
-    """The rate, roughly: the median of what both floors do between windows, which a step or a burst does not move."""
+    """A rough rate: the median slope of the middle of both floors, which no single step or burst of delays moves."""
     import numpy as np
 
     if min(up.sum(), (~up).sum()) < 4 * limits.STEP_WINDOW:
@@ -212,15 +222,18 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
     if known.sum() < 4:
         return 0.0
     floor, when = ((low + high) / 2)[known], x[points[known]]
-    far = max(1, len(floor) // 8)  # a step is between few of such pairs
+    far = max(1, len(floor) // 8)  # few pairs at this distance have a step between them
     span = when[far:] - when[:-far]
     slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
     slope = float(np.median(slopes)) if len(slopes) else 0.0
     return slope if abs(slope) <= limits.SKEW_MOST else 0.0
 
 
-def _steps(x: Array, y: Array, up: Array) -> list[int]:
-    """Places where both directions' floors move by the same amount, for good."""
+def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
+    """The indices at which the floors of both directions move by one amount, and stay there.
+
+    A queue that fills or a new route moves the floor of one direction, or of both in opposite senses of y.
+    """
     import numpy as np
 
     if min(up.sum(), (~up).sum()) < 2 * limits.STEP_WINDOW:
@@ -241,24 +254,26 @@ def _steps(x: Array, y: Array, up: Array) -> list[int]:
         best = int(candidates[both[candidates].argmax()])
         sent, later_sent, back, later_back = (float(of[0]) for of in floors.at(np.array([best])))
         amount = (later_sent - sent + later_back - back) / 2
-        cut = _placed(y, up, best, amount, (sent, back))
+        cut = _place_of_step(y, up, best, amount, (sent, back))
         edges = sorted([0, *cuts, len(y)])
         start = max(edge for edge in edges if edge <= cut)
         end = min([edge for edge in edges if edge > cut], default=len(y))
-        start, end = max(start, cut - LASTING), min(end, cut + LASTING)
-        if _lasts(y, up, start, cut, end, amount):
+        start, end = max(start, cut - LASTING_PACKETS), min(end, cut + LASTING_PACKETS)
+        if _is_lasting(y, up, start, cut, end, amount):
             cuts.append(cut)
         near = abs(candidates - best) <= 4 * limits.STEP_WINDOW
         candidates = candidates[~near]
     return sorted(cuts)
 
 
-LASTING = 4096
-"""A step lasts if both floors stay moved for so many packets, or to the end."""
+LASTING_PACKETS = 4096
+"""Packets (or all to the end) for which both floors must stay moved after a step."""
 
 
-def _placed(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
-    """The packet at which the step was, by which of both floors each packet around it lies closer to."""
+def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
+    """The index of the first packet after a step: where the packets around `near` fit the floors before and after it
+    best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
+    """
     import numpy as np
 
     start, end = (max(0, near - 4 * limits.STEP_WINDOW), min(len(y), near + 4 * limits.STEP_WINDOW))
@@ -272,19 +287,19 @@ def _placed(y: Array, up: Array, near: int, amount: float, floors: tuple[float, 
     return start + int((before + after[-1] - after).argmin())
 
 
-def _lasts(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -> bool:
-    """Do the floors of all packets before and behind differ by the step, in both directions?"""
+def _is_lasting(y: Array, up: Array, start: int, cut: int, end: int, amount: float) -> bool:
+    """Whether the floors of all packets before and after the step differ by `amount`, in both directions."""
     found = []
-    for direction, most in ((up, True), (~up, False)):
+    for direction, greatest in ((up, True), (~up, False)):
         before, after = (y[start:cut][direction[start:cut]], y[cut:end][direction[cut:end]])
         if min(len(before), len(after)) < limits.STEP_WINDOW:
             return False
-        found.append(float(after.max() - before.max()) if most else float(after.min() - before.min()))
+        found.append(float(after.max() - before.max()) if greatest else float(after.min() - before.min()))
     return all(abs(moved - amount) <= limits.STEP_ALIKE * abs(amount) for moved in found)
 
 
-def _cut(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float) -> list[tuple[int, int]]:
-    """Cut a stretch where its clock cannot be taken as a line: by time, and where no line fits."""
+def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float) -> list[tuple[int, int]]:
+    """Split a range of packets into sections in which the clock is a line: by time, and where no line fits."""
     import numpy as np
 
     span = x[end - 1] - x[start]
@@ -302,20 +317,20 @@ def _cut(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float) 
             if min(ups, downs, rest_up, rest_down) >= limits.SECTION_LEAST:
                 kept.append(int(edge))
         parts = list(zip(kept, [*kept[1:], end], strict=True))
-        return [piece for part in parts for piece in _fitting(x, y, up, *part, tolerance, 0)]
-    return _fitting(x, y, up, start, end, tolerance, 0)
+        return [piece for part in parts for piece in _halve_until_fit(x, y, up, *part, tolerance, 0)]
+    return _halve_until_fit(x, y, up, start, end, tolerance, 0)
 
 
-MOST_CUTS = 6
-"""A stretch is halved so often where no line fits."""
+MAX_HALVINGS = 6
+"""Upper bound on how often a section is halved because no line fits."""
 
 
-def _fitting(
+def _halve_until_fit(
     x: Array, y: Array, up: Array, start: int, end: int, tolerance: float, depth: int
 ) -> list[tuple[int, int]]:
     part = slice(start, end)
     few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.SECTION_LEAST
-    if few or depth >= MOST_CUTS:
+    if few or depth >= MAX_HALVINGS:
         return [(start, end)]
     low, high = hulls(x[part], y[part], up[part])
     centre = float(x[part].mean())
@@ -324,11 +339,11 @@ def _fitting(
         return [(start, end)]
     middle = (start + end) // 2
     halves = ((start, middle), (middle, end))
-    return [piece for s, e in halves for piece in _fitting(x, y, up, s, e, tolerance, depth + 1)]
+    return [piece for s, e in halves for piece in _halve_until_fit(x, y, up, s, e, tolerance, depth + 1)]
 
 
 def hulls(x: Array, y: Array, up: Array) -> tuple[Array, Array]:
-    """The corners (n x 2) of the upper hull of what went up and of the lower hull of what came back."""
+    """Return the corners (n x 2) of the upper hull of the packets from A to B, and of the lower hull of the others."""
     return _hull(x[up], y[up], 1.0), _hull(x[~up], y[~up], -1.0)
 
 
@@ -342,7 +357,7 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
     first = np.ones(len(x), bool)
     first[1:] = x[1:] != x[:-1]
     x, y = x[first], y[first]
-    while len(x) > BLOCKS:  # all but the highest of a block, and its ends, is under the hull or near it
+    while len(x) > HULL_POINTS:  # drop points that are under a chord, and so under the hull
         kept = _above_chords(x, y)
         if kept.sum() > len(x) * PRUNED:
             break
@@ -358,14 +373,14 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
     return np.array(corners) * (1.0, sign)
 
 
-BLOCKS = 256
-"""Points up to which a hull is made without a first choice."""
+HULL_POINTS = 256
+"""Number of points up to which a hull is computed without dropping points first."""
 PRUNED = 0.9
-"""A first choice that leaves more than this share of the points is the last one."""
+"""Share of points kept by a pass from which no further pass is made."""
 
 
 def _above_chords(x: Array, y: Array) -> Array:
-    """Which points lie on or above the line through the highest points of the blocks around them?"""
+    """Whether each point is on or above the line through the highest points of the blocks around it."""
     import numpy as np
 
     size = len(x) // 64 + 1
@@ -376,7 +391,7 @@ def _above_chords(x: Array, y: Array) -> Array:
 
 
 def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
-    """The slope at which the gap between both hulls is widest, and that gap in ns."""
+    """Return the slope at which the gap between both hulls is widest, and that gap in ns."""
     import numpy as np
 
     def margin(slope: float) -> float:
@@ -395,7 +410,7 @@ def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
 
 
 def _edges(*corners: Array) -> Array:
-    """The slopes of all edges of these hulls: where the gap's width bends."""
+    """The slopes of all edges of these hulls; as a function of the slope, the gap is linear between them."""
     import numpy as np
 
     found = [np.diff(c[:, 1]) / np.diff(c[:, 0]) for c in corners if len(c) > 1]
@@ -403,16 +418,16 @@ def _edges(*corners: Array) -> Array:
 
 
 def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> Section:
-    """Fit one line, and what else would do."""
+    """Fit a line to these packets, and the range of the other lines that are possible."""
     import numpy as np
 
     low, high = hulls(x, y, up)
     middle = float((x[0] + x[-1]) / 2)
     knots = np.linspace(x[0], x[-1], KNOTS if x[-1] > x[0] else 1)
-    if not len(low) or not len(high):  # one direction: an end is open
-        one = low if len(low) else high
-        edge = float(np.max(one[:, 1] - coarse * (one[:, 0] - middle)) if len(low) else
-                     np.min(one[:, 1] - coarse * (one[:, 0] - middle)))  # fmt: skip
+    if not len(low) or not len(high):  # one direction only: there is no bound on the other side
+        only = low if len(low) else high
+        flat = only[:, 1] - coarse * (only[:, 0] - middle)
+        edge = float(np.max(flat) if len(low) else np.min(flat))
         ends = np.full(len(knots), -np.inf), np.full(len(knots), np.inf)
         return Section(0, float(x[0]), middle, coarse, edge, knots, *ends, np.inf)
     slope, gap = widest(low, high, middle)
@@ -428,49 +443,49 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
                         limits.SKEW_MOST])  # fmt: skip
     slopes = _with_zeros(slopes, low, high, middle, tolerance)
     lows, highs = [], []
-    for one in slopes.tolist():
-        under = (low[:, 1] - one * (low[:, 0] - middle)).max() - tolerance
-        over = (high[:, 1] - one * (high[:, 0] - middle)).min() + tolerance
+    for possible in slopes.tolist():
+        under = (low[:, 1] - possible * (low[:, 0] - middle)).max() - tolerance
+        over = (high[:, 1] - possible * (high[:, 0] - middle)).min() + tolerance
         if under <= over + 1e-3:
-            lows.append(under + one * (knots - middle))
-            highs.append(over + one * (knots - middle))
+            lows.append(under + possible * (knots - middle))
+            highs.append(over + possible * (knots - middle))
     if lows:
         least, most = np.min(lows, 0), np.max(highs, 0)
-    else:  # no line fits: what this one misses is the least error
-        wrong = abs(gap) + tolerance
+    else:  # no line fits: the error is at least the overlap of both bounds
+        overlap = abs(gap) + tolerance
         line = value + slope * (knots - middle)
-        least, most = line - wrong, line + wrong
+        least, most = line - overlap, line + overlap
     return Section(0, float(x[0]), middle, slope, value, knots, least, most, max(gap, 0.0))
 
 
 def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
-    """The standard error of a rate, by how much the middle between both floors moves from block to block."""
+    """The standard error of a rate, from the movement of the middle of both floors between blocks of the section."""
     import numpy as np
 
-    edges = np.linspace(x[0], x[-1], BLOCKS_OF_RATE + 1)
+    edges = np.linspace(x[0], x[-1], RATE_BLOCKS + 1)
     flat = y - slope * (x - x[0])
-    block = np.clip(np.searchsorted(edges, x, "right") - 1, 0, BLOCKS_OF_RATE - 1)
-    middles, whens = [], []
-    for number in range(BLOCKS_OF_RATE):
-        mine = block == number
-        sent, back = flat[mine & up], flat[mine & ~up]
-        if min(len(sent), len(back)) >= BLOCK_LEAST:
+    block = np.clip(np.searchsorted(edges, x, "right") - 1, 0, RATE_BLOCKS - 1)
+    middles, instants = [], []
+    for number in range(RATE_BLOCKS):
+        in_block = block == number
+        sent, back = flat[in_block & up], flat[in_block & ~up]
+        if min(len(sent), len(back)) >= MIN_BLOCK_PACKETS:
             middles.append((sent.max() + back.min()) / 2)
-            whens.append((edges[number] + edges[number + 1]) / 2)
-    if len(middles) < BLOCKS_OF_RATE // 2:
+            instants.append((edges[number] + edges[number + 1]) / 2)
+    if len(middles) < RATE_BLOCKS // 2:
         return 0.0
-    when = np.array(whens) - np.mean(whens)
+    when = np.array(instants) - np.mean(instants)
     return float(np.std(middles) / np.sqrt((when**2).sum()))
 
 
-BLOCKS_OF_RATE = 8
-"""Parts of a section whose floors are compared."""
-BLOCK_LEAST = 3
-"""Packets of each direction that such a part needs."""
+RATE_BLOCKS = 8
+"""Number of blocks of a section whose floors are compared."""
+MIN_BLOCK_PACKETS = 3
+"""Packets of each direction that a block needs to be compared."""
 
 
 def _with_zeros(slopes: Array, low: Array, high: Array, middle: float, tolerance: float) -> Array:
-    """These slopes, and the least and the greatest that both hulls still allow."""
+    """These slopes, and the least and the greatest slope at which a line still fits between both hulls."""
     import numpy as np
 
     margins = np.array(

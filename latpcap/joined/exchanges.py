@@ -1,8 +1,8 @@
-"""Which exchange of A is which of B, and how long was it on which side? Gives places and instants on A's clock.
+"""Matches the exchanges of two captures, and returns their instants on A's clock.
 
-Within a connection that both captures have, a request is recognised by the sequence number at which it begins.
-Through a proxy, by what it asks for and by nesting: the back request runs inside the front request. The offset at which
-most of them nest is the clock; where another offset does as well, nothing is matched.
+In a connection that both captures have, a request is recognised by the sequence number of its first byte. Through a
+proxy it is recognised by its content and by nesting: the back request runs inside the front request. The clock is the
+offset at which most requests nest; if another offset nests nearly as many, nothing is matched.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ if TYPE_CHECKING:
 
 @dataclass
 class Requests:
-    """The answered exchanges of one capture: their places in its table, and the instants that bound them."""
+    """The answered exchanges of one capture."""
 
     place: Array
+    """Row in the table of exchanges."""
     stream: Array
     start: Array
-    """The request's last byte, in ns of its own clock."""
+    """Instant of the request's last byte, in ns of the capture's clock."""
     end: Array
-    """The answer's last byte."""
+    """Instant of the response's last byte."""
     first_row: Array
-    """Rows of `packets`: the request's first and last segment, the answer's last."""
+    """Row of `packets` of the request's first segment."""
     last_row: Array
+    """Row of the request's last segment."""
     end_row: Array
+    """Row of the response's last segment."""
 
 
 def requests(point: Point) -> Requests:
-    """The exchanges whose answer is complete and whose segments are known.
+    """Return the exchanges whose response is complete and whose segments are known.
 
-    Instants are the packets': the table's never go backwards, and a clock that is set back does.
+    Instants are taken from the packets: those of the table never go backwards, as a clock that is set back does.
     """
     import numpy as np
 
     table = point.table("exchanges")
-    rows = {
-        name: point.rows_of(arrays.filled(table, name, 0))
-        for name in ("request_first_frame", "request_last_frame", "response_last_frame")
-    }
-    known = np.logical_and.reduce([found >= 0 for found in rows.values()])
+    names = ("request_first_frame", "request_last_frame", "response_last_frame")
+    rows = [point.rows_of(arrays.filled(table, name, 0)) for name in names]
+    known = np.logical_and.reduce([found >= 0 for found in rows])
     known &= ~np.isnan(arrays.numbers(table, "latency_ms"))
     place = np.flatnonzero(known).astype(np.int32)
-    first, last, end = (found[place].astype(np.int32) for found in rows.values())
+    first, last, end = (found[place].astype(np.int32) for found in rows)
     stream = arrays.numbers(table, "stream")[place].astype(np.int32)
     time = point.packets["time"]
     return Requests(place, stream, time[last], time[end], first, last, end)
@@ -61,27 +62,31 @@ def requests(point: Point) -> Requests:
 
 @dataclass
 class Matched:
-    """Exchanges of both captures that are one: rows of their `Requests`, and the clock that they were laid on."""
+    """The pairs of exchanges of both captures, and B's clock."""
 
     front: Requests
+    """Of A."""
     back: Requests
+    """Of B."""
     a: Array
+    """Of each pair the row in `front`."""
     b: Array
+    """Of each pair the row in `back`."""
     line: clock.Clock
 
     def sliced(self, begin: int, end: int) -> Matched:
-        """Those of these places."""
+        """Return the pairs from `begin` to before `end`."""
         return Matched(self.front, self.back, self.a[begin:end], self.b[begin:end], self.line)
 
     def instants(self) -> tuple[Array, Array, Array, Array]:
-        """The request's last byte at A and at B, the answer's last byte at B and at A: ns on A's clock."""
+        """Return the request's last byte at A and at B, and the response's last byte at B and at A: ns on A's clock."""
         front, back = self.front, self.back
         arrived = back.start[self.b] + self.line.shift(back.last_row[self.b], back.start[self.b])
         left = back.end[self.b] + self.line.shift(back.end_row[self.b], back.end[self.b])
         return front.start[self.a], arrived, left, front.end[self.a]
 
     def error_ns(self) -> Array:
-        """How far off both of B's instants can be."""
+        """Return the error bound of both of B's instants, in ns."""
         import numpy as np
 
         back = self.back
@@ -100,20 +105,23 @@ def within(a: Point, b: Point, found: Pairing) -> Matched:
     ia, ib = unique_pairs(key_a, key_b)
     known = (pair_a[ia] >= 0) & found.up_a[front.first_row[ia]]  # the client is on A's side
     ia, ib = ia[known], ib[known]
-    more_a, more_b = _in_turn(a, b, front, back, pair_a, pair_b, ia, ib, found.up_a[front.first_row])
+    more_a, more_b = _match_by_content(a, b, front, back, pair_a, pair_b, ia, ib, found.up_a[front.first_row])
     ia, ib = np.concatenate([ia, more_a]), np.concatenate([ib, more_b])
     order = np.argsort(ia, kind="stable")
     matched = Matched(front, back, ia[order], ib[order], found.clock)
-    left, arrived, answered, came = matched.instants()
+    left, arrived, answered, returned = matched.instants()
     error = matched.error_ns()
-    # A frame that B lacks makes a later copy of it B's last: nothing leaves after it came.
-    possible = np.flatnonzero((arrived - left >= -error) & (came - answered >= -error))
+    # If B lacks the last frame of a message, a later copy seems to be its last. Such a pair would have B send a
+    # packet after A received it, and is dropped.
+    possible = np.flatnonzero((arrived - left >= -error) & (returned - answered >= -error))
     spill.release_memory()
     return Matched(front, back, matched.a[possible].astype(np.int32), matched.b[possible].astype(np.int32), found.clock)
 
 
 def _ranked(pair: Array, seq: Array) -> Array:
-    """A key of each request: its connection, where it begins, and which of those that begin there it is."""
+    """A key of each request: its connection, the sequence number of its first byte, and its rank among the requests
+    that begin at that number.
+    """
     import numpy as np
 
     key = (pair.astype(np.int64) << 32) | seq
@@ -124,10 +132,10 @@ def _ranked(pair: Array, seq: Array) -> Array:
     return mixed(key, rank)
 
 
-def _in_turn(
+def _match_by_content(
     a: Point, b: Point, front: Requests, back: Requests, pair_a: Array, pair_b: Array, ia: Array, ib: Array, up: Array
 ) -> tuple[Array, Array]:
-    """What begins at another byte because segments were merged: the next of the connection that asks for the same."""
+    """Match the rest, in order, by connection and content: merged segments give a request another first byte."""
     import numpy as np
 
     free_a, free_b = (pair_a >= 0) & up, pair_b >= 0
@@ -149,7 +157,7 @@ def _in_turn(
 
 
 def contents(point: Point, of: Requests) -> list[Any]:
-    """What each request asks for and what it gets; where no protocol names that, its sizes and its first bytes."""
+    """Return the content of each request: method, target and status, or sizes and a hash of its first bytes."""
     table = point.table("exchanges")
     columns = [_words(table, name) for name in ("protocol", "method", "target")]
     status = arrays.filled(table, "status", -1).tolist()
@@ -173,7 +181,7 @@ def _words(table: pa.Table, name: str) -> list[str | None]:
 
 
 def through_proxy(a: Point, b: Point) -> Matched | None:
-    """Match front requests of A with back requests of B by content and nesting; None where that is no proof."""
+    """Match front requests of A with back requests of B by content and nesting; None if the match is not certain."""
     import numpy as np
 
     front, back = requests(a), requests(b)
@@ -186,30 +194,27 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
     best, rival = _offsets(front, back, key_a, key_b)
     if best is None:
         return None
-    fixed = clock.Clock(0, 0, [], 0.0)
     shift = np.full(len(back.start), best)
-    slack = 0
-    ia, ib = _nested(front, back, key_a, key_b, shift, slack)
-    overlap = _in_both(front, back, shift)
+    ia, ib = _nested(front, back, key_a, key_b, shift, 0)
+    overlap = _count_in_both(front, back, shift)
     if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * overlap):
         return None
     if rival is not None:
-        again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), slack)
+        again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), 0)
         if len(again) > limits.PROXY_RIVAL * len(ia):
             return None
     for _ in range(2):
-        fixed = _fitted(a, b, front, back, ia, ib)
-        shift = fixed.shift(back.last_row, back.start)
+        shift = _fit_clock(a, b, front, back, ia, ib).shift(back.last_row, back.start)
         ia, ib = _nested(front, back, key_a, key_b, shift, int(limits.STAMP_NS))
     order = np.argsort(ia, kind="stable")
-    return Matched(front, back, ia[order], ib[order], _fitted(a, b, front, back, ia, ib))
+    return Matched(front, back, ia[order], ib[order], _fit_clock(a, b, front, back, ia, ib))
 
 
 def beside_proxy(point: Point) -> Matched | None:
-    """Match front requests with the back requests inside them, of one capture; None where that is no proof.
+    """Match front requests with the back requests inside them, in one capture; None if the match is not certain.
 
-    A back request has the front's content and comes from the host that the front request went to. A host has other
-    addresses behind, perhaps: then from one that requests nothing of the front.
+    A back request has the content of its front request, and its client is the proxy: the host that the front request
+    was sent to, or, if the proxy has another address there, a single host that sends no requests to the front.
     """
     import numpy as np
 
@@ -222,16 +227,19 @@ def beside_proxy(point: Point) -> Matched | None:
     best: Matched | None = None
     for front in dict.fromkeys(servers):
         for back in dict.fromkeys(servers):
-            mine = np.array([server == front for server in servers])
-            theirs = np.array([server == back for server in servers])
-            fronts, backs = ({ends[stream][0] for stream in every.stream[of].tolist()} for of in (mine, theirs))
-            relays = backs == {front[0]} or (len(backs) == 1 and not backs & fronts)
-            if front == back or not relays or min(mine.sum(), theirs.sum()) < limits.PROXY_LEAST:
+            to_front = np.array([server == front for server in servers])
+            to_back = np.array([server == back for server in servers])
+            fronts, backs = (
+                {ends[stream][0] for stream in every.stream[rows].tolist()} for rows in (to_front, to_back)
+            )
+            is_relayed = backs == {front[0]} or (len(backs) == 1 and not backs & fronts)
+            fewer = min(to_front.sum(), to_back.sum())
+            if front == back or not is_relayed or fewer < limits.PROXY_LEAST:
                 continue
             keys = np.array([numbers[name] for name in names], np.int64)
-            key_a, key_b = np.where(mine, keys, -1), np.where(theirs, keys, -2)
+            key_a, key_b = np.where(to_front, keys, -1), np.where(to_back, keys, -2)
             ia, ib = _nested(every, every, key_a, key_b, np.zeros(len(keys), np.int64), 0)
-            if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * min(mine.sum(), theirs.sum())):
+            if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * fewer):
                 continue
             if best is None or len(ia) > len(best.a):
                 order = np.argsort(ia, kind="stable")
@@ -240,20 +248,24 @@ def beside_proxy(point: Point) -> Matched | None:
 
 
 def _same_ends(a: Point, b: Point) -> bool:
-    """Do clients of both captures request of the same servers? Then no proxy stands between, and packets decide."""
+    """Whether the clients of both captures send requests to the same servers; then there is no proxy between them."""
     names = ("stream", "client", "server", "server_port")
 
     def ends(point: Point) -> set[tuple[Any, ...]]:
         columns = point.table("streams").select(names).to_pydict()
         asking = set(point.table("exchanges")["stream"].to_pylist())
-        every = zip(*(columns[name] for name in names), strict=True)
-        return {one[1:] for one in every if one[0] in asking}
+        rows = zip(*(columns[name] for name in names), strict=True)
+        return {row[1:] for row in rows if row[0] in asking}
 
     return bool(ends(a) & ends(b))
 
 
 def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tuple[int | None, int | None]:
-    """The offset at which most back requests lie inside a front request of the same content, and the next best."""
+    """The offset at which most back requests are inside a front request of their content, and the next best offset.
+
+    Each pair of requests of one content allows a range of offsets; the best offset is in most of these ranges. The next
+    best is further from it than twice the longest request. None where there is no such offset.
+    """
     import numpy as np
 
     few_a, few_b = (np.argsort(of.start, kind="stable")[: limits.PROXY_TRIES] for of in (front, back))
@@ -278,8 +290,8 @@ def _offsets(front: Requests, back: Requests, key_a: Array, key_b: Array) -> tup
     return best, int((edges[second] + edges[min(second + 1, len(edges) - 1)]) // 2)
 
 
-def _in_both(front: Requests, back: Requests, shift: Array) -> int:
-    """How many requests of the capture that has fewer fall into the time of both?"""
+def _count_in_both(front: Requests, back: Requests, shift: Array) -> int:
+    """The number of requests in the time that both captures cover, of the capture with fewer of them."""
     begin = max(front.start.min(), (back.start + shift).min())
     end = min(front.end.max(), (back.end + shift).max())
     ran_a = (front.start >= begin) & (front.end <= end)
@@ -290,7 +302,11 @@ def _in_both(front: Requests, back: Requests, shift: Array) -> int:
 def _nested(
     front: Requests, back: Requests, key_a: Array, key_b: Array, shift: Array, slack: int
 ) -> tuple[Array, Array]:
-    """Give each front request the back request inside it: of its connection's usual one first, else the tightest."""
+    """Give each front request a back request inside it.
+
+    Preferred are back requests of the connection that serves most of the front connection's requests, then those that
+    leave the least time outside.
+    """
     import numpy as np
 
     start_b, end_b = back.start + shift, back.end + shift
@@ -298,14 +314,14 @@ def _nested(
     candidates: list[tuple[int, int, int]] = []
     for place in range(len(key_a)):
         first, last = np.searchsorted(key_b[order_b], [key_a[place], key_a[place] + 1])
-        mine = order_b[first:last]
-        begin = np.searchsorted(start_b[mine], front.start[place] - slack)
-        for other in mine[begin:].tolist():
+        same_content = order_b[first:last]
+        begin = np.searchsorted(start_b[same_content], front.start[place] - slack)
+        for other in same_content[begin:].tolist():
             if start_b[other] > front.end[place] + slack:
                 break
             if end_b[other] <= front.end[place] + slack:
-                loose = int(front.end[place] - front.start[place] - end_b[other] + start_b[other])
-                candidates.append((loose, place, other))
+                outside_ns = int(front.end[place] - front.start[place] - end_b[other] + start_b[other])
+                candidates.append((outside_ns, place, other))
     pairs: dict[tuple[int, int], int] = {}
     for _, one, other in candidates:
         ends = int(front.stream[one]), int(back.stream[other])
@@ -330,8 +346,8 @@ def _nested(
     return columns[0], columns[1]
 
 
-def _fitted(a: Point, b: Point, front: Requests, back: Requests, ia: Array, ib: Array) -> clock.Clock:
-    """The clock by which every back request begins after its front request and ends before it."""
+def _fit_clock(a: Point, b: Point, front: Requests, back: Requests, ia: Array, ib: Array) -> clock.Clock:
+    """Fit B's clock so that every back request begins after its front request and ends before it."""
     import numpy as np
 
     place = np.concatenate([back.last_row[ib], back.end_row[ib]])

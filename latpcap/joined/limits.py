@@ -1,51 +1,54 @@
-"""The numbers that joining two captures rests on, each with its unit and its source. Reads nothing."""
+"""The thresholds of joining two captures, each with its unit and its reason."""
 
 from __future__ import annotations
 
 VOTES = 2
-"""Packets that two connections must share before they count as one (count; two 64-bit keys do not agree by chance)."""
+"""Packets that two connections must share to be the same connection: two 64-bit keys do not agree by chance."""
 VOTE_SHARE = 0.5
 """Share of the smaller connection's data packets that must agree where numbers and time stamps were rewritten."""
 WEAK_VOTES = 4
-"""Packets that must agree there (count; each agrees in 16 bits of identification, length and payload hash)."""
+"""Packets that must agree where numbers and time stamps were rewritten. Each agrees in 16 bits of identification, in
+length and in a hash of the payload.
+"""
 SAMPLE = 50_000
-"""What the way rewrites is looked for in the connections that have so many packets together (count)."""
+"""Packets after which no further connection is examined for fields that the path rewrites."""
 KEPT_SHARE = 0.5
-"""An identification or time stamp that is the same in so many packets is kept on the way, else rewritten (share)."""
+"""Share of packets with an unchanged field from which the path counts as keeping the field."""
 SKEW_MOST = 1e-3
-"""The most by which two clocks' rates differ (1,000 ppm: a quartz has 100, a virtual machine's clock 500)."""
+"""Upper bound on the difference of two clocks' rates: 1,000 ppm. A quartz has 100, a virtual machine 500."""
 SKEW_SIGMAS = 2.0
-"""A rate that differs from A's by less than so many of its standard errors is taken as A's (factor)."""
+"""Standard errors by which B's rate must differ from A's; below, both rates are taken as equal."""
 RATE_SECONDS = 5.0
-"""A clock's rate is reported from so many seconds on (s; 10 us of jitter are 2 ppm of them)."""
+"""Shortest section of a clock, in s, whose rate is reported: 10 us of jitter are 2 ppm of 5 s."""
 RATE_PPM = 0.5
-"""Rates that differ by less count as the same (ppm)."""
+"""Difference of two rates, in ppm, below which they are reported as equal."""
 SECTION_NS = 120_000_000_000
-"""A clock's rate is taken as constant for so long (ns; the temperature of a quartz moves it by 0.1 ppm in minutes)."""
+"""Longest time, in ns, for which a clock's rate is constant: temperature moves a quartz by 0.1 ppm in minutes."""
 SECTION_LEAST = 8
-"""Packets of each direction that a section of the clock needs (count)."""
+"""Packets of each direction that a section of the clock needs."""
 STEP_WINDOW = 8
-"""Packets of each direction before and behind a step that show it (count)."""
+"""Packets of each direction, before and after a step of the clock, whose least delays are compared."""
 STEP_LEAST_NS = 300_000.0
-"""The smallest step that is looked for (ns; a scheduler's delays of both directions at once are smaller)."""
+"""Smallest step of a clock, in ns: a scheduler delays both directions at once by less."""
 STEP_NOISE = 5.0
-"""A step is so many times what both directions' least delays otherwise move by together (factor)."""
+"""Factor by which a step exceeds the usual movement of both directions' least delays."""
 STEP_ALIKE = 0.35
-"""Both directions move by the same at a step, up to this share of it (share)."""
+"""Share of a step by which the two directions may differ in how far they move."""
 STAMP_NS = 2_000.0
-"""Two processors' clocks in one host disagree by no more (ns)."""
+"""Upper bound, in ns, on the disagreement of two processors' clocks in one host."""
 HELD_NS = 10_000_000.0
-"""An ACK that leaves so long after the data came was held by a timer (ns; the shortest delayed-ACK timers that systems
-are set to: 10 ms on Windows, 40 ms on Linux)."""
+"""Time in ns from the data to its ACK from which a timer held the ACK. The shortest delayed-ACK timers that systems can
+be set to are 10 ms on Windows and 40 ms on Linux.
+"""
 CONTROLS = 50
-"""So many packets that came the other way without one missing show that a capture is complete (count)."""
+"""Packets of one direction, all of them seen at both points, that show a capture to be complete."""
 PAIRED_LEAST = 4
-"""Packets that two captures must share to be of the same traffic (count)."""
+"""Packets that two captures must share to be of the same traffic."""
 PROXY_LEAST = 5
-"""Requests that must nest before two captures count as both sides of a proxy (count)."""
+"""Requests that must nest before two captures count as the two sides of a proxy."""
 PROXY_SHARE = 0.8
-"""Share of the requests in the time that both captures ran that must nest (share)."""
+"""Share that must nest of the requests in the time that both captures cover."""
 PROXY_RIVAL = 0.7
-"""Another offset that nests this share of them as well makes the match ambiguous (share)."""
+"""Share of the nested requests that another clock offset may nest too before the match is ambiguous."""
 PROXY_TRIES = 400
-"""Requests of each capture that the offset between two proxied captures is looked for in (count)."""
+"""Requests of each capture from which the clock offset across a proxy is estimated."""

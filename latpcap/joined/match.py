@@ -1,8 +1,8 @@
-"""Which connection and which packet of one capture is which of the other? Gives pairs of rows; knows no clock offset.
+"""Finds the connections that both captures have, and keys by which their packets are compared. Needs no clock.
 
-A packet is recognised by what no router changes: sequence and acknowledgement number, flags, length, time stamps, and
-the IP identification where it is kept. Connections whose numbers were rewritten are recognised by time stamps and
-payload, then by identification and payload, and their numbers are shifted before packets are compared.
+A packet is recognised by the fields that no router changes: sequence and acknowledgement number, flags, length, time
+stamps, and the IP identification where the path keeps it. Connections whose numbers were rewritten are recognised by
+time stamps and payload, then by identification and payload; their numbers are shifted before packets are compared.
 """
 
 from __future__ import annotations
@@ -20,20 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass
 class Streams:
-    """Pairs of connections: `a` and `b` are stream numbers, a row a pair; `by` is what recognised each."""
+    """The pairs of connections, a row per pair."""
 
     a: Array
+    """Stream number in A."""
     b: Array
     by: Array
+    """Level of `LEVELS` at which the pair was recognised."""
     shift: Array
-    """What is added to B's sequence numbers to get A's, of the client's and of the server's side (pairs x 2)."""
+    """Added to B's sequence numbers to get A's, for the client's and for the server's (pairs x 2)."""
     same_a: Array
-    """Rows of packets whose numbers and time stamps only one packet of each capture has, and B's rows."""
+    """Rows of A's packets whose numbers and time stamps occur in exactly one packet of each capture."""
     same_b: Array
+    """The rows of B's packets with the numbers of `same_a`."""
 
 
 def mixed(*columns: Array) -> Array:
-    """A 64-bit key of these columns' values."""
+    """Return a 64-bit hash of these columns for each row."""
     import numpy as np
 
     key = np.full(len(columns[0]), 0x9E3779B97F4A7C15, np.uint64)
@@ -45,7 +48,10 @@ def mixed(*columns: Array) -> Array:
 
 
 def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
-    """Places of the keys that each side has exactly once, by those of `b`. In pieces, which bounds what is sorted."""
+    """Return the indices in `a` and `b` of the keys that each has exactly once, ordered by those in `b`.
+
+    The keys are sorted in pieces, which bounds memory.
+    """
     import numpy as np
 
     pieces = np.uint64(max(len(a), len(b)) // SORTED_AT_ONCE + 1)
@@ -59,12 +65,13 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 SORTED_AT_ONCE = 1 << 18
+"""Keys sorted at once."""
 
 
-def _unique_of(a: Array, b: Array, mine_a: Array, mine_b: Array) -> tuple[Array, Array]:
-    """Of these places of the keys, those that each side has exactly once."""
-    at_a, at_b = _unique(a[mine_a], b[mine_b])
-    return mine_a[at_a], mine_b[at_b]
+def _unique_of(a: Array, b: Array, places_a: Array, places_b: Array) -> tuple[Array, Array]:
+    """Those of these indices whose keys each side has exactly once."""
+    at_a, at_b = _unique(a[places_a], b[places_b])
+    return places_a[at_a], places_b[at_b]
 
 
 def _unique(a: Array, b: Array) -> tuple[Array, Array]:
@@ -97,7 +104,7 @@ def _stamps(p: Columns | Rows) -> tuple[Array, Array]:
 
 
 def _keys(point: Point, rows: Array, level: int) -> tuple[Array, Array]:
-    """The key of each of these packets at this level of likeness, and which of them it is good for."""
+    """The key of each of these packets at this level, and whether the packet has all fields of the key."""
     import numpy as np
 
     good = np.zeros(len(rows), bool)
@@ -115,7 +122,7 @@ def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
     if level == 0:
         return mixed(p["seq"], _acked(p), p["flags"], p["len"], *_stamps(p)), np.ones(len(p), bool)
     marks = p["flags"] & (SYN | FIN)
-    if level == 1:  # the way strips time stamps, or a snap length cuts them off
+    if level == 1:  # the path strips time stamps, or a snap length cuts them off
         return mixed(p["seq"], _acked(p), p["flags"], p["len"]), np.ones(len(p), bool)
     if level == 2:
         return mixed(p["seq"], marks, p["len"], p["hash"]), hashed
@@ -125,8 +132,9 @@ def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
 
 
 REWRITTEN = 3
-"""From this level on sequence numbers are not the same at both points."""
+"""The first level whose keys have no sequence numbers, for connections whose numbers were rewritten."""
 LEVELS = ("numbers and time stamps", "numbers", "sequence", "time stamps", "identification")
+"""The fields of the keys, tried one level after the other."""
 
 
 def streams(a: Point, b: Point) -> Streams:
@@ -137,7 +145,7 @@ def streams(a: Point, b: Point) -> Streams:
     shifts: list[tuple[int, int]] = []
     same = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for level in range(len(LEVELS)):
-        rows_a, rows_b = _left(a, [pair[0] for pair in found]), _left(b, [pair[1] for pair in found])
+        rows_a, rows_b = (_rows_without(p, [pair[n] for pair in found]) for n, p in enumerate((a, b)))
         if not len(rows_a) or not len(rows_b):
             break
         (ka, ga), (kb, gb) = _keys(a, rows_a, level), _keys(b, rows_b, level)
@@ -147,7 +155,7 @@ def streams(a: Point, b: Point) -> Streams:
         ra, rb = rows_a[ia], rows_b[ib]
         if not level:
             same = ra, rb
-        chosen = _voted(a, b, ra, rb, level)
+        chosen = _pairs_by_votes(a, b, ra, rb, level)
         found += [(sa, sb, level) for sa, sb in chosen]
         if level < REWRITTEN:
             shifts += [(0, 0)] * len(chosen)
@@ -156,22 +164,22 @@ def streams(a: Point, b: Point) -> Streams:
         order = np.argsort(ends, kind="stable")
         for sa, sb in chosen:
             first, last = np.searchsorted(ends, [sa << 32 | sb, (sa << 32 | sb) + 1], sorter=order)
-            shifts.append(_shift(a, b, ra[order[first:last]], rb[order[first:last]]))
+            shifts.append(_commonest_shift(a, b, ra[order[first:last]], rb[order[first:last]]))
     columns = np.array(found, np.int64).reshape(-1, 3).T
     return Streams(columns[0], columns[1], columns[2], np.array(shifts, np.int64).reshape(-1, 2), *same)
 
 
-def _left(point: Point, streams: list[int]) -> Array:
-    """The rows of all other streams."""
+def _rows_without(point: Point, streams: list[int]) -> Array:
+    """The rows of all streams but these."""
     import numpy as np
 
-    left = np.ones(int(point.packets["stream"].max()) + 1 if len(point.packets) else 0, bool)
-    left[streams] = False
-    return np.flatnonzero(left[point.packets["stream"]]).astype(np.int32)
+    is_wanted = np.ones(int(point.packets["stream"].max()) + 1 if len(point.packets) else 0, bool)
+    is_wanted[streams] = False
+    return np.flatnonzero(is_wanted[point.packets["stream"]]).astype(np.int32)
 
 
-def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
-    """Pairs of streams that choose each other by most packets."""
+def _pairs_by_votes(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[int, int]]:
+    """Pairs of streams, those with the most packets in common first; each stream is in one pair."""
     import numpy as np
 
     sa, sb = (a.packets["stream"][ra].astype(np.int64), b.packets["stream"][rb].astype(np.int64))
@@ -199,14 +207,14 @@ def _voted(a: Point, b: Point, ra: Array, rb: Array, level: int) -> list[tuple[i
     return chosen
 
 
-def _shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
-    """By how much do A's numbers differ from B's, of the client's and of the server's side? The commonest counts."""
+def _commonest_shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
+    """The commonest difference of A's sequence numbers from B's, of the client's packets and of the server's."""
     import numpy as np
 
     found = []
     for client in (True, False):
-        mine = a.client[ra] == client
-        moved = (a.packets["seq"][ra[mine]].astype(np.int64) - b.packets["seq"][rb[mine]]) % (1 << 32)
+        rows = a.client[ra] == client
+        moved = (a.packets["seq"][ra[rows]].astype(np.int64) - b.packets["seq"][rb[rows]]) % (1 << 32)
         values, counts = np.unique(moved, return_counts=True)
         found.append(int(values[counts.argmax()]) if len(values) else 0)
     return found[0], found[1]
@@ -214,12 +222,13 @@ def _shift(a: Point, b: Point, ra: Array, rb: Array) -> tuple[int, int]:
 
 @dataclass
 class Sides:
-    """The packets of both captures in one form: `pair` is the row of `Streams` (-1: a connection of one capture
-    alone), numbers are A's."""
+    """The packets of both captures in comparable form, a row per packet."""
 
     pair_a: Array
+    """Row of `Streams`; -1 for a connection that only A has."""
     pair_b: Array
     seq_b: Array
+    """B's sequence numbers, shifted to A's."""
     ack_b: Array
 
 
@@ -227,11 +236,11 @@ def sides(a: Point, b: Point, pairs: Streams) -> Sides:
     """Number both captures' packets by their pair of connections, and shift B's numbers to A's."""
     import numpy as np
 
-    def numbered(point: Point, mine: Array) -> Array:
+    def numbered(point: Point, streams: Array) -> Array:
         count = int(point.packets["stream"].max()) + 1 if len(point.packets) else 0
-        of = np.full(count, -1, np.int32)
-        of[mine] = np.arange(len(mine))
-        numbers: Array = of[point.packets["stream"]]
+        pair_of = np.full(count, -1, np.int32)
+        pair_of[streams] = np.arange(len(streams))
+        numbers: Array = pair_of[point.packets["stream"]]
         return numbers
 
     pair_a, pair_b = numbered(a, pairs.a), numbered(b, pairs.b)
@@ -247,7 +256,7 @@ def sides(a: Point, b: Point, pairs: Streams) -> Sides:
 
 @dataclass
 class Kept:
-    """Which fields the way leaves alone; those that it rewrites recognise no packet."""
+    """Which fields the path keeps; a field that it rewrites is left out of the keys."""
 
     ip_id: bool
     stamps: bool
@@ -255,7 +264,7 @@ class Kept:
 
 
 def keys(a: Point, b: Point, of: Sides, rows_a: Array, rows_b: Array, kept: Kept) -> tuple[Array, Array]:
-    """A key for each of these packets, the same where both captures have the same packet."""
+    """Return a key for each of these packets; one packet has equal keys in both captures."""
     pa, pb = a.packets.of(rows_a), b.packets.of(rows_b)
     marks = 0x1FF if kept.ack else SYN | FIN
     ka = [of.pair_a[rows_a], a.client[rows_a], pa["seq"], pa["flags"] & marks, pa["len"]]
@@ -270,12 +279,12 @@ def keys(a: Point, b: Point, of: Sides, rows_a: Array, rows_b: Array, kept: Kept
 
 
 def kept(a: Point, b: Point, of: Sides) -> Kept:
-    """Which of identification, time stamps and acknowledgement numbers are the same at both points?"""
+    """Find out which of identification, time stamps and acknowledgement numbers are equal at both points."""
     import numpy as np
 
     sizes = np.cumsum(np.bincount(of.pair_a[of.pair_a >= 0]))
-    some = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)  # so many connections show it
-    rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= some)) for pair in (of.pair_a, of.pair_b))
+    last_pair = max(int(np.searchsorted(sizes, limits.SAMPLE)), 1)
+    rows_a, rows_b = (np.flatnonzero((pair >= 0) & (pair <= last_pair)) for pair in (of.pair_a, of.pair_b))
     for numbers in (True, False):
         ka, kb = keys(a, b, of, rows_a, rows_b, Kept(False, False, numbers))
         ia, ib = unique_pairs(ka, kb)
