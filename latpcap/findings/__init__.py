@@ -1,23 +1,23 @@
-"""What is wrong, who owns it, how sure is that, and what would mend it? Tables of one capture in, one table out.
+"""The findings of a capture: what is wrong, who owns it, how sure that is, and what would mend it.
 
-One row per server, cause and owner: the server whose slow requests did the most harm first, and of it the family of
-causes that these spend the most time in; then what happened to connections; then delayed ACKs that nobody waited for.
-Computed from the tables alone, so that stored ones give the same answer as a capture in memory.
+Reads the tables of one capture and returns one table. Its rows are sorted by importance: first the causes that took
+the time of requests, then what happened to connections, then socket options that nobody waited for. Only tables are
+read, so that stored results give the same rows as a capture in memory. To add a finder, append it to `FINDERS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from latpcap import arrays, words
 from latpcap import presentation as show
+from latpcap import words
 from latpcap.findings import (
+    buffering_proxies,
     connections,
-    evidence,
-    fixes,
+    latency,
     lookups,
     openings,
     pushes,
@@ -26,34 +26,34 @@ from latpcap.findings import (
     retries,
     round_trips,
     sessions,
+    shared_locks,
     silence,
     socket_options,
+    transactions,
     transfers,
+    worker_pools,
 )
 from latpcap.findings.pushes import Pushed
-from latpcap.findings.schema import BRIEF, COLUMNS, Finding, Grade, LatencyFinding, grade, schema
-from latpcap.limits import LIMITS
+from latpcap.findings.schema import BRIEF, COLUMNS, Finding, LatencyFinding, grade, schema
 from latpcap.options import TableName
-from latpcap.presentation import MIN_P99_SHARE, MIN_SHARE
 from latpcap.tables import of_stretches, stretches
-from latpcap.user_waits import cause_totals, proxies
+from latpcap.user_waits import cause_totals
 from latpcap.user_waits.segments import HasSegments, Segments
-from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_SERVERS = 1_000
-"""So many servers have latency findings of their own: each takes a look at all streams and causes."""
+"""Upper bound on the servers with latency findings of their own: each costs a pass over all streams and causes."""
 
 
 def table(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """What is wrong in this capture? One row a finding, the most important first; columns as in `schema()`.
+    """Return the findings of a capture as a table with the columns of `schema()`, the most important first.
 
-    `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one
-    of its streams). Optional: "connects" and "gaps", for what came before requests; "pushes" with "gaps", for what
-    waited without a request; "events", for delayed ACKs that nobody waited for and peers that fell silent; "probes",
-    for what ICMP answered to SYNs. Raises KeyError where one of the five is missing.
+    `tables` maps "streams", "exchanges", "causes", "evidence" and "issues" to the tables of one capture (or of one of
+    its streams). Optional tables and what needs them: "connects" and "gaps" (waits before requests), "pushes" with
+    "gaps" (unrequested messages), "events" (harmless delayed ACKs, silent peers), "probes" (SYNs answered by ICMP),
+    "lookups" (DNS), "transfers" (downloads and uploads). Raises KeyError if one of the five is missing.
     """
     import pyarrow as pa
 
@@ -61,10 +61,11 @@ def table(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 class Lazy(HasSegments):
-    """The tables of a `Capture` or `Stream`, each made at its first use.
+    """The tables of a `Capture` or `Stream`, each made when first used.
 
-    "exchanges" has the rows of `connects` and `gaps` too, and "causes" theirs, by one number: `tables.stretches`.
-    `made` are tables that are so already; `evidence` gives the frames of a row of "causes" where that lacks them.
+    "exchanges" includes the rows of `connects` and `gaps`, and "causes" their causes, under one numbering
+    (`tables.stretches`). `made` are tables that exist already. `evidence` returns the frames of a row of "causes", for
+    archives whose causes lack them.
     """
 
     NAMES = ("streams", "exchanges", "causes", "evidence", "issues", "events", "probes", "lookups", "connects",
@@ -88,20 +89,20 @@ class Lazy(HasSegments):
 
     @cached_property
     def segments(self) -> Segments:  # type: ignore[override]
-        """What findings need of the events, where it was not collected before."""
+        """The columns of "events" that finders read, unless they were collected before."""
         return Segments.of(self["events"])
 
     @cached_property
     def pushed(self) -> Pushed:
-        """What findings need of pushes, where it was not collected before."""
+        """The columns of "pushes" that finders read, unless they were collected before."""
         return Pushed.of(*(self._arrow(name) for name in ("pushes", "gaps", "causes")))
 
     def frames(self, cause: int) -> list[int]:
-        """The frames that this row of "causes" names."""
+        """Return the frames that this row of "causes" names."""
         return super().frames(cause) if self._evidence is None else self._evidence(cause)
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The rows of this table as they are."""
+        """Return this table as it was given, without the rows of `stretches`."""
         return self._arrow(name)
 
     def __getitem__(self, name: str) -> pa.Table:
@@ -119,9 +120,167 @@ class Lazy(HasSegments):
 
 
 def read_from(scope: Any) -> Lazy:
-    """What do findings read of a capture, a part of one, or many? What it kept for them, or else its tables."""
+    """Return the tables of a capture, a part of one, or an archive: those it kept for findings, else lazy ones."""
     found: Lazy = getattr(scope, "kept", None) or Lazy(scope.arrow)
     return found
+
+
+@dataclass
+class Search:
+    """The input of the finders, and the findings so far."""
+
+    tables: Mapping[str, pa.Table]
+    pushed: Pushed | None
+    checks: Sequence[quality.Check]
+    ledger: cause_totals.CauseTotals
+    servers: int | None
+    """Upper bound on the servers with latency findings; None for `MOST_SERVERS` and a row that counts the rest."""
+    found: list[Finding] = field(default_factory=list)
+
+    @cached_property
+    def evidence(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        """The rows of "evidence" by server."""
+        return by_server(self.tables["evidence"])
+
+    @cached_property
+    def connections(self) -> list[Finding]:
+        """What happened to connections: floods of SYNs, refusals, resets."""
+        return connections.of(self.tables["streams"], self.tables.get("probes"))
+
+    @cached_property
+    def openings(self) -> tuple[list[Finding], set[int]]:
+        """Waits before the first request of a connection, and the streams that they explain."""
+        busy = {cause_totals.endpoint(f.server, f.server_port) for f in self.found if f.cause == "pool"}
+        return openings.found(self.tables, busy)
+
+    @cached_property
+    def queue_costs(self) -> list[Finding]:
+        """What transfers that filled a line's queue cost the requests beside them."""
+        return transfers.costs(self.tables) if "transfers" in self.tables else []
+
+
+def _floods(search: Search) -> list[Finding]:
+    return [e for e in search.connections if e.cause == "syn_flood"]
+
+
+def _events(search: Search) -> list[Finding]:
+    return [e for e in search.connections if e.cause != "syn_flood"]
+
+
+def _latency(search: Search) -> list[Finding]:
+    found: list[Finding] = []
+    for server in search.ledger.servers[: MOST_SERVERS if search.servers is None else search.servers]:
+        evidence = search.evidence.get((server.address, server.port), [])
+        found += latency.find(server, search.ledger, search.tables, evidence, search.checks)
+        queue = queues.find(server, search.ledger.spent(server), search.tables)
+        found += [queues.finding(queue, server)] if queue is not None else []
+    return found
+
+
+def _waits_at_servers(search: Search) -> list[Finding]:
+    tables, found = search.tables, list[Finding]()
+    most = MOST_SERVERS if search.servers is None else max(search.servers, show.MOST_SERVERS)
+    for server in search.ledger.servers[:most]:
+        spent = search.ledger.spent(server)
+        candidates = (
+            sessions.blocked(server, tables, search.pushed) if search.pushed is not None else None,
+            worker_pools.find_pool(server, tables) or worker_pools.find_rate_limit(server, tables),
+            shared_locks.find_stampede(server, tables)
+            or shared_locks.find_answered_together(server, spent, tables)
+            or shared_locks.find_behind_other(server, spent, tables),
+            buffering_proxies.find(server, tables),
+            round_trips.expects(server, spent, tables),
+        )
+        waits = [wait for wait in candidates if wait is not None]
+        if not any(wait.cause in ("transaction_lock", "transaction_pool") for wait in waits):
+            waits += transactions.find(server, tables)  # else the request that waited for one is the finding
+        found += waits
+    # a server that a stampede comes from waits for the server that it goes to
+    clients = {f.client for f in found if f.sentence == "stampede"}
+    return [f for f in found if f.sentence != "stampede" or f.server not in clients]
+
+
+def _pushes(search: Search) -> list[Finding]:
+    if search.pushed is None:
+        return []
+    tables, slow_ms = search.tables, search.ledger.slow_ms
+    return pushes.found(search.pushed, tables["streams"], search.evidence, search.checks, slow_ms)
+
+
+def _silences(search: Search) -> list[Finding]:
+    # streams whose data went to another address are explained by that finding
+    moved = {e.worst_stream for e in search.openings[0] if e.cause == "data_other_address"}
+    return [e for e in silence.found(search.tables, search.pushed) if e.worst_stream not in moved]
+
+
+def _round_trips(search: Search) -> list[Finding]:
+    tables = search.tables
+    return round_trips.trips(tables) + round_trips.blocks(tables) + round_trips.messages(tables, search.pushed)
+
+
+def _alerts(search: Search) -> list[Finding]:
+    return connections.alerts(search.tables) if search.tables["exchanges"].num_rows else []
+
+
+def _transfers(search: Search) -> list[Finding]:
+    # an upload that waited for "100 Continue" was not slowed by the network
+    paused = {(e.server, e.server_port) for e in search.found if e.sentence == "expect_continue"}
+    slow = [e for e in transfers.found(search.tables) if (e.server, e.server_port) not in paused]
+    return slow + search.queue_costs
+
+
+def _options_without_wait(search: Search) -> list[Finding]:
+    tables = search.tables
+    found = socket_options.suspects(tables) + socket_options.of_options(tables["evidence"])
+    return found + socket_options.held_for_nobody(tables)
+
+
+def _servers_left(search: Search) -> list[Finding]:
+    servers = search.ledger.servers[MOST_SERVERS:] if search.servers is None else []
+    if not servers:
+        return []
+    slow, requests = sum(len(server.slow) for server in servers), sum(len(server.rows) for server in servers)
+    return [Finding(
+        kind="rest", server=servers[0].address, server_port=servers[0].port, cause="unknown", owner="unknown",
+        exchanges=slow, of_exchanges=requests, grade="unknown", confidence=0.0, sentence="servers_left",
+        values={"n": len(servers), "requests": requests, "slow": slow, "most": MOST_SERVERS},
+    )]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finder:
+    """One entry of `FINDERS`."""
+
+    looks_for: str
+    find: Callable[[Search], list[Finding]]
+    needs: tuple[str, ...] = ()
+    """Optional tables without which it is skipped."""
+
+
+FINDERS = (
+    Finder("floods of SYNs, which may be why nobody is answered", _floods),
+    Finder("causes that took the time of requests, and queues inside a server's time", _latency),
+    Finder("waits at a server that are not work: locks, pools of workers, proxies, transactions", _waits_at_servers),
+    Finder("waits before the first request of a connection", lambda search: search.openings[0]),
+    Finder("unrequested messages that waited in their sender's kernel", _pushes),
+    Finder("peers that do not answer, or stopped answering", _silences),
+    Finder("what else happened to connections", _events),
+    Finder("round trips that fewer would spare", _round_trips),
+    Finder("pauses before a connection's first request",
+           lambda search: openings.before_asking(search.tables, search.openings[1])),
+    Finder("late or failed lookups of names", lambda search: lookups.of_lookups(search.tables), ("lookups",)),
+    Finder("late or missing answers of services over UDP",
+           lambda search: lookups.of_services(search.tables), ("lookups",)),
+    Finder("tries that were repeated until a server accepted", lambda search: retries.found(search.tables)),
+    Finder("sessions that waited for another session", lambda search: sessions.found(search.tables)),
+    Finder("failed TLS handshakes", _alerts),
+    Finder("what limited downloads and uploads, and what they cost others", _transfers, ("transfers",)),
+    Finder("FTP data connections that nobody answered", lambda search: connections.passive(search.tables)),
+    Finder("closed windows and ECN marks", lambda search: connections.noted(search.tables)),
+    Finder("socket options and delayed ACKs that nobody waited for", _options_without_wait),
+    Finder("servers beyond `MOST_SERVERS`", _servers_left),
+)  # fmt: skip
+"""The finders, in the order of their rows. Later ones may read what earlier ones found (`Search.found`)."""
 
 
 def rows(
@@ -130,82 +289,25 @@ def rows(
     ledger: cause_totals.CauseTotals | None = None,
     servers: int | None = None,
 ) -> list[Finding]:
-    """The findings, the most important first.
+    """Return the findings, the most important first.
 
-    `checks` and `ledger` are made of the tables where they are not given; `servers` limits the latency findings to
-    so many servers, those whose slow requests did the most harm. Without it that is `MOST_SERVERS`, and a
-    row of kind "rest" counts the others.
+    `checks` and `ledger` are computed from the tables unless given. `servers` limits the latency findings to that
+    many servers, those whose slow requests did the most harm. Without it the limit is `MOST_SERVERS`, and a row of
+    kind "rest" counts the others.
     """
     pushed, tables = pushes_of(tables), _joined(tables)
     checks = quality.judge(tables) if checks is None else checks
     ledger = ledger or cause_totals.CauseTotals(tables["streams"], tables["exchanges"], tables["causes"])
-    found: list[Finding] = []
-    pooled = by_server(tables["evidence"])
-    for server in ledger.servers[: MOST_SERVERS if servers is None else servers]:
-        spent = ledger.spent(server)
-        found += _of_server(server, ledger, tables, pooled.get((server.address, server.port), []), checks)
-        waited = queues.of(server, spent, tables)
-        if waited is not None:
-            found.append(queues.finding(waited, server))
-    for server in ledger.servers[: MOST_SERVERS if servers is None else max(servers, show.MIN_SERVERS_EXAMINED)]:
-        spent = ledger.spent(server)
-        together = queues.stampede(server, tables) or queues.together(server, spent, tables)
-        together = together or queues.behind(server, spent, tables)
-        expects = round_trips.expects(server, spent, tables)
-        halted = sessions.blocked(server, tables, pushed) if pushed is not None else None
-        waits = (
-            halted,
-            queues.pool(server, tables) or queues.at_a_rate(server, tables),
-            together,
-            queues.buffered(server, tables),
-            expects,
-        )
-        found += [one for one in waits if one is not None]
-        if not any(one is not None and one.cause in ("transaction_lock", "transaction_pool") for one in waits):
-            found += queues.transactions(server, tables)  # else somebody waited, and that is the answer
-    stormed = {f.client for f in found if f.sentence == "stampede"}
-    found = [f for f in found if f.sentence != "stampede" or f.server not in stormed]  # it waits for the other one
-    busy = {cause_totals.endpoint(f.server, f.server_port) for f in found if f.cause == "pool"}
-    before, known = openings.found(tables, busy)
-    found += before
-    events = connections.of(tables["streams"], tables.get("probes"))
-    if pushed is not None:
-        found += pushes.found(pushed, tables["streams"], pooled, checks, ledger.slow_ms)
-    floods = [e for e in events if e.cause == "syn_flood"]
-    moved = {e.worst_stream for e in before if e.cause == "data_other_address"}
-    mute = [e for e in silence.found(tables, pushed) if e.worst_stream not in moved]  # what these say is why
-    found = floods + found + mute + [e for e in events if e not in floods]
-    found += round_trips.trips(tables) + round_trips.blocks(tables) + round_trips.messages(tables, pushed)
-    found += openings.before_asking(tables, known)
-    if "lookups" in tables:
-        found += lookups.of_lookups(tables) + lookups.of_services(tables)
-    found += retries.found(tables) + sessions.found(tables)
-    found += connections.alerts(tables) if tables["exchanges"].num_rows else []
-    if "transfers" in tables:
-        paused = {(e.server, e.server_port) for e in found if e.sentence == "expect_continue"}  # it was no slow start
-        found += [e for e in transfers.found(tables) if (e.server, e.server_port) not in paused]
-        queued = transfers.costs(tables)
-        found = [*transfers.excused(found, queued), *queued]
-    found += connections.passive(tables) + connections.noted(tables)
-    found += socket_options.suspects(tables)
-    found += socket_options.of_options(tables["evidence"])
-    found += socket_options.held_for_nobody(tables)
-    if servers is None and len(ledger.servers) > MOST_SERVERS:
-        found.append(_rest(ledger.servers[MOST_SERVERS:]))
+    search = Search(tables, pushed, checks, ledger, servers)
+    for finder in FINDERS:
+        if all(name in tables for name in finder.needs):
+            search.found += finder.find(search)
+    found = transfers.excused(search.found, search.queue_costs)
     return [replace(_with_text(finding), finding=number) for number, finding in enumerate(found)]
 
 
-def _rest(servers: Sequence[cause_totals.Server]) -> Finding:
-    """The servers that have no rows of their own, in one."""
-    slow, requests = (sum(len(of) for of in some) for some in ([s.slow for s in servers], [s.rows for s in servers]))
-    return Finding(
-        kind="rest", server=servers[0].address, server_port=servers[0].port, cause="unknown", owner="unknown",
-        exchanges=slow, of_exchanges=requests, grade="unknown", confidence=0.0, sentence="servers_left",
-        values={"n": len(servers), "requests": requests, "slow": slow, "most": MOST_SERVERS},
-    )  # fmt: skip
-
-
 def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
+    """Return what finders read of pushes; None if the tables of pushes or gaps are missing."""
     if isinstance(tables, Lazy):
         return tables.pushed
     if "pushes" not in tables or "gaps" not in tables:
@@ -214,7 +316,7 @@ def pushes_of(tables: Mapping[str, pa.Table]) -> Pushed | None:
 
 
 def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """The tables as `Lazy` has them; without connects and gaps also without their causes."""
+    """Return the tables as `Lazy` joins them; without "connects" and "gaps" also without their causes."""
     if isinstance(tables, Lazy) or not tables["causes"]["exchange"].null_count:
         return tables
     if "connects" in tables and "gaps" in tables:
@@ -226,155 +328,21 @@ def _joined(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
 
 
 def by_server(evidence: pa.Table) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """The rows of the table of evidence by address and port of the server."""
+    """Return the rows of "evidence" by the server's address and port."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in evidence.to_pylist():
         found.setdefault((row["server"], row["server_port"]), []).append(row)
     return found
 
 
-def _of_server(
-    server: cause_totals.Server, ledger: cause_totals.CauseTotals, tables: Mapping[str, pa.Table],
-    mine: list[dict[str, Any]], checks: Sequence[quality.Check],
-) -> list[Finding]:  # fmt: skip
-    items = ledger.spent(server)
-    pools = {side: socket_options.pool(mine, side) for side in ("server", "client")}
-    total = float(server.latency.sum()) or 1.0
-    handshake_ms = evidence.handshake_ms(server, tables)
-    found: list[Finding] = []
-    for item in items:
-        cohorts = {name: cause_totals.cohort(item, name) for name in cause_totals.COHORTS}
-        small = item.total_ms / total < MIN_SHARE and cohorts["p99"][1] < MIN_P99_SHARE
-        if small and item is not items[0]:  # the first is what the slow requests wait for, however few they are
-            continue
-        sure = _how_sure(item, pools, checks)
-        left = evidence.rival_left(item, tables["causes"])
-        rival, lost = evidence.rival(item, pools, handshake_ms, left)
-        client, share = evidence.hardest_client(item, tables)
-        worst, typical = evidence.cases(item, tables)
-        options = _options(item, items, [] if item.owner == BACKEND else mine, tables)
-        stalled = item.cause in STALLS
-        timer = socket_options.timer(pools[options.sender]) if stalled else socket_options.Timer()
-        mend, won = _mend(item, ledger, tables, typical.ms, sure.grade, rival)
-        ordered = item.ordered
-        found.append(
-            LatencyFinding(
-                kind="latency", server=server.address, server_port=server.port, cause=item.cause, owner=item.owner,
-                held_by=item.held_by, clients=len(server.clients), client=client, client_share=share,
-                exchanges=len(item.rows), of_exchanges=len(server.rows), streams=evidence.streams_hit(item, tables),
-                total_ms=item.total_ms, share=item.total_ms / total,
-                of_p50_ms=cohorts["p50"][0], of_p50_share=cohorts["p50"][1],
-                of_p90_ms=cohorts["p90"][0], of_p90_share=cohorts["p90"][1],
-                of_p99_ms=cohorts["p99"][0], of_p99_share=cohorts["p99"][1],
-                median_ms=arrays.percentile(ordered, 0.5), p10_ms=arrays.percentile(ordered, 0.1),
-                p90_ms=arrays.percentile(ordered, 0.9), max_ms=float(ordered[-1]),
-                grade=sure.grade, confidence=sure.confidence, proven=item.proven if sure.confidence >= PROVEN else 0,
-                limited_by=sure.limited_by, rival=rival, rival_lost=lost,
-                worst_exchange=worst.exchange, worst_stream=worst.stream, worst_ms=worst.ms, worst_frames=worst.frames,
-                typical_exchange=typical.exchange, typical_stream=typical.stream, typical_ms=typical.ms,
-                typical_frames=typical.frames, filter=typical.filter, sender=options.sender,
-                nodelay=options.nodelay.state, nodelay_seen_on=options.nodelay.seen_on,
-                nodelay_seen_off=options.nodelay.seen_off, nodelay_opportunities=options.nodelay.opportunities,
-                nodelay_streams_on=options.nodelay.streams_on, nodelay_streams_off=options.nodelay.streams_off,
-                delayed_ack=options.delayed_ack.state, delayed_ack_seen_on=options.delayed_ack.seen_on,
-                delayed_ack_seen_off=options.delayed_ack.seen_off,
-                delayed_ack_opportunities=options.delayed_ack.opportunities,
-                cork=options.cork.state, cork_seen_on=options.cork.seen_on, cork_seen_off=options.cork.seen_off,
-                cork_opportunities=options.cork.opportunities,
-                hold_min_ms=timer.hold_min_ms, hold_median_ms=timer.hold_median_ms, hold_max_ms=timer.hold_max_ms,
-                timer_ms=timer.timer_ms, tick_ms=timer.tick_ms, tick_p=timer.tick_p, os_hint=timer.os_hint,
-                fix=mend.knob, fix_side=mend.side, fix_cost=mend.cost,
-                gain_p50_low_ms=won.low_ms if won else None, gain_p50_high_ms=won.high_ms if won else None,
-                gain_p99_low_ms=won.p99_low_ms if won else None, gain_rate_low=won.factor_low if won else None,
-                gain_rate_high=won.factor_high if won else None, gain_limit=won.limit if won else None,
-                gain_open=won.open if won else None,
-            )
-        )  # fmt: skip
-    return found
-
-
-@dataclass(frozen=True)
-class _Sure:
-    confidence: float
-    grade: Grade
-    limited_by: tuple[str, ...]
-
-
-def _how_sure(
-    item: cause_totals.CauseTotal, pools: Mapping[str, socket_options.Pool], checks: Sequence[quality.Check]
-) -> _Sure:
-    # a stall whose evidence holds together in a doubled capture is one; all else rests on doubtful round trips there
-    held = item.cause == STALL and item.owner in pools and pools[item.owner].acts
-    # (the core knows of it, so that its rows have no more confidence either)
-    doubled = [c for c in checks if c.check == "doubles" and c.most <= item.confidence and not held]
-    limits = [c for c in checks if c.most < item.confidence and c.check != "doubles"] + doubled
-    sure = min([item.confidence, *(c.most for c in limits)])
-    if item.server.cut:
-        sure = min(sure, LIMITS["cut_confidence"])
-    if item.cause in PROGRAMS and item.owner in pools and socket_options.mixed(pools[item.owner]):
-        sure = min(sure, LIMITS["mixed_confidence"])
-    word = "unknown" if any(c.forbids for c in limits) else grade(item.cause, sure)
-    return _Sure(sure, word, tuple(c.check for c in limits))
-
-
-@dataclass(frozen=True)
-class _Options:
-    sender: str
-    nodelay: socket_options.Option
-    delayed_ack: socket_options.Option
-    cork: socket_options.Option
-
-
-def _options(
-    item: cause_totals.CauseTotal,
-    items: list[cause_totals.CauseTotal],
-    mine: list[dict[str, Any]],
-    tables: Mapping[str, pa.Table],
-) -> _Options:
-    """The options of the side whose bytes had to wait, and its peer's habit."""
-    sender = item.owner if item.owner in SIDES else "server"
-    if item.cause in ("delayed_ack", "receive_window", "zero_window"):
-        sender = SIDES[sender]
-    corked = sum(len(i.rows) for i in items if i.cause == "cork" and i.owner == sender)
-    return _Options(
-        sender,
-        nodelay=socket_options.nodelay(mine, sender),
-        delayed_ack=socket_options.delayed_ack(mine, sender),
-        cork=socket_options.cork(mine, sender, corked),
-    )
-
-
-def _mend(
-    item: cause_totals.CauseTotal,
-    ledger: cause_totals.CauseTotals,
-    tables: Mapping[str, pa.Table],
-    typical_ms: float,
-    sure: Grade,
-    rival: str,
-) -> tuple[fixes.Fix, fixes.Gain | None]:
-    at = proxies.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
-    at = at or item
-    software = evidence.software_of(at.server, tables) if at.cause in fixes.IN_ITS_WORDS else None
-    spoken = evidence.protocol_of(at, tables) if at.cause in fixes.IN_ITS_WORDS else None
-    lost = quality.of_exchanges(item.rows, tables) if at.cause == "cwnd" else 0
-    mend = fixes.fix(
-        at.cause, at.owner, typical_ms, software, proven=sure == "proven", protocol=spoken, rival=rival, lost=lost
-    )
-    if item.owner == BACKEND:
-        name = at.server.name if at is not item else fixes.unknown_backend()
-        mend = fixes.Fix(fixes.of_backend(name, mend.knob, at.owner), BACKEND if mend.side else None, mend.cost)
-    items = ledger.spent(item.server)
-    return mend, fixes.gain(item, items, tables["exchanges"], tables["causes"]) if mend.knob else None
-
-
-__all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]
-
-
 def _with_text(finding: Finding) -> Finding:
-    """The finding with its sentence as the catalogue has it, and its fix where it has none of its own."""
+    """Return the finding with its sentence written out, and the sentence's fix unless it has a fix of its own."""
     if finding.sentence is None:
         return finding
     values = finding.values or {}
     return replace(
         finding, text=words.say(finding.sentence, **values), fix=finding.fix or words.fix(finding.sentence, **values)
     )
+
+
+__all__ = ["BRIEF", "COLUMNS", "Finding", "LatencyFinding", "Lazy", "grade", "rows", "schema", "table"]

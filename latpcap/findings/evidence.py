@@ -7,13 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from latpcap import arrays, spill, words
 from latpcap import presentation as show
+from latpcap.findings.schema import Finding, wireshark_filter
 from latpcap.findings.socket_options import Pool, mixed
 from latpcap.format import printable
 from latpcap.limits import LIMITS
+from latpcap.user_waits import slow_requests
 from latpcap.user_waits.cause_totals import CauseTotal, Server
 from latpcap.user_waits.segments import HasSegments
 from latpcap.vocabulary import BACKEND, BECAUSES, PROGRAMS, PROVEN, RIVALS, SIDES, STALL
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from latpcap.arrays import Array
+
+LOOPBACK = ("127.", "::1")
+"""Beginnings of loopback addresses, over which a proxy reaches servers on its own host."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +295,44 @@ def _against_stall(pool: Pool) -> str:
     if pool.held:  # rows that they leave in doubt have their own rival
         return say("stall_without", n=pool.held)
     return say("stall_none")
+
+
+def slow_answers(server: Server, exchanges: pa.Table) -> Array:
+    """Return the rows of the server's slow requests without polls and event streams, which are meant to last."""
+    return spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+
+
+def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | slice) -> Array:
+    """Return whether each of these exchanges was sent by this server's host: its address, or a loopback address."""
+    import numpy as np
+
+    client, names = arrays.codes(tables["streams"], "client")
+    hosts = [code for code, name in enumerate(names) if name == server.address or name.startswith(LOOPBACK)]
+    streams = arrays.numbers(tables["exchanges"], "stream")[rows]
+    is_sent: Array = np.isin(client[spill.places(arrays.numbers(tables["streams"], "stream"), streams)], hosts)
+    return is_sent
+
+
+def request(exchanges: pa.Table, row: int) -> dict[str, Any]:
+    """Return the columns of one exchange that a finding shows: its number, stream, first frame, method and target."""
+    names = ["exchange", "stream", "request_first_frame", "method", "target"]
+    [columns] = exchanges.select(names).slice(row, 1).to_pylist()
+    return dict(columns)
+
+
+def wait_finding(
+    server: Server, worst: Mapping[str, Any], max_ms: float, sentence: str, values: Mapping[str, Any], **columns: Any
+) -> Finding:
+    """Return a finding about requests of `server` that waited; `worst` is the `request` that waited for `max_ms`.
+
+    `columns` are further columns, or others than the defaults: the server's fault, named as its sentence.
+    """
+    return Finding(**{
+        "kind": "wait", "server": server.address, "server_port": server.port, "cause": sentence, "owner": "server",
+        "of_exchanges": len(server.rows), "max_ms": max_ms, "worst_exchange": worst["exchange"],
+        "worst_stream": worst["stream"], "worst_ms": max_ms, "worst_frames": (worst["request_first_frame"],),
+        "filter": wireshark_filter(worst["stream"]), "harm": "late", "sentence": sentence, "values": values, **columns,
+    })  # fmt: skip
 
 
 UNNAMED = ("handshake", "message", "content")

@@ -1,0 +1,68 @@
+"""Find proxies that buffer: the server behind one answered in pieces, and the proxy sent all of them at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap.findings.evidence import called, request, sent_by_host, wait_finding
+from latpcap.findings.schema import Finding
+from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS, SETUP
+from latpcap.user_waits import slow_requests
+from latpcap.user_waits.cause_totals import Server, endpoint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MIN_PAUSE_RATIO = 2.0
+"""An event stream is buffered if its longest pause is this many times the longest pause of the stream behind it."""
+
+
+def find(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Find answers that this server held back while another server sent it the pieces; None without them.
+
+    The other server's client must be this server's host, and its exchange must lie inside the held one.
+    """
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    is_event_stream = slow_requests.streams(exchanges)
+    late = np.union1d(server.slow, server.rows[is_event_stream[server.rows]]).tolist()
+    if not late or len(late) > LIMITS["pool_most"]:
+        return None
+    start, end = (arrays.numbers(exchanges, c) for c in ("start", "end"))
+    begun = arrays.filled(exchanges, "response_start", 0)
+    code, protocols = arrays.codes(exchanges, "protocol")
+    is_request = code != arrays.code_of(protocols, SETUP)
+    least = LIMITS["stuck_ms"] * NS_PER_MS
+    inner = np.flatnonzero(is_request & (begun > 0) & (end - begun >= least))
+    inner = inner[sent_by_host(server, tables, inner) & ~np.isin(inner, server.rows)]
+    pause = arrays.filled(exchanges, "longest_gap_ms", 0)
+    hits = []
+    for row in late if len(inner) else ():
+        inside = (start[row] <= start[inner]) & (end[inner] <= end[row])
+        is_whole = begun[row] >= end[inner] - least
+        is_lumped = is_event_stream[row] & (pause[inner] > 0) & (pause[row] >= MIN_PAUSE_RATIO * pause[inner])
+        held = inside & (begun[row] - begun[inner] >= least) & (is_whole | is_lumped)
+        if held.any():
+            hits.append((row, int(inner[int(np.argmax(held))])))
+    if not hits or len(hits) * 2 < len(late):
+        return None
+    row, behind = max(hits, key=lambda hit: int(begun[hit[0]] - begun[hit[1]]))
+    [backend] = arrays.looked_up(
+        streams, "stream", arrays.numbers(exchanges, "stream")[[behind]], ("server", "server_port")
+    )
+    worst = request(exchanges, row)
+    held_ms = int(begun[row] - begun[behind]) / NS_PER_MS
+    values = {
+        "server": server.name, "behind": endpoint(*backend), "n": len(hits),
+        "name": called(worst["method"], worst["target"]), "frame": worst["request_first_frame"], "held_ms": held_ms,
+        "first_ms": int(begun[behind] - start[row]) / NS_PER_MS,
+    }  # fmt: skip
+    return wait_finding(
+        server, worst, held_ms, "buffered_events" if is_event_stream[behind] else "buffered", values, cause="buffered",
+        clients=len(server.clients), exchanges=len(hits),
+        total_ms=sum(int(begun[front] - begun[back]) for front, back in hits) / NS_PER_MS,
+    )  # fmt: skip

@@ -1,0 +1,281 @@
+"""Find requests that waited for one thing: a program that stood still, a lock, another connection's work, or one
+expired cache entry that many requests need at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from latpcap import arrays, spill
+from latpcap.findings import queues
+from latpcap.findings.evidence import called, request, slow_answers, wait_finding
+from latpcap.findings.schema import Finding
+from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
+from latpcap.user_waits.cause_totals import CauseTotal, Server, endpoint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+MIN_GROUP = 3
+"""Fewest requests, on as many streams, that are answered together."""
+END_SHARE, MIN_SPREAD = 0.01, 5.0
+"""They are answered within this share of their wait, and their arrivals are at least this many times as far apart."""
+MAX_CHANCE = 0.1
+"""Upper bound on the number of such coincidences expected by chance."""
+MOST_OF_WAIT = 0.9
+"""Share of a wait that counts as nearly all of it."""
+
+
+class _Group(NamedTuple):
+    """Requests that were answered together. Times are in ns."""
+
+    rows: Array
+    first: int
+    """The row of the request that arrived first."""
+    ends: int
+    """How far apart their answers were sent."""
+    quiet: int
+    """How long the server answered nobody; 0 if others were answered meanwhile."""
+
+
+def find_answered_together(
+    server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]
+) -> Finding | None:
+    """Find requests that arrived one by one and were answered all at once; the longest such wait, None without one.
+
+    They waited for one thing: for the whole program if nobody was answered meanwhile ("frozen"), else for a lock,
+    which the first of them may hold ("behind_one"). Independent work would end as far apart as it began.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    late = slow_answers(server, exchanges)
+    if not MIN_GROUP <= len(late) <= LIMITS["pool_most"]:
+        return None
+    took = arrays.numbers(exchanges, "latency_ms")
+    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    late = late[(answered[late] > 0) & (queues.think_ms(items, late) >= MOST_OF_WAIT * took[late])]
+    late = late[np.argsort(answered[late], kind="stable")]
+    if len(late) < MIN_GROUP:
+        return None
+    waited, step = answered[late] - arrived[late], np.diff(answered[late])
+    near = step <= END_SHARE * np.minimum(waited[1:], waited[:-1])
+    groups = np.split(late, np.flatnonzero(~near) + 1)
+    all_answered, stream = np.sort(answered[server.rows]), arrays.numbers(exchanges, "stream")
+    span = int(all_answered[-1] - arrived[server.rows].min())
+    found = []
+    for rows in groups:
+        ends, starts = int(np.ptp(answered[rows])), int(np.ptp(arrived[rows]))
+        if len(rows) < MIN_GROUP or len(set(stream[rows].tolist())) < MIN_GROUP or starts <= MIN_SPREAD * ends:
+            continue
+        if (len(late) - 1) * 2 * ends > MAX_CHANCE * span:
+            continue
+        first, begun, end = int(rows[arrived[rows].argmin()]), int(arrived[rows].min()), int(answered[rows].min())
+        before = int(np.searchsorted(all_answered, end, side="left"))
+        quiet = end - max(begun, int(all_answered[before - 1]) if before else begun)  # since the server's last answer
+        found.append(_Group(rows, first, ends, quiet if quiet >= MOST_OF_WAIT * (end - begun) else 0))
+    if not found:
+        return None
+    worst = max(found, key=lambda one: float(took[one.first]))
+    rows, first, is_frozen = worst.rows, worst.first, bool(worst.quiet)
+    found = [one for one in found if bool(one.quiet) == is_frozen]
+    # the holder of a lock works and does not wait; in a program that stands still all of them wait
+    total = sum(float(took[one.rows].sum()) - (0.0 if is_frozen else float(took[one.first])) for one in found)
+    row = request(exchanges, first)
+    values = {
+        "server": server.name, "n": len(rows) - (not is_frozen), "streams": len(set(stream[rows].tolist())),
+        "span_ms": worst.quiet / NS_PER_MS if is_frozen else float(took[first]), "ends_ms": worst.ends / NS_PER_MS,
+        "name": called(row["method"], row["target"]), "frame": row["request_first_frame"], "times": len(found),
+    }  # fmt: skip
+    return wait_finding(
+        server, row, float(took[first]), "frozen" if is_frozen else "behind_one", values, total_ms=total,
+        clients=len(server.clients), exchanges=sum(len(one.rows) for one in found),
+    )  # fmt: skip
+
+
+ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
+BEHIND_MS, BEHIND_LATENCIES = 1.0, 2.0
+"""A request that waited for another's end is answered within this many ms after it, or this many median latencies."""
+MIN_HITS = 2
+"""Fewest requests answered just after another one; one may be a coincidence."""
+
+
+def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Find requests that waited until the work of another connection was done; None without them.
+
+    That work is a transaction that began before the request and whose end freed it: its locks, or its connection of
+    a pool. Without transactions it is an earlier request, if that happened more than once.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    took = arrays.numbers(exchanges, "latency_ms")
+    late = slow_answers(server, exchanges)
+    if not 0 < len(late) <= LIMITS["pool_most"] or len(server.rows) > queues.MAX_REQUESTS:
+        return None
+    late = late[(queues.think_ms(items, late) >= MOST_OF_WAIT * took[late]) & (took[late] >= LIMITS["setup_ms"])]
+    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    stream, rows = arrays.numbers(exchanges, "stream"), server.rows[answered[server.rows] > 0]
+    if not len(late) or not len(rows):
+        return None
+    span = int(answered[rows].max() - arrived[rows].min())
+    near = max(BEHIND_MS, BEHIND_LATENCIES * arrays.percentile(server.latency, 1 / 2)) * NS_PER_MS
+    method, methods = arrays.codes(exchanges, "method")
+    ends = rows[np.isin(method[rows], [methods.index(word) for word in ENDS_WORK if word in methods])]
+    begins = rows[method[rows] == methods.index("BEGIN")] if "BEGIN" in methods else rows[:0]
+    hits = []  # the waiting row, the row whose end freed it, and the row of the transaction's BEGIN or -1
+    for row in late.tolist():
+        gap = answered[row] - answered[ends]
+        for end in ends[(-gap <= BEHIND_MS * NS_PER_MS) & (gap <= near)].tolist():
+            opened = begins[(stream[begins] == stream[end]) & (arrived[begins] < arrived[end])]
+            if stream[end] != stream[row] and len(opened) and arrived[opened].max() < arrived[row] < arrived[end]:
+                hits.append((row, end, int(opened[arrived[opened].argmax()])))
+                break
+    if hits:
+        return None if len(ends) * near > MAX_CHANCE * span else _behind_other(server, hits, tables)
+    for row in late.tolist():
+        ahead = late[(arrived[late] < arrived[row]) & (stream[late] != stream[row])]
+        ahead = ahead[(answered[ahead] <= answered[row]) & (answered[row] - answered[ahead] <= near)]
+        if len(ahead):
+            hits.append((row, int(ahead[answered[ahead].argmax()]), -1))
+    if len(hits) * len(late) * near > MAX_CHANCE * span:
+        return None
+    session = [hit for hit in hits if _is_same_session(server, *hit[:2], tables)]
+    if session:
+        return _behind_other(server, session, tables, "behind_session")
+    return _behind_other(server, hits, tables) if len(hits) >= MIN_HITS else None
+
+
+MAX_QUICK_SHARE, MIN_QUICK = 0.1, 2
+"""A session lock shows if at least this many equal requests of other clients took at most this share of the wait."""
+
+
+def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
+    """Whether one client sent both requests on two streams, and others were answered at once meanwhile.
+
+    A web session's lock does so: it serializes the requests of one user.
+    """
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    stream, took = (arrays.numbers(exchanges, name) for name in ("stream", "latency_ms"))
+    client = arrays.codes(streams, "client")[0]
+    clients = client[spill.places(arrays.numbers(streams, "stream"), stream[server.rows])]
+    both = client[spill.places(arrays.numbers(streams, "stream"), stream[[row, end]])]
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
+    rows = server.rows[clients != both[0]]
+    same = rows[(method[rows] == method[row]) & (target[rows] == target[row])]
+    same = same[took[same] <= MAX_QUICK_SHARE * took[row]]
+    meanwhile = int(np.sum((arrived[same] > arrived[row]) & (answered[same] < answered[row])))
+    return bool(both[0] == both[1]) and meanwhile >= MIN_QUICK
+
+
+def _behind_other(
+    server: Server,
+    hits: Sequence[tuple[int, int, int]],
+    tables: Mapping[str, pa.Table],
+    sentence: str = "behind_other",
+) -> Finding:
+    """Return the finding about these waits: rows of the waiting request, of the end, and of the BEGIN (or -1)."""
+    exchanges = tables["exchanges"]
+    took = arrays.numbers(exchanges, "latency_ms")
+    row, end, begin = max(hits, key=lambda hit: float(took[hit[0]]))
+    worst, other = request(exchanges, row), request(exchanges, end)
+    in_transaction = begin >= 0
+    if in_transaction:
+        sentence = "transaction_pool" if _is_passed_on_after(server, row, end, tables) else "transaction_lock"
+    [client_end] = arrays.looked_up(
+        tables["streams"], "stream", arrays.numbers(exchanges, "stream")[[end]], ("client", "client_port")
+    )
+    frame = int(arrays.numbers(exchanges, "request_first_frame")[begin if in_transaction else end])
+    waits = sorted(float(took[hit[0]]) for hit in hits)
+    answered = arrays.filled(exchanges, "response_start", 0)
+    values = {
+        "server": server.name, "n": len(hits), "span_ms": (waits[0], waits[-1]),
+        "name": called(worst["method"], worst["target"]), "frame": worst["request_first_frame"],
+        "client": endpoint(*client_end), "other": called(other["method"], other["target"]), "other_frame": frame,
+        "after_ms": max(int(answered[row]) - int(answered[end]), 0) / NS_PER_MS,
+    }  # fmt: skip
+    holders = set() if in_transaction else {hit[1] for hit in hits}
+    return wait_finding(
+        server, worst, waits[-1], sentence, values, owner="client" if in_transaction else "server",
+        client=client_end[0], exchanges=len(hits), total_ms=sum(waits) + sum(float(took[at]) for at in holders),
+        worst_frames=tuple(dict.fromkeys((frame, worst["request_first_frame"]))),
+    )  # fmt: skip
+
+
+def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
+    """Whether this server, a connection pool, sent the request on only when that transaction was over."""
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    clients, names = arrays.codes(streams, "client")
+    place = spill.places(arrays.numbers(streams, "stream"), arrays.numbers(exchanges, "stream"))
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    same = (method == method[row]) & (target == target[row]) & (clients[place] == arrays.code_of(names, server.address))
+    arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
+    within = (arrived > arrived[row]) & (arrived < answered[row]) & (arrived >= arrived[end])
+    return bool(np.any(same & within))
+
+
+MIN_BURST = 4
+"""Fewest simultaneous requests for one thing."""
+MAX_WORK_RATIO = 2.0
+"""They do the same work: the longest takes at most this many times as long as the shortest."""
+
+
+def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Find bursts of one client's requests for one thing, with pauses between the bursts; None without them.
+
+    This happens when a cache entry expires under load. A client that repeats requests all the time makes no pauses.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    late = slow_answers(server, exchanges)
+    if not MIN_BURST <= len(late) <= LIMITS["pool_most"] or len(server.clients) > 1:
+        return None
+    (method, _), (target, targets) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    stream, took = arrays.numbers(exchanges, "stream"), arrays.numbers(exchanges, "latency_ms")
+    start, end = (arrays.filled(exchanges, name, 0) for name in ("start", "end"))
+    key = method.astype(np.int64) * (len(targets) + 1) + target
+    found: list[Array] = []
+    for name in np.unique(key[late]).tolist():
+        rows = server.all_requests[key[server.all_requests] == name]
+        rows = rows[np.argsort(start[rows], kind="stable")]
+        ends = np.maximum.accumulate(end[rows])
+        bursts = np.split(rows, np.flatnonzero(start[rows][1:] >= ends[:-1]) + 1)
+        large = [burst for burst in bursts if len(burst) >= MIN_BURST]
+        if 2 * sum(map(len, large)) < len(rows):
+            continue
+        for burst in large:
+            shortest, longest = took[burst].min(), took[burst].max()
+            is_burst = len(set(stream[burst].tolist())) == len(burst)
+            is_burst &= int(np.ptp(start[burst])) / NS_PER_MS <= shortest
+            is_burst &= MIN_SPREAD * np.ptp(end[burst]) >= np.ptp(start[burst])  # else they waited for one thing
+            if is_burst and longest <= MAX_WORK_RATIO * shortest and shortest >= LIMITS["stuck_ms"] / 2:
+                found.append(burst)
+        pauses = [(start[b[0]] - end[a].max()) / NS_PER_MS for a, b in pairwise(found) if key[a[0]] == key[b[0]]]
+        if any(pause < took[found[-1]].min() / 2 for pause in pauses):
+            return None
+    if not found:
+        return None
+    rows = np.concatenate(found)
+    row = request(exchanges, int(rows[took[rows].argmax()]))
+    largest = max(found, key=len)
+    frame = int(arrays.numbers(exchanges, "request_first_frame")[int(largest[0])])
+    shortest_ms, longest_ms = float(took[rows].min()), float(took[rows].max())
+    values = {
+        "server": server.name, "client": server.clients[0], "n": len(largest), "times": len(found),
+        "span_ms": (shortest_ms, longest_ms), "name": called(row["method"], row["target"]), "frame": frame,
+    }  # fmt: skip
+    return wait_finding(
+        server, row, longest_ms, "stampede", values, owner="client", clients=1, client=server.clients[0],
+        exchanges=len(rows), total_ms=float(took[rows].sum()), worst_frames=(frame,),
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Find database transactions whose client paused between the statements while it held locks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from latpcap import arrays
+from latpcap.findings.evidence import wait_finding
+from latpcap.findings.schema import Finding
+from latpcap.tables import NS_PER_MS
+from latpcap.user_waits.cause_totals import Server
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+TABLE = re.compile(r"\b(?:update|into|from|join|table)\s+[\"`\[]?([\w.]+)", re.IGNORECASE)
+"""The tables that a statement names."""
+LOCKING = ("UPDATE", "INSERT", "DELETE", "REPLACE", "MERGE", "ALTER", "DROP", "TRUNCATE", "LOCK")
+"""Statements whose locks last until the transaction ends; a SELECT locks with "for update" or "for share"."""
+FOR_UPDATE = re.compile(r"\bfor\s+(?:update|share)\b", re.IGNORECASE)
+BEGINS, DONE = ("BEGIN", "START"), ("COMMIT", "ROLLBACK")
+MAX_STATEMENTS = 50_000
+"""Upper bound on the statements of a server; with more of them its transactions are not examined, to bound time."""
+MIN_IDLE_SHARE, MIN_IDLE_MS = 0.75, 1000.0
+"""The client is the cause if it was idle for this share of the transaction, and for at least 1 s."""
+
+
+class _Transaction(NamedTuple):
+    """One transaction. Times are in ns; `first` and `last` are the rows of its first and last statement."""
+
+    stream: int
+    first: int
+    last: int
+    begun: int
+    ended: int
+    idle: int
+    """How long the client sent nothing while it held locks."""
+    has_locks: bool
+    explicit: bool
+    """Whether a BEGIN or START opened it, rather than the statement after the last COMMIT."""
+
+
+def _locks_table(method: str, target: str) -> bool:
+    is_locking = method in LOCKING or (method == "SELECT" and FOR_UPDATE.search(target) is not None)
+    return is_locking and TABLE.search(target) is not None
+
+
+def _transactions(
+    rows: Sequence[int], columns: Mapping[str, Sequence[Any]], start: Array, end: Array
+) -> Iterator[_Transaction]:
+    """Yield the transactions of these statements, which must be sorted by stream and start."""
+    stream, first, idle, answered, has_locks, explicit = -1, -1, 0, 0, False, False
+    for row in rows:
+        method, target = columns["method"][row] or "", columns["target"][row] or ""
+        if columns["stream"][row] != stream or method in BEGINS:
+            stream, first, idle, answered = columns["stream"][row], row, 0, 0
+            has_locks, explicit = False, method in BEGINS
+        elif first < 0:
+            first, answered = row, 0
+        if answered and has_locks:  # without a lock nobody waits for this client
+            idle += max(int(start[row]) - answered, 0)
+        answered = int(end[row])
+        if method in DONE:
+            yield _Transaction(stream, first, row, int(start[first]), answered, idle, has_locks, explicit)
+            first, idle, answered, has_locks, explicit = -1, 0, 0, False, False
+        else:
+            has_locks |= _locks_table(method, target)
+
+
+def find(server: Server, tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Find transactions whose time was mostly the client's, while it held locks."""
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    method, methods = arrays.codes(exchanges, "method")
+    ends = [methods.index(word) for word in DONE if word in methods]
+    if not ends or len(server.rows) > MAX_STATEMENTS or not np.isin(method[server.rows], ends).any():
+        return []
+    stream, start = (arrays.numbers(exchanges, name) for name in ("stream", "start"))
+    order = server.rows[np.lexsort((start[server.rows], stream[server.rows]))]
+    names = ["method", "target", "stream", "exchange", "request_first_frame"]
+    columns = {name: arrays.taken(exchanges, name, order).to_pylist() for name in names}
+    end = arrays.filled(exchanges, "end", 0)
+    every = list(_transactions(range(len(order)), columns, start[order], end[order]))
+    idle = [one for one in every if one.explicit and one.idle >= MIN_IDLE_SHARE * (one.ended - one.begun)]
+    idle = [one for one in idle if one.idle >= MIN_IDLE_MS * NS_PER_MS and one.has_locks]
+    if not idle:
+        return []
+    worst = max(idle, key=lambda one: one.idle)
+    [(client,)] = arrays.looked_up(tables["streams"], "stream", np.array([worst.stream], np.int64), ("client",))
+    frames = tuple(columns["request_first_frame"][row] for row in (worst.first, worst.last))
+    idle_ms = worst.idle / NS_PER_MS
+    values = {
+        "server": server.name, "client": client, "n": len(idle), "span_ms": idle_ms,
+        "took_ms": (worst.ended - worst.begun) / NS_PER_MS, "frame": frames[0], "commit_frame": frames[1],
+    }  # fmt: skip
+    return [wait_finding(
+        server, {name: columns[name][worst.last] for name in names}, idle_ms, "client_in_transaction", values,
+        owner="client", client=client, clients=len(server.clients), streams=len({one.stream for one in idle}),
+        exchanges=len(idle), of_exchanges=len(every), total_ms=sum(one.idle for one in idle) / NS_PER_MS,
+        worst_frames=frames,
+    )]  # fmt: skip

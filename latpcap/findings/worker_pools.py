@@ -1,0 +1,157 @@
+"""Find servers whose requests wait for a worker or a rate limit: they arrive together and are answered one by one.
+
+A pool of N workers answers like a line before N counters: with 2 workers and 100 ms of work, 6 simultaneous requests
+are answered after 100, 100, 200, 200, 300 and 300 ms.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from latpcap import arrays
+from latpcap import presentation as show
+from latpcap.findings.evidence import request, sent_by_host, wait_finding
+from latpcap.findings.schema import Finding
+from latpcap.limits import LIMITS
+from latpcap.tables import NS_PER_MS
+from latpcap.user_waits.cause_totals import Server, endpoint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from latpcap.arrays import Array
+
+MIN_STREAMS = 3
+"""Fewest waiting requests, and streams of them, that show a line: on one stream a protocol may answer in order."""
+SIMULTANEOUS_SHARE = 0.05
+"""Requests that arrive within this share of the shortest answer time arrive together."""
+
+
+def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Find a limited number of workers with a line before them; None if the times do not fit one.
+
+    The answer times are compared with a simulated line: requests are served in the order of arrival, each takes as
+    long as the quickest, and the number of workers follows from the rate of answers.
+    """
+    import numpy as np
+
+    exchanges = tables["exchanges"]
+    rows = server.rows
+    if not LIMITS["pool_least"] <= len(rows) < LIMITS["queue_requests"]:
+        return None  # `queues.find` is responsible for more requests
+    arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
+    known = answered > 0
+    arrived, answered, rows = arrived[known], answered[known], rows[known]
+    if len(rows) < LIMITS["pool_least"]:
+        return None
+    order = np.argsort(arrived, kind="stable")
+    # requests that arrived together are served in an unknown order: take that of their answers
+    apart = np.diff(arrived[order], prepend=arrived.min()) > SIMULTANEOUS_SHARE * (answered - arrived).min()
+    order = order[np.lexsort((answered[order], np.cumsum(apart)))]
+    arrived, answered, rows = arrived[order], answered[order], rows[order]
+    took_ms = (answered - arrived) / NS_PER_MS
+    each = float(took_ms.min())
+    if each < LIMITS["pool_least_ms"] or took_ms.max() < LIMITS["pool_grows"] * each:
+        return None
+    span = float(answered.max() - answered.min()) / NS_PER_MS
+    workers = max(1, round((len(rows) - 1) * each / span)) if span else len(rows)
+    if workers * LIMITS["pool_grows"] > len(rows):
+        return None
+    expected = _simulated_answers(arrived, each, workers)
+    near = np.abs(expected - answered) / NS_PER_MS <= LIMITS["pool_near_share"] * np.maximum(each, took_ms)
+    worst = int(took_ms.argmax())
+    if float(np.mean(near)) < LIMITS["pool_fits_share"] or not near[worst]:
+        return None
+    streams = arrays.numbers(exchanges, "stream")[rows]
+    has_waited = expected - arrived > LIMITS["pool_grows"] / 2 * each * NS_PER_MS
+    if has_waited.sum() < MIN_STREAMS or len(set(streams[has_waited].tolist())) < MIN_STREAMS:
+        return None  # a protocol that answers in order, or a client that pipelines
+    sentence = "pool_of_one" if workers == 1 else "pool_of_some"
+    values = {"server": server.name, "workers": workers, "n": len(rows), "each_ms": each,
+              "most_ms": float(took_ms.max())}  # fmt: skip
+    if backend := _backend_of_pool(server, rows, each, tables):
+        sentence, values["behind"] = "pool_before", backend
+    return wait_finding(
+        server, request(exchanges, int(rows[worst])), float(took_ms.max()), sentence, values, cause="pool",
+        clients=len(server.clients), exchanges=len(rows), total_ms=float((took_ms - each).sum()),
+    )  # fmt: skip
+
+
+def _simulated_answers(arrived: Array, each_ms: float, workers: int) -> Array:
+    """Return when each request is answered if `workers` take them in order and each takes `each_ms`."""
+    import numpy as np
+
+    free_at, each = [0] * workers, round(each_ms * NS_PER_MS)
+    done = np.zeros(len(arrived), np.int64)
+    for place, at in enumerate(arrived.tolist()):
+        done[place] = max(at, free_at[0]) + each
+        heapq.heapreplace(free_at, int(done[place]))
+    return done
+
+
+def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mapping[str, pa.Table]) -> str:
+    """Return the server that does the work of these requests, if this one passes each on when its turn has come.
+
+    "" if fewer than most are passed on, to several servers, or if the time there is not `each_ms`.
+    """
+    import numpy as np
+
+    exchanges, streams = tables["exchanges"], tables["streams"]
+    (method, _), (target, _) = (arrays.codes(exchanges, name) for name in ("method", "target"))
+    arrived, answered = (arrays.filled(exchanges, name, 0) for name in ("request_end", "response_start"))
+    inner = sent_by_host(server, tables, slice(None)) & (answered > 0)
+    inner[server.rows] = False
+    passed = []
+    for row in rows.tolist():
+        same = inner & (method == method[row]) & (target == target[row])
+        same &= (arrived >= arrived[row]) & (answered <= answered[row])
+        if (at := np.flatnonzero(same)).size:
+            passed.append(int(at[answered[at].argmax()]))
+    if len(passed) < show.NESTED * len(rows):
+        return ""
+    if abs(float(np.median(arrays.numbers(exchanges, "latency_ms")[passed])) - each_ms) > (
+        LIMITS["pool_near_share"] * each_ms
+    ):
+        return ""  # the line is at the backend
+    numbers = arrays.numbers(exchanges, "stream")[passed]
+    ends = arrays.looked_up(streams, "stream", numbers, ("server", "server_port"))
+    return endpoint(*ends[0]) if len(set(ends)) == 1 else ""
+
+
+MIN_STEADY = 6
+"""Fewest answers at equal intervals that show a rate limit."""
+STEADY_MS, STEADY_SHARE = 4.0, 0.01
+"""Largest deviation of such an interval, in ms and as a share: the time of real work varies more."""
+
+
+def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
+    """Find answers sent at equal intervals, on whichever connection, while other requests wait; None without them."""
+    import numpy as np
+
+    exchanges, rows = tables["exchanges"], server.rows
+    if not MIN_STEADY < len(rows) < LIMITS["queue_requests"]:
+        return None
+    arrived, answered = (arrays.filled(exchanges, c, 0)[rows] for c in ("request_end", "response_start"))
+    order = np.argsort(answered, kind="stable")
+    arrived, answered, rows = arrived[order], answered[order], rows[order]
+    waits = (answered[:-1] > 0) & (arrived[1:] < answered[:-1])  # it had arrived before the previous answer
+    apart = np.diff(answered)[waits] / NS_PER_MS
+    if len(apart) < MIN_STEADY:
+        return None
+    each = float(np.median(apart))
+    steady = np.abs(apart - each) <= max(STEADY_MS, STEADY_SHARE * each)
+    late = np.flatnonzero(waits)[steady] + 1
+    took_ms = (answered - arrived)[late] / NS_PER_MS
+    streams = set(arrays.numbers(exchanges, "stream")[rows[late]].tolist())
+    if len(late) < MIN_STEADY or steady.mean() < LIMITS["pool_fits_share"] or len(streams) < MIN_STREAMS:
+        return None
+    if each < LIMITS["slow_ms"] or np.median(took_ms) < 2 * each:
+        return None
+    median, longest = float(np.median(took_ms)), float(took_ms.max())
+    values = {"server": server.name, "n": len(late), "each_ms": each, "span_ms": (median, longest)}
+    return wait_finding(
+        server, request(exchanges, int(rows[late[int(took_ms.argmax())]])), longest, "at_a_rate", values,
+        clients=len(server.clients), exchanges=len(late), total_ms=float(took_ms.sum()), median_ms=median,
+    )  # fmt: skip
