@@ -123,7 +123,7 @@ def test_what_a_wait_takes_beyond_the_shortest_may_be_a_queue(queue: float, goes
 )
 def test_streams_that_follow_each_other_are_not_in_use_at_once(spans: list[tuple[int, int, int]], most: int) -> None:
     stream, start, end = (np.array(column) for column in zip(*spans, strict=True))
-    assert fixes._at_once(stream.astype("uint32"), start, end) == most
+    assert fixes._max_concurrent(stream.astype("uint32"), start, end) == most
 
 
 def test_a_loop_knows_how_late_its_clients_ask_again() -> None:
@@ -165,7 +165,7 @@ def promised(
     return found
 
 
-@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, fixes.AS_IT_IS)])
+@pytest.mark.parametrize(("hidden_ms", "high", "limit"), [(0.0, 5.5, "server"), (9.0, 14.5, fixes.NOT_SERVER)])
 def test_the_capacity_says_nothing_of_work_that_the_wait_hides(
     monkeypatch: pytest.MonkeyPatch, hidden_ms: float, high: float, limit: str
 ) -> None:

@@ -1,7 +1,7 @@
-"""What happened to connections rather than to requests? Streams in; floods, refusals, resets, failed handshakes out.
+"""Find what happened to connections rather than to requests: floods of SYNs, refusals, resets, failed TLS handshakes.
 
-These take no exchange's time, so they never rank above what does; a flood of SYNs is the exception, since it may
-be why nobody is answered. Of a TLS handshake that failed an alert in the clear has the reason (RFC 8446 6).
+They take no request's time, so that they rank below the findings that do. A flood of SYNs is the exception, since it
+may be why nobody is answered. The reason of a failed TLS handshake is its unencrypted alert (RFC 8446 6).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-FIRST_TIMER_NS = 1_000_000_000
-"""A SYN's first timer: RFC 6298 2.1."""
-OUTAGE = 3
-"""So many connections without an answer are no accident."""
+SYN_RTO_NS = 1_000_000_000
+"""The first retransmission timeout of a SYN (RFC 6298 2.1)."""
+MIN_OUTAGE = 3
+"""Fewest unanswered connections that are an outage, not an accident."""
 
 
 def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
-    """What did the connections suffer that no exchange shows? Floods first, then by count.
+    """Return the findings about connections, floods first, then by the number of connections.
 
     `probes` has the SYNs that ICMP answered; without it they count as never answered.
     """
@@ -47,22 +47,22 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
         if flood:
             found.append(flood)
             floods.append(server)
-    loud = np.zeros(len(seen.of), bool)
-    loud[[*floods, *seen.server[expired].tolist()]] = True
-    quiet = ~_each(loud, seen.server)
+    is_explained = np.zeros(len(seen.of), bool)
+    is_explained[[*floods, *seen.server[expired].tolist()]] = True
+    unexplained = ~_by_code(is_explained, seen.server)
     answered = seen.answered
     silent = seen.half_open & ~answered & ~expired & ~unreachable & ~seen.cut_off()
-    unanswered = silent & quiet & ~seen.deaf()
-    for there, sentence in (
-        (seen.there(), "unanswered_port"),
-        (~seen.there() & seen.alive(), "unanswered_host"),
-        (~seen.alive(), "unanswered_all"),
+    unanswered = silent & unexplained & ~seen.has_one_way_client()
+    for which, sentence in (
+        (seen.port_answers(), "unanswered_port"),
+        (~seen.port_answers() & seen.host_answers(), "unanswered_host"),
+        (~seen.host_answers(), "unanswered_all"),
     ):
-        mute = _events(seen, "unanswered", "server", unanswered & there, sentence)
-        found += [_outage(seen, event, unanswered & there) for event in mute]
+        mute = _events(seen, "unanswered", "server", unanswered & which, sentence)
+        found += [_outage(seen, event, unanswered & which) for event in mute]
     found += [_traced(seen, event, silent) for event in _events(seen, "traceroute", "client", expired, "traced")]
     found += _events(seen, "unreachable", "network", unreachable & seen.half_open, "unreachable")
-    found += _events(seen, "half_open", "client", seen.half_open & quiet & answered, "half_open")
+    found += _events(seen, "half_open", "client", seen.half_open & unexplained & answered, "half_open")
     refused = (seen.code & Completeness.SYN != 0) & (seen.code & Completeness.SYN_ACK == 0) & seen.reset_by("server")
     found += _events(seen, "refused", "server", refused, "refused")
     for side in ("server", "client"):
@@ -73,9 +73,7 @@ def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
 
 
 def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Which servers, or their clients, closed their window, and whose packets did the path mark (ECN)? Facts, and
-    nobody's fault.
-    """
+    """Find closed receive windows of servers and clients, and paths that marked packets (ECN): facts, no faults."""
     import numpy as np
 
     events, streams = segments(tables), tables["streams"]
@@ -93,11 +91,11 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 PASSIVE_NS = 1_000_000_000
-"""An FTP client connects for the data at once after the answer that names the port."""
+"""Longest time between the answer that names a port and the FTP client's data connection to it."""
 
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Connections for an FTP transfer, to where the server had its client connect, that nobody answered."""
+    """Find unanswered data connections of FTP's passive mode (RFC 959, RFC 2428): to the port that the server named."""
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -125,15 +123,15 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
             waited = (end[row] - start[row]) / NS_PER_MS
             groups[ftp["server"], ftp["server_port"], data["server"]].append((waited, data))
     made = []
-    for (server, port, there), cases in groups.items():
+    for (server, port, data_host), cases in groups.items():
         cases.sort(key=lambda case: case[0])
         worst, data = cases[-1]
-        sentence = "ftp_port" if there == server else "ftp_address"
-        values = {"server": endpoint(server, port), "other": endpoint(there, data["server_port"]), "n": len(cases),
+        sentence = "ftp_port" if data_host == server else "ftp_address"
+        values = {"server": endpoint(server, port), "other": endpoint(data_host, data["server_port"]), "n": len(cases),
                   "span_ms": (cases[0][0], worst)}  # fmt: skip
         made.append(Finding(
             kind="wait", server=server, server_port=port, cause=sentence,
-            owner="network" if there == server else "server",
+            owner="network" if data_host == server else "server",
             clients=len({of["client"] for _, of in cases}), client=data["client"], streams=len(cases),
             total_ms=sum(case[0] for case in cases),
             max_ms=worst, harm="never",
@@ -146,7 +144,7 @@ def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
 def _noted(
     streams: pa.Table, cause: str, stream: Array, frame: Array, often: Array, values: Mapping[str, Any]
 ) -> list[Finding]:
-    """One finding a server of these streams, that with the most of these packets first."""
+    """Return a finding for each server of these streams, the one with the most of these packets first."""
     if not len(stream):
         return []
     _, server, of = arrays.grouped(server_keys(streams))
@@ -173,7 +171,7 @@ def _noted(
 
 
 class _Seen:
-    """The streams as arrays: a flood has millions of them. A server is a number; `of` its streams."""
+    """The streams as arrays, since a flood has millions of them. Servers are numbered; `of` counts their streams."""
 
     def __init__(self, streams: pa.Table):
         self._streams = streams
@@ -186,7 +184,7 @@ class _Seen:
         self.answered = spill.from_pieces("bool", (answers[span] > 0 for span in spans))
         self._closed_by, self._words = arrays.codes(streams, "closed_by")
         self._client, self._clients = arrays.codes(streams, "client")
-        # a SYN that was never followed by the rest of its handshake, nor refused
+        # streams with a SYN whose handshake was neither completed nor refused
         self.half_open = (
             (self.code & Completeness.SYN != 0)
             & (self.code & (Completeness.ACK | Completeness.DATA) == 0)
@@ -194,13 +192,13 @@ class _Seen:
         )
 
     def reset_by(self, side: str) -> Array:
-        """Which streams did this side's RST close?"""
+        """Return the streams that this side's RST closed."""
         word = f"{side}_rst"
         by: Array = self._closed_by == arrays.code_of(self._words, word)
         return by
 
     def answered_by(self, probes: pa.Table | None, answer: str) -> Array:
-        """Which streams did ICMP answer so?"""
+        """Return the streams that ICMP answered with this message."""
         import numpy as np
 
         if probes is None or not probes.num_rows:
@@ -211,34 +209,34 @@ class _Seen:
         return which
 
     def cut_off(self) -> Array:
-        """Which streams are one SYN, the last TCP packet of all? Its answer may have come behind the capture's end."""
+        """Return the stream whose only packet, a SYN, is the capture's last one; its answer may have come later."""
         last, packets = arrays.numbers(self._streams, "last_frame"), arrays.numbers(self._streams, "client_packets")
         most = max((last[span].max() for span in spill.parts(len(last))), default=0)
         spans = spill.parts(len(last))
         return spill.from_pieces("bool", ((packets[span] == 1) & (last[span] == most) for span in spans))
 
-    def there(self) -> Array:
-        """Which streams are to a port that answered another connection?"""
+    def port_answers(self) -> Array:
+        """Return the streams to a port that answered another connection."""
         return _shared(self.server, self.answered)
 
-    def alive(self) -> Array:
-        """Which streams are to an address that answered another connection, on any port?"""
+    def host_answers(self) -> Array:
+        """Return the streams to an address that answered another connection, on any port."""
         address, _ = arrays.codes(self._streams, "server")
         return _shared(address, self.answered)
 
-    def deaf(self) -> Array:
-        """Which streams are of a client of whose connections with data only its own packets were captured, mostly?"""
+    def has_one_way_client(self) -> Array:
+        """Return the streams of clients whose connections with data mostly lack the servers' packets."""
         import numpy as np
 
-        answering, alone = (np.zeros(len(self._clients), np.int64) for _ in range(2))
+        answering, one_way = (np.zeros(len(self._clients), np.int64) for _ in range(2))
         for span in spill.parts(len(self._client)):
             client, answered = self._client[span], self.answered[span]
             np.add.at(answering, client[answered | self.half_open[span]], 1)
-            np.add.at(alone, client[(self.code[span] & Completeness.DATA != 0) & ~answered], 1)
-        return _each(alone > answering, self._client)
+            np.add.at(one_way, client[(self.code[span] & Completeness.DATA != 0) & ~answered], 1)
+        return _by_code(one_way > answering, self._client)
 
     def by_server(self, which: Array) -> Iterator[tuple[int, Array]]:
-        """The rows of these streams, server by server, rising."""
+        """Yield each server with its rows among these streams, in rising order."""
         import numpy as np
 
         spans = spill.parts(len(which))
@@ -247,40 +245,40 @@ class _Seen:
         ).items()
 
     def name(self, server: int) -> tuple[str, int]:
-        """Address and port."""
+        """Return the address and port of a server."""
         [row] = self._streams.select(["server", "server_port"]).slice(int(self._first[server]), 1).to_pylist()
         return row["server"], row["server_port"]
 
     def place(self, event: Finding, which: Array) -> int:
-        """The server that a finding about these streams is of."""
+        """Return the number of the server of a finding about these streams."""
         names = (place for place, _ in self.by_server(which))
         return next(place for place in names if self.name(place) == (event.server, event.server_port))
 
     def first(self, rows: Array) -> dict[str, Any]:
-        """What of these came first: its number, client and frame."""
+        """Return number, client and first frame of the earliest of these streams."""
         firsts = [rows[span][self.frame[rows[span]].argmin()] for span in spill.parts(len(rows))]
         first = int(min(firsts, key=lambda row: self.frame[row]))
         [row] = self._streams.select(["stream", "client", "first_frame"]).slice(first, 1).to_pylist()
         return dict(row)
 
     def clients(self, rows: Array) -> int:
-        """How many addresses do these streams come from?"""
-        return 1 if len(rows) == 1 else len(arrays.distinct(spill.take(self._client, rows)))
+        """Return the number of client addresses of these streams."""
+        return 1 if len(rows) == 1 else len(arrays.distinct(spill.taken(self._client, rows)))
 
 
-def _each(known: Array, codes: Array) -> Array:
-    """For each row the truth of its code."""
-    return spill.from_pieces("bool", (known[codes[span]] for span in spill.parts(len(codes))))
+def _by_code(known: Array, codes: Array) -> Array:
+    """Return for each row the value of its code in `known`."""
+    return spill.filled("bool", (known[codes[span]] for span in spill.parts(len(codes))))
 
 
 def _shared(codes: Array, which: Array) -> Array:
-    """Which rows have a code that one of these has?"""
+    """Return the rows that share their code with a row of `which`."""
     import numpy as np
 
     known = np.zeros(int(codes.max()) + 1 if len(codes) else 0, bool)
     for span in spill.parts(len(codes)):
         known[codes[span][which[span]]] = True
-    return _each(known, codes)
+    return _by_code(known, codes)
 
 
 def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
@@ -293,8 +291,7 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
     if rate < LIMITS["flood_per_s"]:
         return None
     sources = seen.clients(half_open)
-    many = sources >= LIMITS["flood_sources"]
-    certain = many and rate >= LIMITS["flood_sure_per_s"]
+    certain = sources >= LIMITS["flood_sources"] and rate >= LIMITS["flood_sure_per_s"]
     sure = SEEN if certain else LIKELY
     values = {"sources": sources, "rate": rate, "answered": int(seen.answered[half_open].sum())}
     found = _event(seen, "syn_flood", "client", server, half_open, sure, "syn_flood", values)
@@ -302,15 +299,15 @@ def _flood(seen: _Seen, server: int, half_open: Array) -> Finding | None:
 
 
 def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
-    """It with what clients waited, where the port answered others and most of the connections got nothing."""
+    """Add the clients' wait to a finding if most connections to a port that answered others got no answer."""
     hit, of = event.streams or 0, event.of_streams or 0
-    if hit < OUTAGE or 2 * hit < of or hit == of:
+    if hit < MIN_OUTAGE or 2 * hit < of or hit == of:
         return event
     import numpy as np
 
     mine = unanswered & (seen.server == seen.place(event, unanswered))
-    # where a SYN was not repeated, its first timer, or the rest of the capture, passed without an answer
-    left = np.minimum(seen.end.max() - seen.start[mine], FIRST_TIMER_NS)
+    # a SYN that was not repeated waited for its first timeout, or for the rest of the capture
+    left = np.minimum(seen.end.max() - seen.start[mine], SYN_RTO_NS)
     waited = np.maximum(seen.end[mine] - seen.start[mine], left)
     ms = waited / NS_PER_MS
     values = {**(event.values or {}), "waited": words.say("unanswered_waited", span_ms=(ms.min(), ms.max()))}
@@ -318,7 +315,7 @@ def _outage(seen: _Seen, event: Finding, unanswered: Array) -> Finding:
 
 
 def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
-    """A traceroute, with what became of its other SYNs."""
+    """Add to a traceroute how many of its other SYNs were lost, or reached the target."""
     mine = seen.server == seen.place(event, seen.half_open)
     lost, reached = int((mine & silent).sum()), int((mine & seen.answered).sum())
     parts = [words.say("traced_lost", n=lost)] if lost else []
@@ -328,7 +325,7 @@ def _traced(seen: _Seen, event: Finding, silent: Array) -> Finding:
 
 
 def _events(seen: _Seen, cause: str, owner: str, which: Array, sentence: str) -> list[Finding]:
-    """One finding a server that these streams are of."""
+    """Return a finding for each server of these streams."""
     sure = worth(cause)
     return [_event(seen, cause, owner, server, rows, sure, sentence) for server, rows in seen.by_server(which)]
 
@@ -359,11 +356,11 @@ HINTS = {
     "name": ("no_application_protocol",),
     "client": ("certificate_required", "access_denied"),
 }
-"""What mends which alerts."""
+"""Alerts by the sentence (`alert_…`) that says what mends them."""
 
 
 def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Handshakes that an alert ended; by server and alert."""
+    """Find TLS handshakes that an alert ended; by server and alert."""
     import numpy as np
 
     exchanges, streams = tables["exchanges"], tables["streams"]

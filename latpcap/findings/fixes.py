@@ -1,10 +1,9 @@
-"""Which knob on which side mends it, at what cost, and what would it be worth? A finding's cause, side and time in; a
-fix, and a predicted range with what limits it, out.
+"""What mends a cause: the setting, the side that has it, its cost, and the gain predicted as a range.
 
-Taking the cause's time away is the most that can be won, and only for clients that do not ask sooner because of it.
-A fixed number of connections that ask again at once (a closed loop, as load generators make) will load the server
-more until something else is the limit: the interactive response time law N = X (R + Z) gives the rate then, and the
-capacity is read off the moments in which requests queued at the server.
+At most the cause's own time is won, and only if clients do not send their next request sooner because of it. A fixed
+number of connections that request again at once (a closed loop, as load generators make) loads the server more until
+something else is the limit. The interactive response time law N = X (R + Z) gives the rate X then, for N clients with
+pause Z and response time R. The capacity is measured while requests queue at the server.
 """
 
 from __future__ import annotations
@@ -31,27 +30,25 @@ KNOBS = {
     "simplehttp": "http.server", "wsgiserver": "wsgiref", "werkzeug": "werkzeug", "webrick": "webrick",
     "libwww-perl": "libwww-perl", "akka-http": "akka-http", "pekko-http": "pekko-http",
 }  # fmt: skip
-"""Servers that leave Nagle's algorithm to their configuration, by the beginning of their name in lower case: the id of
-the setting that sets TCP_NODELAY."""
+"""Servers whose configuration decides on Nagle's algorithm, by the beginning of their name in lower case. The value is
+the end of the id of the sentence about their TCP_NODELAY setting."""
 SETS_IT = (
     "apache-coyote", "apache", "jetty", "kestrel", "gunicorn", "uvicorn", "hypercorn", "lighttpd", "caddy",
 )  # fmt: skip
-"""Servers that set TCP_NODELAY on every connection by themselves; of some a setting takes it away. (Apache httpd:
-core_pre_connection. gunicorn: on the listening socket. uvicorn, Hypercorn: asyncio. Caddy: Go's net package. Tomcat,
-Jetty, Kestrel: the default of that setting.) Where such a server's answers wait for Nagle all the same, somebody else
-sends them, or it was taken away."""
+"""Servers that set TCP_NODELAY on every connection (Apache httpd: core_pre_connection; gunicorn: on the listening
+socket; uvicorn, Hypercorn: asyncio; Caddy: Go's net package; Tomcat, Jetty, Kestrel: by default). If their answers wait
+for Nagle all the same, another program sends them, or a setting turned it off."""
 SERVERS, CLIENTS = ("http", "mqtt"), ("http", "memcached", "mqtt", "redis")
-"""Protocols of programs that give no name and whose settings are known."""
-IN_ITS_WORDS = (STALL, "nagle")
+"""Protocols with a sentence about the settings of usual servers and clients, for programs without a name."""
+NAMES_SETTINGS = (STALL, "nagle")
 """The causes whose fix names the settings of the server's software."""
-
 COSTS = (*STALLS, "cork", "receive_window", "cwnd", "queueing")
-"""Causes whose fix costs something."""
+"""Causes whose fix has a cost (sentence `cost_…`)."""
 
 
 @dataclass(frozen=True)
 class Fix:
-    """`knob` in words, the `side` that turns it, what it costs; `knob` is None where nothing mends it."""
+    """A setting to change (`knob`, a sentence; None if nothing mends the cause), the side that has it, and its cost."""
 
     knob: str | None
     side: str | None
@@ -59,18 +56,16 @@ class Fix:
 
 
 RULED_OUT = cause_names("stall", "path")
-"""Rivals of a program's time that a test rules out."""
-
-
+"""Rivals of a program's time for which a sentence says how a test rules them out."""
 CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
-"""So long clients wait for a 100 Continue (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
-CONTINUE_LESS, CONTINUE_MORE = 0.97, 1.1
-"""Of that, what is measured."""
+"""How long clients wait for "100 Continue" (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
+MIN_CONTINUE_RATIO, MAX_CONTINUE_RATIO = 0.97, 1.1
+"""Range of a measured wait, as a share of such a timer."""
 
 
 def waits_for_continue(waited_ms: float) -> bool:
-    """Is this as long as a client waits for a 100 Continue?"""
-    return any(CONTINUE_LESS * timer < waited_ms < CONTINUE_MORE * timer for timer in CONTINUE_MS)
+    """Whether a client's wait fits a timer for "100 Continue"."""
+    return any(MIN_CONTINUE_RATIO * timer < waited_ms < MAX_CONTINUE_RATIO * timer for timer in CONTINUE_MS)
 
 
 def fix(
@@ -84,21 +79,22 @@ def fix(
     rival: str | None = None,
     lost: int = 0,
 ) -> Fix:
-    """What mends it? `owner` is the side whose setting it is; `software` is the server's own name, where it is known;
-    `protocol` decides which programs it may be where no name is known; `lost`: segments, on the connections it hit.
+    """Return what mends a cause of this owner.
 
-    What is not `proven` clears nobody else: the fix does not say so then, but how its `rival` is ruled out.
+    `software`: the server's own name, if known; without it `protocol` decides which programs are named. `lost`:
+    segments lost on the connections that it hit. If the cause is not `proven`, the fix says how its `rival` is ruled
+    out, rather than who is not to blame.
     """
-    if cause in IN_ITS_WORDS:
-        knob = words.say("nodelay", owner=owner, known=_known(owner, software, protocol))
+    if cause in NAMES_SETTINGS:
+        knob = words.say("nodelay", owner=owner, known=_settings(owner, software, protocol))
     elif cause in cause_names(trait="by_probe_or_timer") and owner in ("client", "server"):
-        knob = words.say("host_drops", owner=owner)  # bytes sent again though their first copy had come
+        knob = words.say("host_drops", owner=owner)  # retransmissions of bytes that had arrived
     else:
         known = words.fix_of(cause)
         if known is None:
             return Fix(None, None, None)
         knob = known
-        if cause in PROGRAMS and not proven:  # the fix names who is not to blame, where that is proven
+        if cause in PROGRAMS and not proven:  # only a proven fix names who is not to blame
             first = knob.partition(words.say("between").strip())[0].rstrip(".。")
             knob = words.say("once_ruled_out", fix=first, how=_ruled_out(rival, owner))
         if cause == "cwnd" and lost:
@@ -112,19 +108,19 @@ def fix(
 
 
 def of_pushes(owner: str, software: str | None, protocol: str | None) -> Fix:
-    """What mends pushes, or messages of clients, that Nagle's algorithm holds."""
-    knob = words.say("nodelay_push", owner=owner, known=_known(owner, software, protocol))
+    """Return what mends pushes of servers, or messages of clients, that Nagle's algorithm holds."""
+    knob = words.say("nodelay_push", owner=owner, known=_settings(owner, software, protocol))
     return Fix(knob, owner, words.say(f"cost_{STALL}"))
 
 
 def _ruled_out(rival: str | None, owner: str) -> str:
-    """How, in brackets; nothing where no plain way is known."""
+    """Return how this rival is ruled out, in brackets; "" if there is no simple way."""
     name = (rival or "").partition(",")[0].partition(" ")[0].lower()
     return words.say(f"ruled_out_{name}", owner=owner) if name in RULED_OUT else ""
 
 
-def _known(owner: str, software: str | None, protocol: str | None) -> str:
-    """The knob in the words of this server, or of the programs that it may be; nothing where that is of little use."""
+def _settings(owner: str, software: str | None, protocol: str | None) -> str:
+    """Return the settings of TCP_NODELAY of this server, or of usual programs of the protocol; "" if none is known."""
     if owner == "server" and software:
         name = software.lower()
         for start, program in KNOBS.items():
@@ -137,43 +133,40 @@ def _known(owner: str, software: str | None, protocol: str | None) -> str:
 
 @dataclass(frozen=True)
 class Gain:
-    """The median latency without the cause lies between `low_ms` and `high_ms`.
-
-    `open`: why that may be no less than it is now; None where something is won at worst. `factor_low` and
-    `factor_high`: requests per second against now, only for closed loops. `limit` names what will be the limit then:
-    "server" (its capacity), "path and programs", or "unknown".
-    """
+    """The predicted latency without the cause; its median lies between `low_ms` and `high_ms`."""
 
     low_ms: float
     high_ms: float
     p99_low_ms: float
     limit: str
+    """What is the limit then: "server" (its capacity), "path and programs", or "unknown"."""
     factor_low: float | None = None
+    """Requests per second divided by the present rate, at worst; None unless clients form a closed loop."""
     factor_high: float | None = None
     open: str | None = None
+    """Why nothing may be won; None if something is won even at worst."""
 
 
-AS_IT_IS = "path and programs"
-"""The limit where no server's capacity is."""
+NOT_SERVER = "path and programs"
+"""The limit if it is not the server's capacity."""
 WARMER_SHARE, WARMER_MS = 0.5, 1.0
-"""A lone client's wait leaves both hosts idle; without it their caches and clocks stay up, and programs take less.
+"""Upper bounds on the program's time that a lone client's fix may save, as a share and in ms.
 
-At best this share of their time less, and so many ms: recordings before and after the fix had 0.3 to 1.0 of it left.
-Or an answer is made as soon as the quickest tenth was: a program that is cold at first gets quicker."""
+Waits leave both hosts idle, so that caches and CPU clocks go down. Recordings before and after the fix had 0.3 to 1.0
+of the program's time left. A program that is cold at first may also become as quick as its quickest tenth."""
 TURN = "turn"
-"""The rule of the time that a program took before its answer began."""
+"""The rule (column `rule` of "causes") of a program's time before its answer began."""
 NO_CONTROL = "follows_acks"
-"""Why it is proven that the ACKs ended waits whose length no control group shows."""
+"""Grounds (column `because`) of waits that ACKs provably ended, but whose length no control group shows."""
 AT_WORK, LATE = "within_control", "late_after_ack"
-"""Why a program's time beside a stall is not proven to be the program's."""
+"""Grounds of a program's time beside a stall that is not proven to be the program's."""
 
 
 def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> Gain | None:
-    """What would the median latency be without this cause? None where too few exchanges would tell, or for a program.
+    """Predict the median latency without this cause; None for a program's time, or with too few exchanges.
 
-    `items`: all that took this server's time. The waits that one sender's TCP_NODELAY takes away go together.
+    `items`: all causes of this server. The waits that one sender's TCP_NODELAY removes are removed together.
     """
-
     server = item.server
     if server.cut or len(server.rows) < LIMITS["gain_exchanges"] or item.cause in PROGRAMS:
         return None
@@ -181,64 +174,65 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
     high, now = _percentile(worst, 0.5), _percentile(server.latency, 0.5)
     middle, p99 = _percentile(left, 0.5), _percentile(left, 0.99)
     loop = _Loop.of(item, exchanges)
-    # what is left holds the queue of requests that one tick of the clients' timers let go together
+    # the rest includes a queue of requests that one tick of the clients' timers released together
     low = _percentile(left, 0.1) if loop is not None and loop.clients > 1 else middle
     if loop is not None and loop.clients == 1:
         low = _percentile(warm, 0.5)
     doubt = words.say("gain_not_proven") if middle < SAME_SHARE * now <= high else None
     if loop is None or not loop.closed:
-        return Gain(low, high, p99, AS_IT_IS, open=doubt)
+        return Gain(low, high, p99, NOT_SERVER, open=doubt)
     alone, surely = (1000 * loop.clients / (float(of.mean()) + loop.pause_ms) for of in (left, worst))
     if loop.clients == 1:
-        # who asks one request at a time never queues
-        return Gain(low, high, p99, AS_IT_IS, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
+        # a client with one request at a time never queues
+        return Gain(low, high, p99, NOT_SERVER, max(1.0, surely / loop.rate), alone / loop.rate, doubt)
     apart_ms, in_turn = _turns(item.server.rows, exchanges)
     if apart_ms and not in_turn:
-        # threads that serve one connection again and again leave the others waiting: the median is theirs
+        # threads that serve one connection repeatedly leave the others waiting, so that it has the median
         low = min(low, apart_ms)
-    # what waits for the clients' hosts now, before they ask again, may wait for the server then
+    # what now waits at the clients' hosts before their next request may then wait for the server
     high += loop.late_ms
     if loop.capacity is None:
-        # at most all of them wait for one another, and each for what the server takes for one
+        # at most every client waits for all others, for the server's time of one request each
         high = max(high, min(now, LIMITS["saturated_most"] * (loop.clients * apart_ms - loop.pause_ms)))
         if item.cause not in STALLS or doubt:
-            # it has served them at the rate of now: on average they will not wait longer (the law above)
+            # the server has served them at the present rate: on average they will not wait longer (the law above)
             high = max(high, now, LIMITS["saturated_most"] * float(server.latency.mean()))
             doubt = doubt or (words.say("gain_unseen") if middle < SAME_SHARE * now else None)
         return Gain(low, high, p99, "unknown", 1.0, alone / loop.rate, doubt)
     slow, fast = (min(alone, c) for c in loop.capacity)
     if slow >= alone:
-        return Gain(low, high, p99, AS_IT_IS, slow / loop.rate, fast / loop.rate, doubt)
-    # what the server can serve bounds the range from above; it makes no range narrower than what was measured
+        return Gain(low, high, p99, NOT_SERVER, slow / loop.rate, fast / loop.rate, doubt)
+    # the capacity bounds the range from above, but never makes it narrower than the measured one
     quick, long = (1000 * loop.clients / rate - loop.pause_ms for rate in (fast, slow))
     least = min(middle, max(low, LIMITS["saturated_least"] * quick)) if in_turn else low
-    # it is read at the answers' first bytes: what the program does behind them comes on top
+    # the capacity is measured at the answers' first bytes: the program's time after them is added
     high = max(high if doubt else middle, LIMITS["saturated_most"] * long + hidden_ms)
     slow = min(slow, 1000 * loop.clients / (high + loop.pause_ms)) if hidden_ms else slow
-    limit = AS_IT_IS if hidden_ms else "server"
+    limit = NOT_SERVER if hidden_ms else "server"
     return Gain(least, high, max(p99, least), limit, slow / loop.rate, fast / loop.rate, doubt)
 
 
 def _percentile(values: Array, share: float) -> float:
-    """Nearest rank, of values in any order, at least one."""
-    return float(spill.nth_smallest(values, max(0, math.ceil(share * len(values)) - 1)))
+    """Return the percentile by nearest rank of at least one value, in any order."""
+    return float(spill.nth(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
 _Left = tuple["Array", "Array", "Array", float]
-"""What is left of each exchange at best, at worst, and with faster programs; what the wait hides of a program."""
+"""Latency of each exchange without the cause: at best, at worst, and at best with faster programs. Last, the program's
+time in ms that the wait hides."""
 
 
 def _of_other(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
-    """What each exchange would take at best (without this), at worst (without what is proven of it), and at best."""
+    """Predict for a cause that is no stall: at best without all of its time, at worst without the proven part."""
     sure = _sure(causes)
-    where = _Places(exchanges, causes)
+    where = _ExchangeOfCause(exchanges, causes)
     left = _less(item, exchanges, where.sums([item.causes]))
     worst = _less(item, exchanges, where.sums([spill.selected(item.causes, sure)]))
     return left, worst, left, 0.0
 
 
 def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
-    """What is left of the latencies of the server's exchanges when each takes so much less."""
+    """Return the latencies of the server's exchanges reduced by `ms` (per row of exchanges)."""
     import numpy as np
 
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
@@ -247,19 +241,18 @@ def _less(item: CauseTotal, exchanges: pa.Table, ms: Array) -> Array:
 
 
 def _sure(causes: pa.Table) -> Array:
-    """Which rows of causes are proven."""
+    """Return which rows of "causes" are proven."""
     confidence, levels = arrays.levels(causes, "confidence")
     found: Array = (levels >= PROVEN)[confidence]
     return found
 
 
 def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> _Left:
-    """What each exchange would take at best, at worst, and at best where the programs get faster by it, too.
+    """Predict for a stall or one of its parts.
 
-    At best every such wait goes, and what the program is only taken to have been at work for behind it. At worst only
-    what is proven goes, and the program, which few exchanges show without a wait, takes as long again as it took there:
-    where all may be its work, nothing goes. So the wait hides twice that of the program. And where packets queue on the
-    path, what a wait takes beyond the shortest may be a queue before the hold, which the fixed answer meets as well.
+    - At best every such wait is removed, and the program's time after it that is only inferred.
+    - At worst only the proven part is removed, and the program takes twice its inferred time, which the wait hides.
+    - If packets queue on the path, the part of a wait beyond the shortest may be that queue and remains.
     """
     import numpy as np
 
@@ -269,8 +262,8 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     programs = [i.causes for i in items if i.cause in PROGRAMS]
     doubt = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
-    at_work, late = (spill.selected(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
-    where = _Places(exchanges, causes)
+    at_work, late = (spill.chosen(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
+    where = _ExchangeOfCause(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
         for rows in several:
@@ -278,8 +271,8 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
                 sure_work[rows[span]] = truth
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     made = where.sums_of(sure_work & arrays.equals(causes, "rule", TURN))
-    # where there is no control group only the end of a wait is proven, not its length
-    least = where.sums([spill.selected(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
+    # without a control group only the end of a wait is proven, not its length
+    least = where.sums([spill.chosen(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(spill.take(made, rows), 0.1)
@@ -300,28 +293,28 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
 
 
 def _shortest(waits: Array) -> float:
-    """The shortest of these waits, without strays; 0 where there is none."""
+    """Return the 10th percentile of the waits above 0, their shortest without outliers; 0 without waits."""
     waited = waits[waits > 0]
     return _percentile(waited, 0.1) if len(waited) else 0.0
 
 
 def _beyond_queue(waits: Array, shortest: float, queue: float) -> Array:
-    """The waits, each less what it is longer than the shortest, and by a queue at most."""
+    """Return the waits, each without its part beyond the shortest, but reduced by `queue` at most."""
     import numpy as np
 
     left: Array = waits - np.clip(waits - shortest, 0.0, queue)
     return left
 
 
-class _Places:
-    """Which exchange, by its position in the table, each row of causes is of."""
+class _ExchangeOfCause:
+    """The position of the exchange of each row of "causes"."""
 
     def __init__(self, exchanges: pa.Table, causes: pa.Table):
         self._size, self._ms = exchanges.num_rows, arrays.numbers(causes, "duration_ms")
         self._place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange"))
 
     def sums(self, several: Sequence[Array]) -> Array:
-        """Of each exchange, how long these rows of causes took."""
+        """Return the time of these rows of "causes" in each exchange, in ms."""
         import numpy as np
 
         found = spill.zeros(self._size, "float64")
@@ -333,7 +326,7 @@ class _Places:
         return found
 
     def sums_of(self, which: Array) -> Array:
-        """Of each exchange, how long the marked rows of causes took."""
+        """Return the time of the marked rows of "causes" in each exchange, in ms."""
         import numpy as np
 
         found = spill.zeros(self._size, "float64")
@@ -346,13 +339,20 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Loop:
+    """The load of a server: how many clients request again after which pause."""
+
     clients: int
+    """Largest number of streams in use at once."""
     pause_ms: float
+    """Mean pause between an answer and the next request."""
     late_ms: float
-    """How much longer the clients pause than the soonest of them."""
+    """Mean pause beyond the shortest one."""
     rate: float
+    """Requests per second."""
     closed: bool
+    """Whether clients request again at once."""
     capacity: tuple[float, float] | None
+    """Range of the answers per second while requests queue; None if too few queue."""
 
     @classmethod
     def of(cls, item: CauseTotal, exchanges: pa.Table) -> _Loop | None:
@@ -368,13 +368,13 @@ class _Loop:
             return None
         for span in spill.parts(len(rows)):
             answers[span] = (end[span] - start[span]) / NS_PER_MS
-        # pipelined or multiplexed streams ask before they are answered: no pause, and no closed loop of this kind
-        asked_early = sum(int((pauses[span] < 0).sum()) for span in spill.parts(len(pauses))) / len(pauses)
+        # pipelined or multiplexed streams request before they are answered, so that they are no closed loop
+        early_share = sum(int((pauses[span] < 0).sum()) for span in spill.parts(len(pauses))) / len(pauses)
         longest = LIMITS["loop_pause_share"] * _median(answers)
-        closed = asked_early < LIMITS["loop_early_share"] and _median(pauses) < longest
+        closed = early_share < LIMITS["loop_early_share"] and _median(pauses) < longest
         np.maximum(pauses, 0.0, out=pauses)
         return cls(
-            clients=_at_once(stream, start, end),
+            clients=_max_concurrent(stream, start, end),
             pause_ms=float(pauses.mean()),
             late_ms=float(pauses.mean() - pauses.min()),
             rate=len(rows) / seconds,
@@ -383,8 +383,8 @@ class _Loop:
         )
 
 
-def _at_once(stream: Array, start: Array, end: Array) -> int:
-    """So many of the streams are in use at once, at most."""
+def _max_concurrent(stream: Array, start: Array, end: Array) -> int:
+    """Return the largest number of streams in use at once."""
     import numpy as np
 
     numbers, size = arrays.distinct(stream), int(stream.max()) + 1
@@ -394,16 +394,15 @@ def _at_once(stream: Array, start: Array, end: Array) -> int:
         np.maximum.at(last, stream[span], end[span].astype(np.int64))
     spill.release_memory()
     begun, ended = np.sort(first[numbers]), np.sort(last[numbers])
-    # one that begins when another ends follows it
+    # a stream that begins at the end of another one is not concurrent
     return int((np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")).max())
 
 
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
-    """The times in ms between an exchange's end and the next one's start, by stream and in order of time."""
-
-    order = spill.argsort_nearly_sorted(start)
-    order = spill.take(order, spill.argsort(spill.take(stream, order)))
-    stream, start, end = (spill.take(column, order) for column in (stream, start, end))
+    """Return the times in ms from each exchange's end to the next one's start, by stream and time."""
+    order = spill.order(start)
+    order = spill.taken(order, spill.ranked(spill.taken(stream, order)))
+    stream, start, end = (spill.taken(column, order) for column in (stream, start, end))
     found, done = spill.zeros(len(stream), "float64"), 0
     for span in spill.parts(len(stream) - 1):
         behind = slice(span.start + 1, span.stop + 1)
@@ -416,16 +415,17 @@ def _pauses(stream: Array, start: Array, end: Array) -> Array:
 
 
 def _median(values: Array) -> float:
-    """As numpy's, of at least one."""
+    """Return the median of at least one value, as numpy's; also for arrays kept in a file."""
     middle = len(values) // 2
     upper = float(spill.nth_smallest(values, middle))
     return upper if len(values) % 2 else (float(spill.nth_smallest(values, middle - 1)) + upper) / 2
 
 
 def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
-    """Answers per second while requests queue: over all that time, and between answers that leave others waiting.
+    """Return the answers per second while requests queue, measured in two ways; the lower one first.
 
-    A request that is on its way to the server, and an answer on its way here, do not wait.
+    Over all that time, and between answers that leave other requests waiting. Requests on their way to the server and
+    answers on their way to the capture do not wait.
     """
     import numpy as np
 
@@ -460,8 +460,9 @@ def _capacity(rows: Array, exchanges: pa.Table) -> tuple[float, float] | None:
 
 
 def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
-    """The mean time in ms between answers that leave others waiting, 0.0 where too few do; and whether requests that
-    wait together are answered in turn.
+    """Return the mean time in ms between answers that leave others waiting, and whether requests are answered in order.
+
+    The time is 0.0 if too few answers leave others waiting.
     """
     import numpy as np
 
@@ -487,7 +488,7 @@ def _turns(rows: Array, exchanges: pa.Table) -> tuple[float, bool]:
 
 
 def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
-    """When each request reached the server, and when its answer began."""
+    """Return when each request reached the server, and when its answer began, in ns."""
     import numpy as np
 
     requested = spill.take(arrays.numbers(exchanges, "request_end"), rows).astype(np.int64, copy=False)
@@ -497,7 +498,7 @@ def _instants(rows: Array, exchanges: pa.Table) -> tuple[Array, Array]:
 
 
 def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table) -> None:
-    """Puts each request off by what the path takes, there and back; at most until it is answered."""
+    """Delay each request in place by the path's round trip, at most until its answer."""
     import numpy as np
 
     path = spill.take(arrays.numbers(exchanges, "network_ms"), rows)
@@ -511,24 +512,20 @@ def _arrive(requested: Array, answered: Array, rows: Array, exchanges: pa.Table)
 
 
 def unknown_backend() -> str:
-    """The name of a server behind, where the capture has more than one that it may be."""
+    """Return a name for the backend when several servers of the capture may be it."""
     return words.say("behind_unknown")
 
 
 def of_backend(name: str, knob: str | None, owner: str) -> str | None:
-    """The fix of a server behind, with its name, or of what is sent to there."""
-    return (
-        words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=_capital(knob)) if knob else None
-    )
-
-
-def _capital(text: str) -> str:
-    """With a capital first letter."""
-    return f"{text[:1].upper()}{text[1:]}"
+    """Return the fix with the name of the backend that has the setting, or towards which the proxy has it."""
+    if not knob:
+        return None
+    fix = f"{knob[:1].upper()}{knob[1:]}"
+    return words.say("fix_towards" if owner == "client" else "fix_at", server=name, fix=fix)
 
 
 def backend_clause(cause: str, found: CauseTotal | None, phrase: str) -> str:
-    """What the requests to the server behind wait for, in a sentence about that server."""
+    """Return a clause about what requests to the backend wait for."""
     if cause != STALL or found is None:
         return words.say("behind_cause", cause=phrase)
     return words.say(f"behind_stall_{found.owner}")

@@ -144,7 +144,7 @@ def _fix_and_gain(
     """Return what mends a cause and what that gains; for time of a backend, the fix at the backend."""
     source = proxies.source(item.server, item.cause, ledger, tables["exchanges"]) if item.owner == BACKEND else item
     source = source or item
-    has_own_words = source.cause in fixes.IN_ITS_WORDS
+    has_own_words = source.cause in fixes.NAMES_SETTINGS
     fix = fixes.fix(
         source.cause, source.owner, typical_ms, evidence.software_of(source.server, tables) if has_own_words else None,
         proven=grade == "proven", protocol=evidence.protocol_of(source, tables) if has_own_words else None,

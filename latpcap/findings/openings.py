@@ -1,13 +1,13 @@
-"""What happened in front of a connection's first byte? How connections began in; findings out.
+"""Find waits before a connection's first byte, from how connections began.
 
-An address family that nobody answers on, an address that refuses and another that does not, SYNs that meet a
-connection of before, that are dropped for what they offer or for their time stamps, that reach a host whose accept
-queue is full, or whose answer comes from another address; a server that greets late. SYNs that nobody answers while a
-client waits for the host that sends them, or while the host that sends them does nothing else.
+- An address or address family that does not answer, or refuses, while another one works.
+- SYNs that meet an older connection, are dropped for their options or time stamps, meet a full accept queue, or are
+  answered from another address.
+- Servers whose greeting is late, and unanswered SYNs of a host while a client waits for that host.
 
-Also what took time before the first request: a lost SYN where there is no better reason (`before_asking`), a client
-that sent its request late, a cork. That time belongs to no request: nobody waited for an answer. But who opens a
-connection waits for it, and the capture shows the pause: it has an owner too, which is not the server's program.
+Also time before the first request (`before_asking`): a lost SYN without a better reason, a client that sent its
+request late, a cork. That time belongs to no request, but the user waits for it, and its owner is not the server's
+program.
 """
 
 from __future__ import annotations
@@ -34,46 +34,50 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-MOST = 20_000
-"""So many beginnings that took long are looked at."""
+MAX_OPENINGS = 20_000
+"""Upper bound on the slow openings examined."""
 GREETING_MS = 300.0
-"""A server that speaks first does so at once: what its program does before is its start, or a lookup."""
-MOSTLY = 0.75
-"""Of a wait, what takes this share is its reason."""
+"""A later greeting of a server that sends first is late: the time goes to the program's start, or to a lookup."""
+REASON_SHARE = 0.75
+"""Share of a wait that makes an event its reason."""
 BEFORE_NS = 1_000_000_000
-"""What a client does because of an answer it does within this."""
+"""Longest time between an answer and a connection that the client opens because of it."""
 FTP = 21
 ANSWERED_NS, STRAY_NS = 1_000_000_000, 5_000_000_000
-"""An answer from elsewhere belongs to the last SYN for so long, a segment from elsewhere to a connection that went
-quiet for so long: a SYN's first timer (RFC 6298 2.1), and some repeats of a segment."""
-SEEN_THERE = 4
-"""So many connections seen at the server for each that seems to be seen elsewhere."""
+"""Longest time after the last SYN for an answer from another address (the first timeout of a SYN, RFC 6298 2.1), and
+after a connection's last packet for a segment from another address (some repeats of a segment)."""
+AT_SERVER_RATIO = 4
+"""Fewest connections captured at the server for each that seems to be captured elsewhere."""
 FORWARDED_NS = 50_000_000
-"""A packet that is translated leaves the host again within this."""
+"""Longest time that a NAT takes to send a translated packet on."""
 STAMPS = 1 << 32
-"""TCP's time stamps wrap here: RFC 7323 5.5."""
+"""Modulus of TCP's time stamps (RFC 7323 5.5)."""
 FEW, ENOUGH = 2, 3
-"""So many alike are no accident; so many, with no exception, prove the rule."""
+"""Cases that are no accident, and cases without an exception that prove a rule."""
 
 
 @dataclass(frozen=True)
 class LateOpening:
-    """One beginning that took long, or never came to an end."""
+    """A connection whose opening took long or never completed. `sentence` is the id of its finding's sentence."""
 
     sentence: str
     opened: Opened
     ends: Ends
     waited_ms: float
     extra: tuple[Any, ...] = ()
+    """The ends of another connection that takes part, a frame of it, and the id of a phrase about it."""
 
 
 def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[list[Finding], set[int]]:
-    """The findings, and the streams whose SYNs they explain. `busy`: servers that work on a few requests at a time."""
+    """Return the findings, and the streams whose SYNs they explain.
+
+    `busy`: endpoints of servers with a limited number of workers, whose accept queue may be full.
+    """
     events = segments(tables)
     if events is None:
         return [], set()
     rows, streams = events.opens.by_stream(), tables["streams"]
-    which = late(rows, LIMITS["setup_ms"])[:MOST]
+    which = late(rows, LIMITS["setup_ms"])[:MAX_OPENINGS]
     if not len(which) and not _strays(rows).any():
         return [], set()
     all_of = Streams(streams, rows)
@@ -84,10 +88,10 @@ def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[l
         rest = [(one, ends) for one, ends in opened if one.stream not in known]
         cases += search(rest, all_of, tables)
     known = {case.opened.stream for case in cases}
-    cases += _queue([(one, ends) for one, ends in opened if one.stream not in known], all_of, busy)
+    cases += _full_accept_queue([(one, ends) for one, ends in opened if one.stream not in known], all_of, busy)
     reasons = {case.extra[0] for case in cases if case.sentence == "callback_dead"}
     cases = [case for case in cases if case.sentence != "greeting_late" or case.ends not in reasons]
-    cases += _moved(all_of, {case.opened.stream for case in cases})
+    cases += _data_elsewhere(all_of, {case.opened.stream for case in cases})
     groups: dict[tuple[str, str, int], list[LateOpening]] = defaultdict(list)
     for case in cases:
         groups[case.sentence, *case.ends.to].append(case)
@@ -95,7 +99,7 @@ def found(tables: Mapping[str, pa.Table], busy: Collection[str] = ()) -> tuple[l
 
 
 def _strays(rows: dict[str, Array]) -> Array:
-    """Which streams begin with something else than a client's SYN, and have a RST? Their edges in `rows`."""
+    """Mark the first row of each stream that begins with a SYN-ACK, or without a SYN and has an RST."""
     import numpy as np
 
     stream, bits = rows["stream"], rows["bits"]
@@ -104,30 +108,30 @@ def _strays(rows: dict[str, Array]) -> Array:
     edges = np.flatnonzero(np.r_[True, stream[1:] != stream[:-1]])
     rst = np.maximum.reduceat((bits & RST != 0).astype(np.int8), edges)
     no_syn = bits[edges] & (SYN | ACK | CLIENT) != (SYN | CLIENT)
-    found_: Array = np.zeros(len(stream), bool)
-    found_[edges] = no_syn & ((rst > 0) | (bits[edges] & (SYN | ACK) == (SYN | ACK)))
-    return found_
+    is_stray: Array = np.zeros(len(stream), bool)
+    is_stray[edges] = no_syn & ((rst > 0) | (bits[edges] & (SYN | ACK) == (SYN | ACK)))
+    return is_stray
 
 
 Opening = tuple[Opened, Ends]
 
 
-def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs whose answer came from an address that got no SYN."""
+def _answered_elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find SYNs whose answer came from an address that received no SYN."""
     import numpy as np
 
     rows = all_of.rows
     first = np.flatnonzero(_strays(rows) & (rows["bits"] & (SYN | ACK) == (SYN | ACK)))
-    from_ = {}
+    answers = {}
     for at in first.tolist():
         number = int(rows["stream"][at])
         ends = all_of.ends(number)
-        from_[ends.client, ends.client_port] = (ends, int(rows["time"][at]), int(rows["frame"][at]))
+        answers[ends.client, ends.client_port] = (ends, int(rows["time"][at]), int(rows["frame"][at]))
     for one, ends in _rejected(opened, all_of):
-        from_.setdefault((ends.client, ends.client_port), (ends, one.answered or 0, one.answer_frame or 0))
+        answers.setdefault((ends.client, ends.client_port), (ends, one.answered or 0, one.answer_frame or 0))
     cases = []
     for one, ends in opened:
-        answer = from_.get((ends.client, ends.client_port))
+        answer = answers.get((ends.client, ends.client_port))
         if answer is None or one.answered is not None or answer[0].server == ends.server:
             continue
         if 0 <= answer[1] - one.syns[0] <= ends.end - one.syns[0] + ANSWERED_NS:
@@ -137,8 +141,10 @@ def _elsewhere(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Ta
 
 
 def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
-    """Connections from a port with an unanswered SYN, whose SYN-ACK the client answered with RST: where the capture has
-    both copies, before and behind the NAT, the client's kernel knows only the first address.
+    """Find connections whose SYN-ACK the client rejected, from a port with an unanswered SYN.
+
+    A capture on both sides of a NAT has two copies of the SYN. The client's kernel knows only the first address, and
+    answers the SYN-ACK for the second with an RST.
     """
     import numpy as np
 
@@ -146,12 +152,12 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
     reset = arrays.equals(all_of.streams, "closed_by", "client_rst")
     which = np.flatnonzero(reset & (all_of.code & Completeness.DATA == 0) & (all_of.answers > 0))
     ports = {port for _, port in unanswered}
-    rows = [at for at in which[:MOST].tolist() if int(all_of.client_port[at]) in ports]
+    rows = [at for at in which[:MAX_OPENINGS].tolist() if int(all_of.client_port[at]) in ports]
     cases = []
     for other in begun(all_of.rows, all_of.number[rows]) if rows else []:
         ends = all_of.ends(other.stream)
         one = unanswered.get((ends.client, ends.client_port))
-        # the same SYN: its time stamp, and a moment later
+        # a copy of the SYN has its time stamp, and follows at once
         if one is None or not other.answered or one.stamps[0] != other.stamps[0]:
             continue
         if 0 <= other.syns[0] - one.syns[0] <= FORWARDED_NS:
@@ -159,50 +165,42 @@ def _rejected(opened: Sequence[Opening], all_of: Streams) -> list[Opening]:
     return cases
 
 
-def _moved(all_of: Streams, known: set[int]) -> list[LateOpening]:
-    """Segments of a connection that came from an address that got no SYN, and that the client answered with RST."""
+def _data_elsewhere(all_of: Streams, known: set[int]) -> list[LateOpening]:
+    """Find segments of a connection that arrived from another address, so that the client answered with an RST."""
     import numpy as np
 
     rows = all_of.rows
     first = np.flatnonzero(_strays(rows) & (rows["bits"] & SYN == 0))
-    if not len(first) or len(first) > MOST:
+    if not len(first) or len(first) > MAX_OPENINGS:
         return []
-    here: dict[tuple[str, int], list[int]] = defaultdict(list)
+    by_client: dict[tuple[str, int], list[int]] = defaultdict(list)
     for at in range(len(all_of.number)):
-        here[all_of.clients[int(all_of.client_code[at])], int(all_of.client_port[at])].append(at)
+        by_client[all_of.clients[int(all_of.client_code[at])], int(all_of.client_port[at])].append(at)
     cases = []
     for at in first.tolist():
         number = int(rows["stream"][at])
         ends = all_of.ends(number)
-        for mine, other in ((ends.client, ends.server), (ends.server, ends.client)):
-            port = ends.client_port if mine == ends.client else ends.server_port
-            for place in here.get((mine, port), ()):
+        start, end = (int(times[all_of.place[number]]) for times in (all_of.start, all_of.end))
+        for stray in (ends, Ends(ends.server, ends.server_port, ends.client, ends.client_port, None, 0)):
+            for place in by_client.get((stray.client, stray.client_port), ()):
                 stream = int(all_of.number[place])
-                begun_ = (
-                    int(all_of.start[place])
-                    < int(all_of.start[all_of.place[number]])
-                    <= int(all_of.end[place]) + STRAY_NS
-                )
-                same = all_of.ends(stream)
-                if stream == number or stream in known or not begun_ or same.server == other:
+                is_during = int(all_of.start[place]) < start <= int(all_of.end[place]) + STRAY_NS
+                real = all_of.ends(stream)
+                if stream == number or stream in known or not is_during or real.server == stray.server:
                     continue
                 if not all_of.answers[place] or not all_of.code[place] & Completeness.DATA:
                     continue
-                until = max(int(all_of.end[place]), int(all_of.end[all_of.place[number]]))
-                waited = (until - int(all_of.start[all_of.place[number]])) / NS_PER_MS
+                waited = (max(int(all_of.end[place]), end) - start) / NS_PER_MS
                 opened = begun(rows, np.array([stream]))
                 if opened:
-                    stray = Ends(
-                        mine, port, other, ends.server_port if mine == ends.client else ends.client_port, None, 0
-                    )
-                    case = LateOpening("data_other_address", opened[0], same, waited, (stray, int(rows["frame"][at])))
-                    cases.append(case)
+                    extra = (stray, int(rows["frame"][at]))
+                    cases.append(LateOpening("data_other_address", opened[0], real, waited, extra))
                     known.add(stream)
     return cases
 
 
-def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """Addresses that did not answer, or refused, before the same client connected to another one on the same port."""
+def _another_address(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find addresses that did not answer, or refused, before the client connected to another one on the same port."""
     names = names_of(tables["lookups"]) if "lookups" in tables else {}
     cases = []
     for one, ends, begin, other, _ in instead(opened, all_of, names):
@@ -213,16 +211,12 @@ def _instead(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa
 
 
 def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs that went through a tunnel with a wrong outer checksum, and were not answered until they came again."""
+    """Find SYNs in a tunnel with a wrong outer checksum that were answered only after a repeat."""
     code, texts = arrays.codes(tables["issues"], "code")
     if "tunnel_checksum" not in texts:
         return []
-    [row] = (
-        tables["issues"]
-        .select(["frame", "last_frame"])
-        .slice(int((code == texts.index("tunnel_checksum")).argmax()), 1)
-        .to_pylist()
-    )
+    first = int((code == texts.index("tunnel_checksum")).argmax())
+    [row] = tables["issues"].select(["frame", "last_frame"]).slice(first, 1).to_pylist()
     cases = []
     for one, ends in opened:
         if len(one.syns) > 1 and row["frame"] <= one.frames[0] <= row["last_frame"]:
@@ -231,8 +225,11 @@ def _tunnel(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.
     return cases
 
 
-def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs that a server leaves unanswered whose time stamps are older than those of others from the same address."""
+def _old_time_stamp(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find SYNs dropped because their time stamps are older than those of earlier SYNs from the same address.
+
+    Several clients behind one NAT address do so (PAWS per host: Linux before 4.12 with tcp_tw_recycle).
+    """
     groups: dict[tuple[str, tuple[str, int]], list[Opening]] = defaultdict(list)
     for one, ends in opened:
         if (one.answered is None or len(one.syns) > 1) and one.stamps[0] >= 0:
@@ -249,11 +246,11 @@ def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table])
         )
         newest, dropped, passed, against = -1, set(), 0, 0
         for _time, stamp, answered, stream in syns:
-            old = newest >= 0 and 0 < (newest - stamp) % STAMPS < STAMPS // 2
+            is_old = newest >= 0 and 0 < (newest - stamp) % STAMPS < STAMPS // 2
             if answered:
-                passed, against = passed + (not old and newest >= 0), against + old
-                newest = stamp if not old else newest
-            elif old:
+                passed, against = passed + (not is_old and newest >= 0), against + is_old
+                newest = stamp if not is_old else newest
+            elif is_old:
                 dropped.add(stream)
             else:
                 against += 1
@@ -266,7 +263,7 @@ def _paws(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table])
 
 
 def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs that were answered for a connection of before: the client sent a RST, and the SYN again."""
+    """Find SYNs answered with an ACK of an older connection, so that the client sent an RST and the SYN once more."""
     return [
         LateOpening("syn_challenged", one, ends, (one.answered - one.syns[0]) / NS_PER_MS)
         for one, ends in opened
@@ -275,7 +272,7 @@ def _challenged(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.T
 
 
 def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs that offer ECN and are never answered, while their repeats without it are."""
+    """Find SYNs that offer ECN and are never answered, while their repeats without it are."""
     groups: dict[tuple[str, int], list[Opening]] = defaultdict(list)
     for one, ends in opened:
         if one.answered is not None and one.ecn[0] and not one.ecn[-1]:
@@ -284,15 +281,16 @@ def _ecn(opened: Sequence[Opening], all_of: Streams, _: Mapping[str, pa.Table]) 
     for server, mine in groups.items():
         every = begun(all_of.rows, all_of.to(server))
         if len(mine) < FEW or any(one.answered is not None and one.ecn[-1] for one in every):
-            continue  # one that was answered passed: then these were lost
+            continue  # a SYN with ECN was answered, so that these were lost
         for one, ends in mine:
             cases.append(LateOpening("syn_ecn", one, ends, ((one.answered or 0) - one.syns[0]) / NS_PER_MS))
     return cases
 
 
-def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[LateOpening]:
-    """SYNs that came to the server's own host, or near it while requests wait there for each other: it answered them
-    only when they came again.
+def _full_accept_queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) -> list[LateOpening]:
+    """Find SYNs that reached the server's host and were answered only after a repeat.
+
+    The capture must be at the server, or its requests must wait for a limited number of workers (`busy`).
     """
     cases = []
     at_server: dict[tuple[str, int], bool] = {}
@@ -300,20 +298,20 @@ def _queue(opened: Sequence[Opening], all_of: Streams, busy: Collection[str]) ->
         if one.answered is None or len(one.syns) < FEW or one.ecn[0] != one.ecn[-1]:
             continue
         if ends.to not in at_server:
-            texts = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MOST])
-            near = texts["at_server"] > 0 or endpoint(*ends.to) in busy
-            # (an ACK that was dropped with the SYN makes a handshake look as if it were seen between)
+            texts = Counter(all_of.ends(int(number)).position for number in all_of.to(ends.to)[:MAX_OPENINGS])
+            is_near = texts["at_server"] > 0 or endpoint(*ends.to) in busy
+            # a dropped ACK makes a handshake look as if it were captured between the hosts
             others = texts["at_client"] + texts["between"]
-            at_server[ends.to] = near and (not others or texts["at_server"] >= SEEN_THERE * others)
+            at_server[ends.to] = is_near and (not others or texts["at_server"] >= AT_SERVER_RATIO * others)
         if at_server[ends.to]:
             cases.append(LateOpening("syn_queue_full", one, ends, (one.answered - one.syns[0]) / NS_PER_MS))
-    often = Counter(case.ends.to for case in cases)
-    # one alone may have another reason, unless requests wait there for each other
-    return [case for case in cases if often[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
+    counts = Counter(case.ends.to for case in cases)
+    # a single case may have another reason, unless the server is busy
+    return [case for case in cases if counts[case.ends.to] >= FEW or endpoint(*case.ends.to) in busy]
 
 
 def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """Servers that speak first, and whose greeting was whole long after the handshake."""
+    """Find servers that send first and whose greeting was complete long after the handshake."""
     cases = []
     known_names: dict[tuple[str, str], list[Question]] = defaultdict(list)
     for question in questions(tables["lookups"]) if "lookups" in tables else ():
@@ -327,27 +325,28 @@ def _greeting(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, p
             continue
         name = _looked_up(known_names.get((ends.server, ends.client), []), one.answered, one.greeted)
         if name is not None:
-            there = Ends(name.client, name.port, name.server, name.server_port, None, name.start)
-            came = "reverse_never" if name.end is None else "reverse_late"
-            cases.append(LateOpening("greeting_reverse", one, ends, waited, (there, name.frame, came)))
+            lookup = Ends(name.client, name.port, name.server, name.server_port, None, name.start)
+            phrase = "reverse_never" if name.end is None else "reverse_late"
+            cases.append(LateOpening("greeting_reverse", one, ends, waited, (lookup, name.frame, phrase)))
         else:
-            partly = one.spoke - one.answered < (1 - MOSTLY) * (one.greeted - one.answered)
-            cases.append(LateOpening("greeting_partial" if partly else "greeting_late", one, ends, waited))
+            is_partial = one.spoke - one.answered < (1 - REASON_SHARE) * (one.greeted - one.answered)
+            cases.append(LateOpening("greeting_partial" if is_partial else "greeting_late", one, ends, waited))
     return cases
 
 
 def _looked_up(known_names: Sequence[Question], begin: int, end: int) -> Question | None:
-    """The first of these lookups in this time, where they took most of it."""
+    """Return the first of these lookups between `begin` and `end` if they took most of that time."""
     mine = [q for q in known_names if begin <= q.start <= end]
     if not mine:
         return None
     known = max((q.end for q in mine if q.end is not None), default=end) if mine[-1].end is not None else end
-    return mine[0] if min(known, end) - mine[0].start >= MOSTLY * (end - begin) else None
+    return mine[0] if min(known, end) - mine[0].start >= REASON_SHARE * (end - begin) else None
 
 
-def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs of a server that nobody answers, while a client waits for an answer of that server, or for its greeting: to
-    that client (FTP's active mode, ident, a callback), or to another host that it needs.
+def _server_waits(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find unanswered SYNs of a server while a client waits for that server's answer or greeting.
+
+    The SYNs go to that client (FTP's active mode, ident, a callback), or to another host that the server needs.
     """
     mute = [(one, ends) for one, ends in opened if one.answered is None and one.refused is None and len(one.syns) > 1]
     hosts = {ends.client for _, ends in mute} & set(all_of.servers)
@@ -363,7 +362,7 @@ def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, 
     for one, ends in mute:
         until = one.syns[-1] + _patience(one)
         for start, end, waiting in waits[: bisect_right(begins, one.syns[0])]:
-            whole = one.syns[-1] < end <= until and end - one.syns[0] >= MOSTLY * (end - start)
+            whole = one.syns[-1] < end <= until and end - one.syns[0] >= REASON_SHARE * (end - start)
             if waiting.server != ends.client or not whole:
                 continue
             word = "onward_dead"
@@ -375,12 +374,12 @@ def _meanwhile(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, 
 
 
 def _patience(one: Opened) -> int:
-    """How long after its last SYN may who sent these SYNs have waited? Less than until the next one, in ns."""
+    """Return the longest time in ns that the sender may have waited after its last SYN: until the next one was due."""
     return 2 * (one.syns[-1] - one.syns[-2]) + ANSWERED_NS
 
 
 def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[int, int, Ends]]:
-    """When requests to these hosts waited long for the end of their answers."""
+    """Return start, end and ends of the slow requests to these hosts."""
     import numpy as np
 
     if not exchanges.num_rows:
@@ -389,15 +388,13 @@ def _waits(hosts: Set[str], all_of: Streams, exchanges: pa.Table) -> list[tuple[
     wanted = np.isin(arrays.numbers(exchanges, "stream"), all_of.number[mine])
     wanted &= ~arrays.equals(exchanges, "protocol", SETUP)
     begin, end = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "end", 0)
-    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MOST]
+    rows = np.flatnonzero(wanted & (end - begin >= LIMITS["setup_ms"] * NS_PER_MS))[:MAX_OPENINGS]
     stream = arrays.numbers(exchanges, "stream")
-    return [
-        (int(begin[row]), int(end[row]), all_of.ends(int(stream[row]))) for row in rows.tolist()
-    ]  # fmt: skip
+    return [(int(begin[row]), int(end[row]), all_of.ends(int(stream[row]))) for row in rows.tolist()]
 
 
-def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs that nobody answers, of a client that meanwhile keeps another server waiting, until it gives up."""
+def _client_pauses(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find unanswered SYNs of a client that paused towards another server until it gave the SYNs up."""
     import numpy as np
 
     exchanges = tables["exchanges"]
@@ -408,26 +405,24 @@ def _held_by_client(opened: Sequence[Opening], all_of: Streams, tables: Mapping[
     own = np.flatnonzero(arrays.equals(causes, "cause", "client_think"))
     place = spill.places(arrays.numbers(exchanges, "exchange"), arrays.numbers(causes, "exchange")[own])
     thought = np.bincount(place, arrays.numbers(causes, "duration_ms")[own], exchanges.num_rows)
-    rows = np.flatnonzero(thought >= LIMITS["setup_ms"])[:MOST]
+    rows = np.flatnonzero(thought >= LIMITS["setup_ms"])[:MAX_OPENINGS]
     start, end = (arrays.filled(exchanges, name, 0)[rows].tolist() for name in ("start", "end"))
     stream = arrays.numbers(exchanges, "stream")[rows].tolist()
     spans = zip(stream, start, end, thought[rows].tolist(), strict=True)
-    kept_waiting = [(all_of.ends(number), since, ended, ms) for number, since, ended, ms in spans]
+    client_pauses = [(all_of.ends(number), since, ended, ms) for number, since, ended, ms in spans]
     cases = []
     for one, ends in mute:
-        for waiting, since, ended, ms in kept_waiting:
+        for waiting, since, ended, ms in client_pauses:
             inside = waiting.client == ends.client and since <= one.syns[0] and one.syns[-1] < ended
             waited = (ended - one.syns[0]) / NS_PER_MS
-            if inside and waiting.server != ends.server and MOSTLY * waited <= ms <= waited / MOSTLY:
+            if inside and waiting.server != ends.server and REASON_SHARE * waited <= ms <= waited / REASON_SHARE:
                 cases.append(LateOpening("client_onward", one, ends, min(ms, waited), (waiting,)))
                 break
     return cases
 
 
-def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
-    """SYNs to a host that answers nothing, of a client that came there from an answer, did nothing else meanwhile, and
-    went on when it gave up.
-    """
+def _client_idle(opened: Sequence[Opening], all_of: Streams, tables: Mapping[str, pa.Table]) -> list[LateOpening]:
+    """Find SYNs to a dead host, sent after an answer, whose client was idle meanwhile and went on when it gave up."""
     import numpy as np
 
     exchanges, alive = tables["exchanges"], {int(code) for code in np.unique(all_of.server_code[all_of.answers > 0])}
@@ -438,14 +433,13 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
     ]  # fmt: skip
     if not mute or not exchanges.num_rows or len(mute) > FEW * ENOUGH * ENOUGH:
         return []
-    clients = {ends.client for _, ends in mute}
     place = spill.places(all_of.number, arrays.numbers(exchanges, "stream"))
-    who = np.where(~arrays.equals(exchanges, "protocol", SETUP), all_of.client_code[place], -1)
+    client_of = np.where(~arrays.equals(exchanges, "protocol", SETUP), all_of.client_code[place], -1)
     start, end = arrays.numbers(exchanges, "start"), arrays.filled(exchanges, "end", 0)
     cases = []
-    for client in clients:
+    for client in {ends.client for _, ends in mute}:
         code = all_of.clients.index(client)
-        mine, streams = np.flatnonzero(who == code), np.flatnonzero(all_of.client_code == code)
+        mine, streams = np.flatnonzero(client_of == code), np.flatnonzero(all_of.client_code == code)
         dead = {one.stream for one, ends in mute if ends.client == client}
         others = [at for at in streams.tolist() if int(all_of.number[at]) not in dead]
         begins = [(int(start[row]), int(place[row])) for row in mine.tolist()]
@@ -458,21 +452,24 @@ def _nothing_else(opened: Sequence[Opening], all_of: Streams, tables: Mapping[st
             if ends.client != client:
                 continue
             before = bisect_right(known, one.syns[0]) - 1
-            after = bisect_left(times, one.syns[1])  # until then it may have closed what came before
+            after = bisect_left(times, one.syns[1])  # before its second SYN it may close older connections
             led = before >= 0 and one.syns[0] - known[before] <= BEFORE_NS
-            alone = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
-            if led and alone:
-                there = all_of.ends(int(all_of.number[answers[before][1]]))
-                cases.append(LateOpening("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (there,)))
+            is_idle = after < len(times) and one.syns[-1] <= times[after] <= one.syns[-1] + _patience(one)
+            if led and is_idle:
+                origin = all_of.ends(int(all_of.number[answers[before][1]]))
+                cases.append(
+                    LateOpening("connect_dead", one, ends, (times[after] - one.syns[0]) / NS_PER_MS, (origin,))
+                )
     return cases
 
 
 SEARCHES = (
-    _tunnel, _elsewhere, _meanwhile, _held_by_client, _instead, _nothing_else, _paws, _challenged, _ecn, _greeting,
+    _tunnel, _answered_elsewhere, _server_waits, _client_pauses, _another_address, _client_idle, _old_time_stamp,
+    _challenged, _ecn, _greeting,
 )  # fmt: skip
-"""What a beginning may be a case of; the first that knows it."""
+"""The searches; an opening belongs to the first that finds it."""
 NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
-"""What of these did not get through in the end."""
+"""Sentences of openings that failed, unless the SYN was answered in the end."""
 OWNERS = {
     "syn_other_address": "network", "data_other_address": "network", "family_dead": "network",
     "address_dead": "network", "family_refused": "client", "address_refused": "client", "syn_old_stamp": "server",
@@ -519,12 +516,13 @@ def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
 
 
 ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
-"""Of which rows beside the requests each of them is."""
+"""The causes of time before requests, by the kind of row of "exchanges" that has it (`tables.stretches`)."""
 
 
 def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:
-    """Set-ups that waited for a repeated SYN, those whose client sent its request late, and requests that a cork held;
-    by server, the longest first. Of the streams `known` there is a better reason why a SYN was sent again.
+    """Find connects that waited for a repeated SYN, late first requests, and requests held by a cork; by server.
+
+    `known`: streams with a better reason for the repeated SYN (`found`).
     """
     streams, exchanges = tables["streams"], tables["exchanges"]
     columns = ["server", "server_port", "client", "protocol", "server_packets", "client_unseen_frames"]
@@ -534,12 +532,12 @@ def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset())
     for cause, mine in _late(exchanges).items():
         ms = arrays.numbers(exchanges, f"{cause}_ms")
         ends = arrays.looked_up(streams, "stream", stream[mine], columns)
-        for row, (server, port, client, spoken, answers, lost) in zip(mine.tolist(), ends, strict=True):
+        for row, (server, port, client, protocol, answers, lost) in zip(mine.tolist(), ends, strict=True):
             if cause == "syn_rto" and int(stream[row]) in known:
                 continue
-            if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(spoken, ())):
+            if not answers or (cause == "client_think" and "client_first" not in PROTOCOLS.get(protocol, ())):
                 continue
-            if cause == "client_think" and lost:  # it may have sent it before, and the request was lost
+            if cause == "client_think" and lost:  # the client may have sent an earlier copy that was lost
                 continue
             found = (float(ms[row]), int(stream[row]), int(number[row]), int(frame[row]), client)
             groups[cause, server, port].append(found)
@@ -548,7 +546,7 @@ def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset())
 
 
 def _late(exchanges: pa.Table) -> dict[str, Array]:
-    """The rows that are no requests and have enough of a cause's time, by cause."""
+    """Return by cause the rows that are no requests and have enough of the cause's time."""
     import numpy as np
 
     found: dict[str, list[Array]] = {cause: [] for cause in ROWS}
@@ -565,14 +563,14 @@ def _late(exchanges: pa.Table) -> dict[str, Array]:
 
 
 class Pauses(TypedDict):
-    """How often, and how long at the median, clients paused between their requests."""
+    """The number and the median length of clients' pauses between requests."""
 
     count: int
     median_ms: float
 
 
 def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
-    """How often, and how long at the median (ms), did this server's clients pause between their requests?"""
+    """Return the pauses of this server's clients between their requests."""
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -583,8 +581,8 @@ def pauses(tables: Mapping[str, pa.Table], server: str, port: int) -> Pauses:
     )
     if not len(rows):
         return {"count": 0, "median_ms": 0.0}
-    here = arrays.equals(streams, "server", server)
-    mine = arrays.numbers(streams, "stream")[here & (arrays.numbers(streams, "server_port") == port)]
+    is_server = arrays.equals(streams, "server", server)
+    mine = arrays.numbers(streams, "stream")[is_server & (arrays.numbers(streams, "server_port") == port)]
     found = np.sort(ms[rows][np.isin(arrays.numbers(exchanges, "stream")[rows], mine)])
     return {"count": len(found), "median_ms": arrays.percentile(found, 0.5) if len(found) else 0.0}
 

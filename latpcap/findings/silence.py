@@ -1,10 +1,9 @@
-"""Requests without an answer and peers that fell silent, and what their packets show of the reason: answers that stop
-half way, packets too large for the path, idle connections that were dropped or closed too soon.
+"""Find requests without an answer and peers that fell silent, and the reason that their packets show.
 
-Streams, exchanges, events and chosen packets in; findings out. A request without an answer has no latency, so it is in
-no percentile: it is the slowest of all. A peer that fell silent makes its other side repeat what nobody takes: those
-repeats repair nothing, and no path has to have lost anything. Each reason is a rule over `Course`; a case that fits
-none stays unanswered, or silent.
+Reasons are answers that stop half way, packets too large for the path, and idle connections that were dropped or
+closed too soon. Each is a rule over the packets of a stream (`Course`); a case that fits none stays unanswered, or
+silent. An unanswered request has no latency and is in no percentile, although it waits the longest. The repeats sent
+to a silent peer are no sign of loss on the path.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 SURE: dict[Grade, float] = {"proven": SHOWN, "probable": PROBABLE, "suspected": GUESSED}
-"""What a rule over the packets of a connection that hangs is worth, by its grade."""
-OPTIONS = 40
-"""TCP's options take so many bytes of a segment at most."""
+"""Confidence of a rule over the packets of a hanging connection, by its grade."""
+MAX_OPTIONS = 40
+"""Upper bound on the bytes of TCP options in a segment (RFC 9293 3.1)."""
 TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 7200, 28800, 432000)
-"""Idle time-outs that people run into; the catalogue names whose each is by default."""
+"""Common idle time-outs, in s; the sentences `timer_…` name the software that has each by default."""
 
 
 @dataclass(frozen=True)
 class UnansweredWait:
-    """A wait that was not answered, or a stream that stands still."""
+    """A request that was not answered, or a stream that stands still."""
 
     stream: int
     client: str
@@ -52,23 +51,28 @@ class UnansweredWait:
     frame: int
     waited_ms: float
     name: str
+    """The request as a sentence names it; "" without a request."""
     exchange: int | None = None
-    half: bool = False
-    """The answer had begun."""
+    is_partial: bool = False
+    """Whether the answer had begun."""
     cause: str = ""
-    """What it is where its packets say no more; of a peer that fell silent its side."""
+    """The cause if the packets show no better one; for a silent peer "client" or "server", its side."""
     repeats: int = 0
+    """Repeats that the silent peer did not answer."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """The server."""
+        """The server's address and port."""
         return self.server, self.port
 
 
 def path_mtu(
     cases: Sequence[UnansweredWait], courses: Mapping[int, Course], notices: Mapping[int, tuple[int, int]]
 ) -> list[tuple[UnansweredWait, Finding]]:
-    """Cases whose packets are too large for the path, by server and direction."""
+    """Find cases whose packets are too large for the path; one finding per server, direction and kind.
+
+    `notices`: by stream, the number of ICMP "too big" messages and the MTU that they name (RFC 1191, RFC 8201).
+    """
     groups: dict[tuple[str, int, bool, str], list[tuple[UnansweredWait, dict[str, Any], Grade]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
@@ -101,7 +105,7 @@ def _too_large(
         return _never_came(course, client)
     icmp = notices is not None and notices[0] > 0
     if held.passed_before >= held.length or any(size >= held.length for size in held.sizes_passed):
-        return None  # a packet of this size passed: this one was lost
+        return None  # a packet of this size passed, so that this one was lost
     end = held.until if held.until is not None else _given_up(course, held)
     waited = (end - held.first) / NS_PER_MS
     if waited < LIMITS["stuck_ms"]:
@@ -109,18 +113,18 @@ def _too_large(
     values = {"length": held.length, "repeats": held.copies - 1, "span_ms": waited, "cut": held.cut_to,
               "frame": held.frame}  # fmt: skip
     if icmp and notices is not None:
-        values |= {"notices": notices[0], "mtu": notices[1], "mss": notices[1] - _heads(case.server)}
+        values |= {"notices": notices[0], "mtu": notices[1], "mss": notices[1] - _header_bytes(case.server)}
         return ("path_mtu_icmp_heeded" if held.cut_to else "path_mtu_icmp"), values, "proven"
     if held.cut_to and held.cut_to < held.length:
         return "path_mtu_cut", values, "proven" if held.copies >= LIMITS["mtu_copies"] else "probable"
     if held.until is not None:
-        return None  # it came through as it was
-    alive = _heard_late(course, held)
+        return None  # it arrived uncut
+    alive = _is_heard_late(course, held)
     if held.sizes_passed:
         return "path_mtu", values, "proven" if alive and held.copies >= LIMITS["mtu_copies"] else "probable"
     if held.passed_before and alive and held.copies >= LIMITS["mtu_copies"]:
         return "path_mtu_perhaps", values, "suspected"
-    full = held.length >= course.most_allowed(client) - OPTIONS > 0
+    full = held.length >= course.most_allowed(client) - MAX_OPTIONS > 0
     if held.passed_before and not held.later_packets and full and held.copies >= LIMITS["mtu_copies"]:
         return "path_mtu_or_gone", values, "suspected"
     if not held.passed_before and course.only_large(client):
@@ -128,36 +132,36 @@ def _too_large(
     return None
 
 
-def _heads(address: str) -> int:
-    """Bytes of the IP and TCP headers without options (RFC 9293 3.7.1, RFC 8200 8.3)."""
+def _header_bytes(address: str) -> int:
+    """Return the bytes of the IP and TCP headers without options (RFC 9293 3.7.1, RFC 8200 8.3)."""
     return 60 if ":" in address else 40
 
 
 def _given_up(course: Course, held: Resent) -> int:
-    """When somebody stopped waiting: the other side closed, or the last packet."""
+    """Return the end of the wait: when the receiver closed, else the last packet."""
     place = course.closes(not held.by_client, course.at(held.frame))
     return int(course.time[place]) if place is not None else max(held.last, course.end)
 
 
-def _heard_late(course: Course, held: Resent) -> bool:
-    """Did the other side say anything after the second repeat? Then it is there, and so is the way back."""
+def _is_heard_late(course: Course, held: Resent) -> bool:
+    """Whether the receiver sent anything after the second repeat, so that it runs and the way back works."""
     other = course.client != held.by_client
     copies = course.time[(course.client == held.by_client) & (course.seq == held.seq) & (course.len > 0)]
     return bool((course.time[other] > copies[2]).any()) if len(copies) > 2 else False
 
 
 def _never_came(course: Course, client: bool) -> tuple[str, dict[str, Any], Grade] | None:
-    """At the receiver: a hole of full size that stays, behind which only smaller packets come."""
+    """Find the same in a capture at the receiver: a hole of full size that stays, and only smaller packets after it."""
     found = course.hole(client)
     most = course.most_allowed(client)
     if found is None or not most:
         return None
-    place, length, came = found
+    place, length, largest = found
     closing = course.closes(not client, place)
     end = int(course.time[closing]) if closing is not None else course.end
     waited = (end - int(course.time[place])) / NS_PER_MS
-    small = came < most - OPTIONS and length >= max(most - OPTIONS, LIMITS["mtu_least_bytes"])
-    if not small or waited < LIMITS["stuck_ms"]:
+    is_cut = largest < most - MAX_OPTIONS and length >= max(most - MAX_OPTIONS, LIMITS["mtu_least_bytes"])
+    if not is_cut or waited < LIMITS["stuck_ms"]:
         return None
     values = {"length": length, "span_ms": waited, "cut": 0, "repeats": 0, "frame": int(course.frame[place])}
     return "path_mtu_in_vain", values, "probable"
@@ -168,11 +172,11 @@ def after_idling(
     next_at: Callable[[UnansweredWait, int], tuple[int, bool] | None], requests_of: Mapping[tuple[str, int], int],
     lives: Callable[[UnansweredWait, int], bool],
 ) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
-    """Cases whose connection had been idle, and was closed, reset or dropped for that; by server.
+    """Find cases whose connection had been idle and was closed, reset or dropped for that; by server.
 
-    `survived`: the longest idle time in ms after which a server still answered. `next_at`: when did the next
-    connection to the same server begin, behind this instant, that was answered? `lives`: did the same client send
-    anything else behind it?
+    `survived`: by server, the longest idle time in ms after which it still answered. `next_at` returns when the next
+    answered connection to the same server began after an instant, and whether this client opened it. `lives` returns
+    whether the client sent on another connection after an instant.
     """
     groups: dict[tuple[str, int, str], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     with_request = {case.stream for case in cases if case.exchange is not None}
@@ -219,9 +223,8 @@ def _ended_idle(
         before = np.flatnonzero((np.arange(len(course.time)) < min(shut, place)) & (course.len > 1))
         if not len(before):
             return None
-        idle = (
-            int(course.time[shut] - course.time[before[-1]]) / NS_PER_MS
-        )  # until it closed; the request came across that
+        # idle until the server closed, while the request was on its way
+        idle = int(course.time[shut] - course.time[before[-1]]) / NS_PER_MS
         return ("keepalive_race", {"idle_ms": idle}) if idle >= LIMITS["idle_least_ms"] else None
     if idle < LIMITS["idle_least_ms"]:
         return None
@@ -229,21 +232,22 @@ def _ended_idle(
         from_server = np.flatnonzero(~course.client & (np.arange(len(course.time)) > place))
         if len(from_server) and from_server[0] == shut:
             return "idle_reset", {"idle_ms": idle}
-    dead = held is not None and held.until is None and held.copies >= LIMITS["hung_copies"] and held.frame == frame
-    if held is None or not dead or held.later_packets:
+    if held is None or held.until is not None or held.copies < LIMITS["hung_copies"]:
         return None
-    anew = next_at(case, held.first)
-    if anew is None:
-        return None  # nothing shows that the server was there
-    begun, mine = anew
-    until = begun if mine else max(held.last, course.end, begun)  # its own new connection ends the client's wait
+    if held.frame != frame or held.later_packets:
+        return None
+    next_connection = next_at(case, held.first)
+    if next_connection is None:
+        return None  # nothing shows that the server was running
+    begun, is_own = next_connection
+    until = begun if is_own else max(held.last, course.end, begun)  # the client's own new connection ends its wait
     return "idle_drop", {"idle_ms": idle, "repeats": held.copies - 1, "span_ms": (until - held.first) / NS_PER_MS}
 
 
 def _forgotten(
     case: UnansweredWait, course: Course, lives: Callable[[UnansweredWait, int], bool]
 ) -> tuple[str, dict[str, Any]] | None:
-    """What a server sent on an idle connection, in vain, while its client was there."""
+    """Find data that the server repeated on an idle connection without effect while the client was running."""
     held = course.held(False)
     if held is None or held.until is not None or held.copies < LIMITS["hung_copies"] or held.later_packets:
         return None
@@ -255,7 +259,7 @@ def _forgotten(
 
 
 def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list[tuple[UnansweredWait, Finding]]:
-    """Connections whose other side answers no keep-alive probe any more; by server and side."""
+    """Find connections whose peer no longer answers keep-alive probes; by server and side."""
     groups: dict[tuple[str, int, bool], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
@@ -272,18 +276,21 @@ def dead(cases: Sequence[UnansweredWait], courses: Mapping[int, Course]) -> list
     for (server, port, client), several in groups.items():
         _, values = max(several, key=lambda one: one[1]["span_ms"])
         name, peer = endpoint(server, port), words.say("client_of", server=endpoint(server, port))
-        who = {"prober": peer, "silent": name} if client else {"prober": name, "silent": peer}
-        cases_ = [case for case, _ in several]
-        made = _finding("peer_gone", "peer_gone", {**values, **who, "n": len(several)}, cases_, "network", "probable",
-                        values["span_ms"])  # fmt: skip
-        findings += [(case, made) for case in cases_]
+        sides = {"prober": peer, "silent": name} if client else {"prober": name, "silent": peer}
+        values = {**values, **sides, "n": len(several)}
+        mine = [case for case, _ in several]
+        made = _finding("peer_gone", "peer_gone", values, mine, "network", "probable", values["span_ms"])
+        findings += [(case, made) for case in mine]
     return findings
 
 
 def _timer(idle_ms: float, *, exact: bool) -> str:
-    """Whose known time-out that is; nothing where it is nobody's."""
+    """Return a phrase that names the software with this idle time-out; "" if none is known.
+
+    `exact`: the close itself was captured, else it happened some time before `idle_ms` were over.
+    """
     idle, near = idle_ms / 1000, LIMITS["timer_near_share"]
-    least = 1 - near if exact else 1.0  # the close itself was seen, or only that it had come before
+    least = 1 - near if exact else 1.0
     fits = [seconds for seconds in TIMERS_S if seconds * least <= idle <= seconds * (1 + near)]
     return words.say("timer_like", whose=words.say(f"timer_{fits[-1]}")) if fits else ""
 
@@ -292,11 +299,11 @@ def half_way(
     cases: Sequence[UnansweredWait], courses: Mapping[int, Course], at_server: Callable[[int], bool],
     answered: Mapping[tuple[str, int], int],
 ) -> list[tuple[UnansweredWait, Finding]]:  # fmt: skip
-    """Answers that began and stopped; by server. `answered`: how many answers each server began."""
+    """Find answers that began and stopped; by server. `answered`: how many answers each server began."""
     groups: dict[tuple[str, int], list[tuple[UnansweredWait, dict[str, Any]]]] = defaultdict(list)
     for case in cases:
         course = courses.get(case.stream)
-        found = None if course is None or not case.half else _stopped(case, course)
+        found = None if course is None or not case.is_partial else _stopped(case, course)
         if found is not None:
             groups[case.key].append((case, found))
     findings = []
@@ -316,7 +323,7 @@ def half_way(
 
 
 _UNTIL = {None: "until_end", True: "until_client", False: "until_server"}
-"""Who ended the wait, by whether that is the client."""
+"""Sentence about the end of the wait: by nobody, by the client (True), or by the server."""
 
 
 def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
@@ -328,24 +335,24 @@ def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
         return None
     last = int(mine[-1])
     if course.as_long_as_one_before(last):
-        return None  # its head may have been cut off: it is whole
+        return None  # the answer is whole, although its header gave no length
     shut = [at for at in (course.closes(client=side, after=last) for side in (True, False)) if at is not None]
-    waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on beyond the stream
+    waited_until = int(course.time[place]) + int(case.waited_ms * NS_PER_MS)  # the capture may go on after the stream
     end = int(course.time[min(shut)]) if shut else max(course.end, waited_until)
     gap = (end - int(course.time[last])) / NS_PER_MS
     gaps = np.diff(course.time[mine]) / NS_PER_MS
     if gap < LIMITS["stuck_ms"] or (len(gaps) and gaps.max() > gap / 2):
-        return None  # it comes in pieces, with times between
+        return None  # the server sends in pieces with pauses
     windows = course.window[course.client]
     if len(windows) and windows[-1] == 0:
-        return None  # the client takes nothing more
-    whose = None if not shut else bool(course.client[min(shut)])
+        return None  # the client's window is closed
+    ended_by = None if not shut else bool(course.client[min(shut)])
     begun = int(course.seq[mine].min())
     return {
         "bytes": int((course.seq + course.len)[mine].max()) - begun,
         "span_ms": gap,
         "waited_ms": (end - int(course.time[place])) / NS_PER_MS,
-        "until": words.say(_UNTIL[whose]),
+        "until": words.say(_UNTIL[ended_by]),
     }
 
 
@@ -368,7 +375,7 @@ def _finding(
 
 
 def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], float]:
-    """After which idle time, in ms, was a request on the same connection still answered? The longest, by server."""
+    """Return the longest idle time in ms after which a request on the same connection was still answered, by server."""
     import numpy as np
 
     stream, start, end = (arrays.numbers(exchanges, name) for name in ("stream", "start", "end"))
@@ -386,37 +393,37 @@ def survived(exchanges: pa.Table, streams: pa.Table) -> dict[tuple[str, int], fl
     return found
 
 
-def reported(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
-    """The findings, each once; the streams and the exchanges that they explain."""
+def _deduplicated(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list[Finding], set[int], set[int | None]]:
+    """Return the findings, each once, and the streams and the exchanges that they explain."""
     several = list(found)
     once = list({id(finding): finding for _, finding in several}.values())
     return once, {case.stream for case, _ in several}, {case.exchange for case, _ in several}
 
 
-REPEATS = 2
-"""So many repeats without any answer show that a peer has gone; one may be the last packet of a capture."""
-MOST_MS = 3_600_000.0
-"""A capture that goes on for longer than this behind a connection may be several, joined."""
-SAYS_MORE = 64
-"""A record of TLS with so many bytes is more than its sender's close (RFC 8446 6.1), or HTTP/2's good-bye."""
-TALK, ANSWERS = "websocket", 3
-"""In this both sides may speak when they like: that messages ask for answers is seen by so many that got one."""
+MIN_REPEATS = 2
+"""Fewest repeats without an answer that show a silent peer; a single one may be the last packet of a capture."""
+MAX_WAIT_MS = 3_600_000.0
+"""Upper bound on a wait until the end of the capture; a longer capture may be several files, joined."""
+MIN_TLS_REQUEST = 64
+"""Fewest bytes of an encrypted request; less may be close_notify (RFC 8446 6.1) or HTTP/2's GOAWAY."""
+TWO_WAY, MIN_TWO_WAY_ANSWERS = "websocket", 3
+"""A protocol in which both sides send unasked, and the fewest answered messages that show requests in it."""
 ENDS = ("server", "server_port", "client")
 
 
 def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:
-    """Requests that were never answered, and peers that fell silent; by server, the longest wait first.
+    """Find requests that were never answered, and peers that fell silent; by server, the longest wait first.
 
-    `pushed`: on which streams servers send without requests.
+    `pushed`: the streams on which servers send without requests.
     """
     unanswered, requests_of = _unanswered(tables, pushed)
-    gone = _gone(tables)
+    gone = _silent_peers(tables)
     explained, done, known, answered, left = _explained(tables, [*unanswered, *gone], requests_of)
     known |= {case.exchange for case in unanswered if case.stream in answered}
     groups: dict[tuple[str, str, int], list[UnansweredWait]] = defaultdict(list)
     for place, case in enumerate(gone):
         mine = [one for one in unanswered if one.stream == case.stream and one.cause == "unanswered_request"]
-        if mine and case.cause == "server" and case.stream not in left:  # it answers nothing at all any more
+        if mine and case.cause == "server" and case.stream not in left:  # the server answers nothing at all
             first = max(mine, key=lambda one: one.waited_ms)
             gone[place] = replace(case, name=first.name, waited_ms=first.waited_ms, exchange=first.exchange)
             known |= {one.exchange for one in mine}
@@ -435,8 +442,10 @@ def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[
 def _explained(
     tables: Mapping[str, pa.Table], cases: Sequence[UnansweredWait], requests_of: Mapping[tuple[str, int], int]
 ) -> tuple[list[Finding], set[int], set[int | None], set[int], set[int]]:
-    """What the packets of these streams, and of those that stand still, explain: findings, streams and exchanges. And
-    streams on which the server sent more than the capture has; and those whose silent side had reset them before.
+    """Apply the rules to the packets of these streams, and of others that stand still.
+
+    Returns the findings; the streams and the exchanges that they explain; the streams on which the server sent more
+    than was captured; and the streams that the silent side had reset before.
     """
     import numpy as np
 
@@ -471,7 +480,7 @@ def _explained(
     ]
     for rule in rules:
         left = [case for case in every if case.stream not in streams_done]
-        rows, numbered, exchanges = reported(rule(left))
+        rows, numbered, exchanges = _deduplicated(rule(left))
         found += rows
         streams_done |= numbered
         exchanges_done |= exchanges
@@ -485,7 +494,7 @@ def _explained(
 
 
 def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
-    """Streams whose answer waited long for packets that the capture lacks: perhaps the receiver lacks them, too."""
+    """Return streams whose answer waited long for packets missing in the capture; the receiver may lack them too."""
     import numpy as np
 
     causes = tables["causes"]
@@ -496,8 +505,9 @@ def _with_holes(tables: Mapping[str, pa.Table]) -> Array:
 
 
 def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[int, bool] | None]:
-    """When did the next connection to the same server that was answered begin, behind this instant, and was it this
-    client's?
+    """Return a function that finds the next answered connection to a case's server after an instant.
+
+    It returns the start of that connection and whether the case's client opened it; None without one.
     """
     import numpy as np
 
@@ -506,8 +516,8 @@ def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[i
     client, clients = arrays.codes(streams, "client")
 
     def next_at(case: UnansweredWait, instant: int) -> tuple[int, bool] | None:
-        here = (server == servers.index(case.server)) & (port == case.port)
-        rows = np.flatnonzero(here & (start > instant) & (answers > 0))
+        to_server = (server == servers.index(case.server)) & (port == case.port)
+        rows = np.flatnonzero(to_server & (start > instant) & (answers > 0))
         if not len(rows):
             return None
         first = rows[start[rows].argmin()]
@@ -517,7 +527,7 @@ def _next_answered(streams: pa.Table) -> Callable[[UnansweredWait, int], tuple[i
 
 
 def _lives(streams: pa.Table) -> Callable[[UnansweredWait, int], bool]:
-    """Did the client of this wait send on another connection behind this instant?"""
+    """Return a function that decides whether a case's client sent on another connection after an instant."""
     number, end = arrays.numbers(streams, "stream"), arrays.numbers(streams, "end")
     (client, clients), sent = arrays.codes(streams, "client"), arrays.numbers(streams, "client_packets") > 0
 
@@ -538,9 +548,11 @@ def _keyed(
 def _unanswered(
     tables: Mapping[str, pa.Table], pushed: Pushed | None
 ) -> tuple[list[UnansweredWait], dict[tuple[str, int], int]]:
-    """Requests that had a second and more, and got nothing, until their stream ended, or the capture; those whose
-    connection the server closed instead; and, without a cause, those whose answer began and did not end. And how many
-    requests each server got.
+    """Find the requests without a complete answer, and count the requests of each server.
+
+    - "unanswered_request": no answer for 1 s (`stuck_ms`) or more, until the stream or the capture ended.
+    - "closed_on_request": the server closed the connection instead of answering.
+    - no cause: the answer began and did not end, or an RST met a request that `after_idling` may explain.
     """
     import numpy as np
 
@@ -553,68 +565,70 @@ def _unanswered(
     shut = arrays.equals(streams, "closed_by", "server_fin", "server_rst")
     lost = _unread_answers(streams, exchanges, place)
     last = _last(end, exchanges, place)
-    talks = _answered_talks(streams.num_rows, exchanges, place)
-    found, long, hung_up, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
+    two_way_answers = _answered_two_way(streams.num_rows, exchanges, place)
+    found, waits, closings, begun, counts = [], [], [], [], np.zeros(streams.num_rows, np.uint32)
     for span, rows in arrays.sliced(exchanges):
         is_request = ~arrays.equals(rows, "protocol", SETUP)
         np.add.at(counts, place[span][is_request], 1)
         silent = np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         incomplete = ~arrays.numbers(rows, "complete").astype(bool)
-        asked_at, mine = arrays.numbers(rows, "request_end"), place[span]
-        left = (last[mine] - asked_at) / NS_PER_MS
-        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MOST_MS)
-        waited = np.where(still, left, (end[mine] - asked_at) / NS_PER_MS)
-        which = is_request & ~polls(rows)  # a poll that is meant to wait may wait
+        requested, mine = arrays.numbers(rows, "request_end"), place[span]
+        left = (last[mine] - requested) / NS_PER_MS
+        still = arrays.equals(rows, "cut_by", "capture_end") & ~closed[mine] & (left < MAX_WAIT_MS)
+        waited = np.where(still, left, (end[mine] - requested) / NS_PER_MS)
+        which = is_request & ~polls(rows)  # long polls are meant to wait
         which &= answers[mine] & incomplete
         nameless = arrays.codes(rows, "method")[0] < 0
         half = which & ~nameless & ~silent & (waited >= LIMITS["stuck_ms"]) & ~streaming(rows)
-        half &= ~arrays.equals(rows, "protocol", TALK)
-        which &= ~arrays.equals(rows, "protocol", TALK) | (talks[mine] >= ANSWERS)
+        half &= ~arrays.equals(rows, "protocol", TWO_WAY)
+        which &= ~arrays.equals(rows, "protocol", TWO_WAY) | (two_way_answers[mine] >= MIN_TWO_WAY_ANSWERS)
         which &= ~lost[mine] & silent & ~arrays.equals(rows, "cut_by", "gap")
         never = (waited >= LIMITS["stuck_ms"]) & ~nameless
         met = shut[mine] & arrays.equals(rows, "cut_by", "fin", "rst") & ~never
-        sealed = nameless & arrays.equals(rows, "protocol", "tls")
-        sealed &= arrays.numbers(rows, "request_bytes") >= SAYS_MORE
-        instead = met & (arrays.equals(rows, "protocol", *protocol_names("all_answered")) | sealed)
-        # what else met an RST: a connection that had idled may be the reason
-        idled = met & ~instead & arrays.equals(rows, "cut_by", "rst")
-        which &= never | instead | idled
+        encrypted = nameless & arrays.equals(rows, "protocol", "tls")
+        encrypted &= arrays.numbers(rows, "request_bytes") >= MIN_TLS_REQUEST
+        closed_instead = met & (arrays.equals(rows, "protocol", *protocol_names("all_answered")) | encrypted)
+        met_rst = met & ~closed_instead & arrays.equals(rows, "cut_by", "rst")
+        which &= never | closed_instead | met_rst
         which |= half
-        if pushed is not None:  # there no message is known to be a request or an answer
-            which &= ~(arrays.equals(rows, "protocol", TALK) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0))
+        if pushed is not None:  # with pushes, a message cannot be told to be a request or an answer
+            which &= ~(
+                arrays.equals(rows, "protocol", TWO_WAY) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0)
+            )
         found.append(np.flatnonzero(which) + span.start)
-        long.append(waited[which])
-        hung_up.append(np.where(idled, 2, instead)[which])
+        waits.append(waited[which])
+        closings.append(np.where(met_rst, 2, closed_instead)[which])
         begun.append(half[which])
-    rows, waited, instead, halves = (np.concatenate(parts) for parts in (found, long, hung_up, begun))
+    rows, waited, closes, halves = (np.concatenate(parts) for parts in (found, waits, closings, begun))
     columns = ("exchange", "stream", "request_first_frame", "method", "target")
     seen = zip(*(arrays.taken(exchanges, c, rows).to_pylist() for c in columns), strict=True)
     ends = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ENDS)
-    each = zip(seen, ends, waited.tolist(), instead.tolist(), halves.tolist(), strict=True)
+    each = zip(seen, ends, waited.tolist(), closes.tolist(), halves.tolist(), strict=True)
     cases = [
         UnansweredWait(
             stream, client, server, port, frame, wait,
             called(method, target) if method or target else words.say("nameless"), number,
-            half=half, cause="" if half or closes > 1 else "closed_on_request" if closes else "unanswered_request",
+            is_partial=half,
+            cause="" if half or closing > 1 else "closed_on_request" if closing else "unanswered_request",
         )
-        for (number, stream, frame, method, target), (server, port, client), wait, closes, half in each
+        for (number, stream, frame, method, target), (server, port, client), wait, closing, half in each
     ]  # fmt: skip
     return cases, _requests(streams, counts) if cases else {}
 
 
-def _answered_talks(count: int, exchanges: pa.Table, place: Array) -> Array:
-    """How many messages of each stream were answered, where both sides may speak when they like?"""
+def _answered_two_way(count: int, exchanges: pa.Table, place: Array) -> Array:
+    """Count for each stream the answered messages of a protocol in which both sides send unasked."""
     import numpy as np
 
     found = np.zeros(count, np.uint32)
     for span, rows in arrays.sliced(exchanges):
-        which = arrays.equals(rows, "protocol", TALK) & arrays.numbers(rows, "complete").astype(bool)
+        which = arrays.equals(rows, "protocol", TWO_WAY) & arrays.numbers(rows, "complete").astype(bool)
         np.add.at(found, place[span][which], 1)
     return found
 
 
 def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
-    """When did the capture of each stream end? Each of several that answer as one has its own end."""
+    """Return the end of each stream's capture; an archive of several captures has several ends."""
     import numpy as np
 
     which = np.full(len(end), -1, np.int64)
@@ -630,33 +644,33 @@ def _last(end: Array, exchanges: pa.Table, place: Array) -> Array:
 
 
 def _unread_answers(streams: pa.Table, exchanges: pa.Table, place: Array) -> Array:
-    """On which streams did the server send data that could not be read, although it only answers requests?"""
+    """Return the streams with unreadable data of the server, in protocols in which it only answers."""
     import numpy as np
 
-    spoken, answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
+    requested, answered = np.zeros(streams.num_rows, bool), np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(exchanges):
         is_request = arrays.equals(rows, "protocol", *protocol_names("client_first"))
-        spoken[place[span][is_request]] = True
+        requested[place[span][is_request]] = True
         first = arrays.numbers(rows, "response_first_frame").astype(float)
         answered[place[span][is_request & ~np.isnan(first)]] = True
-    more: Array = spoken & ~answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
-    return more
+    unread: Array = requested & ~answered & (arrays.numbers(streams, "server_payload_bytes") > 0)
+    return unread
 
 
 def _requests(streams: pa.Table, counts: Array) -> dict[tuple[str, int], int]:
-    """How many requests did each server get? `counts` has those of each stream."""
+    """Return the number of requests of each server; `counts` has those of each stream."""
     first, which, _ = arrays.grouped(server_keys(streams))
     per_server = spill.sum_weights(which, counts, len(first)).astype(int).tolist()
     servers, ports = (arrays.taken(streams, name, first).to_pylist() for name in ("server", "server_port"))
     return dict(zip(zip(servers, ports, strict=True), per_server, strict=True))
 
 
-def _gone(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
-    """Peers that sent nothing any more while the other side repeated what it had sent, for a second and more."""
+def _silent_peers(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
+    """Find peers that sent nothing while the other side repeated its data for 1 s (`stuck_ms`) or more."""
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
-    many = [arrays.numbers(streams, f"{side}_retransmissions") >= REPEATS for side in ("client", "server")]
+    many = [arrays.numbers(streams, f"{side}_retransmissions") >= MIN_REPEATS for side in ("client", "server")]
     both = (arrays.numbers(streams, "client_packets") > 0) & (arrays.numbers(streams, "server_packets") > 0)
     wanted = arrays.numbers(streams, "stream")[(many[0] | many[1]) & both]
     if events is None or not len(wanted):
@@ -665,7 +679,7 @@ def _gone(tables: Mapping[str, pa.Table]) -> list[UnansweredWait]:
     gone = [
         (number, is_client, frame, (until - since) / NS_PER_MS, repeats)
         for number, is_client, frame, since, repeats, until in events.gone(wanted)
-        if repeats >= REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
+        if repeats >= MIN_REPEATS and (until - since) / NS_PER_MS >= LIMITS["stuck_ms"]
     ]
     ends = arrays.looked_up(streams, "stream", np.array([number for number, *_ in gone], wanted.dtype), ENDS)
     for (number, is_client, frame, waited, repeats), (server, port, client) in zip(gone, ends, strict=True):
@@ -687,7 +701,7 @@ def _row(cause: str, owner: str, key: tuple[str, int], cases: list[UnansweredWai
         "server": endpoint(*key), "name": worst.name, "frame": worst.frame, "n": len(cases), "of": of,
         "repeats": worst.repeats, "wait_ms": worst.waited_ms,
         "request": words.say("silent_request", name=worst.name) if cause == "silent_peer" and worst.name else "",
-        "wait": words.say("wait" if worst.waited_ms < MOST_MS else "wait_hour", wait_ms=worst.waited_ms),
+        "wait": words.say("wait" if worst.waited_ms < MAX_WAIT_MS else "wait_hour", wait_ms=worst.waited_ms),
     }  # fmt: skip
     late = cause == "closed_on_request" and worst.waited_ms >= LIMITS["setup_ms"]
     values["after"] = words.say("closed_after", wait_ms=worst.waited_ms) if late else ""
