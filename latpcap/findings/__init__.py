@@ -179,7 +179,7 @@ def _latency(search: Search) -> list[Finding]:
 
 def _waits_at_servers(search: Search) -> list[Finding]:
     tables, found = search.tables, list[Finding]()
-    most = MOST_SERVERS if search.servers is None else max(search.servers, show.MOST_SERVERS)
+    most = MOST_SERVERS if search.servers is None else max(search.servers, show.MIN_SERVERS_EXAMINED)
     for server in search.ledger.servers[:most]:
         spent = search.ledger.spent(server)
         candidates = (

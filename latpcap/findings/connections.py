@@ -263,12 +263,12 @@ class _Seen:
 
     def clients(self, rows: Array) -> int:
         """Return the number of client addresses of these streams."""
-        return 1 if len(rows) == 1 else len(arrays.distinct(spill.taken(self._client, rows)))
+        return 1 if len(rows) == 1 else len(arrays.distinct(spill.take(self._client, rows)))
 
 
 def _by_code(known: Array, codes: Array) -> Array:
     """Return for each row the value of its code in `known`."""
-    return spill.filled("bool", (known[codes[span]] for span in spill.parts(len(codes))))
+    return spill.from_pieces("bool", (known[codes[span]] for span in spill.parts(len(codes))))
 
 
 def _shared(codes: Array, which: Array) -> Array:

@@ -299,7 +299,7 @@ def _against_stall(pool: Pool) -> str:
 
 def slow_answers(server: Server, exchanges: pa.Table) -> Array:
     """Return the rows of the server's slow requests without polls and event streams, which are meant to last."""
-    return spill.chosen(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    return spill.selected(server.slow, ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
 
 
 def sent_by_host(server: Server, tables: Mapping[str, pa.Table], rows: Array | slice) -> Array:

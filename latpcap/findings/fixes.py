@@ -214,7 +214,7 @@ def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes:
 
 def _percentile(values: Array, share: float) -> float:
     """Return the percentile by nearest rank of at least one value, in any order."""
-    return float(spill.nth(values, max(0, math.ceil(share * len(values)) - 1)))
+    return float(spill.nth_smallest(values, max(0, math.ceil(share * len(values)) - 1)))
 
 
 _Left = tuple["Array", "Array", "Array", float]
@@ -262,7 +262,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     programs = [i.causes for i in items if i.cause in PROGRAMS]
     doubt = spill.concatenated([i.causes for i in items if i.cause == f"{sender}_think"])
     sure = _sure(causes)
-    at_work, late = (spill.chosen(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
+    at_work, late = (spill.selected(doubt, ~sure & arrays.equals(causes, "because", word)) for word in (AT_WORK, LATE))
     where = _ExchangeOfCause(exchanges, causes)
     sure_work = np.zeros(causes.num_rows, bool)
     for several, truth in ((programs, True), ((at_work, late), False)):
@@ -272,7 +272,7 @@ def _of_stall(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, ca
     best, work = where.sums([stalls, at_work, late]), where.sums_of(sure_work)
     made = where.sums_of(sure_work & arrays.equals(causes, "rule", TURN))
     # without a control group only the end of a wait is proven, not its length
-    least = where.sums([spill.chosen(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
+    least = where.sums([spill.selected(stalls, sure & ~arrays.equals(causes, "because", NO_CONTROL))])
     more = where.sums([at_work])
     latency, rows = arrays.numbers(exchanges, "latency_ms"), item.server.rows
     quickest = _percentile(spill.take(made, rows), 0.1)
@@ -400,9 +400,9 @@ def _max_concurrent(stream: Array, start: Array, end: Array) -> int:
 
 def _pauses(stream: Array, start: Array, end: Array) -> Array:
     """Return the times in ms from each exchange's end to the next one's start, by stream and time."""
-    order = spill.order(start)
-    order = spill.taken(order, spill.ranked(spill.taken(stream, order)))
-    stream, start, end = (spill.taken(column, order) for column in (stream, start, end))
+    order = spill.argsort_nearly_sorted(start)
+    order = spill.take(order, spill.argsort(spill.take(stream, order)))
+    stream, start, end = (spill.take(column, order) for column in (stream, start, end))
     found, done = spill.zeros(len(stream), "float64"), 0
     for span in spill.parts(len(stream) - 1):
         behind = slice(span.start + 1, span.stop + 1)

@@ -10,7 +10,7 @@ from latpcap import arrays
 from latpcap.findings import evidence, fixes, quality, socket_options
 from latpcap.findings.schema import Grade, LatencyFinding, grade
 from latpcap.limits import LIMITS
-from latpcap.presentation import LEAST_P99_SHARE, LEAST_SHARE
+from latpcap.presentation import MIN_P99_SHARE, MIN_SHARE
 from latpcap.user_waits import cause_totals, proxies
 from latpcap.vocabulary import BACKEND, PROGRAMS, PROVEN, SIDES, STALL, STALLS
 
@@ -33,7 +33,7 @@ def find(
     found: list[LatencyFinding] = []
     for item in items:
         cohorts = {name: cause_totals.cohort(item, name) for name in cause_totals.COHORTS}
-        is_small = item.total_ms / total < LEAST_SHARE and cohorts["p99"][1] < LEAST_P99_SHARE
+        is_small = item.total_ms / total < MIN_SHARE and cohorts["p99"][1] < MIN_P99_SHARE
         if is_small and item is not items[0]:  # the first is the cause of the slow requests, however few they are
             continue
         verdict = _verdict(item, pools, checks)

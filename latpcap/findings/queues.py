@@ -55,11 +55,13 @@ def find(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Ta
     complete = arrays.numbers(exchanges, "complete").astype(bool)
     rows = server.rows
     if len(rows) > MAX_REQUESTS:  # keep the first ones: later requests were not ahead of them
-        arrived, is_judged = arrays.numbers(exchanges, "request_end"), spill.marked(rows, exchanges.num_rows)
+        arrived, is_judged = arrays.numbers(exchanges, "request_end"), spill.row_mask(rows, exchanges.num_rows)
         spans = list(spill.parts(len(arrived)))
-        last = spill.nth(spill.filled(arrived.dtype, (arrived[span][is_judged[span]] for span in spans)), MAX_REQUESTS)
+        last = spill.nth_smallest(
+            spill.from_pieces(arrived.dtype, (arrived[span][is_judged[span]] for span in spans)), MAX_REQUESTS
+        )
         complete &= np.concatenate([arrived[span] <= last for span in spans])
-    rows = spill.chosen(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
+    rows = spill.selected(rows, complete & ~slow_requests.polls(exchanges) & ~slow_requests.streams(exchanges))
     if len(rows) < LIMITS["queue_requests"]:
         return None
     arrived, answered = (arrays.numbers(exchanges, c)[rows].astype(np.int64) for c in ("request_end", "response_start"))

@@ -109,7 +109,7 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
         same &= (arrived >= arrived[row]) & (answered <= answered[row])
         if (at := np.flatnonzero(same)).size:
             passed.append(int(at[answered[at].argmax()]))
-    if len(passed) < show.NESTED * len(rows):
+    if len(passed) < show.MIN_NESTED_SHARE * len(rows):
         return ""
     if abs(float(np.median(arrays.numbers(exchanges, "latency_ms")[passed])) - each_ms) > (
         LIMITS["pool_near_share"] * each_ms
