@@ -356,7 +356,7 @@ HINTS = {
     "name": ("no_application_protocol",),
     "client": ("certificate_required", "access_denied"),
 }
-"""Alerts by the sentence (`alert_…`) that says what mends them."""
+"""Alerts by the sentence (`alert_…`) about what mends them."""
 
 
 def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:

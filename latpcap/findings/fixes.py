@@ -56,7 +56,7 @@ class Fix:
 
 
 RULED_OUT = cause_names("stall", "path")
-"""Rivals of a program's time for which a sentence says how a test rules them out."""
+"""Rivals of a program's time with a sentence about the test that rules them out."""
 CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
 """How long clients wait for "100 Continue" (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
 MIN_CONTINUE_RATIO, MAX_CONTINUE_RATIO = 0.97, 1.1
@@ -82,7 +82,7 @@ def fix(
     """Return what mends a cause of this owner.
 
     `software`: the server's own name, if known; without it `protocol` decides which programs are named. `lost`:
-    segments lost on the connections that it hit. If the cause is not `proven`, the fix says how its `rival` is ruled
+    segments lost on the connections that it hit. If the cause is not `proven`, the fix explains how its `rival` is ruled
     out, rather than who is not to blame.
     """
     if cause in NAMES_SETTINGS:

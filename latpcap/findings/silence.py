@@ -407,7 +407,7 @@ MAX_WAIT_MS = 3_600_000.0
 MIN_TLS_REQUEST = 64
 """Fewest bytes of an encrypted request; less may be close_notify (RFC 8446 6.1) or HTTP/2's GOAWAY."""
 TWO_WAY, MIN_TWO_WAY_ANSWERS = "websocket", 3
-"""A protocol in which both sides send unasked, and the fewest answered messages that show requests in it."""
+"""A protocol in which either side may send at any time, and the fewest answered messages that show requests in it."""
 ENDS = ("server", "server_port", "client")
 
 
@@ -591,7 +591,7 @@ def _unanswered(
         met_rst = met & ~closed_instead & arrays.equals(rows, "cut_by", "rst")
         which &= never | closed_instead | met_rst
         which |= half
-        if pushed is not None:  # with pushes, a message cannot be told to be a request or an answer
+        if pushed is not None:  # with pushes, requests and answers cannot be distinguished
             which &= ~(
                 arrays.equals(rows, "protocol", TWO_WAY) & (pushed.of_streams(arrays.numbers(rows, "stream")) > 0)
             )
@@ -617,7 +617,7 @@ def _unanswered(
 
 
 def _answered_two_way(count: int, exchanges: pa.Table, place: Array) -> Array:
-    """Count for each stream the answered messages of a protocol in which both sides send unasked."""
+    """Count for each stream the answered messages of a protocol in which either side may send at any time."""
     import numpy as np
 
     found = np.zeros(count, np.uint32)
