@@ -82,8 +82,8 @@ def fix(
     """Return what mends a cause of this owner.
 
     `software`: the server's own name, if known; without it `protocol` decides which programs are named. `lost`:
-    segments lost on the connections that it hit. If the cause is not `proven`, the fix explains how its `rival` is ruled
-    out, rather than who is not to blame.
+    segments lost on the connections that it hit. If the cause is not `proven`, the fix explains how its `rival` is
+    ruled out, rather than who is not to blame.
     """
     if cause in NAMES_SETTINGS:
         knob = words.say("nodelay", owner=owner, known=_settings(owner, software, protocol))

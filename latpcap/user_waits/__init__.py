@@ -1,1 +1,1 @@
-"""The account: what users waited for. Tables of one capture in, numbers out; finds no fault and speaks no word."""
+"""What users waited for: numbers computed from the tables of one capture, without faults or sentences."""

@@ -1,7 +1,7 @@
-"""Which cause took how much time of whom? Tables of one capture in, one `CauseTotal` per server, cause and owner out.
+"""Add up the time of each cause: reads the tables of one capture, returns a `CauseTotal` per server, cause and owner.
 
-The time of every exchange is given to findings without rest: Nagle's wait and the delayed ACKs inside it are one
-finding of two owners, everything else keeps the word of its cause.
+All time of every exchange is given to some cause. Nagle's wait and the delayed ACKs inside it are added up as one cause
+with two owners, the stall.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 _SITE = re.compile(r"%[\w.+-]+(?=[\]:]|$)")
 COHORTS = {"p50": (0.45, 0.55), "p90": (0.88, 0.92), "p99": (0.985, 0.995)}
-"""Which exchanges stand for a percentile: those whose rank by latency lies between these shares."""
-
-NOTHING_TO_SAY = "waits_for_event"
-"""Why a program's time between the pieces of a stream is nobody's waiting: no finding counts it."""
+"""The exchanges that represent a percentile: those whose rank by latency lies between these shares."""
+IDLE_STREAM = "waits_for_event"
+"""Grounds (column `because`) of a program's time between the pieces of an event stream: nobody waits for it."""
 TCP_WAITS = cause_names("stall", "windows", "loss")
 """Causes in which TCP, and no program, kept an exchange waiting."""
 AT = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
@@ -46,37 +45,37 @@ class Server:
     """Positions in the table of exchanges, by latency."""
     latency: Array
     total_ms: float
-    """Of all its latencies."""
+    """Sum of all its latencies."""
     slow: Array
-    """Those of the rows that are slow, the fast ones first."""
+    """The slow ones of `rows`, by latency."""
     unread: int
-    """So many of the slow ones are turns of a protocol that no reader knows."""
+    """Number of the slow ones that are turns of a protocol without a reader."""
     all_requests: Array
-    """Positions of all its requests, those that are not judged too."""
+    """Positions of all its requests, including those that are not judged."""
     cut: int
-    """So many of them are not complete: their latencies are what was seen of them."""
+    """Number of judged requests that are incomplete: their latencies are what was captured of them."""
     incomplete: int
-    """Further ones that are not complete and not judged."""
+    """Number of incomplete requests that are not judged."""
     goodbyes: int
-    """So many of those are a client's last words, at once before it closed: a quit, an unbind, a terminate."""
+    """Number of those that are a client's last message before it closed: a quit, an unbind, a terminate."""
     polls: int
-    """So many further ones are meant to wait, and not judged beside others."""
+    """Number of long polls, which are not judged if the server has other requests."""
     clients: list[str]
 
     @property
     def waited_for(self) -> Array:
-        """The slow rows that decide what is said first: none where they are turns of an unknown protocol."""
+        """The slow rows that decide on the main cause; none if most are turns of a protocol without a reader."""
         return self.slow if 2 * self.unread <= len(self.slow) else self.slow[:0]
 
     @property
     def name(self) -> str:
-        """Address and port as one word."""
+        """Address and port, as `endpoint` writes them."""
         return endpoint(self.address, self.port)
 
 
 @dataclass
 class CauseTotal:
-    """The time that one cause took of one server's exchanges; `ms` and `rows` go together, one per exchange hit."""
+    """The time of one cause in one server's exchanges; `rows` and `ms` have one entry per exchange that it hit."""
 
     server: Server
     cause: str
@@ -88,11 +87,11 @@ class CauseTotal:
     """Positions in the table of causes."""
     confidence: float
     proven: int
-    """Exchanges whose piece of this is proven."""
+    """Number of exchanges in which this cause is proven."""
 
     @cached_property
     def total_ms(self) -> float:
-        """Of all its exchanges."""
+        """Sum of `ms`."""
         found = float(self.ms.sum())
         spill.release_memory()
         return found
@@ -107,20 +106,20 @@ class CauseTotal:
 
 
 def endpoint(address: str, port: int) -> str:
-    """How is this endpoint written? As Wireshark and URLs do, IPv6 addresses in brackets."""
+    """Return address and port as Wireshark and URLs write them: IPv6 addresses in brackets."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def without_site(address: str) -> str:
-    """An address, or address and port, without the site that an archive puts behind a private one."""
+    """Return an address, or address and port, without the site that an archive appends to a private address."""
     return _SITE.sub("", address)
 
 
 class CauseTotals:
-    """All time of one capture, by server, and `spent` of each.
+    """The time of one capture by server and cause.
 
-    `servers`: the one whose slow requests are the most and took the most time, as a product, first; then those with the
-    most time. `slow_ms` is the threshold beyond the path's round trip; None for the protocols' own.
+    `servers` are sorted by the product of number and time of their slow requests, then by time. `slow_ms` is the
+    threshold beyond the path's round trip from which a request is slow; None for the protocols' own.
     """
 
     def __init__(self, streams: pa.Table, exchanges: pa.Table, causes: pa.Table, slow_ms: float | None = None):
@@ -138,18 +137,19 @@ class CauseTotals:
         whose = spill.take(owner, self._row)
         stream = slowness.streams(exchanges)
         if stream.any():
-            whose[arrays.equals(causes, "because", NOTHING_TO_SAY) & spill.take(stream, self._row)] = -1
+            whose[arrays.equals(causes, "because", IDLE_STREAM) & spill.take(stream, self._row)] = -1
         self._pieces, self._bounds = spill.grouped(whose, len(arrays.distinct(place)))
         self._spent: dict[str, list[CauseTotal]] = {}
 
     def put_first(self, name: str, called: Callable[[Server], list[str]]) -> None:
-        """Puts the server of this address, address and port, or `called` name first. ValueError where there is none."""
+        """Move the server of this address, address and port, or `called` name to the front. ValueError without one."""
         mine = named(name, self.servers, called)
         self.servers = mine + [s for s in self.servers if s not in mine]
 
     def spent(self, server: Server) -> list[CauseTotal]:
-        """Which causes took this server's time? Families are added up first: the one that the slow requests spend the
-        most in comes first, and in it the cause with the most.
+        """Return the causes of this server's time, the most important first.
+
+        They are sorted by family, that with the most time of the slow requests first, and then by time.
         """
         if server.name not in self._spent:
             self._spent[server.name] = self._split_up(server)
@@ -159,7 +159,7 @@ class CauseTotals:
         number = int(self._which[server.rows[0]])
         mine = self._pieces[slice(*self._bounds[number : number + 2].tolist())]
         found = []
-        every = len(mine) == len(self._label)  # then its places are those of all
+        every = len(mine) == len(self._label)  # the server has all rows, so that their places need no look-up
         for code, pick in spill.places_by_key(self._label if every else spill.take(self._label, mine)).items():
             cause, owner = self._words[code]
             which = pick if every else spill.take(mine, pick)
@@ -196,12 +196,12 @@ class CauseTotals:
 
 
 def servers(streams: pa.Table, exchanges: pa.Table) -> list[Server]:
-    """The servers that received requests, in the order of `CauseTotals.servers`."""
+    """Return the servers that received requests, in the order of `CauseTotals.servers`."""
     return _servers(_server_of_exchange(streams, exchanges), streams, exchanges, None)[0]
 
 
 def named(name: str, among: Sequence[Server], called: Callable[[Server], list[str]]) -> list[Server]:
-    """The servers of this address, address and port, or `called` name. ValueError where there is none."""
+    """Return the servers of this address, address and port, or `called` name. ValueError without one."""
     mine = [s for s in among if name in (s.name, s.address)]
     mine = mine or [s for s in among if name in (without_site(s.name), without_site(s.address))]
     mine = mine or [s for s in among if name.lower() in map(str.lower, called(s))]
@@ -214,12 +214,12 @@ def named(name: str, among: Sequence[Server], called: Callable[[Server], list[st
 def _servers(
     place: Array, streams: pa.Table, exchanges: pa.Table, slow_ms: float | None
 ) -> tuple[list[Server], Array, Array]:
-    """Which servers answered, the one whose slow requests did the most harm first? Exchanges of each, by latency; and
-    of each exchange whether it is judged, and a number for its server.
+    """Return the servers, the one whose slow requests did the most harm first.
 
-    A server without any complete answer is judged by those that began; exchanges that never ended are judged too
-    where TCP kept them waiting longer than all that did end. There may be as many servers as exchanges: all are worked
-    on together.
+    Also returns for each exchange whether it is judged, and a number of its server. Complete exchanges are judged. A
+    server without a complete answer is judged by the answers that began. Exchanges that never ended are judged if TCP
+    kept them waiting longer than all complete ones. There may be as many servers as exchanges, so that arrays over all
+    servers are used instead of a loop.
     """
     import numpy as np
 
@@ -229,7 +229,7 @@ def _servers(
     count, total = len(first), exchanges.num_rows
 
     def each(of: Callable[[slice], Array], weights: Array | None = None) -> Array:
-        """For each server how many exchanges these are, or their weights added up."""
+        """Return for each server the number of these exchanges, or the sum of their weights."""
         found = np.zeros(count)
         for span in spill.parts(total):
             rows = np.flatnonzero(of(span)) + span.start
@@ -307,7 +307,7 @@ def _servers(
 
 
 def _sums(values: Array, begins: Array) -> Array:
-    """The values from each of these places to the next, added up."""
+    """Return the sum of the values from each of these places to the next."""
     import numpy as np
 
     found: Array = np.add.reduceat(values, begins) if len(begins) else np.zeros(0)
@@ -316,7 +316,7 @@ def _sums(values: Array, begins: Array) -> Array:
 
 
 def _ends(first: Array, streams: pa.Table) -> list[tuple[str, int]]:
-    """Address and port of each server, by the place that `_server_of_exchange` gave it."""
+    """Return address and port of each server, by its number from `_server_of_exchange`."""
     found = []
     sides = {side: (*arrays.codes(streams, side), arrays.numbers(streams, f"{side}_port")) for side in SIDES}
     for place in first.tolist():
@@ -327,7 +327,7 @@ def _ends(first: Array, streams: pa.Table) -> list[tuple[str, int]]:
 
 
 def _clients(rows: Array, which: Array, first: Array, streams: pa.Table, stream_row: Array) -> list[list[str]]:
-    """Who requests these exchanges of each server, by address; all rows of a server stand together."""
+    """Return the client addresses of each server, sorted; `rows` must be grouped by server."""
     import numpy as np
 
     sides = {side: arrays.codes(streams, side) for side in SIDES}
@@ -349,7 +349,7 @@ def _clients(rows: Array, which: Array, first: Array, streams: pa.Table, stream_
 
 
 class _Seen:
-    """What decides of each exchange whether it is judged, and whether it was slow."""
+    """Properties of each exchange that decide whether it is judged and whether it was slow."""
 
     KINDS: ClassVar = {
         "complete": "bool", "begun": "bool", "requests": "bool", "late": "bool", "unread": "bool", "goodbye": "bool",
@@ -388,35 +388,33 @@ class _Seen:
         return {
             "complete": complete,
             "begun": begun,
-            # (what is whole without an answer is a subscription that nobody answers)
+            # a complete exchange without an answer is a subscription whose protocol has none
             "requests": ~arrays.equals(exchanges, "protocol", SETUP) & ~(complete & ~begun),
             "late": slowness.late(exchanges, time, slow_ms),
             "unread": slowness.unread(exchanges),
             "waited": ~slowness.polls(exchanges),
-            "goodbye": ~complete & ~begun & _last_words(streams, exchanges, stream_row),
-            # of a stream of events users wait for its begin; the rest comes when there is something to report
+            "goodbye": ~complete & ~begun & _is_goodbye(streams, exchanges, stream_row),
+            # users wait for the first event of a stream; later ones are sent when there is something to report
             "time": np.where(stream, slowness.waits_for_streams(exchanges, time, slow_ms)[0], time),
             "stuck": sum((times[c] for c in TCP_WAITS), np.zeros(exchanges.num_rows)),
         }
 
 
-def _last_words(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
-    """Which exchanges are a message, not known to be a request, that their client closed behind?"""
-
-    def says(table: pa.Table, column: str, word: str) -> Array:
-        found: Array = arrays.equals(table, column, word)
-        return found
-
+def _is_goodbye(streams: pa.Table, exchanges: pa.Table, stream_row: Array) -> Array:
+    """Return the exchanges without a method after which the client closed at once."""
     ended = arrays.numbers(streams, "end")[stream_row] - arrays.numbers(exchanges, "request_end")
     nameless = arrays.codes(exchanges, "method")[0] < 0
-    fins = says(exchanges, "cut_by", "fin") & says(streams, "closed_by", "client_fin")[stream_row]
+    fins: Array = arrays.equals(exchanges, "cut_by", "fin")
+    fins = fins & arrays.equals(streams, "closed_by", "client_fin")[stream_row]
     found: Array = nameless & fins & (ended < LIMITS["goodbye_ns"])
     return found
 
 
 def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
-    """For each exchange the first row of `streams` that has the same server; where the accepting side requests, behind
-    all these the first row whose client answers.
+    """Return a number for the server of each exchange: the first row of `streams` with the same server.
+
+    If the accepting side sends the requests, the server is the stream's client. Its number is the first row with that
+    client, plus the number of streams.
     """
     import numpy as np
 
@@ -434,7 +432,7 @@ def _server_of_exchange(streams: pa.Table, exchanges: pa.Table) -> Array:
 
 
 def server_keys(streams: pa.Table) -> Array:
-    """A number for the server of each stream: address and port."""
+    """Return a number for the server of each stream, made of its address and port."""
     import numpy as np
 
     server, _ = arrays.codes(streams, "server")
@@ -444,7 +442,7 @@ def server_keys(streams: pa.Table) -> Array:
 
 
 def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
-    """For each row of causes the finding that it belongs to, as a number, and what the numbers mean."""
+    """Return for each row of "causes" the number of its cause and owner, and the cause and owner of each number."""
     import numpy as np
 
     cause, cause_words = arrays.codes(causes, "cause")
@@ -455,12 +453,12 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
     nagle, held = arrays.code_of(cause_words, "nagle"), arrays.code_of(cause_words, "delayed_ack")
     width = len(owner_words)
     within, behind = arrays.code_of(parent_words, "nagle"), arrays.code_of(owner_words, BACKEND)
-    # Nagle's part of a stall has the rule of the held ACK; its other waits have rules of their own
+    # Nagle's part of a stall has the same rule as the held ACK; other waits of Nagle have other rules
     spans = list(spill.parts(causes.num_rows))
     rules = set[int]()
     for span in spans:
         rules.update(arrays.distinct(rule[span][(cause[span] == held) & (parent[span] == within)]).tolist())
-    # the finding belongs to who has to mend it: the sender, who is the other side of the held ACK
+    # the owner of a stall is the side that can mend it: the sender, which is the peer of the held ACK's owner
     other = np.array([owner_words.index(SIDES.get(w, w)) for w in owner_words], np.int16)
     label = spill.Column("int16")
     for span in spans:
@@ -474,7 +472,7 @@ def _labels(causes: pa.Table) -> tuple[Array, dict[int, tuple[str, str]]]:
 
 
 def _middle(levels: Array, codes: Array, weights: Array) -> float:
-    """The median of a few levels, each counted by its weights."""
+    """Return the weighted median of a few levels; `codes` and `weights` have one entry per row."""
     import numpy as np
 
     spent = spill.sum_weights(codes, weights, len(levels))
@@ -484,7 +482,10 @@ def _middle(levels: Array, codes: Array, weights: Array) -> float:
 
 
 def cohort(item: CauseTotal, name: str) -> tuple[float, float]:
-    """What did it take of this percentile? Its share of the exchanges around it: in ms of the percentile, and plain."""
+    """Return the part of a percentile of latency that this cause took: in ms, and as a share.
+
+    The share is measured over the exchanges around the percentile (`COHORTS`).
+    """
     import numpy as np
 
     server = item.server

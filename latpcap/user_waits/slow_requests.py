@@ -1,7 +1,7 @@
-"""Which requests are slow? Exchanges and a threshold in; marks, and what the slow ones' time adds up to, out.
+"""Decide which requests are slow, and add up the time of the slow ones by family of causes.
 
-Slow is what took longer than a threshold beyond the path's own round trip: nobody mends the speed of light. What came
-in a protocol that no reader knows may answer nothing, so it counts half where servers are put in order.
+A request is slow if it took longer than a threshold beyond the path's own round trip, since nobody can mend the speed
+of light. Turns of a protocol without a reader may not be answers, so that they count half when servers are sorted.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 How: TypeAlias = Literal["none", "typical", "tail", "outlier"]
-"""How many are slow: none, half and more, some, or a few that nobody meets twice."""
+"""How many requests are slow: none, half or more ("typical"), some ("tail"), or very few ("outlier")."""
 UNREAD = "turns"
-"""The protocol of a protocol without a reader: all that one side sends until the other one sends."""
+"""The protocol name of a stream without a reader; a turn is all that one side sends until the other one sends."""
 NO_CONTENT = 204
 """The status of an answer without a body: RFC 9110 15.3.5."""
 SAME_TIMER = 1.02
-"""A timer ends waits within this of each other; programs that work take longer or shorter."""
-
+"""Largest ratio of two waits that one timer ended; the time of work varies more."""
 UNREPEATED = {"path", "line", "windows", "server", "client"}
-"""Families whose waits, short as they are, need not come again."""
+"""Families whose short waits need not occur again."""
 POLL = "long_poll"
 STREAM = "event_stream"
 
 
 class Piece(Protocol):
-    """The time of one cause in the exchanges that it hit."""
+    """The time of one cause in the exchanges that it hit (`CauseTotal`)."""
 
     cause: str
     rows: Array
@@ -44,19 +43,22 @@ class Piece(Protocol):
 
 
 def limits(exchanges: pa.Table, slow_ms: float | None) -> Array:
-    """From how many ms beyond the path's round trip is each exchange slow? `slow_ms`, or the protocol's default."""
+    """Return for each exchange the ms beyond the path's round trip from which it is slow.
+
+    That is `slow_ms`, or the protocol's default.
+    """
     import numpy as np
 
     code, words = arrays.codes(exchanges, "protocol")
     found: Array = np.array([limit(word, slow_ms) for word in (*words, None)])[code]
-    if slow_ms is None:  # a log-in may take its time, but for no ACK that somebody holds back
+    if slow_ms is None:  # log-ins have a higher limit, except for time of held ACKs
         held = sum(np.nan_to_num(arrays.numbers(exchanges, f"{cause}_ms")) for cause in ("nagle", "delayed_ack"))
         found = np.where(held > LIMITS["slow_ms"], np.minimum(found, LIMITS["slow_ms"]), found)
     return found
 
 
 def limit(protocol: str | None, slow_ms: float | None) -> float:
-    """From how many ms on is a request of this protocol slow? `slow_ms`, or the protocol's default."""
+    """Return the ms from which a request of this protocol is slow: `slow_ms`, or the protocol's default."""
     if slow_ms is not None:
         return slow_ms
     traits = PROTOCOLS.get(protocol or "", frozenset())
@@ -68,7 +70,7 @@ def limit(protocol: str | None, slow_ms: float | None) -> float:
 
 
 def unread(exchanges: pa.Table) -> Array:
-    """Which exchanges are turns of which nothing shows that they are requests? A TLS handshake waits for its server."""
+    """Return the exchanges that are not known to be requests; TLS handshakes are, if the server's work took most."""
     turns: Array = arrays.codes(exchanges, "kind")[0] < 0
     hello = arrays.equals(exchanges, "protocol", "tls") & arrays.equals(exchanges, "method", "handshake")
     if not hello.any():
@@ -78,10 +80,10 @@ def unread(exchanges: pa.Table) -> Array:
 
 
 def polls(exchanges: pa.Table) -> Array:
-    """Which exchanges are meant to wait: long polls?
+    """Return the long polls, which are meant to wait.
 
-    Readers know them in most protocols. In HTTP a request for one path is a poll where its answers come empty, GET
-    with 204, and more than once after the same long time: the server's timer ended them, with nothing to report.
+    Readers mark them in most protocols. In HTTP, GETs of one path are polls if several are answered with 204 after the
+    same long time: the server's timer ended them.
     """
     return arrays.kept(exchanges, ("polls",), lambda: _polls(exchanges))
 
@@ -97,25 +99,27 @@ def _polls(exchanges: pa.Table) -> Array:
     if not words:
         return marked
     get, took = arrays.equals(exchanges, "method", "GET"), arrays.numbers(exchanges, "latency_ms")
-    paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[1]  # ?since=7 is no other thing
-    thing = np.where(target >= 0, paths[target], -1)
+    paths = np.unique([word.partition("?")[0] for word in words], return_inverse=True)[
+        1
+    ]  # without queries such as ?since=7
+    path = np.where(target >= 0, paths[target], -1)
     empty = np.flatnonzero(get & (status == NO_CONTENT) & (took >= LIMITS["poll_ms"]))
-    empty = empty[np.lexsort((took[empty], thing[empty]))]
-    again = (thing[empty][1:] == thing[empty][:-1]) & (took[empty][1:] <= SAME_TIMER * took[empty][:-1])
-    found: Array = marked | (get & np.isin(thing, thing[empty][1:][again]))
+    empty = empty[np.lexsort((took[empty], path[empty]))]
+    again = (path[empty][1:] == path[empty][:-1]) & (took[empty][1:] <= SAME_TIMER * took[empty][:-1])
+    found: Array = marked | (get & np.isin(path, path[empty][1:][again]))
     return found
 
 
 def streams(exchanges: pa.Table) -> Array:
-    """Which exchanges have a stream for an answer, whose next piece comes when there is something to say?"""
+    """Return the exchanges whose answer is an event stream, whose pieces are sent when there is something to report."""
     return arrays.kept(exchanges, ("streams",), lambda: arrays.equals(exchanges, "kind", STREAM))
 
 
 def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -> tuple[Array, Array]:
-    """Of `time` ms of streams, how many passed before each answer began, and how many held up each of its pieces?
+    """Return for event streams of `time` ms the wait for the first piece, and the mean delay of each later one.
 
-    Before the beginning all, where there is none; none, where that took long and yet no longer than the pieces take:
-    the server waited for the first thing to report.
+    The first wait is all of `time` without an answer. It is 0 if it is about as long as the pauses between the pieces:
+    then the server waited for the first event.
     """
     import numpy as np
 
@@ -129,10 +133,10 @@ def waits_for_streams(exchanges: pa.Table, time: Array, slow_ms: float | None) -
 
 
 def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
-    """Which exchanges took, of `time` ms, more than their limit beyond the path's round trip?
+    """Return the exchanges whose `time` in ms exceeds their limit beyond the path's round trip.
 
-    What is meant to wait is never slow. Of a stream the time until its answer begins counts, and what held up the rest,
-    for each of its pieces: not the time in which its server had nothing to say.
+    Long polls are never slow. For event streams the wait for the first piece and the delay per later piece count, not
+    the time in which the server had nothing to report.
     """
     import numpy as np
 
@@ -147,7 +151,7 @@ def late(exchanges: pa.Table, time: Array, slow_ms: float | None) -> Array:
 
 
 def how(slow: int, of: int) -> How:
-    """Are all slow, is a tail, or is it a few?"""
+    """Classify the number of slow requests among all."""
     if not slow:
         return "none"
     if slow >= show.TYPICAL_SHARE * of and not slow == 1 < of:
@@ -156,8 +160,9 @@ def how(slow: int, of: int) -> How:
 
 
 def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> bool:
-    """Are a few slow, or many by the path, and all of them together too short for a person to notice? Stalls and losses
-    are never: they come again.
+    """Whether slow requests are too short for a person to notice: a few of them, or any number slow by the path.
+
+    Stalls and losses always count as noticeable, because they occur again.
     """
     import numpy as np
 
@@ -171,26 +176,26 @@ def unfelt(items: Iterable[Piece], slow: Array, of: int, longest_ms: float) -> b
 
 
 def few(slow: Array, of: int) -> bool:
-    """Are others fast over the same path, so that its round trip makes none of these slow?"""
+    """Whether most requests are fast over the same path, so that its round trip makes none of the others slow."""
     return how(len(slow), of) in ("tail", "outlier")
 
 
 def family(cause: str) -> str:
-    """Which family does this cause, or stall, belong to?"""
+    """Return the family of a cause; the stall has one, too."""
     known = CAUSES.get(cause)
     return known.family if known else "stall"
 
 
 def beyond(causes: Mapping[str, float]) -> float:
-    """What of this time is beyond the path's round trip?"""
+    """Return the sum of these causes' times without the path's round trip."""
     return sum(spent for cause, spent in causes.items() if cause != "network")
 
 
 def by_family(items: Iterable[Piece], slow: Array, of: int) -> dict[str, dict[str, float]]:
-    """The time of the slow exchanges in ms by family and cause; of all, where none of these `of` is slow.
+    """Return the time in ms by family and cause of the slow exchanges, or of all if none of these `of` is slow.
 
-    The family with the most comes first; losses, where they took about as much: they are seen, the rest is inferred.
-    What is slow is so beyond the path's round trip. Where others are fast over that path, it is no reason at all.
+    The family with the most time is first. Losses are first if they took about as much, since they are observed and
+    other causes are inferred. If only a few are slow, the path's round trip is no reason and does not count.
     """
     import numpy as np
 
