@@ -1,7 +1,6 @@
-//! Words for the numbers that answers end with, as each protocol's own document writes them. Numbers of success have none
-//! here. Knows no bytes.
+//! The words of error codes, as each protocol's specification writes them. Codes of success have no word.
 
-/// A number and its word.
+/// Codes with their words.
 pub type Words = &'static [(u16, &'static str)];
 
 /// RFC 4511 A.1.
@@ -18,14 +17,14 @@ pub const LDAP: Words = &[
     (118, "canceled"), (122, "assertionFailed"),
 ];
 
-/// Of CONNACK in MQTT 3.1.1 (3.2.2.3).
+/// Return codes of CONNACK in MQTT 3.1.1 (3.2.2.3).
 #[rustfmt::skip]
 pub const MQTT_CONNECT: Words = &[
     (1, "Unacceptable protocol version"), (2, "Identifier rejected"), (3, "Server unavailable"),
     (4, "Bad user name or password"), (5, "Not authorized"),
 ];
 
-/// Reason codes of MQTT 5 (2.4); 128 is SUBACK's failure in 3.1.1, too.
+/// Reason codes of MQTT 5 (2.4); 128 is the failure of SUBACK in 3.1.1, too.
 #[rustfmt::skip]
 pub const MQTT: Words = &[
     (128, "Unspecified error"), (129, "Malformed packet"), (130, "Protocol error"),
@@ -49,7 +48,7 @@ pub const AMQP: Words = &[
     (540, "not-implemented"), (541, "internal-error"),
 ];
 
-/// Error codes of Kafka's protocol guide; -1 is 65,535.
+/// Error codes of Kafka's protocol guide; -1 is stored as 65,535.
 #[rustfmt::skip]
 pub const KAFKA: Words = &[
     (65535, "UNKNOWN_SERVER_ERROR"), (1, "OFFSET_OUT_OF_RANGE"), (2, "CORRUPT_MESSAGE"),
@@ -69,7 +68,7 @@ pub const KAFKA: Words = &[
     (79, "MEMBER_ID_REQUIRED"), (82, "FENCED_INSTANCE_ID"), (89, "THROTTLING_QUOTA_EXCEEDED"),
 ];
 
-/// MongoDB's error_codes.yml.
+/// Error codes of MongoDB's error_codes.yml.
 #[rustfmt::skip]
 pub const MONGODB: Words = &[
     (1, "InternalError"), (2, "BadValue"), (6, "HostUnreachable"), (9, "FailedToParse"), (11, "UserNotFound"),
@@ -84,7 +83,7 @@ pub const MONGODB: Words = &[
     (13435, "NotPrimaryNoSecondaryOk"), (13436, "NotPrimaryOrSecondary"),
 ];
 
-/// RabbitMQ's PROTOCOL.adoc of its stream plugin.
+/// Response codes of RabbitMQ streams (PROTOCOL.adoc of the stream plugin).
 #[rustfmt::skip]
 pub const RABBIT_STREAMS: Words = &[
     (2, "stream does not exist"), (3, "subscription id already exists"), (4, "subscription id does not exist"),
@@ -130,7 +129,7 @@ pub const OPC_UA: Words = &[
     (0x80B8, "BadRequestTooLarge"), (0x80B9, "BadResponseTooLarge"),
 ];
 
-/// Types of errors of OpenFlow 1.0 (5.4.4), and those of later versions (1.5.1, 7.5.4).
+/// Error types of OpenFlow 1.0 (5.4.4); `OPENFLOW` has those of later versions (1.5.1, 7.5.4).
 #[rustfmt::skip]
 pub const OPENFLOW_1_0: Words = &[
     (0, "HELLO_FAILED"), (1, "BAD_REQUEST"), (2, "BAD_ACTION"), (3, "FLOW_MOD_FAILED"), (4, "PORT_MOD_FAILED"),
@@ -144,7 +143,7 @@ pub const OPENFLOW: Words = &[
     (13, "TABLE_FEATURES_FAILED"), (14, "BAD_PROPERTY"), (15, "ASYNC_CONFIG_FAILED"), (16, "FLOW_MONITOR_FAILED"),
     (17, "BUNDLE_FAILED"), (0xFFFF, "EXPERIMENTER"),
 ];
-/// Codes of BAD_REQUEST.
+/// Codes of errors of the type BAD_REQUEST.
 #[rustfmt::skip]
 pub const OPENFLOW_REQUEST: Words = &[
     (0, "BAD_VERSION"), (1, "BAD_TYPE"), (2, "BAD_MULTIPART"), (3, "BAD_EXPERIMENTER"), (4, "BAD_EXPERIMENTER_TYPE"),
@@ -152,7 +151,7 @@ pub const OPENFLOW_REQUEST: Words = &[
     (11, "BAD_PORT"), (12, "BAD_PACKET"), (13, "MULTIPART_BUFFER_OVERFLOW"),
 ];
 
-/// Errors of MMS by class and code (ISO 9506-2 7.4.3), and those of single values (14.4.3).
+/// Errors of MMS, class and code (ISO 9506-2 7.4.3). `MMS_VALUES` has those of single values (14.4.3).
 #[rustfmt::skip]
 pub const MMS: Words = &[
     (0x001, "vmd-state-conflict"), (0x002, "vmd-operational-problem"), (0x003, "domain-transfer-problem"),
@@ -178,8 +177,8 @@ pub const MMS_VALUES: Words = &[
     (11, "object-value-invalid"),
 ];
 
-/// Errors of S7 by class (00 at the end) and by number, and codes of single values, as Wireshark's dissector s7comm
-/// names them.
+/// Errors of S7, as Wireshark's dissector s7comm names them: classes (low byte 0) and single errors. `S7_VALUES` has
+/// the codes of single values.
 #[rustfmt::skip]
 pub const S7: Words = &[
     (0x8100, "application relationship"), (0x8104, "function not available"), (0x8200, "object definition"),
@@ -193,7 +192,7 @@ pub const S7_VALUES: Words = &[
     (6, "data type not supported"), (7, "data type inconsistent"), (10, "object does not exist"),
 ];
 
-/// Answers to a request without the log-in that it needs: the client knows only by them what to send.
+/// Codes of HTTP and SIP that answer a request without credentials, which the client then repeats with them.
 pub const LOG_INS: &[u16] = &[401, 407];
 
 /// RFC 3261 21.
@@ -258,7 +257,7 @@ pub const KERBEROS: Words = &[
     (68, "KDC_ERR_WRONG_REALM"),
 ];
 
-/// The word for a number.
+/// Returns the word of a code.
 pub fn word(words: Words, code: u16) -> Option<&'static str> {
     words
         .iter()

@@ -1,5 +1,6 @@
-//! FastCGI 1.0: what a web server asks of PHP-FPM and the like. Requests are numbered; their parameters are those of CGI,
-//! and the answer begins with CGI's header lines (RFC 3875 6). Reads methods, targets and statuses, no body.
+//! FastCGI 1.0 (Open Market's specification), between a web server and PHP-FPM or another application server. Records
+//! with a header of 8 bytes carry numbered requests: the CGI parameters, the body, and an answer that begins with CGI
+//! header lines (RFC 3875 6). An exchange goes from BEGIN_REQUEST to END_REQUEST.
 
 use std::borrow::Cow;
 
@@ -23,10 +24,10 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<FastCgi>;
 
-/// Version, type, request, length of the content, padding, a zero (3.3).
+/// Bytes of a record's header: version, type, request id, content length, padding length, a zero (3.3).
 const HEADER: usize = 8;
 const VERSION: u8 = 1;
-/// Types of records (8).
+/// Record types (8).
 const BEGIN: u8 = 1;
 const ABORT: u8 = 2;
 const END: u8 = 3;
@@ -38,20 +39,19 @@ const DATA: u8 = 8;
 const GET_VALUES: u8 = 9;
 const VALUES: u8 = 10;
 const UNKNOWN: u8 = 11;
-/// Requests whose answer has no head yet; beyond it the oldest is forgotten.
+/// Upper bound on requests whose answer has not begun; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct FastCgi {
-    /// Numbers of the requests whose answer has not begun.
+    /// Ids of the requests whose answer has not begun.
     waiting: Vec<u16>,
 }
 
-/// A first record begins a request: 16 bytes of which few may vary.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
         Side::Client => begins(first.input),
-        // joined in the middle: the client's newest record began a request
+        // in mid-stream: the client's newest turn began a request
         Side::Server if begins(first.other) == Guess::Yes => {
             match FastCgi::default().length(Side::Server, first.input) {
                 Length::Is(_) => Guess::Yes,
@@ -63,6 +63,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
+/// Whether bytes begin with BEGIN_REQUEST: a record of 16 bytes, few of which vary.
 fn begins(input: &[u8]) -> Guess {
     let fits = |(place, byte): (usize, &u8)| match (place, *byte) {
         (0, VERSION) | (1, BEGIN) | (2 | 3 | 6, _) | (5, 8) | (9, 1..=3) | (10, 0 | 1) => true,
@@ -78,18 +79,18 @@ fn begins(input: &[u8]) -> Guess {
 }
 
 impl WireFormat for FastCgi {
-    // a request's parameters, and the head of its answer
+    // most requests' parameters, and the head of an answer
     const MAX_HEAD: usize = 8192;
     const MIN_PROOF: usize = HEADER;
     const LOST_REASON: &'static str = "not a record of FastCGI";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
         let kind = cursor::u8_at(first, 1);
-        let mine = kind.is_none_or(|kind| match side {
+        let sent_by_side = kind.is_none_or(|kind| match side {
             Side::Client => matches!(kind, BEGIN | ABORT | PARAMS | STDIN | DATA | GET_VALUES),
             Side::Server => matches!(kind, END | STDOUT | STDERR | VALUES | UNKNOWN),
         });
-        if !mine || first.first().is_some_and(|version| *version != VERSION) {
+        if !sent_by_side || first.first().is_some_and(|version| *version != VERSION) {
             return Length::Wrong;
         }
         match (
@@ -129,10 +130,10 @@ impl WireFormat for FastCgi {
             }
             PARAMS => parameters(sink, key, content),
             STDIN if len == 0 => return Role::Last(key),
-            STDOUT => self.answers(sink, id, content),
+            STDOUT => self.begin_answer(sink, id, content),
             END => {
-                self.answers(sink, id, b"");
-                ends(sink, key, content);
+                self.begin_answer(sink, id, b"");
+                report_refusal(sink, key, content);
                 return Role::Last(key);
             }
             ABORT | STDIN | DATA | STDERR => {}
@@ -145,8 +146,8 @@ impl WireFormat for FastCgi {
 }
 
 impl FastCgi {
-    /// The first output of a request has the head of its answer; without `Status` it is 200.
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, id: u16, content: &[u8]) {
+    /// Begins the answer with the first output of a request. Its head has the status; without `Status` it is 200.
+    fn begin_answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, id: u16, content: &[u8]) {
         let Some(place) = self.waiting.iter().position(|waits| *waits == id) else {
             return;
         };
@@ -154,7 +155,7 @@ impl FastCgi {
         let mut exchange = sink.exchange(u64::from(id));
         exchange.begin_answer();
         if content.is_empty() {
-            return; // the program ended without a word
+            return; // the program ended without output
         }
         let lines = content
             .split(|byte| *byte == b'\n')
@@ -177,8 +178,8 @@ impl FastCgi {
     }
 }
 
-/// A request has ended; the server may not have taken it (5.5).
-fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
+/// Reports the status of an END_REQUEST by which the server refused the request (5.5).
+fn report_refusal(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
     let words = match cursor::u8_at(content, 4) {
         Some(1) => "cannot multiplex",
         Some(2) => "overloaded",
@@ -192,7 +193,7 @@ fn ends(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
     });
 }
 
-/// One length of a name or a value: a byte, or four with the highest bit (3.4).
+/// Reads the length of a name or a value: one byte, or four if the highest bit is set (3.4).
 fn length(cursor: &mut Cursor<'_>) -> Option<usize> {
     let first = cursor.u8()?;
     if first & 0x80 == 0 {
@@ -202,7 +203,7 @@ fn length(cursor: &mut Cursor<'_>) -> Option<usize> {
     Some(usize::from(first & 0x7F) << 24 | usize::from(high) << 16 | usize::from(low))
 }
 
-/// What names the request in its parameters, which are those of CGI and the headers of HTTP.
+/// Names the request by its parameters: variables of CGI, and headers of HTTP as `HTTP_…`.
 fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8]) {
     let (mut method, mut target, mut script, mut host, mut server) =
         <(&[u8], &[u8], &[u8], &[u8], &[u8])>::default();
@@ -238,7 +239,7 @@ fn parameters(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: &[u8
     exchange.tags(&tags);
 }
 
-/// CGI writes the names of headers with underscores.
+/// Restores the dashes of header names, which CGI writes as underscores.
 fn dashed(byte: &u8) -> u8 {
     if *byte == b'_' { b'-' } else { *byte }
 }

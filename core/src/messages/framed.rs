@@ -1,8 +1,8 @@
-//! Protocols whose messages say their length in their head. Reads where each begins and ends, keeps as much of it as
-//! names it, counts the rest; its `WireFormat` knows what a message means.
+//! The reader of all protocols whose messages have their length in a head: `Framed` finds where each message begins
+//! and ends, keeps its first bytes and counts the rest. The protocol's `WireFormat` interprets those first bytes.
 //!
-//! A hole inside a message whose head was read is counted. Any other hole hides where the next begins: this side is
-//! then searched, packet by packet, for messages that fit, and the other side is read on.
+//! A hole inside a message whose head was read counts as bytes of the message. After any other hole it is not known
+//! where the next message begins: this side is then searched, packet by packet, for whole messages.
 
 use smol_str::SmolStr;
 
@@ -11,80 +11,82 @@ use super::sink::MessageSink;
 use super::{At, BySide, FirstBytes, Guess, Listener, MessageReader, Outcome, Side, Stretch, tls};
 use crate::cursor;
 
-/// What a message's first bytes say of its length.
+/// The length of a message, as its first bytes give it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Too few bytes to tell.
+    /// Too few bytes to know.
     More,
-    /// So many bytes, the head with them.
+    /// Length of the whole message in bytes, its head included.
     Is(u64),
     /// No message of this protocol.
     Wrong,
 }
 
-/// What a message is, known when its head is read; the note follows when it is whole.
+/// The part that a message plays in an exchange. The format returns it when the head is read; `Framed` reports it when
+/// the message is whole. The numbers are keys of exchanges.
 #[derive(Debug, Default)]
 pub(super) enum Role {
-    /// No note.
+    /// Not reported.
     #[default]
     Ignored,
-    /// No note; but the sender's kernel may hold the next message for it, which then begins with it.
+    /// Not reported, but the next message begins with it: the sender's kernel may hold that one back because of it.
     Prelude,
-    /// Bytes of the exchange with this key, which goes on.
+    /// Bytes of the exchange, which goes on.
     Part(u64),
-    /// The request, or the answer, of this exchange ends with it.
+    /// The last message of the request (sent by the client) or of the answer (sent by the server).
     Last(u64),
-    /// Where either side may send requests: the request of this exchange ends with it, or its answer.
+    /// The last message of the request, for protocols in which either side may send one.
     Request(u64),
+    /// The last message of the answer to such a request.
     Answer(u64),
-    /// The request of this exchange ends with it, and nobody answers it.
+    /// The last message of a request that gets no answer.
     Unanswered(u64),
-    /// What came so far of this exchange is no answer: that is still to come.
+    /// An interim answer: the final one follows.
     Interim(u64),
-    /// A push ends with it.
+    /// The last message of a push.
     Push(PushedMessage),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct PushedMessage {
-    /// Where it began, if that was an earlier message.
+    /// The packet of its first byte, if it began with an earlier message.
     pub(super) since: Option<At>,
     pub(super) method: &'static str,
     pub(super) target: SmolStr,
-    /// Of the messages before the one that ends it.
+    /// Bytes of its earlier messages.
     pub(super) bytes: u64,
     pub(super) subscription: Option<u64>,
 }
 
-/// A message's head: all of a short one.
+/// The first bytes of a message, at most `WireFormat::MAX_HEAD`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head<'a> {
     pub(super) bytes: &'a [u8],
-    /// Of the whole message.
+    /// Length of the whole message in bytes.
     pub(super) len: u64,
 }
 
-/// One protocol's messages.
+/// The message format of one protocol.
 pub(super) trait WireFormat: Default {
-    /// So much of a message is kept for its name. More than any length field needs.
+    /// Upper bound on the bytes kept of a message to name it; at least the length of its length field.
     const MAX_HEAD: usize;
-    /// The fewest bytes that tell one side's message from chance.
+    /// Lower bound on the bytes that distinguish an incomplete message from bytes that fit by chance.
     const MIN_PROOF: usize;
-    /// Why reading ends where no message stands.
+    /// The reason of `Note::Lost` where no message begins.
     const LOST_REASON: &'static str;
 
     fn length(&self, side: Side, first: &[u8]) -> Length;
 
-    /// Whether this side may say what begins so (`head` may be cut); for who joins in the middle.
+    /// Whether `side` may send this message, whose head may be cut off. Used where reading begins in mid-stream.
     fn fits(side: Side, head: Head<'_>) -> bool;
 
-    /// A message of this side whose end is not in its packet is known too: it has a mark that chance has not.
+    /// Whether messages of `side` have a constant by which they are recognised even without their end.
     fn has_magic(side: Side) -> bool;
 
-    /// A message's head is read, or all of it.
+    /// Interprets a message whose head is read.
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role;
 
-    /// Messages of `side` are not in the capture.
+    /// Forgets state that depends on every message of `side`, because some are missing.
     fn lost(&mut self, side: Side);
 
     /// Whether TLS follows the message that was read last.
@@ -93,16 +95,17 @@ pub(super) trait WireFormat: Default {
     }
 }
 
-/// How well bytes fit a protocol.
+/// How bytes fit a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     No,
-    /// The last message goes on behind them.
+    /// They fit, but the last message is incomplete.
     Cut,
+    /// They are whole messages.
     Whole,
 }
 
-/// The heads of the messages that `side` sends here, one behind the other; how well the bytes fit where none follows.
+/// Iterates over the heads of consecutive messages of `side`.
 struct Heads<'a, D> {
     format: D,
     side: Side,
@@ -110,11 +113,12 @@ struct Heads<'a, D> {
 }
 
 impl<'a, D: WireFormat> Heads<'a, D> {
-    fn of(side: Side, rest: &'a [u8]) -> Self {
+    fn new(side: Side, rest: &'a [u8]) -> Self {
         let format = D::default();
         Heads { format, side, rest }
     }
 
+    /// The next head, or how the bytes fit where no whole message follows.
     fn next(&mut self) -> Result<Head<'a>, Fit> {
         if self.rest.is_empty() {
             return Err(Fit::Whole);
@@ -138,12 +142,12 @@ impl<'a, D: WireFormat> Heads<'a, D> {
     }
 }
 
-/// Whether `side` may say this from a message's beginning on.
+/// How bytes fit that begin with a message of `side`.
 pub(super) fn fit<D: WireFormat>(side: Side, bytes: &[u8]) -> Fit {
     if bytes.is_empty() {
         return Fit::No;
     }
-    let mut heads = Heads::<D>::of(side, bytes);
+    let mut heads = Heads::<D>::new(side, bytes);
     loop {
         if let Err(fit) = heads.next() {
             return fit;
@@ -151,7 +155,8 @@ pub(super) fn fit<D: WireFormat>(side: Side, bytes: &[u8]) -> Fit {
     }
 }
 
-/// For protocols that one side alone does not prove: both sides' first bytes have to fit, one of them up to its end.
+/// Recognises protocols that the bytes of one side do not prove: those of both sides have to fit, and one of them has
+/// to be whole messages.
 pub(super) fn sniff<D: WireFormat>(first: &FirstBytes<'_>) -> Guess {
     match fits_both::<D>(first) {
         Err(guess) => guess,
@@ -160,7 +165,7 @@ pub(super) fn sniff<D: WireFormat>(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// For those that two fitting lengths do not prove either: one side has to repeat a number of the other.
+/// Recognises protocols that fitting lengths do not prove either: one side has to repeat an id of the other.
 pub(super) fn sniff_by_id<D: WireFormat>(
     first: &FirstBytes<'_>,
     id: fn(Side, &[u8]) -> Option<u64>,
@@ -169,10 +174,10 @@ pub(super) fn sniff_by_id<D: WireFormat>(
         return guess;
     }
     let ids = |side, bytes| {
-        let mut heads = Heads::<D>::of(side, bytes);
+        let mut heads = Heads::<D>::new(side, bytes);
         let mut ids = Vec::new();
         loop {
-            // of the last message so much may be here
+            // the last message may be incomplete and show its id all the same
             let rest = heads.rest;
             let next = heads.next();
             ids.extend(id(side, next.map_or(rest, |head| head.bytes)));
@@ -206,7 +211,7 @@ fn fits_both<D: WireFormat>(first: &FirstBytes<'_>) -> Result<(Fit, Fit), Guess>
     }
 }
 
-/// Reads both sides.
+/// The reader of both sides.
 #[derive(Debug, Default)]
 pub(super) struct Framed<D> {
     sides: BySide<Half>,
@@ -219,17 +224,17 @@ enum Leave {
     Tls,
 }
 
-/// One side.
+/// Per-direction state: the message that is being read.
 #[derive(Debug, Default)]
 struct Half {
     head: Vec<u8>,
-    /// Of the message that is being read, once its first bytes show it.
+    /// Length in bytes, once the first bytes show it.
     len: Option<u64>,
-    /// Bytes of it that were read.
+    /// Bytes read, once the head is.
     have: u64,
-    /// Its head was read: what it is.
+    /// The message's role, once its head is read.
     role: Option<Role>,
-    /// Where the next message begins is not known.
+    /// It is not known where the next message begins.
     searching: bool,
 }
 
@@ -259,7 +264,7 @@ impl<D: WireFormat> MessageReader for Framed<D> {
 }
 
 impl<D: WireFormat> Framed<D> {
-    /// Reads bytes; the error is the rest that is no message, after `Lost` has been written, or that is TLS.
+    /// Reads bytes. The error is the rest that is no message, after `Lost` was noted, or that is TLS.
     fn bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -284,26 +289,26 @@ impl<D: WireFormat> Framed<D> {
                 let left = half.len.unwrap_or(0).saturating_sub(half.have);
                 let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 bytes = bytes.get(here..).unwrap_or_default();
-                self.body(sink, here as u64);
+                self.count_body(sink, here as u64);
                 continue;
             }
-            let here = bytes;
-            if !self.head(sink, &mut bytes) {
+            let unread = bytes;
+            if !self.read_head(sink, &mut bytes) {
                 sink.lost(D::LOST_REASON);
-                return Err((Leave::Lost, here));
+                return Err((Leave::Lost, unread));
             }
         }
         Ok(())
     }
 
-    /// Takes as much of a message's head as is here; false where no message stands.
-    fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
+    /// Takes bytes of a message's head off the front of `bytes`. Returns false where no message begins.
+    fn read_head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let (format, half) = match side {
             Side::Client => (&mut self.format, &mut self.sides.client),
             Side::Server => (&mut self.format, &mut self.sides.server),
         };
-        // the length is looked for byte by byte, so that nothing behind the message is taken
+        // byte by byte up to the length, so that no byte of the next message is taken
         while half.len.is_none() {
             let Some((first, rest)) = bytes.split_first() else {
                 return true;
@@ -325,23 +330,23 @@ impl<D: WireFormat> Framed<D> {
         if half.head.len() < wanted {
             return true;
         }
-        self.tell(sink);
+        self.finish_head(sink);
         true
     }
 
-    /// The message's head is as long as it will be.
-    fn tell(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Gives the head to the format, which returns the message's role.
+    fn finish_head(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let (format, half) = match sink.side() {
             Side::Client => (&mut self.format, &mut self.sides.client),
             Side::Server => (&mut self.format, &mut self.sides.server),
         };
         let (bytes, len) = (std::mem::take(&mut half.head), half.len.unwrap_or(0));
         half.role = Some(format.message(sink, Head { bytes: &bytes, len }));
-        self.body(sink, bytes.len() as u64);
+        self.count_body(sink, bytes.len() as u64);
     }
 
-    /// So many bytes more of the message whose head was read.
-    fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    /// Counts bytes of a message whose head is read, and reports the message at its end.
+    fn count_body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let half = &mut self.sides[sink.side()];
         half.have += bytes;
         let ends = half.len.is_none_or(|len| half.have >= len);
@@ -383,7 +388,7 @@ impl<D: WireFormat> Framed<D> {
         sink.unmark();
     }
 
-    /// So many bytes are not in the capture.
+    /// Passes over a hole.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
@@ -394,11 +399,11 @@ impl<D: WireFormat> Framed<D> {
         };
         let left = half.len.unwrap_or(0).saturating_sub(read);
         if half.role.is_none() && half.head.len() >= D::MIN_PROOF && missing <= left {
-            self.tell(sink); // what is here of its head has to do
+            self.finish_head(sink); // the hole is in its head: the bytes before the hole have to do
         }
         let half = &mut self.sides[side];
         if half.role.is_some() && missing <= left {
-            return self.body(sink, missing);
+            return self.count_body(sink, missing);
         }
         *half = Half {
             searching: true,

@@ -1,9 +1,9 @@
-//! HTTP/1.0 and HTTP/1.1 (RFC 9112): keep-alive, pipelining, every way to end a body. Reads both sides'
-//! bytes, writes messages; refuses to know what a header or a body means beyond where it ends.
+//! HTTP/1.0 and HTTP/1.1 (RFC 9112): keep-alive, pipelining, and every way to end a body. A message is a head, which
+//! ends with an empty line, and a body; responses come in the order of the requests.
 //!
-//! Strategy: a head that lies whole in one piece is parsed where it lies; only a head that is split is
-//! copied, until its blank line comes. Bodies are counted, not looked at, unless they are chunked.
-//! A hole counts as bytes where the length is known; anywhere else the reader is lost, with a note.
+//! A head in one stretch is parsed in place; a head in several stretches is copied until its empty line. Bodies are
+//! counted, and only chunked and streamed ones are read. A hole inside a body of known length is counted; after any
+//! other hole the reader is lost.
 
 mod broken;
 mod chunked;
@@ -33,13 +33,13 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     reader: |memory| AnyReader::Http(memory.http()),
     ..Recognition::NEVER
 };
-/// Longest head: servers refuse above 8 to 64 KiB.
+/// Upper bound on a head in bytes. Servers refuse heads above 8 to 64 KiB.
 const MAX_HEAD: usize = 64 << 10;
-/// Requests that may await their response; beyond it (one direction captured, mostly) the oldest is forgotten.
+/// Upper bound on requests without a response; beyond it (mostly in captures of one direction) the oldest is dropped.
 const MAX_PENDING: usize = 4096;
-/// A chunk's line end and the last chunk: what ends a chunked body brings nothing of it if it is no longer.
-const WITHOUT_DATA: usize = 7;
-/// Heads that are searched for the server's name: whoever names itself does so at once.
+/// Length of a chunk's line end and the last chunk (`\r\n0\r\n\r\n`): the end of a chunked body without any data.
+const CHUNKED_END_BYTES: usize = 7;
+/// Upper bound on response heads searched for `Server`. Servers that send it do so in the first response.
 const MAX_SEARCHED: u8 = 4;
 
 #[derive(Debug, Default)]
@@ -48,26 +48,26 @@ pub(super) struct Http1 {
     /// The requests whose response has not begun, oldest first.
     pending: Queue<MethodKind>,
     /// The client's open message was answered before its end.
-    early: bool,
-    /// Response heads that were searched for the server's name; `MAX_SEARCHED` once it is known.
+    answered_early: bool,
+    /// Response heads searched for `Server`; `MAX_SEARCHED` once it was found.
     searched: u8,
-    /// A CONNECT was granted: what follows is the tunnel's own.
-    tunnels: bool,
-    /// The newest answer was gRPC-Web's.
-    web: bool,
-    /// Who reads on, where a 101 has switched to a protocol that is known.
+    /// A CONNECT was granted: the tunnel's bytes follow.
+    is_tunnel: bool,
+    /// The newest response was of gRPC-Web.
+    is_grpc_web: bool,
+    /// The reader of the protocol that a 101 has switched to.
     next: Option<AnyReader>,
 }
 
-/// One side.
+/// Per-direction state: the message that is being read.
 #[derive(Debug, Default)]
 struct Half {
     state: State,
-    /// The beginning of a head that came in pieces.
+    /// The beginning of a head in several stretches.
     head: Vec<u8>,
     /// The start line in `head` is whole.
-    line: bool,
-    /// What its body consists of, where that is known.
+    has_line: bool,
+    /// The splitter of a streamed body.
     pieces: Option<BodySplitter>,
 }
 
@@ -76,12 +76,13 @@ enum State {
     /// At the beginning of a message or in its head.
     #[default]
     Head,
+    /// In a body with this many bytes left.
     Length(u64),
-    /// Of known length, and its pieces are looked at.
-    Measured(u64),
+    /// In a streamed body with this many bytes left.
+    StreamedLength(u64),
     Chunked(Chunked),
     UntilClose,
-    /// Behind a CONNECT request: whether this is HTTP depends on the response.
+    /// After a CONNECT request: the response decides whether the next bytes are HTTP.
     Tunnel,
 }
 
@@ -91,7 +92,7 @@ impl MessageReader for Http1 {
         match piece {
             Stretch::Bytes(bytes) => match self.bytes(&mut sink, bytes) {
                 Ok(()) => Outcome::All,
-                Err(rest) if self.tunnels => Outcome::Restart(Stretch::Bytes(rest)),
+                Err(rest) if self.is_tunnel => Outcome::Restart(Stretch::Bytes(rest)),
                 Err(rest) => match self.next.take() {
                     Some(reader) => Outcome::Switch(reader, Stretch::Bytes(rest)),
                     None => Outcome::Lost(Stretch::Bytes(rest)),
@@ -118,47 +119,47 @@ impl MessageReader for Http1 {
 
     fn resume(&mut self, side: Side, inside: bool) {
         self.sides = BySide::default();
-        self.early = false;
+        self.answered_early = false;
         if side == Side::Client && !inside {
-            // In turns, whoever asks again has had the answer.
+            // a client that begins another turn has received the responses before it
             self.pending.clear();
         }
     }
 }
 
 impl Http1 {
-    /// Reads bytes; the error is the rest that could not be followed, after `Lost` has been written.
+    /// Reads bytes. The error is the rest that is not of HTTP/1: after `Lost` was noted, or in another protocol.
     #[inline(always)]
     fn bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
-        if self.early && sink.side() == Side::Client {
-            self.body_left_out(sink.lend(), bytes);
+        if self.answered_early && sink.side() == Side::Client {
+            self.check_omitted_body(sink.lend(), bytes);
         }
-        match self.stretch(sink, bytes)? {
+        match self.read_part(sink, bytes)? {
             [] => Ok(()),
-            more => self.stretches(sink.lend(), more),
+            more => self.read_parts(sink.lend(), more),
         }
     }
 
-    /// A stretch with a head and its body, or with several messages.
+    /// Reads a body after its head, and further messages. Apart from `bytes`, so that the common case is inlined.
     #[inline(never)]
-    fn stretches<'a>(
+    fn read_parts<'a>(
         &mut self,
         mut sink: MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), &'a [u8]> {
         while !bytes.is_empty() {
-            bytes = self.stretch(&mut sink, bytes)?;
+            bytes = self.read_part(&mut sink, bytes)?;
         }
         Ok(())
     }
 
-    /// Reads a head, a body or a part of one; gives what stands behind it.
+    /// Reads a head or a body, or a part of one. Returns the bytes after it.
     #[inline(always)]
-    fn stretch<'a>(
+    fn read_part<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
@@ -187,7 +188,7 @@ impl Http1 {
                 }
                 Step::Done(here) => {
                     half.state = State::Head;
-                    if here > WITHOUT_DATA {
+                    if here > CHUNKED_END_BYTES {
                         sink.piece(here as u64);
                     } else {
                         sink.count(here as u64);
@@ -204,11 +205,11 @@ impl Http1 {
                 sink.piece(bytes.len() as u64);
                 Ok(&[])
             }
-            State::Measured(_) => half.streamed(sink.lend(), bytes),
+            State::StreamedLength(_) => half.streamed(sink.lend(), bytes),
         }
     }
 
-    /// Reads a head or a part of one; gives what stands behind it.
+    /// Reads a head or a part of one. Returns the bytes after it.
     #[inline(always)]
     fn head<'a>(
         &mut self,
@@ -219,25 +220,25 @@ impl Http1 {
         let half = &mut self.sides[side];
         let mut bytes = bytes;
         if half.head.is_empty() {
-            // RFC 9112 2.2: empty lines before a start line are of no message.
+            // RFC 9112 2.2: empty lines before a start line belong to no message
             bytes = skip_line_ends(bytes);
             if bytes.is_empty() {
                 return Ok(bytes);
             }
-            // taken out, so that the sink can write while the head is read from
-            let mut again = sink.head_cache().take().unwrap_or_default();
-            let head = again.or_read(side, bytes, head::parse);
+            // taken out of the sink, so that the sink can be used while the head is borrowed
+            let mut cache = sink.head_cache().take().unwrap_or_default();
+            let head = cache.or_read(side, bytes, head::parse);
             if let Some(head) = head.filter(|head| head.len <= MAX_HEAD) {
                 let rest = self.whole_head(sink, head, bytes);
-                *sink.head_cache() = Some(again);
+                *sink.head_cache() = Some(cache);
                 return rest;
             }
-            *sink.head_cache() = Some(again);
+            *sink.head_cache() = Some(cache);
         }
         self.part_of_head(sink.lend(), bytes)
     }
 
-    /// A head that begins these bytes, in one piece.
+    /// Handles a whole head at the beginning of `bytes`.
     #[inline(always)]
     fn whole_head<'a>(
         &mut self,
@@ -246,16 +247,16 @@ impl Http1 {
         bytes: &'a [u8],
     ) -> Result<&'a [u8], &'a [u8]> {
         sink.count(head.len as u64);
-        let (mine, rest) = split(bytes, head.len);
+        let (head_bytes, rest) = split(bytes, head.len);
         if sink.side() == Side::Server && self.searched < MAX_SEARCHED {
-            self.name_of_server(sink.lend(), mine);
+            self.search_software(sink.lend(), head_bytes);
         }
-        self.body(sink, head, rest)
+        self.after_head(sink, head, rest)
     }
 
-    /// A head has been read: names its message and finds out where it ends.
+    /// Names the message of a head and decides where its body ends. Returns the bytes after the head.
     #[inline(always)]
-    fn body<'a>(
+    fn after_head<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         head: &Head,
@@ -275,11 +276,11 @@ impl Http1 {
                 if let Some(tags) = &head.tags {
                     sink.tags(tags);
                 }
-                self.ask(*kind);
+                self.push_request(*kind);
                 let after = match *kind {
                     MethodKind::Connect => State::Tunnel,
-                    MethodKind::Waits(for_events) => {
-                        sink.kind(for_events);
+                    MethodKind::WaitsForEvents(kind) => {
+                        sink.kind(kind);
                         State::Head
                     }
                     _ => State::Head,
@@ -299,14 +300,14 @@ impl Http1 {
                 if let Some(tags) = &head.tags {
                     sink.tags(tags);
                 }
-                if self.web || head.pieces.is_some() {
-                    self.pieces_of(sink.lend(), head);
+                if self.is_grpc_web || head.pieces.is_some() {
+                    self.begin_pieces(sink.lend(), head);
                 }
                 let switched = status == 101;
                 let kind = self.pending.pop_front().unwrap_or(MethodKind::Other);
-                self.early = self.pending.is_empty() && sink.other_is_open();
+                self.answered_early = self.pending.is_empty() && sink.other_is_open();
                 if switched || kind == MethodKind::Connect && (200..300).contains(&status) {
-                    self.tunnels = !sink.other_is_open();
+                    self.is_tunnel = !sink.other_is_open();
                     sink.end();
                     return Err(rest);
                 }
@@ -334,7 +335,7 @@ impl Http1 {
             Ok(body @ (Body::Length(_) | Body::Chunked | Body::UntilClose | Body::Switched(_))) => {
                 self.sides[sink.side()].pieces = head.pieces;
                 match body {
-                    Body::Length(length) => State::Measured(length),
+                    Body::Length(length) => State::StreamedLength(length),
                     Body::Chunked => State::Chunked(Chunked::new()),
                     _ => State::UntilClose,
                 }
@@ -347,14 +348,14 @@ impl Http1 {
         Ok(rest)
     }
 
-    /// An answer with a body of pieces begins, or another one behind those of gRPC-Web.
+    /// Begins a streamed response, or one after a response of gRPC-Web.
     #[cold]
-    fn pieces_of(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &Head) {
-        let web = head.pieces.is_some_and(|pieces| pieces.are_web());
-        if std::mem::replace(&mut self.web, web) != web {
+    fn begin_pieces(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &Head) {
+        let web = head.pieces.is_some_and(|pieces| pieces.is_grpc_web());
+        if std::mem::replace(&mut self.is_grpc_web, web) != web {
             sink.protocol(if web { Protocol::GrpcWeb } else { Protocol::Http });
         }
-        if head.pieces.is_some_and(|pieces| pieces.are_events()) {
+        if head.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
             sink.streams();
         }
         if let Some(code) = head.pieces.and_then(|mut pieces| pieces.take_status()) {
@@ -362,7 +363,7 @@ impl Http1 {
         }
     }
 
-    /// The connection goes on in another protocol.
+    /// Ends the 101 that switches to another protocol.
     #[cold]
     fn switch(&mut self, mut sink: MessageSink<'_, impl Listener>, to: Upgrade) {
         match to {
@@ -371,7 +372,7 @@ impl Http1 {
                 sink.end();
                 self.next = Some(AnyReader::WebSocket(websocket::WebSocket::upgraded()));
             }
-            // the request is answered there, as stream 1
+            // HTTP/2 answers the request, as stream 1
             Upgrade::Http2 => {
                 sink.response(101, true);
                 sink.end();
@@ -381,9 +382,9 @@ impl Http1 {
         }
     }
 
-    /// Looks in a head of the server for what it calls itself.
+    /// Searches a response's head for the server's software.
     #[cold]
-    fn name_of_server(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &[u8]) {
+    fn search_software(&mut self, mut sink: MessageSink<'_, impl Listener>, head: &[u8]) {
         self.searched += 1;
         if let Some(name) = server_software::of_head(head) {
             self.searched = MAX_SEARCHED;
@@ -391,21 +392,21 @@ impl Http1 {
         }
     }
 
-    /// A client that was answered early may leave the rest of its body out (RFC 9110 10.1.1: it waited for 100
-    /// Continue) and ask again.
+    /// Ends a request that was answered before its end, if the client begins another one. A client that waited for 100
+    /// Continue may omit the body after a final response (RFC 9110 10.1.1).
     #[cold]
-    fn body_left_out(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
+    fn check_omitted_body(&mut self, mut sink: MessageSink<'_, impl Listener>, bytes: &[u8]) {
         if self.sides.client.state == State::Head {
-            self.early = false;
+            self.answered_early = false;
         } else if recognise::begins_inside_turn(Side::Client, bytes) {
-            self.early = false;
+            self.answered_early = false;
             self.sides.client = Half::default();
             sink.end();
         }
     }
 
     #[inline(always)]
-    fn ask(&mut self, kind: MethodKind) {
+    fn push_request(&mut self, kind: MethodKind) {
         if self.pending.len() >= MAX_PENDING {
             self.pending.pop_front();
         }
@@ -413,7 +414,7 @@ impl Http1 {
     }
 }
 
-/// 101 is a 1xx, but the last word of HTTP on its connection: it answers the request.
+/// Whether a final response follows this status. 101 is final: it is the last message of HTTP on its connection.
 fn is_interim(status: u16) -> bool {
     matches!(status, 100 | 102..200)
 }

@@ -1,8 +1,8 @@
-//! HTTP/2 (RFC 9113) on plain TCP: after its preface, after an upgrade of HTTP/1, or joined in the middle. Reads both
-//! sides' frames, gives each stream's request and answer by its number; refuses to know what a body means.
+//! HTTP/2 (RFC 9113): after its preface, after an upgrade of HTTP/1, or in mid-stream. Frames with a header of 9 bytes
+//! carry header blocks and data of numbered streams. Each stream is an exchange, with its number as the key.
 //!
-//! A hole inside a payload is counted. Any other hole hides where the next frame begins: this side is then searched
-//! for a chain of frames, its header table is unknown from there on, and the other side is read on.
+//! A hole inside a payload is counted. After any other hole it is not known where the next frame begins: this side is
+//! then searched for consecutive frames, and the entries of its header table before the hole are unknown.
 
 mod calls;
 mod fields;
@@ -32,47 +32,47 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     reader: |_| AnyReader::Http2(Box::default()),
 };
 
-/// What a client sends first (3.4).
+/// The first bytes of a client (3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The longest header block, over all its frames. Nobody accepts more.
+/// Upper bound on a header block over all its frames. No server accepts larger ones.
 const MAX_BLOCK: usize = 64 << 10;
-/// Of other payloads so much is kept: a GOAWAY's last stream, an error code, an increment.
+/// Upper bound on the bytes kept of RST_STREAM, GOAWAY and WINDOW_UPDATE: a stream, an error code, an increment.
 const MAX_SMALL: usize = 8;
-/// And of SETTINGS: there are six of them (6.5.2), of 6 bytes each, and few extensions.
+/// Upper bound on the bytes kept of SETTINGS: six settings of 6 bytes (6.5.2), and a few extensions.
 const MAX_SETTINGS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Http2 {
     sides: BySide<Half>,
-    /// The connection's beginning was read: the server's first frame begins with its first byte.
-    whole: bool,
+    /// The connection's beginning was read, so the server's first byte begins a frame.
+    from_beginning: bool,
     calls: Calls,
 }
 
-/// One side.
+/// Per-direction state.
 #[derive(Debug, Default)]
 struct Half {
-    place: Phase,
+    phase: Phase,
     frames: Frames,
     /// The frame whose payload is being read.
     frame: Frame,
-    /// Its payload up to here, where it has to be whole.
+    /// The payload so far, for types that are interpreted as a whole. While searching, a possible frame header.
     held: Vec<u8>,
-    /// Bytes of its data that are still to come; `None` before the length of the padding.
-    data: Option<u32>,
+    /// Bytes left of the data in a DATA frame, without padding; `None` before the padding's length.
+    data_left: Option<u32>,
     block: Option<Block>,
     decoder: Decoder,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has been read.
+    /// Nothing was read.
     #[default]
     Start,
-    /// So much of the preface has been read.
+    /// In the preface, after this many bytes.
     Preface(usize),
     Frames,
-    /// Where the next frame begins is not known.
+    /// It is not known where the next frame begins.
     Searching,
 }
 
@@ -80,14 +80,14 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Block {
     stream: u32,
-    /// The stream that is promised.
+    /// The stream that a PUSH_PROMISE announces.
     promised: Option<u32>,
-    /// The block's message ends with it.
+    /// END_STREAM: the message ends with this block.
     last: bool,
-    /// As on the wire, with the frames' headers.
+    /// Bytes on the wire, with the frames' headers.
     bytes: u64,
     fragments: Vec<u8>,
-    /// Bytes of it are missing, or it is too long.
+    /// It cannot be decoded, because of a hole or its length.
     lost: bool,
 }
 
@@ -108,7 +108,8 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// Headers say which side they are of: only a request has a method, only an answer a status.
+/// Whether a turn begins with the preface or a header block of its side: of the fields in the static table, `:method`
+/// and others of a request have indices below 8, `:status` the next ones.
 fn begins_message(side: Side, first: &[u8]) -> bool {
     match side {
         Side::Client => {
@@ -138,17 +139,17 @@ impl MessageReader for Http2 {
 }
 
 impl Http2 {
-    /// Behind a 101: the request with the upgrade is stream 1, answered here (RFC 7540 3.2).
+    /// The reader after a 101. It answers the request of HTTP/1 as stream 1 (RFC 7540 3.2).
     pub(super) fn upgraded() -> Box<Http2> {
         let mut reader = Http2 {
-            whole: true,
+            from_beginning: true,
             ..Http2::default()
         };
-        reader.calls.adopted();
+        reader.calls.open_upgraded();
         Box::new(reader)
     }
 
-    /// Reads bytes; the error is the rest that is no HTTP/2, after `Lost` has been written.
+    /// Reads bytes. The error is the rest that is no HTTP/2, after `Lost` was noted.
     fn bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -156,12 +157,12 @@ impl Http2 {
     ) -> Result<(), &'a [u8]> {
         let side = sink.side();
         while !bytes.is_empty() {
-            let whole = self.whole;
+            let from_beginning = self.from_beginning;
             let half = &mut self.sides[side];
-            match half.place {
+            match half.phase {
                 Phase::Start => {
-                    half.place = begins(side, whole, bytes);
-                    if half.place == Phase::Searching {
+                    half.phase = first_phase(side, from_beginning, bytes);
+                    if half.phase == Phase::Searching {
                         half.decoder.forget();
                     }
                 }
@@ -173,18 +174,18 @@ impl Http2 {
                     }
                     bytes = rest;
                     let have = have + here.len();
-                    half.place = if have < PREFACE.len() {
+                    half.phase = if have < PREFACE.len() {
                         Phase::Preface(have)
                     } else {
                         Phase::Frames
                     };
-                    self.whole = true;
+                    self.from_beginning = true;
                     if have == PREFACE.len() {
                         sink.flow(FlowEvent::Begins);
                     }
                 }
                 Phase::Searching => {
-                    // a header that is cut in its beginning is held: TLS hands on a record's first byte alone
+                    // bytes that may begin a header are held: of a TLS record, the first byte is fed by itself
                     let held = std::mem::take(&mut half.held);
                     let joined = [&held, bytes].concat();
                     let Some(place) = frames::find(&joined) else {
@@ -199,26 +200,26 @@ impl Http2 {
                     let mut first = cursor::from(&held, place);
                     while !first.is_empty() && half.frames.next(&mut first) == Part::Partly {}
                     bytes = cursor::from(bytes, place.saturating_sub(held.len()));
-                    half.place = Phase::Frames;
+                    half.phase = Phase::Frames;
                     if place >= held.len() {
                         sink.unmark();
                     }
                     sink.mark();
                 }
                 Phase::Frames => {
-                    let here = bytes;
+                    let unread = bytes;
                     if half.frames.is_between() {
                         sink.mark();
                     }
                     let fits = match half.frames.next(&mut bytes) {
                         Part::Partly => true,
-                        Part::Header(frame) => self.frame_begins(sink, frame),
+                        Part::Header(frame) => self.begin_frame(sink, frame),
                         Part::Payload(piece, last) => self.payload(sink, piece, last),
                         Part::Wrong => false,
                     };
                     if !fits {
                         sink.lost("not a frame of HTTP/2");
-                        return Err(here);
+                        return Err(unread);
                     }
                 }
             }
@@ -226,17 +227,17 @@ impl Http2 {
         Ok(())
     }
 
-    /// A frame's header is read: whether it may stand here.
-    fn frame_begins(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame) -> bool {
+    /// Takes a frame's header. Returns false if the frame is not allowed after the frames before it.
+    fn begin_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
         half.frame = frame;
         half.held.clear();
-        let goes_on = frame.kind == frames::CONTINUATION;
+        let continues = frame.kind == frames::CONTINUATION;
         match &half.block {
-            Some(block) if !goes_on || block.stream != frame.stream => return false,
+            Some(block) if !continues || block.stream != frame.stream => return false,
             // reading began inside a header block
-            None if goes_on => {
+            None if continues => {
                 half.block = Some(Block {
                     stream: frame.stream,
                     lost: true,
@@ -248,7 +249,7 @@ impl Http2 {
         match frame.kind {
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {}
             frames::DATA => {
-                half.data = (!frame.has(frames::PADDED)).then_some(frame.len);
+                half.data_left = (!frame.has(frames::PADDED)).then_some(frame.len);
                 sink.unmark();
                 let (stream, bytes) = (frame.stream, frame.len);
                 sink.flow(FlowEvent::Sends { stream, bytes });
@@ -256,20 +257,19 @@ impl Http2 {
             }
             _ => sink.unmark(),
         }
-        frame.len > 0 || self.frame_ends(sink, &[])
+        frame.len > 0 || self.end_frame(sink, &[])
     }
 
-    /// A piece of the frame's payload, which may be its last: whether it may stand here.
+    /// Takes a piece of the frame's payload. Returns false if the frame is not valid.
     fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8], last: bool) -> bool {
         let half = &mut self.sides[sink.side()];
-        let most = match half.frame.kind {
+        let max_kept = match half.frame.kind {
             frames::DATA => {
                 let data = half.data_of(piece);
                 let (stream, around) = (half.frame.stream, (piece.len() - data.len()) as u64);
-                // only where the frame begins with these bytes, and holds no more
-                let whole = last && piece.len() == half.frame.len as usize;
-                self.calls.data(sink, stream, around, data, whole);
-                return !last || self.frame_ends(sink, &[]);
+                let is_whole = last && piece.len() == half.frame.len as usize;
+                self.calls.data(sink, stream, around, data, is_whole);
+                return !last || self.end_frame(sink, &[]);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => MAX_BLOCK,
             frames::RST_STREAM | frames::GOAWAY | frames::WINDOW_UPDATE => MAX_SMALL,
@@ -277,9 +277,9 @@ impl Http2 {
             _ => 0,
         };
         if last && half.held.is_empty() {
-            return self.frame_ends(sink, piece);
+            return self.end_frame(sink, piece);
         }
-        let room = most.saturating_sub(half.held.len());
+        let room = max_kept.saturating_sub(half.held.len());
         half.held.extend_from_slice(cursor::upto(piece, room));
         if piece.len() > room
             && let Some(block) = &mut half.block
@@ -290,11 +290,11 @@ impl Http2 {
             return true;
         }
         let held = std::mem::take(&mut half.held);
-        self.frame_ends(sink, &held)
+        self.end_frame(sink, &held)
     }
 
-    /// The frame is whole; of a payload that is not data, this is the beginning at least.
-    fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, payload: &[u8]) -> bool {
+    /// Interprets a whole frame. `payload` is empty for DATA, and may be cut off for types that are not interpreted.
+    fn end_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>, payload: &[u8]) -> bool {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
         match frame.kind {
@@ -302,7 +302,7 @@ impl Http2 {
                 let last = frame.has(frames::END_STREAM);
                 sink.flow(FlowEvent::Sent { last });
                 if last {
-                    self.calls.ends(sink, frame.stream);
+                    self.calls.end_side(sink, frame.stream);
                 }
             }
             frames::WINDOW_UPDATE => {
@@ -322,14 +322,15 @@ impl Http2 {
             frames::RST_STREAM => self.calls.reset(sink, frame.stream),
             frames::GOAWAY => {
                 let last = cursor::be32_at(payload, 0).unwrap_or(u32::MAX);
-                self.calls.goes_away(sink, last & (u32::MAX >> 1));
+                self.calls.reset_beyond(sink, last & (u32::MAX >> 1));
             }
             _ => {}
         }
         true
     }
 
-    /// A frame of a header block is whole: whether its padding fits.
+    /// Takes a whole frame of a header block, and decodes the block with its last one. Returns false if the padding is
+    /// longer than the frame.
     fn fragment(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: Frame, payload: &[u8]) -> bool {
         let half = &mut self.sides[sink.side()];
         let mut block = half.block.take().unwrap_or_else(|| Block {
@@ -367,7 +368,7 @@ impl Http2 {
             half.decoder.forget();
         } else if half
             .decoder
-            .block(text, |name, value| fields.hear(name, value))
+            .block(text, |name, value| fields.add(name, value))
             .is_err()
         {
             fields = Fields::default();
@@ -376,16 +377,16 @@ impl Http2 {
         true
     }
 
-    /// So many bytes are not in the capture.
+    /// Passes over a hole.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let half = &mut self.sides[sink.side()];
         let frame = half.frame;
-        let within = half.place == Phase::Frames && half.frames.skip(missing).is_some();
-        if !within || half.data.is_none() && frame.kind == frames::DATA {
-            // what was begun is of no use: its end, and what came behind it, may be in the hole
+        let within = half.phase == Phase::Frames && half.frames.skip(missing);
+        if !within || half.data_left.is_none() && frame.kind == frames::DATA {
+            // the hole may hide the end of the frame or block, and others after it
             sink.flow(FlowEvent::Lost);
             *half = Half {
-                place: Phase::Searching,
+                phase: Phase::Searching,
                 ..Half::default()
             };
             half.decoder.forget();
@@ -397,8 +398,8 @@ impl Http2 {
         }
         match frame.kind {
             frames::DATA => {
-                let data = u64::from(half.data.unwrap_or_default()).min(missing);
-                half.data = half.data.map(|left| left - data as u32);
+                let data = u64::from(half.data_left.unwrap_or_default()).min(missing);
+                half.data_left = half.data_left.map(|left| left - data as u32);
                 self.calls.skip(sink, frame.stream, missing, data);
             }
             frames::HEADERS | frames::PUSH_PROMISE | frames::CONTINUATION => {
@@ -412,31 +413,33 @@ impl Http2 {
             _ => {}
         }
         if self.sides[sink.side()].frames.is_between() {
-            self.frame_ends(sink, &[]);
+            self.end_frame(sink, &[]);
         }
     }
 }
 
-/// Where a side's first bytes stand.
-fn begins(side: Side, whole: bool, bytes: &[u8]) -> Phase {
+/// The phase of a side whose first bytes these are.
+fn first_phase(side: Side, from_beginning: bool, bytes: &[u8]) -> Phase {
     let prefix = cursor::upto(PREFACE, bytes.len());
     match side {
         Side::Client if bytes.starts_with(prefix) => Phase::Preface(0),
-        Side::Server if whole || bytes.len() >= frames::HEADER && frames::greets(bytes) => Phase::Frames,
+        Side::Server if from_beginning || bytes.len() >= frames::HEADER && frames::greets(bytes) => {
+            Phase::Frames
+        }
         _ => Phase::Searching,
     }
 }
 
 impl Half {
-    /// What a piece of a DATA frame's payload holds of the data: the rest is padding (6.1).
+    /// Returns the data in a piece of a DATA frame's payload, without padding and its length (6.1).
     fn data_of<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
-        let (left, piece) = match (self.data, piece.split_first()) {
+        let (left, piece) = match (self.data_left, piece.split_first()) {
             (Some(left), _) => (left, piece),
             (None, Some((padding, rest))) => (self.frame.len.saturating_sub(1 + u32::from(*padding)), rest),
             (None, None) => return &[],
         };
         let data = cursor::upto(piece, left as usize);
-        self.data = Some(left - data.len() as u32);
+        self.data_left = Some(left - data.len() as u32);
         data
     }
 }

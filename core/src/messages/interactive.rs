@@ -1,6 +1,6 @@
-//! People and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over TCP. Knows them by
-//! their first bytes and the steps of the log-in, in turns; SSH and Telnet in the middle by the echoes of keys. Behind the
-//! log-in keys, echoes, screens and packets of others pass, which are no requests: these get no note.
+//! Interactive sessions and tunnels: SSH (RFC 4253), Telnet (RFC 854), RDP (MS-RDPBCGR), VNC (RFC 6143), OpenVPN over
+//! TCP. The log-in is read in turns, each a request of kind `Setup`. After it pass keys, echoes, screens and tunnelled
+//! packets, which are no requests and get no note. SSH and Telnet are recognised in mid-stream by echoed keys.
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
@@ -9,20 +9,20 @@ use super::{
     Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Stretch, server_software,
 };
 
-/// What the steps of a log-in are called.
+/// The method of a log-in step.
 const METHOD: &str = "handshake";
-/// A line longer than this is no greeting (RFC 4253 4.2).
-const LONGEST_GREETING: usize = 255;
-/// Behind NEWKEYS the first two of SSH's client are small (service, user); then a small one is a key that somebody
-/// pressed, while log-ins and channels are larger (sizes of OpenSSH's packets).
-const SSH_SEALED_SMALL: u32 = 2;
-const SSH_KEY: u64 = 100;
-/// Lengths of one sealed key: 16 bytes with a length before it and a tag or MAC of 8 to 64 bytes behind it, or 24 or 32
-/// with a MAC.
-const SSH_SEALED_KEY: [usize; 8] = [28, 36, 40, 48, 52, 64, 84, 96];
-/// Version, security, its answer, ClientInit (RFC 6143 7.1 to 7.3).
+/// Upper bound on the bytes of a greeting line (RFC 4253 4.2).
+const MAX_GREETING: usize = 255;
+/// Encrypted turns of an SSH client after NEWKEYS that may be small although nobody types: service and user request.
+const SSH_SMALL_TURNS: u32 = 2;
+/// After those, a turn below this many bytes is a key press. Log-ins and channel requests of OpenSSH are larger.
+const SSH_KEY_BYTES: u64 = 100;
+/// Lengths of an encrypted key press: 16 bytes with a length before and a tag or MAC of 8 to 64 bytes after them, or
+/// 24 or 32 bytes with a MAC.
+const SSH_ENCRYPTED_KEY: [usize; 8] = [28, 36, 40, 48, 52, 64, 84, 96];
+/// Client turns of a VNC log-in: version, security, its answer, ClientInit (RFC 6143 7.1 to 7.3).
 const VNC_STEPS: u32 = 4;
-/// X.224, TLS, CredSSP and the channels (MS-RDPBCGR 1.3.1.1).
+/// Client turns of an RDP log-in: X.224, TLS, CredSSP and the channels (MS-RDPBCGR 1.3.1.1).
 const RDP_STEPS: u32 = 12;
 
 macro_rules! recognition {
@@ -43,35 +43,36 @@ recognition!(RDP, Rdp, rdp);
 recognition!(TELNET, Telnet, telnet);
 recognition!(OPENVPN, OpenVpn, openvpn);
 
-/// Whether the server's answer is the echo of a key that somebody pressed: in which protocol. Plain, the byte itself
-/// (Telnet; RFC 857).
+/// Returns the protocol in which the server's packet echoes a key press: the same byte in Telnet (RFC 857), an
+/// encrypted packet of the same length in SSH.
 pub(super) fn echo(key: &[u8], echo: &[u8]) -> Option<Protocol> {
     match (key, echo) {
         ([pressed], [shown]) if pressed == shown && pressed.is_ascii() => Some(Protocol::Telnet),
-        _ => is_sealed_echo(key, echo).then_some(Protocol::Ssh),
+        _ => is_encrypted_echo(key, echo).then_some(Protocol::Ssh),
     }
 }
 
-/// Sealed, both have one length, which is SSH's channel data with one byte under one of its ciphers and MACs (RFC 4253 6,
-/// RFC 4254 5.2), and are as mixed as random bytes, behind at most four bytes of a length, which some modes leave plain.
-fn is_sealed_echo(key: &[u8], echo: &[u8]) -> bool {
-    let sealed = |bytes: &[u8]| {
+/// Whether two packets can be a key press and its echo in SSH. Both have the length of channel data with one byte
+/// under one of the ciphers and MACs (RFC 4253 6, RFC 4254 5.2). Both look random after the first four bytes, a
+/// length that some modes leave in clear text.
+fn is_encrypted_echo(key: &[u8], echo: &[u8]) -> bool {
+    let looks_encrypted = |bytes: &[u8]| {
         let body = bytes.get(4..).unwrap_or_default();
         let distinct = body.iter().collect::<std::collections::BTreeSet<_>>().len();
         let printable = body.iter().filter(|byte| byte.is_ascii_graphic()).count();
         distinct * 5 >= body.len() * 4 && printable * 3 < body.len() * 2
     };
     key.len() == echo.len()
-        && SSH_SEALED_KEY.contains(&key.len())
+        && SSH_ENCRYPTED_KEY.contains(&key.len())
         && key != echo
-        && sealed(key)
-        && sealed(echo)
+        && looks_encrypted(key)
+        && looks_encrypted(echo)
 }
 
-/// The reader of a session behind its log-in.
-pub(super) fn typed(protocol: Protocol) -> AnyReader {
+/// A reader for a session of Telnet or SSH after its log-in.
+pub(super) fn logged_in_reader(protocol: Protocol) -> AnyReader {
     let reader = Box::new(Interactive {
-        over: true,
+        logged_in: true,
         ..Interactive::new(protocol)
     });
     match protocol {
@@ -83,12 +84,13 @@ pub(super) fn typed(protocol: Protocol) -> AnyReader {
 #[derive(Debug)]
 pub(super) struct Interactive {
     protocol: Protocol,
-    /// The client's steps so far, and SSH's behind its new keys.
+    /// The client's turns so far.
     steps: u32,
-    sealed: u32,
-    /// The log-in is over.
-    over: bool,
-    /// The beginning of the server's line, until it ends.
+    /// The client's encrypted turns of SSH so far.
+    encrypted_turns: u32,
+    /// The log-in is over: turns get no note any more.
+    logged_in: bool,
+    /// The beginning of the server's first line; `None` once it was read.
     greeting: Option<Vec<u8>>,
 }
 
@@ -109,7 +111,7 @@ fn begins(input: &[u8], word: &[u8]) -> Guess {
     }
 }
 
-/// `RFB 003.008` and a line's end, from the server first.
+/// `RFB 003.008` and a line feed (RFC 6143 7.1.1).
 fn vnc(first: &FirstBytes<'_>) -> Guess {
     let template = b"RFB 000.000\n";
     let fits = |(byte, like): (&u8, &u8)| {
@@ -129,8 +131,8 @@ fn vnc(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// An X.224 connection request with what only RDP asks for: a cookie, or its negotiation (MS-RDPBCGR 2.2.1.1). Others ask
-/// with addresses.
+/// An X.224 connection request with a cookie or a negotiation request, as only RDP sends them (MS-RDPBCGR 2.2.1.1).
+/// Other protocols on X.224 send addresses.
 fn rdp(first: &FirstBytes<'_>) -> Guess {
     let [3, 0, high, low, rest @ ..] = first.input else {
         let few = first.input.len() < 4 && begins(first.input, &[3, 0]) != Guess::No;
@@ -161,7 +163,7 @@ fn rdp(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// Two options in a row, or one that the other side answers with one (RFC 854, 855). Options above 49 are not in use.
+/// Two option commands in a row, or one that the other side answers with another (RFC 854, 855).
 fn telnet(first: &FirstBytes<'_>) -> Guess {
     match (options(first.input), options(first.other)) {
         (None, _) => Guess::No,
@@ -173,7 +175,8 @@ fn telnet(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// So many options these bytes begin with; none where they begin with anything else.
+/// Number of option commands at the beginning; `None` where the bytes begin with anything else. Options above 49 are
+/// not in use.
 fn options(mut input: &[u8]) -> Option<usize> {
     let mut count = 0;
     loop {
@@ -187,7 +190,7 @@ fn options(mut input: &[u8]) -> Option<usize> {
     }
 }
 
-/// The client resets, and the server answers with its own reset: a length, then 7 or 10 and 8 in five bits.
+/// A hard reset of the client (opcode 7 or 10 in five bits, after a length) that the server answers with its own (8).
 fn openvpn(first: &FirstBytes<'_>) -> Guess {
     let reset = |input: &[u8], codes: &[u8]| match input {
         [high, low, code, rest @ ..] => {
@@ -207,16 +210,16 @@ fn openvpn(first: &FirstBytes<'_>) -> Guess {
 impl MessageReader for Interactive {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         if let (Side::Server, Stretch::Bytes(bytes)) = (sink.side(), stretch) {
-            self.greets(&mut sink, bytes);
+            self.read_greeting(&mut sink, bytes);
         }
-        if self.over {
+        if self.logged_in {
             return Outcome::All;
         }
         let begins = !sink.is_open();
         if begins && sink.side() == Side::Client {
-            self.over = self.logged_in(stretch);
+            self.logged_in = self.is_after_log_in(stretch);
             sink.end_other();
-            if self.over {
+            if self.logged_in {
                 return Outcome::All;
             }
             self.steps += 1;
@@ -242,21 +245,21 @@ impl Interactive {
         Interactive {
             protocol,
             steps: 0,
-            sealed: 0,
-            over: matches!(protocol, Protocol::Telnet | Protocol::OpenVpn),
+            encrypted_turns: 0,
+            logged_in: matches!(protocol, Protocol::Telnet | Protocol::OpenVpn),
             greeting: Some(Vec::new()),
         }
     }
 
-    /// Whether the client's next turn is none of the log-in any more.
-    fn logged_in(&mut self, stretch: Stretch<'_>) -> bool {
+    /// Whether the log-in is over with the client's next turn.
+    fn is_after_log_in(&mut self, stretch: Stretch<'_>) -> bool {
         match self.protocol {
             Protocol::Ssh => {
-                if self.sealed == 0 && self.plain(stretch) {
+                if self.encrypted_turns == 0 && self.is_clear_text(stretch) {
                     return false;
                 }
-                self.sealed += 1;
-                self.sealed > SSH_SEALED_SMALL && stretch.len() < SSH_KEY
+                self.encrypted_turns += 1;
+                self.encrypted_turns > SSH_SMALL_TURNS && stretch.len() < SSH_KEY_BYTES
             }
             Protocol::Vnc => self.steps >= VNC_STEPS,
             Protocol::Rdp => self.steps >= RDP_STEPS,
@@ -264,8 +267,9 @@ impl Interactive {
         }
     }
 
-    /// The greeting, or a packet of the key exchange: its length, its padding, a number from 20 to 49 (RFC 4250 4.1.1).
-    fn plain(&self, stretch: Stretch<'_>) -> bool {
+    /// Whether a turn of SSH is the greeting, or a packet of the key exchange: a length, a padding length and a message
+    /// number from 20 to 49 (RFC 4250 4.1.1).
+    fn is_clear_text(&self, stretch: Stretch<'_>) -> bool {
         let Stretch::Bytes(bytes) = stretch else {
             return false;
         };
@@ -275,14 +279,14 @@ impl Interactive {
         }
     }
 
-    /// What the server calls itself in its first line.
-    fn greets(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8]) {
+    /// Reads the server's software from its first line.
+    fn read_greeting(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8]) {
         let Some(line) = &mut self.greeting else {
             return;
         };
-        let room = LONGEST_GREETING.saturating_sub(line.len());
+        let room = MAX_GREETING.saturating_sub(line.len());
         line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        if !line.contains(&b'\n') && line.len() < LONGEST_GREETING {
+        if !line.contains(&b'\n') && line.len() < MAX_GREETING {
             return;
         }
         if let Some(name) = server_software::of_greeting(line) {

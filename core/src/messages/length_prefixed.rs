@@ -1,31 +1,32 @@
-//! Messages behind a header of a fixed size with their length: where each ends, its header, and as much of its
-//! body as is wanted. Reads one side, counts what it does not keep; knows no protocol.
+//! Messages with a header of `N` bytes that gives the length of the body. Finds where each message ends and keeps its
+//! header and the beginning of its body. Reads one direction of any protocol.
 
 #[derive(Debug)]
 pub(super) struct LengthPrefixed<const N: usize> {
     header: [u8; N],
+    /// Bytes of the header read so far.
     have: usize,
-    /// Bytes of the body that are still to come.
+    /// Bytes of the body not read yet.
     left: u64,
-    /// As much of the body as is wanted, and how much that is.
+    /// The beginning of the body, and the upper bound on its length.
     head: Vec<u8>,
-    room: usize,
-    /// Part of what is wanted is not in the capture.
-    torn: bool,
+    max_head: usize,
+    /// A hole lies in the beginning: later bytes do not continue `head`.
+    has_hole: bool,
     /// The body's length.
     len: u64,
-    /// The next byte begins another message.
-    over: bool,
+    /// The message was read to its end.
+    is_whole: bool,
 }
 
-/// How far a message has come.
+/// How far a message was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All bytes are read, and it goes on.
+    /// All bytes were taken, and the message goes on.
     Partly,
-    /// It is whole; what is left is behind it.
+    /// The message is whole; the bytes that remain follow it.
     Whole,
-    /// Its header is none.
+    /// The bytes are no header of this protocol.
     Wrong,
 }
 
@@ -36,23 +37,24 @@ impl<const N: usize> Default for LengthPrefixed<N> {
             have: 0,
             left: 0,
             head: Vec::new(),
-            room: 0,
-            torn: false,
+            max_head: 0,
+            has_hole: false,
             len: 0,
-            over: false,
+            is_whole: false,
         }
     }
 }
 
 impl<const N: usize> LengthPrefixed<N> {
-    /// Reads on up to the message's end. `measure` gives the body's length and how much of it is wanted.
+    /// Takes bytes up to the message's end off the front of `bytes`. `measure` returns, from the header, the body's
+    /// length and the upper bound on the bytes to keep of it; `None` for a header that cannot be one.
     pub(super) fn next(
         &mut self,
         bytes: &mut &[u8],
         measure: impl FnOnce(&[u8; N]) -> Option<(u64, usize)>,
     ) -> Progress {
-        if std::mem::take(&mut self.over) {
-            (self.have, self.torn) = (0, false);
+        if std::mem::take(&mut self.is_whole) {
+            (self.have, self.has_hole) = (0, false);
             self.head.clear();
         }
         if self.have < N {
@@ -65,57 +67,56 @@ impl<const N: usize> LengthPrefixed<N> {
             if self.have < N {
                 return Progress::Partly;
             }
-            let Some((len, room)) = measure(&self.header) else {
+            let Some((len, max_head)) = measure(&self.header) else {
                 return Progress::Wrong;
             };
-            (self.len, self.left, self.room) = (len, len, room);
+            (self.len, self.left, self.max_head) = (len, len, max_head);
         }
         let here = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
         let (part, rest) = crate::cursor::split(bytes, here);
-        let wanted = self.room.saturating_sub(self.head.len());
-        if !self.torn {
-            self.head.extend_from_slice(part.get(..wanted).unwrap_or(part));
+        let room = self.max_head.saturating_sub(self.head.len());
+        if !self.has_hole {
+            self.head.extend_from_slice(part.get(..room).unwrap_or(part));
         }
         self.left -= here as u64;
         *bytes = rest;
-        self.come()
+        self.progress()
     }
 
-    /// So many bytes are not in the capture: how far the message has come with them. None where they hide its header,
-    /// or the next one's.
+    /// Passes over a hole. `None` where the hole covers a part of this message's header, or of the next one's.
     pub(super) fn skip(&mut self, missing: u64) -> Option<Progress> {
         if !self.is_inside() || missing > self.left {
             return None;
         }
-        self.torn |= self.head.len() < self.room;
+        self.has_hole |= self.head.len() < self.max_head;
         self.left -= missing;
-        Some(self.come())
+        Some(self.progress())
     }
 
-    fn come(&mut self) -> Progress {
-        self.over = self.left == 0;
-        if self.over {
+    fn progress(&mut self) -> Progress {
+        self.is_whole = self.left == 0;
+        if self.is_whole {
             Progress::Whole
         } else {
             Progress::Partly
         }
     }
 
-    /// The header of the message was read, and its body goes on.
+    /// Whether the header was read, and the body not to its end.
     pub(super) fn is_inside(&self) -> bool {
-        self.have == N && !self.over
+        self.have == N && !self.is_whole
     }
 
     pub(super) fn header(&self) -> &[u8; N] {
         &self.header
     }
 
-    /// The body, as far as it was kept.
+    /// The kept beginning of the body.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// The body goes on behind what was kept.
+    /// Whether the body is longer than its kept beginning.
     pub(super) fn is_cut(&self) -> bool {
         (self.head.len() as u64) < self.len
     }

@@ -1,12 +1,12 @@
-//! Lines and texts of mail, FTP and memcached however their bytes are cut. Reads one side's bytes, finds where a line or a text
-//! ends; keeps a line's beginning and end, and nothing of a text.
+//! Lines and dot-terminated texts of mail, FTP and memcached, however their bytes are split into segments. Keeps the
+//! beginning and the end of a line, and nothing of a text.
 
-/// So much of a line's beginning is kept: whatever names it.
+/// Upper bound on the bytes kept of a line's beginning, which names the command.
 const MAX_KEPT: usize = 512;
-/// And of its end: `{4294967295+}` (RFC 9051 4.3).
+/// Upper bound on the bytes kept of a line's end: `{4294967295+}` (RFC 9051 4.3).
 const MAX_TAIL: usize = 16;
 
-/// A line that is being read, or several that are one.
+/// A line that is being read, or several that make one command.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     kept: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Takes the line up to its end off the front; whether that has come.
+    /// Takes bytes up to the line's end off the front of `bytes`. Returns whether the line is whole.
     pub(super) fn take(&mut self, bytes: &mut &[u8]) -> bool {
         let end = memchr::memchr(b'\n', bytes);
         let here = end.map_or(bytes.len(), |end| end + 1);
@@ -31,12 +31,12 @@ impl Line {
         end.is_some()
     }
 
-    /// Nothing of it has come.
+    /// Whether nothing of the line was read.
     pub(super) fn is_new(&self) -> bool {
         self.kept.is_empty() && self.len == 0
     }
 
-    /// So many bytes belong to it that are not looked at.
+    /// Counts bytes of the line that are not read.
     pub(super) fn count(&mut self, bytes: u64) {
         self.len = self.len.saturating_add(bytes);
     }
@@ -45,7 +45,7 @@ impl Line {
         self.len
     }
 
-    /// Its beginning, without its end.
+    /// The kept beginning, up to the first line end.
     pub(super) fn text(&self) -> &[u8] {
         let end = memchr::memchr(b'\n', &self.kept).unwrap_or(self.kept.len());
         let text = self.kept.get(..end).unwrap_or_default();
@@ -53,17 +53,17 @@ impl Line {
         text.get(..text.len() - returns).unwrap_or_default()
     }
 
-    /// Ends what was read: the next line begins.
+    /// Resets the state for the next line.
     pub(super) fn clear(&mut self) {
         (self.len, self.kept, self.tail) = (0, Vec::new(), Vec::new());
     }
 
-    /// Ends what was counted: the same line goes on.
-    pub(super) fn counted(&mut self) -> u64 {
+    /// Takes the number of bytes counted since the last call; the same line goes on.
+    pub(super) fn take_len(&mut self) -> u64 {
         std::mem::take(&mut self.len)
     }
 
-    /// The octets behind this line that belong to it (a literal), where it ends with their number.
+    /// The length of the IMAP literal that follows this line: 12 for `a APPEND x {12}`.
     pub(super) fn literal(&self) -> Option<u64> {
         let end = self.tail.strip_suffix(b"\n")?;
         let end = end.strip_suffix(b"\r").unwrap_or(end);
@@ -76,8 +76,9 @@ impl Line {
         number(digits)
     }
 
-    /// Makes a reply's line its last one, whose end is not in the capture.
-    pub(super) fn ends(&mut self, code: Option<[u8; 3]>) {
+    /// Makes the line the last one of its reply, because the reply's end is not in the capture. `code` replaces the
+    /// line's code.
+    pub(super) fn make_last(&mut self, code: Option<[u8; 3]>) {
         if let Some(code) = code {
             self.kept = code.to_vec();
         }
@@ -86,25 +87,25 @@ impl Line {
         }
     }
 
-    /// Whether these are its last bytes, before its end.
+    /// Whether the line ends with this word, before white space.
     pub(super) fn ends_with(&self, word: &[u8]) -> bool {
         self.tail.trim_ascii_end().ends_with(word)
     }
 
-    /// Whether a person could read it: no protocol of lines has other bytes.
+    /// Whether the line has no control characters except tabs, as in all protocols of lines.
     pub(super) fn is_text(&self) -> bool {
         self.text().iter().all(|byte| *byte >= b' ' || *byte == b'\t')
     }
 }
 
-/// At most ten digits.
+/// Parses a decimal number of at most ten digits.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(digits).ok()?;
     let plain = text.len() <= 10 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| plain)
 }
 
-/// How far a text has come that ends with a dot alone on its line (RFC 5321 4.1.1.4, RFC 1939 3).
+/// The position in a text that ends with a line of a single dot (RFC 5321 4.1.1.4, RFC 1939 3).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dots {
     #[default]
@@ -115,7 +116,7 @@ pub(super) enum Dots {
 }
 
 impl Dots {
-    /// The place behind the text's end, where that lies in these bytes.
+    /// Returns the index after the text's end, if it lies in these bytes.
     pub(super) fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {

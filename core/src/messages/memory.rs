@@ -1,29 +1,29 @@
-//! What readers keep from one stream to the next.
+//! The state that the readers of all streams share.
 
 use std::sync::Arc;
 
 use super::http1;
 use crate::decrypt::KeyLog;
 
-/// What the readers of all streams remember together.
+/// Caches, reusable readers and keys, shared by the readers of all streams.
 #[derive(Debug, Default)]
 pub struct Memory {
     pub(super) head_cache: Option<Box<http1::HeadCache>>,
-    /// One of a stream that is over, for the next.
+    /// The reader of an ended stream; its allocation is reused for the next.
     pub(super) http: Option<Box<http1::Http1>>,
-    /// Of TLS connections, where somebody gave some. Shared, so that a reader has them while it gives notes.
+    /// The TLS key log, if there is one. Counted, so that a reader can hold it while it borrows the sink.
     pub(super) keys: Option<Arc<KeyLog>>,
-    /// What is read now lies inside TLS: a connection inside another one stays sealed.
-    pub(super) inside: bool,
+    /// The bytes being read were decrypted. TLS inside them is not decrypted again.
+    pub(super) inside_tls: bool,
 }
 
 impl Memory {
-    /// The keys of TLS connections, for more of them.
+    /// The TLS key log, to add keys.
     pub fn keys(&mut self) -> &mut KeyLog {
         Arc::make_mut(self.keys.get_or_insert_default())
     }
 
-    /// A handle for another connection of this capture.
+    /// The TLS key log, for a reader outside this module.
     pub fn shared_keys(&self) -> Option<Arc<KeyLog>> {
         self.keys.clone()
     }

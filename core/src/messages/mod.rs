@@ -1,31 +1,35 @@
-//! Where a message begins and ends. Reads one stream's bytes in order, gives `Note`s to a `Listener`; knows nothing
-//! of packets, sequence numbers or causes, only which packet brought a byte.
+//! Finds where the messages of a TCP stream begin and end. A reader takes the stream's bytes in order and reports
+//! `Note`s to a `Listener`. It knows no sequence numbers and no causes, only which packet (`At`) brought a byte.
 //!
-//! `Messages` is the front: it looks at the first bytes of both sides, picks the reader that knows
-//! them (`readers.rs`; ports play no part) and falls back to `turns` when that reader loses its way.
+//! `Messages` is the entry point, one per stream. It compares the first bytes of both sides with every known protocol
+//! (`readers.rs`; ports play no part) and hands the stream to that protocol's reader. When the reader cannot go on,
+//! the stream is read in turns (`turns.rs`).
 //!
-//! # The notes that a user may see
+//! # Vocabulary of the readers
 //!
-//! Per side: `( Begin  [Request | Response]  (End | Cut) )*`, and after the last piece at most a `Begin`
-//! without its end until `close`. A `Request` is always of the client's open message, a `Response` of
-//! the server's; each message has at most one. The two sides' messages may overlap (pipelining, a
-//! response before the request's end), so pair the first unanswered request with the next response that
-//! is not `interim`. `Begin` carries the packet of the message's first byte, `End` that of its last (but
-//! that of the FIN for a body which only the FIN ends).
+//! - Stretch: the next bytes of one side, or the length of a hole (bytes that are not in the capture).
+//! - Turn: all bytes that one side sends until the other side sends.
+//! - Key: a number that names an exchange, for protocols that answer in any order.
+//! - Mark: the packet of a message's first byte, kept until the reader knows whether the message gets a note.
+//! - Half: the per-direction state of a reader, two of them in a `BySide`.
 //!
-//! Protocols that answer in any order name the exchange of each event by a key (`Keyed`): `RequestBegin [RequestName] [Tags]
-//! RequestEnd AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them; `notes.rs` has all events.
-//! `Reset`, `Unanswered` and `GivenUp` may end it anywhere, and either side may send the request. A
-//! `Push` is a whole message of the server that answers nothing. What is neither request nor answer (keepalives,
-//! acknowledgements of the application, what a client sends and nobody answers) is in no note.
+//! # Order of the notes
 //!
-//! `Lost` may stand anywhere. The message that is open then stays open and ends as a turn does: when
-//! the other side speaks, or at the close. So from `Lost` on a message may have neither `Request` nor
-//! `Response`. Reading goes on as turns until a turn begins with a start line that a protocol knows, or a packet
-//! in a turn with the head of a protocol that the stream has spoken; the next `Request` or `Response` shows it. A
-//! ClientHello inside a turn names the turn's message.
+//! Per side: `( Begin  [Request | Response]  (End | Cut) )*`. Example, a GET in packet 4 and its response in packets
+//! 6 to 9: `Begin(client, 4) Request(GET /) End(client, 4) Begin(server, 6) Response(200) End(server, 9)`.
+//! A `Request` belongs to the client's open message, a `Response` to the server's; each message has at most one. The
+//! messages of both sides may overlap (pipelining, a response before the request's end): pair the oldest unanswered
+//! request with the next response that is not `interim`. `Begin` has the packet of the message's first byte, `End` that
+//! of its last; for a body that the FIN ends, `End` has the packet of the FIN.
 //!
-//! A reader keeps what it knows of one direction in a `Half` of its own, two of them in an array by `Side`.
+//! Protocols that answer in any order report `Keyed` events instead: `RequestBegin [RequestName] [Tags] RequestEnd
+//! AnswerBegin [Status] AnswerEnd`, with `Bytes` and `Piece` between them. `Reset`, `Unanswered` and `GivenUp` may end
+//! an exchange at any point, and either side may send the request. A `Push` is a whole message of the server that
+//! answers no request. Other messages (keepalives, application-level acknowledgements) get no note.
+//!
+//! `Lost` may come at any point. The open message then ends as a turn does, when the other side sends or at the close,
+//! so a message may have neither `Request` nor `Response`. The stream is read in turns until a predicate of
+//! `Recognition` finds the beginning of a message again.
 
 mod amqp;
 mod beanstalk;
@@ -98,64 +102,66 @@ pub trait Listener {
     fn memory(&mut self) -> &mut Memory;
 }
 
-/// What a protocol's first bytes say.
+/// Whether bytes are of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guess {
     Yes,
     No,
-    /// These few bytes may be the beginning of it: ask again with more of this side's.
+    /// Too few bytes of this side to decide.
     More,
-    /// They may be it, and the other side's answer will tell: ask again when it has spoken.
+    /// The bytes fit, but only the other side's answer can confirm the protocol.
     NeedsOtherSide,
 }
 
-/// The first bytes of both sides, as far as they were read.
+/// The bytes of both sides since the stream's beginning, as far as they were read.
 #[derive(Debug, Clone, Copy)]
 struct FirstBytes<'a> {
-    /// The side that sends now, and all its bytes.
+    /// The side of the newest bytes.
     side: Side,
+    /// All bytes of `side`.
     input: &'a [u8],
     /// All bytes of the other side.
     other: &'a [u8],
-    /// Who spoke first.
+    /// The side that sent first.
     began: Side,
 }
 
-/// One protocol's reader for one stream. It writes to the sink, which keeps the order of the notes.
+/// One protocol's reader for one stream. It reports to the sink, which keeps the notes in order.
 trait MessageReader {
-    /// Reads the next stretch of the side that the sink stands for.
+    /// Reads the next stretch of `sink.side()`, which the packet `sink.at()` made readable.
     fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a>;
 
-    /// The side that the sink stands for sends no more.
+    /// Ends the stream of `sink.side()`.
     fn close(&mut self, sink: &mut MessageSink<'_, impl Listener>, how: Close) {
         sink.cut(how);
     }
 
-    /// After `Outcome::Lost`: `side` begins a message that `opens` or (`inside` a turn) `resumes` knows; forget what
-    /// was half read.
+    /// Goes on after `Outcome::Lost` and some turns: the next bytes of `side` begin a message, as `begins_message` or
+    /// (`inside` a turn) `begins_inside_turn` found. Drops every partly read message.
     fn resume(&mut self, side: Side, inside: bool);
 }
 
-/// How far a reader came.
+/// How a reader left a stretch.
 enum Outcome<'a> {
+    /// The stretch was read to its end.
     All,
-    /// The reader has given `Lost`; this (maybe empty) rest is not read and not counted yet.
+    /// The reader has noted `Lost`. The rest, which may be empty, is neither read nor counted in a message.
     Lost(Stretch<'a>),
-    /// Both sides go on in the protocol of this reader, this one with the rest.
+    /// From the rest on, both sides speak the protocol of this reader: STARTTLS, or a 101 of HTTP.
     Switch(AnyReader, Stretch<'a>),
-    /// What was read is the way to a connection's own bytes, which both sides begin now, this one with the rest.
+    /// A tunnel is set up (SOCKS, CONNECT). The rest begins the stream inside it, whose protocol is not known yet.
     Restart(Stretch<'a>),
 }
 
-/// Why a reader of packets does not go on, and what it has not read.
+/// Why MySQL's, PostgreSQL's and Redis' readers leave a stretch before its end, and the rest of it.
 enum Stop<'a> {
-    /// `None`: nothing of the stretch was read.
+    /// The reason for the note, and the rest; `None` is the whole stretch.
     Lost(&'static str, Option<&'a [u8]>),
     /// Both sides go on in TLS.
     Encrypted(&'a [u8]),
 }
 
-/// What a reader gives for this stretch.
+/// Notes why reading stopped, and returns the outcome of `MessageReader::feed`.
 fn feed_outcome<'a>(
     read: Result<(), Stop<'a>>,
     sink: &mut MessageSink<'_, impl Listener>,
@@ -173,49 +179,52 @@ fn feed_outcome<'a>(
     }
 }
 
-/// The side that would begin a message so: distinguishes client from server where no SYN was seen. Else the only side
-/// that would go on so.
+/// Returns the side that sends such bytes in a known protocol, to distinguish client and server where the capture has
+/// no SYN. `GET / HTTP/1.1` gives the client. `None` where no protocol decides.
 pub fn likely_sender(first: &[u8]) -> Option<Side> {
     let sides = [Side::Client, Side::Server];
-    let begins = |side| KNOWN.iter().any(|known| (known.begins_message)(side, first));
-    let goes_on = |side| KNOWN.iter().any(|known| (known.begins_inside_turn)(side, first));
-    sides.into_iter().find(|side| begins(*side)).or_else(|| {
-        let [client, server] = sides.map(goes_on);
+    let begins_message = |side| KNOWN.iter().any(|known| (known.begins_message)(side, first));
+    let begins_inside_turn = |side| KNOWN.iter().any(|known| (known.begins_inside_turn)(side, first));
+    sides.into_iter().find(|side| begins_message(*side)).or_else(|| {
+        let [client, server] = sides.map(begins_inside_turn);
         let only = if client { Side::Client } else { Side::Server };
         (client != server).then_some(only)
     })
 }
 
-/// Both sides' messages of one stream. Small until the protocol is known and boxed from then on.
+/// The messages of one stream, both sides. Small until the protocol is known; the reader is boxed.
 #[derive(Debug, Default)]
 pub struct Messages {
     stage: Stage,
     open: Open,
-    /// Kept while lost, for what it remembers of unanswered requests.
+    /// Kept while the stream is read in turns after `Lost`, because it knows the unanswered requests.
     reader: AnyReader,
-    /// Bytes that are held while no protocol is sure; none stand for a FIN.
+    /// Bytes held until the protocol is decided. An empty slice stands for the FIN of its side.
     undecided: Vec<(Side, At, Box<[u8]>)>,
-    /// The server has spoken in turns: what follows is no greeting.
+    /// The server has sent in turns, so its next bytes are no greeting that names its software.
     greeted: bool,
-    /// Tunnels that this connection was led through.
+    /// Number of tunnels that this connection was set up through, one inside the other.
     tunnels: u8,
-    /// Where bytes are not in the capture.
+    /// State for streams with holes, or whose beginning is not in the capture.
     mid_stream: Option<Box<recognise::MidStream>>,
 }
 
-/// What is seen of a stream that is read in turns.
+/// The smallest unit of data that is visible in a stream that is read in turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnUnit {
     Segments,
-    /// Of TLS, sealed.
+    /// Encrypted TLS records.
     Records,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// No protocol is decided: bytes are held.
     #[default]
     Undecided,
+    /// `Messages::reader` reads the bytes.
     Following,
+    /// No protocol is known, or its reader has lost its place.
     Turns,
 }
 
@@ -224,8 +233,8 @@ impl Messages {
         Messages::default()
     }
 
-    /// A stream of the protocol that stands at this place of all known ones (behind the last the first again),
-    /// whatever its first bytes are: so that a fuzzer need not guess how each is recognised.
+    /// A stream of the protocol `KNOWN[place % KNOWN.len()]`, whatever its first bytes are. Lets a fuzzer reach each
+    /// reader without bytes that are recognised.
     #[doc(hidden)]
     pub fn with_protocol_number(place: usize, memory: &mut Memory) -> Self {
         let known = KNOWN.iter().cycle().nth(place % KNOWN.len());
@@ -236,18 +245,18 @@ impl Messages {
         }
     }
 
-    /// Of a data connection for another stream's request.
+    /// Reads the stream as a data connection of FTP, which a control connection announced.
     pub fn read_as_data_connection(&mut self) {
         self.stage = Stage::Following;
         self.reader = AnyReader::FtpData(Box::default());
     }
 
-    /// Of a stream whose beginning is not in the capture.
+    /// Marks the stream's beginning as missing from the capture.
     pub fn set_mid_stream(&mut self) {
-        self.mid_stream.get_or_insert_default().begins();
+        self.mid_stream.get_or_insert_default().beginning_missing = true;
     }
 
-    /// Reuses the state of a stream that is over.
+    /// Makes this the state of a new stream. The box of an HTTP/1 reader is kept for the next such stream.
     pub fn reset(&mut self, memory: &mut Memory) {
         if let AnyReader::Http(reader) = std::mem::take(&mut self.reader) {
             memory.http = Some(reader);
@@ -255,7 +264,7 @@ impl Messages {
         *self = Messages::new();
     }
 
-    /// The protocol that was recognised last (also for what follows an upgrade, or lies inside TLS), else turns; none
+    /// The protocol recognised last (after an upgrade the new one, inside TLS the decrypted one), else turns. `None`
     /// while undecided.
     pub fn protocol(&self) -> Option<Protocol> {
         match &self.reader {
@@ -266,7 +275,7 @@ impl Messages {
         }
     }
 
-    /// The server software, by its first message.
+    /// The server software that the server's first messages name.
     pub fn software(&self) -> Option<&str> {
         let own = self.open.software.as_deref();
         match &self.reader {
@@ -275,15 +284,15 @@ impl Messages {
         }
     }
 
-    /// Bytes were read that no note covers yet.
+    /// Whether bytes were read that no note covers yet.
     #[inline(always)]
     pub fn has_held_bytes(&self) -> bool {
         self.open.has_marks() || !self.undecided.is_empty() || self.holds_hole()
     }
 
-    /// The next stretch of `side`, which the packet `at` made readable.
+    /// Reads the next stretch of `side`, which the packet `at` made readable.
     pub fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
-        // the same twice: each is compiled for its side
+        // a constant side in each call, so that each direction is compiled by itself
         match side {
             Side::Client => self.feed_of(Side::Client, at, stretch, listener),
             Side::Server => self.feed_of(Side::Server, at, stretch, listener),
@@ -309,7 +318,7 @@ impl Messages {
         }
     }
 
-    /// The units of its turns, where no protocol is known.
+    /// The unit of data where the stream is read in turns; `None` where a protocol is followed.
     pub fn turn_unit(&self) -> Option<TurnUnit> {
         match &self.reader {
             AnyReader::Tls(tls) if self.stage == Stage::Following => tls.turns().then_some(TurnUnit::Records),
@@ -317,14 +326,14 @@ impl Messages {
         }
     }
 
-    /// Both sides have spoken, and no protocol is sure.
+    /// Whether bytes of both sides are held because no protocol is decided.
     fn both_were_held(&self) -> bool {
         let mut sides = self.undecided.iter().map(|(side, ..)| *side);
         let first = sides.next();
         sides.any(|side| Some(side) != first)
     }
 
-    /// `side` goes on after a silence that ended its turn.
+    /// Ends the turn of `side`, which sends again after a long pause.
     pub fn silence(&mut self, side: Side, at: At, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided {
             self.begin(Stage::Turns, listener);
@@ -333,16 +342,16 @@ impl Messages {
         MessageSink::new(&mut self.open, listener, side, at).end();
     }
 
-    /// The length so far of the client's message that has no end yet.
+    /// Bytes read of the client's open message; `None` where none is open.
     pub fn open_request_bytes(&self) -> Option<u64> {
         self.open.open_request_bytes()
     }
 
-    /// `side` sends no more. A RST or the capture's end closes both sides: call it for each.
+    /// Ends the stream of `side`. A RST or the capture's end closes both sides: call this for each.
     pub fn close(&mut self, side: Side, at: At, how: Close, listener: &mut impl Listener) {
         if self.stage == Stage::Undecided && !self.undecided.is_empty() {
             if how == Close::Fin && self.undecided.iter().all(|(whose, ..)| *whose == side) {
-                // a client that has sent all: the other side's answer will decide
+                // only this side has sent: the other side's answer will decide
                 return self.undecided.push((side, at, Box::default()));
             }
             self.begin(Stage::Turns, listener);

@@ -1,4 +1,4 @@
-//! The words between packets and messages: which packet brought a byte, what a message is, what a reader reports of it.
+//! The types between the packet layer and the readers: `Stretch` and `Close` go into a reader, `Note`s come out.
 
 use smol_str::SmolStr;
 
@@ -7,16 +7,19 @@ use super::tags::Tags;
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
 
-/// The next stretch of one side's stream, in order and without overlap.
+/// The next part of one side's byte stream, after reassembly: in order and without overlap.
+///
+/// A snap length of 96 bytes makes a segment of 1,448 bytes `Bytes` (its first bytes) and then `Missing` (the rest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stretch<'a> {
     Bytes(&'a [u8]),
-    /// So many bytes were on the wire but are not in the capture (snap length, or the capture dropped a frame).
+    /// The length of a hole: bytes that were sent but are not in the capture, cut off by the snap length or in a frame
+    /// that the capture dropped.
     Missing(u64),
 }
 
 impl Stretch<'_> {
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     pub fn len(self) -> u64 {
         match self {
             Stretch::Bytes(bytes) => bytes.len() as u64,
@@ -37,29 +40,28 @@ pub enum Close {
     CaptureEnd,
 }
 
-/// What an exchange of messages is.
+/// The kind of an exchange, which decides whether the time until its answer counts as a delay.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A request by the protocol.
+    /// A request that the server answers at once.
     Request,
     /// A request whose answer waits for an event (BLPOP, a Kafka fetch, IMAP IDLE).
     LongPoll,
-    /// A request whose answer is a stream: each piece comes when there is something to say (server-sent events, a call
-    /// of gRPC with several answers).
+    /// A request whose answer is a stream of pieces, each sent when an event happens (server-sent events, a call of
+    /// gRPC with several answers).
     EventStream,
-    /// What comes before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
+    /// An exchange before the first request: a greeting, a log-in, a TLS handshake. It belongs to the connect.
     Setup,
-    /// A request that subscribes: what the server sends for it comes behind its answer. Where nobody answers it, it
-    /// is an `EventStream` in the end.
+    /// A request that subscribes: after its answer the server sends pushes for it. It becomes an `EventStream` where
+    /// it gets no answer.
     Subscription,
-    /// A turn: all bytes of one side until the other speaks; no protocol is known.
-    // (the last two take another way when they are over)
+    /// A turn of a stream whose protocol is not known.
     #[default]
     Turn,
 }
 
 impl Kind {
-    /// None where no protocol names it.
+    /// The word in tables; `None` for a turn.
     pub fn word(self) -> Option<&'static str> {
         match self {
             Kind::Request | Kind::Subscription => Some("request"),
@@ -71,114 +73,116 @@ impl Kind {
     }
 }
 
-/// How an answer ended, in the protocol's own words.
+/// The status of an answer, as the protocol gives it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Status<'a> {
-    /// Where the protocol has a number: 404, 550.
+    /// The protocol's number, if it has one: 404, 550.
     pub code: Option<u16>,
-    /// Where it has a word, or a number wider than `code`: `57014`, `NXDOMAIN`, `WRONGTYPE`.
+    /// The protocol's word, or a number that does not fit `code`: `57014`, `NXDOMAIN`, `WRONGTYPE`.
     pub text: Option<&'a str>,
     pub error: bool,
 }
 
-/// What a request is called.
+/// The name of a request: `GET`, `/index.html`, `example.org`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct RequestName<'a> {
     pub method: &'a str,
-    /// "" where the protocol has none.
+    /// Path, table, topic; "" where the protocol has none.
     pub target: &'a str,
     /// The server's name in the request; "" where it has none.
     pub host: &'a str,
 }
 
-/// How TLS was set up, as its hellos tell.
+/// The parameters of a TLS connection, as its handshake shows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsSetup {
     /// 0x0303 is TLS 1.2, 0x0304 is 1.3. None: no ServerHello was read.
     pub version: Option<u16>,
-    /// So often the client waited for the server before it could send data. None: the handshake was not over.
+    /// Round trips before the client could send data. None: the handshake did not finish.
     pub round_trips: Option<u8>,
-    /// The server went on in a session of before (an id, a ticket or a key of it). None: unknown.
+    /// Whether the server resumed an earlier session (by id, ticket or pre-shared key). None: unknown.
     pub resumed: Option<bool>,
-    /// The server that the client requested.
+    /// The server name that the client requested (SNI).
     pub server_name: Option<SmolStr>,
-    /// The protocol that the server chose (ALPN). None: none, or that is hidden.
+    /// The protocol that the server chose (ALPN). None: no choice, or an encrypted one.
     pub alpn: Option<SmolStr>,
-    /// Those that the client offered, separated by commas.
+    /// The protocols that the client offered (ALPN), separated by commas.
     pub offered: Option<SmolStr>,
 }
 
-/// A message of the server that answers nothing, given when it is over.
+/// A whole message of the server that answers no request. Reported at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Push<'a> {
+    /// Packet of the first byte.
     pub first: At,
+    /// Packet of the last byte.
     pub last: At,
-    /// As on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
     pub method: &'a str,
     pub target: &'a str,
-    /// The subscription that it belongs to.
+    /// The number of its subscription, as in `ExchangeEvent::Subscribes`.
     pub subscription: Option<u64>,
 }
 
-/// What a reader reports of the exchange with a key.
+/// An event of an exchange that has a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExchangeEvent<'a> {
     /// The request's first byte.
     RequestBegin(Kind),
     RequestName(RequestName<'a>),
     Tags(&'a Tags),
-    /// So many bytes more, of the request or the answer.
+    /// More bytes of the request or the answer.
     Bytes(u64),
     /// The request's last byte.
     RequestEnd,
-    /// The request is whole, and has no answer.
+    /// The request is whole and will get no answer.
     Unanswered,
-    /// The request subscribes: pushes with this number belong to it. Given while the request is open.
+    /// The request subscribes: pushes with this number belong to it. Reported while the request is open.
     Subscribes(u64),
     /// The answer's first byte.
     AnswerBegin,
     Status(Status<'a>),
-    /// The answer is a stream of events: its pieces come as they happen.
+    /// The answer is a stream of events: each piece is sent when its event happens.
     Streams,
-    /// A piece of the answer's body.
+    /// A piece of the answer's body ends.
     Piece,
-    /// The response so far was interim (as a 100 Continue): the answer is still to come.
+    /// The answer so far was interim (100 Continue): the final one follows.
     Interim,
     /// The answer's last byte.
     AnswerEnd,
-    /// Both sides send more before the answer ends.
+    /// Both sides send more before the answer ends, as in a log-in.
     Dialogue,
     /// Either side reset the exchange.
     Reset,
-    /// Its answer is in bytes that are not in the capture, or cannot be distinguished from others.
+    /// The answer cannot be identified: it is missing from the capture, or looks like answers to other requests.
     GivenUp,
-    /// The oldest request without a key has this key from now on.
+    /// Gives this key to the oldest request without one: the request of HTTP/1 that HTTP/2 answers after an upgrade.
     Adopt,
 }
 
-/// Frames that HTTP/2's flow control counts (RFC 9113 5.2), of the side that sends them.
+/// An event of HTTP/2's flow control (RFC 9113 5.2), for the side that sends the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlowEvent {
     /// The connection is read from its first byte on.
     Begins,
-    /// A DATA frame begins; padding counts.
+    /// A DATA frame begins; `bytes` includes the padding.
     Sends { stream: u32, bytes: u32 },
-    /// And ends; with `last` its stream does, too.
+    /// A DATA frame ends; with `last` its stream ends, too.
     Sent { last: bool },
-    /// The other side may send so much more, on a stream or on the connection (0).
+    /// WINDOW_UPDATE: the other side may send `bytes` more on a stream, or on the connection (stream 0).
     Grants { stream: u32, bytes: u32 },
-    /// What the other side may send on each stream before any grant.
+    /// SETTINGS_INITIAL_WINDOW_SIZE: the window of the other side's new streams, in bytes.
     Initial(u32),
-    /// Where frames begin is not known any more.
+    /// Frames may be missing from here on.
     Lost,
 }
 
-/// Notes of a reader, in the order of the bytes.
+/// What a reader reports, in the order of the bytes. "The newest message" of a side is the one begun last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note<'a> {
-    /// The first byte of a message of this side, and how far the other side's open message has come: its newest
-    /// packet, and its bytes until then.
+    /// The first byte of a message. `other` is the progress of the other side's open message: its newest packet and
+    /// its bytes up to that.
     Begin {
         side: Side,
         at: At,
@@ -191,46 +195,46 @@ pub enum Note<'a> {
     },
     /// The server's name in the client's newest message.
     Host(&'a SmolStr),
-    /// What the head of this side's newest message names beside its request.
+    /// Trace ids and client addresses in the head of this side's newest message.
     Tags {
         side: Side,
         tags: &'a Tags,
     },
-    /// What is true of all requests of the connection from here on.
+    /// Tags of all later requests of the connection, from the head of a proxy.
     ConnectionTags(&'a Tags),
-    /// What the client's newest message is; given before its end.
+    /// The kind of the client's newest message, if not the protocol's usual one. Reported before its end.
     Kind(Kind),
-    /// The client's newest message begins a dialogue (a handshake): the answer ends when it is over, and
-    /// either side may have sent the last message (`End` is of the server's all the same).
+    /// The client's newest message begins a dialogue (a handshake), whose last message ends the answer. Either side
+    /// may send that message; `End` is reported for the server.
     Dialogue,
-    /// The status line of the server's newest message; `interim` for 1xx, which does not answer the request
-    /// (but 101 does: it is the last message of HTTP on its connection).
+    /// The status line of the server's newest message. `interim` is true for 1xx, which does not answer the request;
+    /// 101 does, because it is the last message of HTTP on its connection.
     Response {
         status: u16,
         interim: bool,
     },
-    /// The status of the server's newest message in words, or with words.
+    /// The status of the server's newest message, for protocols other than HTTP.
     Status(Status<'a>),
-    /// The pieces of the server's newest message come when there is something to say.
+    /// The server's newest message is a stream of events: each piece is sent when its event happens.
     Streams,
-    /// This packet brought a piece of the body of the server's newest message.
+    /// A piece of the body of the server's newest message ends in this packet.
     Piece {
         at: At,
     },
-    /// The message's last byte. `bytes` counts heads and bodies as on the wire.
+    /// The message's last byte. `bytes` counts head and body as on the wire.
     End {
         side: Side,
         at: At,
         bytes: u64,
     },
-    /// The message stopped before its end (`at` is its last byte that was seen).
+    /// The message stopped before its end; `at` is the packet of its last byte in the capture.
     Cut {
         side: Side,
         at: At,
         bytes: u64,
         by: Close,
     },
-    /// A message of an exchange with a key.
+    /// An event of the exchange with this key.
     Keyed {
         key: u64,
         side: Side,
@@ -238,40 +242,40 @@ pub enum Note<'a> {
         event: ExchangeEvent<'a>,
     },
     Push(Push<'a>),
-    /// There are keys for TLS, and its records cannot be opened (any more). They are read as records from here on.
+    /// A key log is there, but the records of this connection cannot be decrypted (any more).
     Sealed {
         at: At,
         why: Sealed,
     },
-    /// How TLS was set up: its handshake is over, or ends here.
+    /// The TLS handshake finished, or failed.
     TlsSetup {
         at: At,
         how: &'a TlsSetup,
     },
-    /// A connection to this port of either side will carry what the next transfer gives.
+    /// FTP: the data connection of the next transfer will go to this port of either side.
     DataPort {
         at: At,
         port: u16,
     },
-    /// A command gives or takes its data on a connection of its own.
+    /// FTP: this command transfers its data on the announced data connection.
     Transfer {
         method: &'a str,
         target: &'a str,
     },
-    /// A message of DNS is whole; `at` is where a question began, or an answer ended.
+    /// A whole message of DNS. `at` is the packet of a question's first byte, or of an answer's last.
     Dns {
         side: Side,
         at: At,
         message: &'a [u8],
     },
-    /// What HTTP/2's flow control counts, of the side whose bytes are read.
+    /// Flow control of HTTP/2, for the side whose bytes are read.
     Flow(FlowEvent),
-    /// From here on the reader cannot follow the messages of this stream, and why (lower-case phrase).
+    /// The reader cannot follow the messages from here on. `reason` is a lower-case phrase.
     Lost {
         side: Side,
         at: At,
         reason: &'static str,
     },
-    /// What this stream speaks from here on, as far as it is known.
+    /// The protocol of the stream from here on.
     Protocol(Protocol),
 }

@@ -1,16 +1,16 @@
-//! Requests that wait for their answers, where answers come in the order of the requests. Gives each its key for the
-//! sink; knows no protocol.
+//! The unanswered requests of a stream whose answers come in the order of the requests. Gives each request the key
+//! under which the sink reports it.
 
 use std::collections::VecDeque;
 
-/// Requests of one stream that may wait. Beyond it nobody can tell what an answer belongs to.
+/// Upper bound on unanswered requests. Beyond it answers cannot be matched any more.
 const MAX_WAITING: usize = 16_384;
 
-/// What is remembered of each request until its answer is over.
+/// A queue with the reader's state `T` for each request, until its answer ends.
 #[derive(Debug)]
 pub(super) struct PendingQueue<T> {
     list: VecDeque<T>,
-    /// The next request's key. Keys only rise.
+    /// The next request's key. Keys are consecutive.
     next: u64,
 }
 
@@ -24,29 +24,29 @@ impl<T> Default for PendingQueue<T> {
 }
 
 impl<T> PendingQueue<T> {
-    /// Another request waits; its key. None where too many do.
-    pub(super) fn push(&mut self, what: T) -> Option<u64> {
+    /// Adds a request and returns its key. `None` if the queue is full.
+    pub(super) fn push(&mut self, request: T) -> Option<u64> {
         if self.list.len() >= MAX_WAITING {
             return None;
         }
-        self.list.push_back(what);
+        self.list.push_back(request);
         self.next += 1;
         Some(self.next - 1)
     }
 
-    /// The oldest request that waits.
+    /// The oldest unanswered request, with its key.
     pub(super) fn first(&mut self) -> Option<(u64, &mut T)> {
         let key = self.next - self.list.len() as u64;
-        self.list.front_mut().map(|what| (key, what))
+        self.list.front_mut().map(|request| (key, request))
     }
 
-    /// The newest request.
+    /// The newest request, with its key.
     pub(super) fn last(&mut self) -> Option<(u64, &mut T)> {
         let key = self.next.saturating_sub(1);
-        self.list.back_mut().map(|what| (key, what))
+        self.list.back_mut().map(|request| (key, request))
     }
 
-    /// The oldest request's answer is over.
+    /// Removes the oldest request, because its answer has ended.
     pub(super) fn pop(&mut self) -> Option<T> {
         self.list.pop_front()
     }
@@ -55,7 +55,7 @@ impl<T> PendingQueue<T> {
         self.list.is_empty()
     }
 
-    /// Nobody knows what the next answer belongs to.
+    /// Removes all requests, because the next answer cannot be matched with one.
     pub(super) fn clear(&mut self) {
         self.list = VecDeque::new();
     }

@@ -1,18 +1,18 @@
-//! The pieces of a streamed body: server-sent events (HTML standard 9.2), lines, messages of gRPC. Reads the body's
-//! bytes, finds where a piece ends; keeps nothing of them.
+//! Splits a streamed body into pieces: server-sent events (HTML standard 9.2), newline-delimited records, messages of
+//! gRPC and gRPC-Web. Finds where each piece ends and keeps nothing of its bytes.
 
-/// What cuts a body into pieces, by its content type.
+/// A splitter with its state in the body that it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodySplitter {
     Events(Events),
-    /// Newline-delimited records; whether this line has anything in it.
+    /// Newline-delimited records; true once the current line is not empty.
     Lines(bool),
     Grpc(GrpcFrames),
-    Web(Web),
+    GrpcWeb(GrpcWeb),
 }
 
 impl BodySplitter {
-    /// By the body's content type.
+    /// Returns the splitter for a content type; `None` where a body of this type has no pieces.
     pub(super) fn of(content_type: &str) -> Option<BodySplitter> {
         let kind = content_type.split([';', ' ']).next().unwrap_or_default();
         match kind.to_ascii_lowercase().as_str() {
@@ -21,50 +21,49 @@ impl BodySplitter {
             | "application/ndjson"
             | "application/jsonl"
             | "application/x-jsonlines" => Some(BodySplitter::Lines(false)),
-            kind if kind.starts_with("application/grpc-web") => Some(BodySplitter::Web(Web {
-                text: kind.starts_with("application/grpc-web-text"),
-                ..Web::default()
+            kind if kind.starts_with("application/grpc-web") => Some(BodySplitter::GrpcWeb(GrpcWeb {
+                is_base64: kind.starts_with("application/grpc-web-text"),
+                ..GrpcWeb::default()
             })),
             kind if kind.starts_with("application/grpc") => Some(BodySplitter::Grpc(GrpcFrames::default())),
             _ => None,
         }
     }
 
-    /// Whether they come when there is something to say, and nobody waits for the next one.
-    pub(super) fn are_events(&self) -> bool {
+    /// Whether each piece is sent when its event happens, so that no delay before one is the server's.
+    pub(super) fn is_event_stream(&self) -> bool {
         matches!(self, BodySplitter::Events(_))
     }
 
-    /// Whether they are those of gRPC-Web.
-    pub(super) fn are_web(&self) -> bool {
-        matches!(self, BodySplitter::Web(_))
+    pub(super) fn is_grpc_web(&self) -> bool {
+        matches!(self, BodySplitter::GrpcWeb(_))
     }
 
-    /// A message is whole: whether it is gRPC-Web's second or a later one, so that the answer is a stream.
-    pub(super) fn goes_on(&mut self) -> bool {
+    /// Notes that a message ended. Returns whether it shows that a call of gRPC-Web streams: its second or a later one.
+    pub(super) fn is_later_message(&mut self) -> bool {
         match self {
-            BodySplitter::Web(web) => std::mem::replace(&mut web.begun, true),
+            BodySplitter::GrpcWeb(web) => std::mem::replace(&mut web.has_message, true),
             _ => false,
         }
     }
 
-    /// gRPC's status, where the head has it: no trailers follow.
+    /// Sets gRPC's status from the head of an answer of gRPC-Web without trailers.
     pub(super) fn with_status(self, status: Option<u16>) -> BodySplitter {
         match self {
-            BodySplitter::Web(web) => BodySplitter::Web(Web { status, ..web }),
+            BodySplitter::GrpcWeb(web) => BodySplitter::GrpcWeb(GrpcWeb { status, ..web }),
             other => other,
         }
     }
 
-    /// gRPC's status, once its trailers were read.
+    /// Takes gRPC's status, once it was read.
     pub(super) fn take_status(&mut self) -> Option<u16> {
         match self {
-            BodySplitter::Web(web) => web.status.take(),
+            BodySplitter::GrpcWeb(web) => web.status.take(),
             _ => None,
         }
     }
 
-    /// Whether a body, or a part of one that was written in one go, is a whole message of gRPC.
+    /// Whether the bytes are one whole message of gRPC.
     pub(super) fn is_message(body: &[u8]) -> bool {
         let Some((header, message)) = body.split_first_chunk::<5>() else {
             return false;
@@ -73,53 +72,53 @@ impl BodySplitter {
         compressed <= 1 && message.len() == u32::from_be_bytes(length) as usize
     }
 
-    /// Takes all up to the end of the first piece off the front of `rest`; nothing where no piece ends there.
+    /// Takes the bytes up to the first end of a piece off the front of `rest`; `None` where no piece ends in it.
     pub(super) fn next<'a>(&mut self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         let (piece, behind) = rest.split_at_checked(self.end(rest)?)?;
         *rest = behind;
         Some(piece)
     }
 
-    /// The place behind the first piece that ends in these bytes; `None` where they are all of the next one.
+    /// Returns the index after the first piece that ends in these bytes.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         match self {
             BodySplitter::Events(events) => events.end(bytes),
-            BodySplitter::Lines(begun) => {
+            BodySplitter::Lines(has_bytes) => {
                 let ends = |byte: &u8| match byte {
-                    b'\n' => std::mem::take(begun),
+                    b'\n' => std::mem::take(has_bytes),
                     b'\r' => false,
                     _ => {
-                        *begun = true;
+                        *has_bytes = true;
                         false
                     }
                 };
                 Some(bytes.iter().position(ends)? + 1)
             }
             BodySplitter::Grpc(messages) => messages.end(bytes),
-            BodySplitter::Web(web) => web.end(bytes),
+            BodySplitter::GrpcWeb(web) => web.end(bytes),
         }
     }
 
-    /// So many bytes are not in the capture: whether the next piece's beginning is known all the same.
+    /// Passes over a hole. Returns whether the end of later pieces can be found.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
         match self {
             BodySplitter::Grpc(messages) => messages.skip(missing),
-            BodySplitter::Web(_) => false,
-            // the next blank line or line end sets it right
+            BodySplitter::GrpcWeb(_) => false,
+            // the next empty line or line end shows where a piece ends
             BodySplitter::Events(_) | BodySplitter::Lines(_) => true,
         }
     }
 }
 
-/// An event goes up to an empty line. Lines that begin with a colon are comments; some servers send one now and then
-/// to keep the connection, and that is no event.
+/// Server-sent events. An event ends with an empty line. Lines that begin with a colon are comments, which some servers
+/// send to keep the connection alive; comments alone are no event.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Events {
     line: Line,
-    /// A line of this event was no comment.
-    begun: bool,
-    /// The last byte was a carriage return: a line feed belongs to it.
-    returned: bool,
+    /// The event has a line that is no comment.
+    has_field: bool,
+    /// The last byte was a carriage return, so a line feed belongs to it.
+    after_return: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -132,14 +131,14 @@ enum Line {
 
 impl Events {
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
-        Some(bytes.iter().position(|byte| self.ends(*byte))? + 1)
+        Some(bytes.iter().position(|byte| self.ends_with(*byte))? + 1)
     }
 
-    fn ends(&mut self, byte: u8) -> bool {
-        let returned = std::mem::replace(&mut self.returned, byte == b'\r');
+    fn ends_with(&mut self, byte: u8) -> bool {
+        let after_return = std::mem::replace(&mut self.after_return, byte == b'\r');
         match (byte, self.line) {
-            (b'\n', _) if returned => false,
-            (b'\r' | b'\n', Line::Empty) => std::mem::take(&mut self.begun),
+            (b'\n', _) if after_return => false,
+            (b'\r' | b'\n', Line::Empty) => std::mem::take(&mut self.has_field),
             (b'\r' | b'\n', _) => {
                 self.line = Line::Empty;
                 false
@@ -151,14 +150,14 @@ impl Events {
             (_, Line::Comment) => false,
             _ => {
                 self.line = Line::Field;
-                self.begun = true;
+                self.has_field = true;
                 false
             }
         }
     }
 }
 
-/// Messages of gRPC: a byte of flags and a length of four bytes before each (the gRPC project's PROTOCOL-HTTP2).
+/// Messages of gRPC, each after a byte of flags and a length of four bytes (PROTOCOL-HTTP2.md of the gRPC project).
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GrpcFrames {
     header: [u8; 5],
@@ -197,18 +196,18 @@ impl GrpcFrames {
     }
 }
 
-/// Messages of gRPC-Web (the gRPC project's PROTOCOL-WEB): as gRPC's, the trailers behind them as a frame of its own, and
-/// all of it maybe in Base64, each part with an end of its own.
+/// Messages of gRPC-Web (PROTOCOL-WEB.md of the gRPC project): as of gRPC, then the trailers in a frame of their own.
+/// The body may be in Base64, as several parts with padding each.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Web {
-    text: bool,
-    /// Base64's digits that do not make a byte yet.
+pub(super) struct GrpcWeb {
+    is_base64: bool,
+    /// The Base64 digits read so far, six bits each, and their number modulo 4.
     bits: u32,
     digits: u8,
     messages: GrpcFrames,
-    /// A message was whole.
-    begun: bool,
-    /// The beginning of a line of the trailers.
+    /// A message has ended.
+    has_message: bool,
+    /// The beginning of the current line of the trailers, and its length.
     line: [u8; STATUS.len() + 4],
     len: usize,
     status: Option<u16>,
@@ -218,18 +217,17 @@ const STATUS: &[u8] = b"grpc-status:";
 /// The flag of a frame that holds trailers.
 const TRAILERS: u8 = 0x80;
 
-impl Web {
-    /// The place behind the first message that ends in these bytes.
+impl GrpcWeb {
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
-        let ends = |byte: &u8| match self.text {
-            true => self.digit(*byte).is_some_and(|byte| self.byte(byte)),
-            false => self.byte(*byte),
+        let ends = |byte: &u8| match self.is_base64 {
+            true => self.decode_digit(*byte).is_some_and(|byte| self.ends_with(byte)),
+            false => self.ends_with(*byte),
         };
         Some(bytes.iter().position(ends)? + 1)
     }
 
-    /// The byte that a digit of Base64 completes.
-    fn digit(&mut self, digit: u8) -> Option<u8> {
+    /// Decodes a digit of Base64; returns the byte that it completes.
+    fn decode_digit(&mut self, digit: u8) -> Option<u8> {
         let value = match digit {
             b'A'..=b'Z' => digit - b'A',
             b'a'..=b'z' => digit - b'a' + 26,
@@ -237,7 +235,7 @@ impl Web {
             b'+' | b'-' => 62,
             b'/' | b'_' => 63,
             _ => {
-                self.digits = 0; // what follows the padding begins anew
+                self.digits = 0; // padding: another part begins
                 return None;
             }
         };
@@ -251,8 +249,8 @@ impl Web {
         }
     }
 
-    /// Whether a message ends with this byte.
-    fn byte(&mut self, byte: u8) -> bool {
+    /// Whether a message ends with this byte. Reads the status from the trailers, which are no message.
+    fn ends_with(&mut self, byte: u8) -> bool {
         let [flags, ..] = self.messages.header;
         let inside = self.messages.have == self.messages.header.len();
         let ends = self.messages.end(&[byte]).is_some();

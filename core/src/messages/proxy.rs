@@ -1,6 +1,6 @@
-//! How a connection through a proxy begins: the PROXY protocol (versions 1 and 2), SOCKS4 and SOCKS5 (RFC 1928, 1929).
-//! Reads whom the connection is for, never a name or a password; what follows is recognised as at a stream's
-//! beginning.
+//! The beginning of a proxied connection: the PROXY protocol (HAProxy's proxy-protocol.txt, versions 1 and 2), SOCKS4
+//! and SOCKS5 (RFC 1928, 1929). Reads the client's address and the destination, no user name or password. The bytes
+//! after it are recognised as at a stream's beginning.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -25,15 +25,14 @@ pub(super) const SOCKS: Recognition = Recognition {
     ..Recognition::NEVER
 };
 
-/// How the two versions begin.
+/// The first bytes of version 1.
 const LINE: &[u8] = b"PROXY ";
+/// The first bytes of version 2.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest line of version 1 (2.1).
+/// Upper bound on the line of version 1 in bytes (2.1), and on the bytes kept of version 2's head.
 const MAX_LINE: usize = 107;
-/// Signature, version and command, family, length.
-const BINARY: usize = 16;
-/// So much of version 2's head is kept: addresses stand first.
-const MAX_ADDRESSES: usize = BINARY + 36;
+/// Bytes of version 2 before the addresses: signature, version and command, family, length.
+const BINARY_HEADER: usize = 16;
 
 fn proxied(first: &FirstBytes<'_>) -> Guess {
     if first.side == Side::Server {
@@ -56,11 +55,11 @@ fn proxied(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// The head of the PROXY protocol, in which a proxy names its client.
+/// The reader of the PROXY protocol's head, in which a proxy names its client.
 #[derive(Debug, Default)]
 pub(super) struct Proxy {
     head: Vec<u8>,
-    /// Bytes of version 2's head that were read and not kept.
+    /// Bytes of version 2's head that were read but not kept.
     skipped: usize,
 }
 
@@ -85,7 +84,7 @@ impl MessageReader for Proxy {
     }
 }
 
-/// Skips a head of the PROXY protocol that came whole, behind the greeting of a server that does not wait for it.
+/// Skips a whole head of the PROXY protocol at the beginning of `bytes`, for servers that greet before they read it.
 pub(super) fn skip_head<'a>(sink: &mut MessageSink<'_, impl Listener>, bytes: &'a [u8]) -> &'a [u8] {
     if !bytes.starts_with(LINE) && !bytes.starts_with(SIGNATURE) {
         return bytes;
@@ -98,7 +97,8 @@ pub(super) fn skip_head<'a>(sink: &mut MessageSink<'_, impl Listener>, bytes: &'
 }
 
 impl Proxy {
-    /// Reads the head and gives what stands behind it; an error where it is none, nothing where it goes on.
+    /// Reads the head. Returns the bytes after it, an error with the unread bytes where it is no head, and `None`
+    /// where it is not whole yet.
     fn read<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -110,7 +110,7 @@ impl Proxy {
             } else {
                 self.skipped += 1;
             }
-            match self.ends() {
+            match self.is_whole() {
                 Some(true) => {
                     if let Some(client) = self.client() {
                         let tags = Tags {
@@ -128,11 +128,11 @@ impl Proxy {
         None
     }
 
-    /// Whether the head is whole; none where it is none.
-    fn ends(&self) -> Option<bool> {
+    /// Whether the head is whole; `None` where the bytes are no head.
+    fn is_whole(&self) -> Option<bool> {
         if self.head.starts_with(SIGNATURE) {
             let len = cursor::be16_at(&self.head, 14).map(usize::from);
-            return Some(len.is_some_and(|len| self.head.len() + self.skipped >= BINARY + len));
+            return Some(len.is_some_and(|len| self.head.len() + self.skipped >= BINARY_HEADER + len));
         }
         if self.head.ends_with(b"\r\n") && !SIGNATURE.starts_with(&self.head) {
             return Some(true);
@@ -140,13 +140,13 @@ impl Proxy {
         (self.head.len() < MAX_LINE).then_some(false)
     }
 
-    /// Whom the proxy connects for; none where it names none (its own health checks).
+    /// The client's address; `None` where the head has none, as in health checks of the proxy itself.
     fn client(&self) -> Option<IpAddr> {
         if let Some(line) = self.head.strip_prefix(LINE) {
             let line = std::str::from_utf8(line).ok()?;
             return line.split_ascii_whitespace().nth(1)?.parse().ok();
         }
-        let mut cursor = Cursor::new(cursor::from(cursor::upto(&self.head, MAX_ADDRESSES), 12));
+        let mut cursor = Cursor::new(cursor::from(&self.head, SIGNATURE.len()));
         let (command, family, len) = (cursor.u8()? & 0xF, cursor.u8()? >> 4, cursor.u16be()?);
         match (command, family, len) {
             (1, 1, 12..) => Some(Ipv4Addr::from(cursor.u32be()?).into()),
@@ -162,16 +162,16 @@ fn ipv6(cursor: &mut Cursor<'_>) -> Option<Ipv6Addr> {
 
 const VERSION_4: u8 = 4;
 const VERSION_5: u8 = 5;
-/// Of the log-in by name and password (RFC 1929).
+/// The version of the log-in by name and password (RFC 1929).
 const LOG_IN: u8 = 1;
-/// What a client requests: a connection.
+/// The command of a request for a connection.
 const CONNECT: u8 = 1;
-/// Methods of SOCKS5 that a client may offer: IANA has assigned ten.
+/// Upper bound on the methods that a client of SOCKS5 offers; IANA has assigned ten.
 const MAX_METHODS: u8 = 10;
-/// A SOCKS4 request with a user's and a host's name (255 each); SOCKS5's messages are shorter.
+/// Upper bound on a message in bytes: a SOCKS4 request with names of user and host (255 each).
 const MAX_SOCKS: usize = 9 + 2 * 256;
 
-/// The client's first message and the server's answer to it, as both are short.
+/// Recognises SOCKS by the client's first message and the server's answer, because both are short.
 fn socks(first: &FirstBytes<'_>) -> Guess {
     let (client, server) = match first.side {
         Side::Client => (first.input, first.other),
@@ -184,7 +184,7 @@ fn socks(first: &FirstBytes<'_>) -> Guess {
         [VERSION_5] | [VERSION_4] => return Guess::More,
         [VERSION_5, count @ 1..=MAX_METHODS, methods @ ..] => {
             let (offered, more) = cursor::split(methods, usize::from(*count));
-            // a client may send its request at once
+            // a client may send its log-in or its request at once
             if !matches!(more, [] | [VERSION_5 | LOG_IN, ..]) {
                 return Guess::No;
             }
@@ -209,24 +209,26 @@ fn socks(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// A connection through SOCKS until it is made.
+/// The reader of SOCKS, up to the answer that the connection is set up.
 #[derive(Debug, Default)]
 pub(super) struct Socks {
-    /// By side: the beginning of a message.
+    /// Per `Side`, the beginning of a message.
     held: [Vec<u8>; 2],
-    /// SOCKS5's first message was read.
+    /// The client's first message was read.
     greeted: bool,
-    /// What the client has requested that is not answered yet, oldest first.
-    open: [Option<Wanted>; 3],
+    /// Unanswered requests of the client, oldest first.
+    open: [Option<Request>; 3],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Request {
     Method,
     LogIn,
-    /// A connection, of SOCKS4 or SOCKS5; or anything else of SOCKS5.
+    /// A connection by SOCKS4.
     Connect4,
+    /// A connection by SOCKS5.
     Connect5,
+    /// Any other command: it ends the reading.
     Other,
 }
 
@@ -253,14 +255,14 @@ impl MessageReader for Socks {
                 Side::Server => self.answer(&mut sink, &message),
             };
             match step {
-                Step::Goes if message.len() < MAX_SOCKS => {
+                Step::Partly if message.len() < MAX_SOCKS => {
                     if let Some(held) = self.held.get_mut(side.index()) {
                         *held = message;
                     }
                 }
-                Step::Ends => {}
-                Step::Made => return Outcome::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
-                Step::Goes | Step::Wrong => {
+                Step::Whole => {}
+                Step::Connected => return Outcome::Restart(Stretch::Bytes(cursor::from(bytes, at + 1))),
+                Step::Partly | Step::Wrong => {
                     sink.lost("not a message of SOCKS");
                     return Outcome::Lost(Stretch::Bytes(cursor::from(bytes, at + 1)));
                 }
@@ -274,79 +276,80 @@ impl MessageReader for Socks {
     }
 }
 
+/// How far a message was read.
 enum Step {
-    /// The message goes on.
-    Goes,
-    Ends,
-    /// The connection is made: its own bytes follow.
-    Made,
+    Partly,
+    Whole,
+    /// Whole, and the bytes of the proxied connection follow.
+    Connected,
     Wrong,
 }
 
 impl Socks {
-    /// A connection was requested: the client has to wait for its answer.
+    /// Whether a connection was requested, so that the client has to wait for the answer.
     fn is_requested(&self) -> bool {
         self.open
             .iter()
             .flatten()
-            .any(|wanted| !matches!(wanted, Wanted::Method | Wanted::LogIn))
+            .any(|request| !matches!(request, Request::Method | Request::LogIn))
     }
 
+    /// Reads the client's message as far as it was received.
     fn request(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
-        let (wanted, method, target) = match message {
+        let (request, method, target) = match message {
             [VERSION_4, command, port_high, port_low, a, b, c, d, names @ ..] => {
                 let mut ends = memchr::memchr_iter(0, names);
-                // an address of 0.0.0.x stands for a host's name behind the user's
+                // SOCKS4A: with the address 0.0.0.x a host name follows the user name
                 let named = (*a, *b, *c) == (0, 0, 0) && *d != 0;
                 let (Some(user), host) = (ends.next(), ends.next()) else {
-                    return Step::Goes;
+                    return Step::Partly;
                 };
                 let host = match (named, host) {
-                    (true, None) => return Step::Goes,
+                    (true, None) => return Step::Partly,
                     (true, Some(end)) => text::name(names.get(user + 1..end).unwrap_or_default()),
                     (false, _) => Ipv4Addr::new(*a, *b, *c, *d).to_smolstr(),
                 };
                 let port = u16::from_be_bytes([*port_high, *port_low]);
                 (
                     if *command == CONNECT {
-                        Wanted::Connect4
+                        Request::Connect4
                     } else {
-                        Wanted::Other
+                        Request::Other
                     },
                     word(*command),
                     format_smolstr!("{host}:{port}"),
                 )
             }
-            [VERSION_4, ..] => return Step::Goes,
-            [VERSION_5] | [VERSION_5, _] if !self.greeted => return Step::Goes,
+            [VERSION_4, ..] => return Step::Partly,
+            [VERSION_5] | [VERSION_5, _] if !self.greeted => return Step::Partly,
             [VERSION_5, count, methods @ ..] if !self.greeted => {
                 if methods.len() < usize::from(*count) {
-                    return Step::Goes;
+                    return Step::Partly;
                 }
-                (Wanted::Method, "handshake", SmolStr::default())
+                (Request::Method, "handshake", SmolStr::default())
             }
             [VERSION_5, command, _, rest @ ..] => match destination(rest) {
                 Some(target) => (
                     if *command == CONNECT {
-                        Wanted::Connect5
+                        Request::Connect5
                     } else {
-                        Wanted::Other
+                        Request::Other
                     },
                     word(*command),
                     target,
                 ),
-                None => return Step::Goes,
+                None => return Step::Partly,
             },
-            [VERSION_5, ..] => return Step::Goes,
+            [VERSION_5, ..] => return Step::Partly,
             [LOG_IN, rest @ ..] => {
                 let secret = rest
                     .split_first()
                     .and_then(|(user, rest)| rest.get(usize::from(*user)..));
                 match secret.and_then(<[u8]>::split_first) {
                     Some((len, secret)) if secret.len() >= usize::from(*len) => {
-                        (Wanted::LogIn, "handshake", SmolStr::default())
+                        (Request::LogIn, "handshake", SmolStr::default())
                     }
-                    _ => return Step::Goes,
+                    _ => return Step::Partly,
                 }
             }
             _ => return Step::Wrong,
@@ -354,37 +357,40 @@ impl Socks {
         let Some(free) = self.open.iter_mut().find(|open| open.is_none()) else {
             return Step::Wrong;
         };
-        *free = Some(wanted);
+        *free = Some(request);
         self.greeted = true;
         sink.request(&method.into(), &target);
-        if matches!(wanted, Wanted::Method | Wanted::LogIn) {
+        if matches!(request, Request::Method | Request::LogIn) {
             sink.kind(Kind::Setup);
         }
         sink.end();
-        Step::Ends
+        Step::Whole
     }
 
+    /// Reads the server's message as far as it was received.
     fn answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &[u8]) -> Step {
-        let [wanted, second, third] = self.open;
-        let Some(wanted) = wanted else {
+        let [request, second, third] = self.open;
+        let Some(request) = request else {
             return Step::Wrong;
         };
-        let code = match (wanted, message) {
-            (Wanted::Connect5 | Wanted::Other, [VERSION_5, code, _, rest @ ..]) => match destination(rest) {
-                Some(_) => *code,
-                None => return Step::Goes,
-            },
-            (Wanted::Method | Wanted::LogIn, [_, code]) => *code,
-            (Wanted::Connect4, [0, code, _, _, _, _, _, _]) => code.wrapping_sub(0x5A),
-            (_, [0, ..]) if wanted == Wanted::Connect4 => return Step::Goes,
-            (_, [VERSION_5 | LOG_IN, ..]) if wanted != Wanted::Connect4 => return Step::Goes,
+        let code = match (request, message) {
+            (Request::Connect5 | Request::Other, [VERSION_5, code, _, rest @ ..]) => {
+                match destination(rest) {
+                    Some(_) => *code,
+                    None => return Step::Partly,
+                }
+            }
+            (Request::Method | Request::LogIn, [_, code]) => *code,
+            (Request::Connect4, [0, code, _, _, _, _, _, _]) => code.wrapping_sub(0x5A),
+            (_, [0, ..]) if request == Request::Connect4 => return Step::Partly,
+            (_, [VERSION_5 | LOG_IN, ..]) if request != Request::Connect4 => return Step::Partly,
             _ => return Step::Wrong,
         };
-        let error = match wanted {
-            Wanted::Method => code == 0xFF,
+        let error = match request {
+            Request::Method => code == 0xFF,
             _ => code != 0,
         };
-        let shown = if error { failure(wanted, code) } else { "ok" };
+        let shown = if error { failure(request, code) } else { "ok" };
         sink.status(Status {
             code: None,
             text: Some(shown),
@@ -392,15 +398,15 @@ impl Socks {
         });
         sink.end();
         self.open = [second, third, None];
-        match wanted {
-            Wanted::Connect4 | Wanted::Connect5 if !error => Step::Made,
-            Wanted::Other => Step::Wrong,
-            _ => Step::Ends,
+        match request {
+            Request::Connect4 | Request::Connect5 if !error => Step::Connected,
+            Request::Other => Step::Wrong,
+            _ => Step::Whole,
         }
     }
 }
 
-/// Where a request of SOCKS5 goes to, or the answer's address; none while it is not whole.
+/// Returns the address and port of a SOCKS5 request or answer; `None` while they are not whole.
 fn destination(bytes: &[u8]) -> Option<SmolStr> {
     let mut cursor = Cursor::new(bytes);
     let host = match cursor.u8()? {
@@ -415,6 +421,7 @@ fn destination(bytes: &[u8]) -> Option<SmolStr> {
     Some(format_smolstr!("{host}:{}", cursor.u16be()?))
 }
 
+/// The method of a request with this command.
 fn word(command: u8) -> &'static str {
     match command {
         CONNECT => "CONNECT",
@@ -424,12 +431,12 @@ fn word(command: u8) -> &'static str {
     }
 }
 
-/// RFC 1928 6; of SOCKS4 there is one word for all.
-fn failure(wanted: Wanted, code: u8) -> &'static str {
-    match (wanted, code) {
-        (Wanted::Method, _) => "no acceptable method",
-        (Wanted::LogIn, _) => "log-in refused",
-        (Wanted::Connect4, _) => "rejected",
+/// The status of a refused request (RFC 1928 6); SOCKS4 has one for all reasons.
+fn failure(request: Request, code: u8) -> &'static str {
+    match (request, code) {
+        (Request::Method, _) => "no acceptable method",
+        (Request::LogIn, _) => "log-in refused",
+        (Request::Connect4, _) => "rejected",
         (_, 2) => "not allowed",
         (_, 3) => "network unreachable",
         (_, 4) => "host unreachable",

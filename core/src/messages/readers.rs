@@ -1,5 +1,5 @@
-//! Every protocol that is read: how it is known by its bytes, and who reads it. A new one is a file beside `turns.rs`
-//! and one entry here.
+//! The registry of protocols: how each is recognised, which reader reads it, and what is true of its messages. To add
+//! one, write its reader in a file of this folder and add an entry to `readers!` below.
 
 use super::sink::MessageSink;
 use super::{Close, FirstBytes, Guess, Kind, Listener, Memory, MessageReader, Outcome, Side, Stretch};
@@ -29,8 +29,8 @@ pub(super) struct Recognition {
     pub(super) begins_message: fn(Side, &[u8]) -> bool,
     /// Whether these bytes of a packet amid a turn begin a message. What the turn carried before them ends there.
     pub(super) begins_inside_turn: fn(Side, &[u8]) -> bool,
-    /// Whether the stream goes on in this protocol from this packet amid a turn. What the turn carried before requested
-    /// for the protocol, and stays in its message.
+    /// Whether the stream goes on in this protocol from this packet amid a turn. The turn's bytes before it negotiated the
+    /// protocol, and stay in the same message.
     pub(super) takes_over_turn: fn(Side, &[u8]) -> bool,
     pub(super) reader: fn(&mut Memory) -> AnyReader,
 }
@@ -60,18 +60,18 @@ words! {
     "database" Database "a program sends tens of requests for one page: slow from `slow_database_ms` on"
 }
 
-/// Makes `Protocol`, `AnyReader` and `KNOWN` of the list below. Behind the recognition stand traits, behind a `+`
-/// protocols that other readers recognise. `AnyReader` is an enum and no `dyn MessageReader`, so that a reader and its
-/// listener are compiled as one.
+/// Defines `Protocol`, `AnyReader` and `KNOWN` from entries `Variant(reader type), word, recognition, traits`. Entries
+/// with a `+` are protocols that another reader recognises inside its own. `AnyReader` is an enum, not a
+/// `dyn MessageReader`, because `feed` is generic over the listener and has to be inlined.
 macro_rules! readers {
     (
         $($protocol:ident($reader:ty), $word:literal, $recognition:expr $(, $trait:ident)*;)*
         $(+ $inner:ident, $inner_word:literal $(, $inner_trait:ident)*;)*
     ) => {
-        /// What a stream speaks.
+        /// The application protocol of a stream.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
         pub enum Protocol {
-            /// None that is known.
+            /// No known protocol.
             #[default]
             Turns,
             $($protocol,)*
@@ -79,6 +79,7 @@ macro_rules! readers {
         }
 
         impl Protocol {
+            /// The protocol's name in tables.
             pub fn word(self) -> &'static str {
                 match self {
                     Protocol::Turns => "turns",
@@ -98,7 +99,7 @@ macro_rules! readers {
                 }
             }
 
-            /// Its traits, a bit each.
+            /// The traits as a bit set, for `has` in the path of every message.
             #[inline]
             fn trait_bits(self) -> u32 {
                 match self {
@@ -114,7 +115,7 @@ macro_rules! readers {
             }
         }
 
-        /// The reader of the protocol that was recognised; `Turns` while none was.
+        /// The reader of a stream's protocol; `Turns` where none is known.
         #[derive(Debug, Default)]
         pub(super) enum AnyReader {
             #[default]
@@ -153,7 +154,7 @@ macro_rules! readers {
             }
         }
 
-        /// In the order in which they are tried: what is sure stands before what is weak.
+        /// The recognitions in the order they are tried: protocols with distinctive bytes first.
         pub(super) const KNOWN: [Recognition; [$($word),*].len()] = [$($recognition),*];
     };
 }
@@ -211,7 +212,7 @@ readers! {
 }
 
 impl Protocol {
-    /// What its messages are where their reader sets nothing else.
+    /// The kind of a message whose reader sets none.
     pub fn kind(self) -> Kind {
         if self.has(ProtocolTrait::Turns) {
             Kind::Turn

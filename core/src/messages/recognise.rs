@@ -1,7 +1,6 @@
-//! Which reader follows a stream. Until that is sure, what both sides sent first is held (`decided`). Where a reader
-//! cannot go on, or hands both sides to another, the stream is read in turns until a message begins that a reader can
-//! follow (`turn`). A stream whose beginning is not in the capture is recognised by later turns of both sides
-//! (`MidStream`).
+//! Chooses the reader of a stream. Bytes are held until the first bytes of both sides decide (`decided`). Where a
+//! reader cannot go on, the stream is read in turns until a message begins that a reader can follow (`turn`). A stream
+//! whose beginning is not in the capture is recognised by later turns of both sides (`MidStream`).
 
 use super::readers::{AnyReader, KNOWN, Recognition};
 use super::sink::MessageSink;
@@ -11,25 +10,25 @@ use super::{
 };
 use crate::cursor;
 
-/// Bytes of one side that may be held while a reader answers `Guess::More`.
+/// Upper bound on the bytes of one side held while a protocol answers `Guess::More`.
 pub(super) const MAX_UNDECIDED: usize = 32;
-/// Bytes and packets of both sides that may be held while a reader answers `Guess::NeedsOtherSide`.
+/// Upper bounds on the bytes and packets of both sides held while a protocol answers `Guess::NeedsOtherSide`.
 const MAX_HELD: usize = 4096;
 const MAX_HELD_PACKETS: usize = 512;
-/// Protocols that one packet's bytes may pass through.
+/// Upper bound on switches to another protocol within the bytes of one packet.
 const MAX_SWITCHES: usize = 4;
-/// Tunnels in tunnels that are followed; each may hold the next in the same packet.
+/// Upper bound on nested tunnels of a connection; one packet may set up several.
 const MAX_TUNNELS: u8 = 4;
-/// Turns that are matched before a stream joined in the middle stays unknown.
+/// Upper bound on the turns of a mid-stream capture that are compared with the protocols.
 const MAX_TURNS: u32 = 32;
-/// Keys with their echoes, in a row, that show a session which was joined in the middle. Two packets of one length may be
-/// any request and its answer.
-const ECHOES: u32 = 3;
-/// Bytes kept of the packet that begins a turn.
+/// Consecutive echoed keys that prove an interactive session in a mid-stream capture. One or two packets of the same
+/// length could be any request and its answer.
+const MIN_ECHOES: u32 = 3;
+/// Upper bound on the bytes kept of the packet that begins a turn.
 const MAX_KEPT: usize = 512;
 
 impl Messages {
-    /// Whether the protocol is known with this stretch, so that it can be read now. Else the stretch is held.
+    /// Whether the stream can be read with this stretch, by a reader or in turns. Else the stretch is held.
     #[cold]
     pub(super) fn decided(
         &mut self,
@@ -42,10 +41,13 @@ impl Messages {
         if let Stretch::Bytes(bytes) = stretch
             && decided != Some(Stage::Following)
             && self.undecided.last().is_none_or(|(whose, ..)| *whose != side)
-            && let Some(mid_stream) = self.mid_stream.as_mut().filter(|mid_stream| mid_stream.middle)
+            && let Some(mid_stream) = self
+                .mid_stream
+                .as_mut()
+                .filter(|mid_stream| mid_stream.beginning_missing)
         {
             mid_stream.keep(side, bytes);
-            if let Some(reader) = mid_stream.session() {
+            if let Some(reader) = mid_stream.interactive_reader() {
                 (self.reader, decided) = (reader, Some(Stage::Following));
             }
         }
@@ -57,15 +59,15 @@ impl Messages {
         true
     }
 
-    /// Matches the first bytes of both sides with all protocols. `None`: more bytes are needed.
+    /// Compares the first bytes of both sides with every protocol. `None` where more bytes are needed.
     fn decide(&mut self, side: Side, stretch: Stretch<'_>, memory: &mut Memory) -> Option<Stage> {
         let Stretch::Bytes(bytes) = stretch else {
             self.set_mid_stream();
             return Some(Stage::Turns);
         };
-        let held = |of: Side| {
-            let before = self.undecided.iter().filter(move |(whose, ..)| *whose == of);
-            before
+        let held = |of_side: Side| {
+            let parts = self.undecided.iter().filter(move |(side, ..)| *side == of_side);
+            parts
                 .flat_map(|(.., held)| held.iter().copied())
                 .collect::<Vec<_>>()
         };
@@ -100,7 +102,7 @@ impl Messages {
         stage
     }
 
-    /// The stream is known: reads what was held until now.
+    /// Sets the stage and reads the held bytes.
     pub(super) fn begin(&mut self, stage: Stage, listener: &mut impl Listener) {
         self.stage = stage;
         listener.note(Note::Protocol(self.reader.protocol()));
@@ -111,14 +113,14 @@ impl Messages {
             } else if stage == Stage::Following {
                 self.feed(side, at, held, listener);
             } else {
-                // no protocol begins so: it is not matched a second time
+                // no protocol fits these bytes: do not compare them a second time
                 self.greeting_of(side, held);
                 turns::Turns.feed(MessageSink::new(&mut self.open, listener, side, at), held);
             }
         }
     }
 
-    /// Reads the server's software from its first bytes.
+    /// Reads the server's software from the first bytes that it sends in turns.
     #[inline(always)]
     pub(super) fn greeting_of(&mut self, side: Side, stretch: Stretch<'_>) {
         if side == Side::Server && !self.greeted {
@@ -134,7 +136,7 @@ impl Messages {
         }
     }
 
-    /// The reader cannot go on; `rest` is not read yet.
+    /// Reads on in turns from `rest`, because the reader cannot go on.
     #[cold]
     pub(super) fn lost(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
         self.stage = Stage::Turns;
@@ -149,9 +151,9 @@ impl Messages {
         }
     }
 
-    /// Whether missing bytes of the client are held until its next bytes. A hole is seen when its sender goes on, and an
-    /// answer mostly lies between the missing bytes and the next request: counted now, they would open a message that
-    /// swallows that answer.
+    /// Holds a hole of the client until the client's next bytes, and returns whether it does. The hole is noticed when
+    /// the client sends again, mostly after the server's answer to the missing bytes. Counted at once, the hole would
+    /// open a message that swallows this answer.
     fn holds_missing(
         &mut self,
         side: Side,
@@ -162,7 +164,7 @@ impl Messages {
         let Stretch::Missing(missing) = stretch else {
             return false;
         };
-        // HTTP/1's answers are paired by their place, and a request that is missing has one
+        // HTTP/1 pairs answers by their order, in which a missing request counts
         let keyed = !matches!(self.reader.protocol(), Protocol::Turns | Protocol::Http);
         let waits =
             keyed && side == Side::Client && !MessageSink::new(&mut self.open, listener, side, at).is_open();
@@ -172,17 +174,17 @@ impl Messages {
         waits
     }
 
-    /// Whether the client's first bytes behind a hole begin a request.
-    fn asks_behind_hole(&self, side: Side, stretch: Stretch<'_>) -> bool {
+    /// Whether the client's first bytes behind a hole begin a request of the stream's protocol.
+    fn is_request_behind_hole(&self, side: Side, stretch: Stretch<'_>) -> bool {
         let Stretch::Bytes(first) = stretch else {
             return false;
         };
-        let spoken = self.reader.protocol();
-        let asks = |known: &Recognition| known.protocol == spoken && (known.begins_message)(side, first);
-        side == Side::Client && KNOWN.iter().any(asks)
+        let protocol = self.reader.protocol();
+        let begins = |known: &Recognition| known.protocol == protocol && (known.begins_message)(side, first);
+        side == Side::Client && KNOWN.iter().any(begins)
     }
 
-    /// The stream goes on in another protocol.
+    /// Reads on from `rest` with another protocol's reader.
     #[cold]
     pub(super) fn switch(
         &mut self,
@@ -210,7 +212,7 @@ impl Messages {
         self.lost(side, at, rest, listener);
     }
 
-    /// A tunnel is made: what it carries is recognised as at a stream's beginning.
+    /// Recognises the protocol inside a tunnel, as at a stream's beginning.
     #[cold]
     pub(super) fn restart(&mut self, side: Side, at: At, rest: Stretch<'_>, listener: &mut impl Listener) {
         self.tunnels += 1;
@@ -223,14 +225,14 @@ impl Messages {
         self.feed(side, at, rest, listener);
     }
 
-    /// Missing bytes of the client are held.
+    /// Whether a hole of the client is held.
     pub(super) fn holds_hole(&self) -> bool {
         self.mid_stream
             .as_ref()
             .is_some_and(|mid_stream| mid_stream.hole.is_some())
     }
 
-    /// Counts the held missing bytes as the client's turn, or a part of it.
+    /// Counts the held hole as the client's turn, or as a part of it.
     pub(super) fn release_hole(&mut self, listener: &mut impl Listener) {
         if let Some((at, missing)) = self
             .mid_stream
@@ -242,13 +244,13 @@ impl Messages {
         }
     }
 
-    /// Reads in turns, until a message begins that a reader can follow.
+    /// Reads a stretch in turns, unless it begins a message that a reader can follow.
     #[inline(never)]
     pub(super) fn turn(&mut self, side: Side, at: At, stretch: Stretch<'_>, listener: &mut impl Listener) {
         self.greeting_of(side, stretch);
         if self.holds_hole() {
-            if self.asks_behind_hole(side, stretch) {
-                // the missing bytes were a whole request, of which nothing is known
+            if self.is_request_behind_hole(side, stretch) {
+                // the hole was a whole request, and is in no message
                 self.mid_stream
                     .as_mut()
                     .and_then(|mid_stream| mid_stream.hole.take());
@@ -271,42 +273,42 @@ impl Messages {
     }
 }
 
-/// On a stream that has spoken this protocol: whether the client begins as at a stream's beginning.
+/// Whether the client's bytes fit the protocol as at a stream's beginning, on a stream of this protocol.
 fn restarts(known: &Recognition, side: Side, first: &[u8]) -> bool {
-    let asks = FirstBytes {
+    let first_bytes = FirstBytes {
         side,
         input: first,
         other: &[],
         began: side,
     };
-    side == Side::Client && matches!((known.sniff)(&asks), Guess::Yes | Guess::NeedsOtherSide)
+    side == Side::Client && matches!((known.sniff)(&first_bytes), Guess::Yes | Guess::NeedsOtherSide)
 }
 
-/// In turns: switches `reader` where a message begins here that it can follow.
+/// Switches `reader`, on a stream that is read in turns, if a message begins that a reader can follow.
 fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, first: &[u8]) -> bool {
     let (side, inside) = (sink.side(), sink.is_open());
-    let spoken = reader.protocol();
+    let protocol = reader.protocol();
     let begins = |known: &&Recognition| {
         if inside {
             (known.begins_inside_turn)(side, first)
         } else {
-            (known.begins_message)(side, first) || known.protocol == spoken && restarts(known, side, first)
+            (known.begins_message)(side, first) || known.protocol == protocol && restarts(known, side, first)
         }
     };
     if inside && reader.is_turns() {
-        let joins = |known: &&Recognition| (known.takes_over_turn)(side, first);
-        let Some(known) = KNOWN.iter().find(joins) else {
+        let takes_over = |known: &&Recognition| (known.takes_over_turn)(side, first);
+        let Some(known) = KNOWN.iter().find(takes_over) else {
             return false;
         };
         *reader = (known.reader)(sink.memory());
         sink.protocol(reader.protocol());
         return true;
     }
-    // inside a message only its own protocol goes on: few need to be looked for
+    // inside a turn only the stream's own protocol may begin a message: check that one first
     if inside
         && !KNOWN
             .iter()
-            .any(|known| known.protocol == spoken && begins(&known))
+            .any(|known| known.protocol == protocol && begins(&known))
     {
         return false;
     }
@@ -320,35 +322,33 @@ fn resync(reader: &mut AnyReader, sink: &mut MessageSink<'_, impl Listener>, fir
     } else {
         *reader = (known.reader)(sink.memory());
     }
-    // the open messages belong to the protocol before
+    // the open messages are turns from before
     sink.end();
     sink.end_other();
     sink.protocol(reader.protocol());
     true
 }
 
-/// What both sides sent first in their last turns. A capture may begin inside an answer, which proves nothing. Where a
-/// later turn of each side fits a protocol as the first bytes of a whole stream would, the stream speaks it from there.
+/// Recognises a stream whose beginning is not in the capture. Its first bytes may lie inside an answer and prove
+/// nothing. Where the newest turn of each side fits a protocol, as the first bytes of a whole stream would, the stream
+/// is read in this protocol from there.
 #[derive(Debug, Default)]
 pub(super) struct MidStream {
-    /// The beginning is not in the capture.
-    middle: bool,
-    /// Missing bytes of the client, held until its next bytes show whether they were a request.
+    pub(super) beginning_missing: bool,
+    /// A hole of the client (its packet and length), held until the next bytes show whether it was a request.
     pub(super) hole: Option<(At, u64)>,
+    /// The first bytes of each side's newest turn.
     client: Vec<u8>,
     server: Vec<u8>,
+    /// Turns compared so far.
     turns: u32,
-    /// The protocol that the turn before fitted.
+    /// The protocol that the previous turn fitted.
     fitted: Option<Protocol>,
-    /// Keys that somebody pressed and their echoes, in a row: of which protocol, the newest, how many.
+    /// Consecutive keys that were echoed: their protocol, the newest key's last byte, and their number.
     echoes: Option<(Protocol, u8, u32)>,
 }
 
 impl MidStream {
-    pub(super) fn begins(&mut self) {
-        self.middle = true;
-    }
-
     fn last(&mut self, side: Side) -> &mut Vec<u8> {
         match side {
             Side::Client => &mut self.client,
@@ -360,7 +360,7 @@ impl MidStream {
         if side == Side::Server {
             let echo = interactive::echo(&self.client, input);
             let before = self.echoes.filter(|(protocol, ..)| Some(*protocol) == echo);
-            // a byte that comes back again and again may be a probe
+            // a byte that is repeated and echoed again and again may be a probe
             let newest = self.client.last().copied().unwrap_or(0);
             let differs = before.is_none_or(|(_, key, _)| newest != key);
             let count = before.map_or(0, |(.., count)| count) + u32::from(differs);
@@ -369,13 +369,13 @@ impl MidStream {
         *self.last(side) = cursor::upto(input, MAX_KEPT).to_vec();
     }
 
-    /// The reader of a session in which somebody types, once enough keys have come back.
-    fn session(&self) -> Option<AnyReader> {
+    /// The reader of an interactive session, once enough keys were echoed.
+    fn interactive_reader(&self) -> Option<AnyReader> {
         let (protocol, _, count) = self.echoes?;
-        (count >= ECHOES).then(|| interactive::typed(protocol))
+        (count >= MIN_ECHOES).then(|| interactive::logged_in_reader(protocol))
     }
 
-    /// A side begins a turn with these bytes. Gives the reader where both sides' last turns prove its protocol.
+    /// Takes the first bytes of a turn. Returns a reader once the newest turns of both sides prove its protocol.
     fn turn(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) -> Option<AnyReader> {
         if self.turns >= MAX_TURNS {
             return None;
@@ -393,31 +393,30 @@ impl MidStream {
         let known = KNOWN.iter().find(fits);
         *self.last(side.other()) = other;
         self.keep(side, input);
-        if let Some(reader) = self.session() {
+        if let Some(reader) = self.interactive_reader() {
             return Some(reader);
         }
         let now = known.map(|known| known.protocol);
         let before = std::mem::replace(&mut self.fitted, now);
-        // one command of a work queue is memcached's, too (beanstalkd: `delete 1`, `DELETED`), two in a row are none
+        // a single command of beanstalkd may look like memcached's (`delete 1`, `DELETED`); two in a row do not
         let sure = known.filter(|known| known.protocol != Protocol::Memcached || before == now)?;
         Some((sure.reader)(sink.memory()))
     }
 }
 
-/// In turns of no known protocol: switches `reader` where both sides speak one from this packet on.
-pub(super) fn follow_mid_stream(
+/// Switches `reader` of an unknown mid-stream capture if both sides' newest turns prove a protocol.
+fn follow_mid_stream(
     mid_stream: &mut Option<Box<MidStream>>,
     reader: &mut AnyReader,
     sink: &mut MessageSink<'_, impl Listener>,
     input: &[u8],
 ) -> bool {
-    let Some(turns) = mid_stream
+    let unknown = reader.is_turns() && !sink.is_open();
+    let Some(known) = mid_stream
         .as_mut()
-        .filter(|turns| turns.middle && reader.is_turns() && !sink.is_open())
+        .filter(|mid_stream| mid_stream.beginning_missing && unknown)
+        .and_then(|mid_stream| mid_stream.turn(sink, input))
     else {
-        return false;
-    };
-    let Some(known) = turns.turn(sink, input) else {
         return false;
     };
     *reader = known;

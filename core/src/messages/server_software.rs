@@ -1,13 +1,13 @@
-//! What a server calls itself. Reads a response's head or a greeting's first line, gives a short name; knows no
-//! program: which words mean what is for those who read the table.
+//! The name of the server's software, from the head of a response or from a greeting. Returned as the server writes
+//! it; no list of known programs.
 
 use memchr::memchr_iter;
 
-/// Longer names are cut: the program stands in front, what follows are its modules.
+/// Upper bound on a name in bytes. The program comes first; modules, which follow it, may be cut off.
 const MAX_NAME: usize = 100;
 const SERVER: &[u8] = b"server:";
 
-/// The value of the `Server` header (RFC 9110 10.2.4) of a whole head.
+/// Returns the value of the `Server` header (RFC 9110 10.2.4) in a whole head of HTTP/1.
 pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
     let lines = memchr_iter(b'\n', head).filter_map(|end| head.get(end + 1..));
     let value = lines.filter_map(|rest| {
@@ -17,8 +17,8 @@ pub(super) fn of_head(head: &[u8]) -> Option<Box<str>> {
     named(value.into_iter().next()?)
 }
 
-/// The software version of an SSH greeting (RFC 4253 4.2), the words of an SMTP or FTP server's 220 that say so, those
-/// of an IMAP or POP3 server's OK (RFC 9051 7.1, RFC 1939 4), or the version in a MySQL server's handshake.
+/// Returns the software in a greeting: the version of SSH (RFC 4253 4.2), the text of a 220 that mentions SMTP or FTP,
+/// the text of an OK of IMAP or POP3 (RFC 9051 7.1, RFC 1939 4), or the version in MySQL's handshake.
 pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     if let Some(version) = mysql(first) {
         let version = named(version)?;
@@ -34,7 +34,7 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
         return named(version.get(memchr::memchr(b'-', version)? + 1..)?);
     }
     if let Some(words) = line.strip_prefix(b"* OK ").or_else(|| line.strip_prefix(b"+OK ")) {
-        return named(behind_codes(words));
+        return named(after_code(words));
     }
     let words = line
         .strip_prefix(b"220 ")
@@ -47,8 +47,8 @@ pub(super) fn of_greeting(first: &[u8]) -> Option<Box<str>> {
     (has_word(b"smtp") || has_word(b"ftp")).then(|| named(program(words)))?
 }
 
-/// The program in the words of a greeting: `mail.lab ESMTP Exim 4.96 Sun, 22 Nov 2026 22:33:40 +0000`, `(vsFTPd 3.0.3)`.
-/// Without a product name all of them.
+/// Returns the program in the text of a 220, all of the text where no program is found.
+/// `mail.lab ESMTP Exim 4.96 Sun, 22 Nov 2026 22:33:40 +0000` gives `Exim 4.96`, `(vsFTPd 3.0.3)` gives `vsFTPd 3.0.3`.
 fn program(words: &[u8]) -> &[u8] {
     let words = words.trim_ascii();
     if let Some(inside) = words.strip_prefix(b"(").and_then(|rest| rest.strip_suffix(b")")) {
@@ -59,7 +59,7 @@ fn program(words: &[u8]) -> &[u8] {
     let Some(rest) = rest.filter(|_| matches!(protocol, Some(b"ESMTP" | b"SMTP" | b"LMTP"))) else {
         return words;
     };
-    // a date, as mail writes it (RFC 5322 3.3): a day of three letters and a comma
+    // cut off a date (RFC 5322 3.3), which begins with a day of three letters and a comma
     let day = |four: &[u8]| four.last() == Some(&b',') && four.iter().take(3).all(u8::is_ascii_alphabetic);
     let date = rest.windows(4).position(day);
     let program = rest
@@ -70,8 +70,8 @@ fn program(words: &[u8]) -> &[u8] {
     if program.is_empty() { words } else { program }
 }
 
-/// An IMAP server's words behind its response code: `[CAPABILITY IMAP4rev1 ...] Dovecot ready.`
-fn behind_codes(words: &[u8]) -> &[u8] {
+/// Returns the text after an IMAP response code: `Dovecot ready.` of `[CAPABILITY IMAP4rev1 ...] Dovecot ready.`
+fn after_code(words: &[u8]) -> &[u8] {
     let end = words
         .first()
         .filter(|first| **first == b'[')
@@ -79,8 +79,8 @@ fn behind_codes(words: &[u8]) -> &[u8] {
     end.and_then(|end| words.get(end + 1..)).unwrap_or(words)
 }
 
-/// The server's version in the first packet of MySQL's protocol (HandshakeV10): a length of three bytes, number 0, 10,
-/// and a text that ends with 0. MariaDB puts `5.5.5-` before its own for old clients.
+/// Returns the version in MySQL's first packet (HandshakeV10): a length of three bytes, the sequence number 0, the
+/// protocol version 10, and the text up to a zero byte. MariaDB's text begins with `5.5.5-`, for old clients.
 fn mysql(first: &[u8]) -> Option<&[u8]> {
     let [low, middle, high, 0, 10, text @ ..] = first else {
         return None;
@@ -92,7 +92,7 @@ fn mysql(first: &[u8]) -> Option<&[u8]> {
     (is_text && whole > version.len()).then_some(own)
 }
 
-/// The line that `bytes` begin with, as a name: cut between characters; none where it is empty.
+/// Returns the first line as a name of at most `MAX_NAME` bytes; `None` if it is empty.
 fn named(bytes: &[u8]) -> Option<Box<str>> {
     let end = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
     let line = bytes.get(..end)?.trim_ascii();

@@ -1,9 +1,9 @@
-//! Where readers put what they find. Readers only count bytes and name what they saw; that every `Begin` has exactly
-//! one `End` or `Cut` before the next is settled here, once for all protocols. Knows no protocol.
+//! The interface through which readers report messages. Readers count bytes and name what they read; the sink
+//! guarantees for all protocols that each `Begin` has exactly one `End` or `Cut` before the next.
 //!
-//! Protocols that answer in the order of the requests use the sink itself: it has one open message a side, which
-//! begins with the first byte that is counted. Protocols that answer in any order name each exchange by a key of
-//! their own (`MessageSink::of`).
+//! Protocols that answer in the order of the requests use the sink itself. It has one open message per side, which
+//! begins with the first byte counted: `count(18)`, `request(GET, /)`, `end()` reports a request of 18 bytes.
+//! Protocols that answer in any order report each exchange by a key (`MessageSink::exchange`).
 
 mod exchange;
 
@@ -15,34 +15,35 @@ use super::{At, Close, FlowEvent, Kind, Listener, Memory, Note, Protocol, Push, 
 use crate::decrypt::Sealed;
 use smol_str::SmolStr;
 
-/// The messages that are open now.
+/// The open messages of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Open {
     client: Message,
     server: Message,
-    /// By `Side`: where a message may have begun, that no note covers yet.
+    /// Per `Side`, the packet of the first byte that no note covers yet: the next message of the side begins there.
     marks: [Option<At>; 2],
-    /// A start line has been read at some time.
+    /// Whether any reader has named a message of this stream.
     pub(super) recognised: bool,
-    /// What the server calls itself.
+    /// The server's software, as its first message names it.
     pub(super) software: Option<Box<str>>,
 }
 
 #[derive(Debug, Default)]
 struct Message {
     open: bool,
+    /// Its request or status line was reported.
     named: bool,
     bytes: u64,
+    /// The packet of its newest byte.
     last: At,
 }
 
 impl Open {
-    /// Of the client's message that has no end yet.
+    /// Bytes of the client's open message; `None` where none is open.
     pub(super) fn open_request_bytes(&self) -> Option<u64> {
         self.client.open.then_some(self.client.bytes)
     }
 
-    /// A message has begun that no note covers yet.
     pub(super) fn has_marks(&self) -> bool {
         self.marks != [None; 2]
     }
@@ -64,7 +65,7 @@ impl Open {
     }
 }
 
-/// Takes one side's messages, on behalf of one packet.
+/// Reports messages of one side (`side`), as of one packet (`at`).
 pub(super) struct MessageSink<'a, L> {
     open: &'a mut Open,
     listener: &'a mut L,
@@ -82,7 +83,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// For who reads further. Passed by value so that LLVM keeps it in registers.
+    /// Reborrows the sink for a function that takes it by value, which lets LLVM keep it in registers.
     #[inline(always)]
     pub(super) fn lend(&mut self) -> MessageSink<'_, L> {
         MessageSink {
@@ -115,12 +116,12 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.listener.memory()
     }
 
-    /// Heads read before, on any stream.
+    /// Heads of HTTP/1 read before, on any stream.
     pub(super) fn head_cache(&mut self) -> &mut Option<Box<HeadCache>> {
         &mut self.listener.memory().head_cache
     }
 
-    /// So many bytes belong to this side's message, which begins with them if none is open.
+    /// Adds bytes to this side's message. Begins the message, at the mark or else at this packet, if none is open.
     #[inline(always)]
     pub(super) fn count(&mut self, bytes: u64) {
         self.count_for(self.side, self.at, bytes);
@@ -151,8 +152,8 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// `count` of a body's piece that ends with these bytes. What a piece is, the reader decides: an event, a frame,
-    /// else what a packet brought.
+    /// Counts the last bytes of a piece of the body. A piece is an event, a record or a frame where the reader knows
+    /// one, else the bytes that one packet brought.
     #[inline(always)]
     pub(super) fn piece(&mut self, bytes: u64) {
         self.count(bytes);
@@ -161,15 +162,15 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// A message begins with this packet's bytes; what it is, the rest of its header will say. What begins next on
-    /// this side begins here.
+    /// Marks this packet as the beginning of the side's next message, unless an earlier one is marked. For readers
+    /// that know only after more bytes whether and under which key the message is reported.
     pub(super) fn mark(&mut self) {
         if let Some(mark) = self.open.marks.get_mut(self.side.index()) {
             mark.get_or_insert(self.at);
         }
     }
 
-    /// Bytes of `side` are held, here or by who reads further, that no note covers yet; or none are.
+    /// Sets or clears the mark of `side`, for a reader that holds bytes of both sides before it reports them.
     pub(super) fn hold(&mut self, side: Side, holds: bool) {
         let at = self.at;
         if let Some(mark) = self.open.marks.get_mut(side.index()) {
@@ -177,58 +178,52 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// What flow control counts of this side.
     pub(super) fn flow(&mut self, event: FlowEvent) {
         self.listener.note(Note::Flow(event));
     }
 
-    /// For who reads what lies inside this stream's messages, with messages of its own.
+    /// The listener itself, for notes without a function of the sink, and for a second `Messages` inside this stream.
     pub(super) fn listener(&mut self) -> &mut L {
         self.listener
     }
 
-    /// What stays sealed, and why.
     pub(super) fn sealed(&mut self, why: Sealed) {
         self.listener.note(Note::Sealed { at: self.at, why });
     }
 
-    /// A whole message of DNS.
     pub(super) fn dns(&mut self, at: At, message: &[u8]) {
         let side = self.side;
         self.listener.note(Note::Dns { side, at, message });
     }
 
-    /// How TLS was set up.
-    pub(super) fn secured(&mut self, how: &TlsSetup) {
+    pub(super) fn tls_setup(&mut self, how: &TlsSetup) {
         self.listener.note(Note::TlsSetup { at: self.at, how });
     }
 
-    /// What was marked is no message that gets a note.
+    /// Drops the mark: the marked bytes get no note.
     pub(super) fn unmark(&mut self) {
         self.open.take_mark(self.side);
     }
 
-    /// Where what is marked began; else this packet.
+    /// The packet of this side's mark, else this packet.
     pub(super) fn marked(&self) -> At {
         let [client, server] = self.open.marks;
         let mark = if self.side == Side::Client { client } else { server };
         mark.unwrap_or(self.at)
     }
 
-    /// The exchange with this key, whichever side speaks. The client's bytes are its request's, the server's its
-    /// answer's.
+    /// The exchange with this key. Bytes of the client count for its request, bytes of the server for its answer.
     pub(super) fn exchange(&mut self, key: u64) -> ExchangeSink<'_, 'a, L> {
         ExchangeSink { sink: self, key }
     }
 
-    /// What the client's open message is, where that is no plain request. Say it behind `request`.
+    /// Sets the kind of the client's open message. Call it after `request`.
     pub(super) fn kind(&mut self, kind: Kind) {
         if self.is_open() && self.side == Side::Client {
             self.listener.note(Note::Kind(kind));
         }
     }
 
-    /// The server's name in the client's open message.
     #[inline(always)]
     pub(super) fn host(&mut self, host: &SmolStr) {
         if self.is_open() && self.side == Side::Client {
@@ -236,7 +231,6 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// What the head of this side's open message names beside its request.
     #[cold]
     pub(super) fn tags(&mut self, tags: &Tags) {
         if self.is_open() {
@@ -245,21 +239,19 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// What is true of all requests of this connection from here on.
     pub(super) fn connection_tags(&mut self, tags: &Tags) {
         self.open.recognised = true;
         self.listener.note(Note::ConnectionTags(tags));
     }
 
-    /// How the server's open message ends, in the protocol's own words.
+    /// Sets the status of the server's open message.
     pub(super) fn status(&mut self, status: Status<'_>) {
-        if self.is_open() && self.side == Side::Server {
-            self.open.recognised = true;
-            self.listener.note(Note::Status(status));
+        if self.side == Side::Server {
+            self.server_status(status);
         }
     }
 
-    /// How the server's open message ends, as either side's newest packet shows it.
+    /// `status`, also while the client's bytes are read: a TLS alert of the client ends the server's message.
     pub(super) fn server_status(&mut self, status: Status<'_>) {
         if self.message(Side::Server).open {
             self.open.recognised = true;
@@ -267,19 +259,19 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// The pieces of the server's message come when there is something to say.
+    /// Reports that the server's message is a stream of events.
     pub(super) fn streams(&mut self) {
         self.listener.note(Note::Streams);
     }
 
-    /// A push of the server is whole with this packet: so many bytes since the mark.
+    /// Reports a push of the server from the mark to this packet.
     pub(super) fn push(&mut self, method: &str, target: &str, bytes: u64) {
         let first = self.open.take_mark(self.side).unwrap_or(self.at);
         self.push_since(first, method, target, bytes, None);
     }
 
-    /// A push that began with an earlier packet (`marked` gives it), while other messages passed; and the subscription
-    /// that it belongs to.
+    /// Reports a push that began in the packet `first`: a value that `marked` returned earlier, if other messages lie
+    /// between its parts.
     pub(super) fn push_since(
         &mut self,
         first: At,
@@ -311,36 +303,36 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         self.name(Side::Server, Note::Response { status, interim });
     }
 
-    /// The open request is the first word of a dialogue: both sides say more before its answer ends.
+    /// Reports that the open request begins a dialogue: both sides send more before its answer ends.
     pub(super) fn dialogue(&mut self) {
         if self.is_open() {
             self.listener.note(Note::Dialogue);
         }
     }
 
-    /// This side's message ended with the last byte that was counted.
+    /// Ends this side's message with the last byte counted.
     #[inline(always)]
     pub(super) fn end(&mut self) {
         self.end_side(self.side);
     }
 
-    /// The other side's message ended with its last byte, because this side speaks.
+    /// Ends the other side's message with its last byte, because this side sends.
     pub(super) fn end_other(&mut self) {
         self.end_side(self.side.other());
     }
 
-    /// This side's message ends with this packet, which brought no byte of it (a FIN).
+    /// Ends this side's message with this packet, which has no byte of it (a FIN).
     pub(super) fn end_at_packet(&mut self) {
         self.end_side_at_packet(self.side);
     }
 
-    /// A side's message ends with this packet, whoever sent it.
+    /// Ends a side's message with this packet, which either side may have sent.
     pub(super) fn end_side_at_packet(&mut self, side: Side) {
         self.message(side).last = self.at;
         self.end_side(side);
     }
 
-    /// This side's message, if one is open, stops before its end.
+    /// Reports that this side's open message, if there is one, stops before its end.
     pub(super) fn cut(&mut self, by: Close) {
         let side = self.side;
         let message = self.open.message(side);
@@ -355,12 +347,11 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// What is read from here on.
     pub(super) fn protocol(&mut self, protocol: Protocol) {
         self.listener.note(Note::Protocol(protocol));
     }
 
-    /// What the server calls itself; the first name stays.
+    /// Sets the server's software; the first name stays.
     pub(super) fn software(&mut self, name: Box<str>) {
         self.open.software.get_or_insert(name);
     }
@@ -373,7 +364,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         });
     }
 
-    /// Only a message of the side that speaks, and only once.
+    /// Names the open message of `side`, once, and only while bytes of that side are read.
     #[inline(always)]
     fn name(&mut self, side: Side, note: Note<'_>) {
         if side != self.side {
@@ -386,7 +377,7 @@ impl<'a, L: Listener> MessageSink<'a, L> {
         }
     }
 
-    /// A side's message ended with its last byte.
+    /// Ends a side's message, if one is open, with its last byte counted.
     #[inline(always)]
     pub(super) fn end_side(&mut self, side: Side) {
         let message = self.open.message(side);

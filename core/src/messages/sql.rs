@@ -1,31 +1,33 @@
-//! SQL as the tables show it: what is done to which tables, never with which values. Literals and placeholders become
-//! `?`, a list of them one `?`, comments go, white space is one space. Knows no grammar, only where literals end.
+//! Masks the values in SQL statements: `SELECT * FROM t WHERE a = 'x' AND b IN (1, 2)` becomes
+//! `SELECT * FROM t WHERE a = ? AND b IN (?)`. Literals and placeholders become `?`, a list of them one `?`; comments
+//! are removed, and white space becomes one space. Knows no grammar, only where literals end.
 
 use smol_str::SmolStr;
 
 use super::text;
 
-/// So much of a statement is shown; its readers keep `MAX_READ` of it.
+/// Upper bound on a masked statement in bytes.
 const MAX_SHOWN: usize = 200;
+/// Upper bound on the bytes of a statement that readers keep, so that masked values leave enough to show.
 pub(super) const MAX_READ: usize = 1024;
 
-/// How literals are written. Where two readings are possible, the one that shows less is taken.
+/// The syntax of literals. Where a text can be read in two ways, the masker takes the one that shows less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// PostgreSQL: `"` holds a name, a backslash is one except in `E''`, comments lie in comments.
+    /// PostgreSQL: `"` quotes a name, a backslash escapes only in `E''`, and comments nest.
     Standard,
-    /// MySQL, and scripts: `"` holds a value, a backslash takes the next character along, `#` begins a comment, and
-    /// so does `--` before white space.
+    /// MySQL, and scripts: `"` quotes a value, a backslash escapes the next character, and `#` begins a comment, as
+    /// does `--` before white space.
     Backslash,
 }
 
-/// The statement without its values; `cut` where its end was not kept.
+/// Returns the statement without its values. `cut`: the statement's end was not kept.
 pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
-    let mut masked = Masked {
+    let mut masked = Masker {
         rest: statement,
         out: Vec::with_capacity(statement.len().min(MAX_SHOWN)),
         dialect,
-        accounts: is_of_accounts(statement),
+        is_of_accounts: is_of_accounts(statement),
     };
     while !masked.rest.is_empty() && masked.out.len() <= MAX_SHOWN {
         masked.token();
@@ -36,22 +38,23 @@ pub(super) fn mask(statement: &[u8], dialect: Dialect, cut: bool) -> SmolStr {
     text::name_up_to(shown, MAX_SHOWN, cut)
 }
 
-/// A masked statement's first word, in capitals: `SELECT`.
+/// Returns the first word of a masked statement in capitals: `SELECT`.
 pub(super) fn verb(masked: &str) -> SmolStr {
     let start = masked.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     let letters = start.chars().take_while(|c| c.is_ascii_alphabetic() || *c == '_');
     letters.map(|c| c.to_ascii_uppercase()).collect()
 }
 
-struct Masked<'a> {
+struct Masker<'a> {
     rest: &'a [u8],
     out: Vec<u8>,
     dialect: Dialect,
-    /// It is about users and their passwords.
-    accounts: bool,
+    /// The statement manages users, so words without quotes may be passwords.
+    is_of_accounts: bool,
 }
 
-impl Masked<'_> {
+impl Masker<'_> {
+    /// Moves the next token from `rest` to `out`, masked if it is a literal.
     fn token(&mut self) {
         let (Some(first), behind) = (self.rest.first(), self.rest.get(1..).unwrap_or_default()) else {
             return;
@@ -63,8 +66,9 @@ impl Masked<'_> {
                 let escapes = backslash || self.is_escaped_string();
                 let len = past_quote(self.rest, escapes).unwrap_or(self.rest.len());
                 let (string, behind) = crate::cursor::split(self.rest, len);
-                // standard_conforming_strings may be off, and E'' goes on on the next line; with NO_BACKSLASH_ESCAPES
-                // of MySQL the quotes behind this string have partners only where a backslash is one
+                // It is not certain where the string ends if a backslash before a quote may or may not escape it:
+                // PostgreSQL with standard_conforming_strings off, or an E'' that goes on in the next line; MySQL with
+                // NO_BACKSLASH_ESCAPES, unless the quotes after the string are balanced. Then all the rest is masked.
                 let doubtful = if escapes {
                     backslash && past_quote(string, false) != Some(len) && !ends_outside(behind)
                 } else {
@@ -93,14 +97,18 @@ impl Masked<'_> {
             _ if first.is_ascii_whitespace() => {
                 self.skip(1);
             }
-            _ if self.accounts && !b"=(),;".contains(first) && !self.in_name() && self.is_bare_secret() => {
+            _ if self.is_of_accounts
+                && !b"=(),;".contains(first)
+                && !self.in_name()
+                && self.is_bare_secret() =>
+            {
                 self.literal(word(self.rest).len());
             }
             _ => self.show(1),
         }
     }
 
-    /// A name in quotes; one that does not end is none.
+    /// Shows a quoted name. Without a closing quote it is masked.
     fn name(&mut self) {
         match past_quote(self.rest, false) {
             Some(len) => self.show(len),
@@ -108,12 +116,12 @@ impl Masked<'_> {
         }
     }
 
-    /// What was shown last is part of a name.
+    /// Whether the byte shown last is part of a name.
     fn in_name(&self) -> bool {
         self.out.last().is_some_and(|last| is_name(*last))
     }
 
-    /// `E'...'`
+    /// Whether an `E` before the quote makes the string one with escapes: `E'...'`.
     fn is_escaped_string(&self) -> bool {
         match self.out.as_slice() {
             [.., before, b'e' | b'E'] => !is_name(*before),
@@ -122,7 +130,8 @@ impl Masked<'_> {
         }
     }
 
-    /// A password without quotes, which is a mistake or a script's variable: `IDENTIFIED BY x`, `PASSWORD = x`.
+    /// Whether the next word is a password without quotes, by mistake or as a script's variable: `IDENTIFIED BY x`,
+    /// `PASSWORD = x`.
     fn is_bare_secret(&self) -> bool {
         let mut before = self.out.trim_ascii_end();
         while let Some(rest) = before.strip_suffix(b"=").or_else(|| before.strip_suffix(b"(")) {
@@ -158,7 +167,7 @@ impl Masked<'_> {
         self.rest = rest;
     }
 
-    /// White space and comments are one space.
+    /// Replaces white space or a comment by one space.
     fn skip(&mut self, len: usize) {
         self.take(len);
         if self.out.last().is_some_and(|last| *last != b' ') {
@@ -166,9 +175,9 @@ impl Masked<'_> {
         }
     }
 
+    /// Replaces a literal by `?`, and `?, literal` by one `?`.
     fn literal(&mut self, len: usize) {
         self.take(len);
-        // a list of them is one
         let before = self.out.trim_ascii_end();
         let list = before.strip_suffix(b",").map(<[u8]>::trim_ascii_end);
         match list.filter(|list| list.ends_with(b"?")) {
@@ -177,7 +186,7 @@ impl Masked<'_> {
         }
     }
 
-    /// The sign of a number belongs to it, if it stands before nothing that can be added to.
+    /// Removes the sign of a number, unless it is an operator after a name, a value or a parenthesis.
     fn drop_sign(&mut self) {
         if let [.., before, b'-' | b'+'] = self.out.as_slice()
             && !is_name(*before)
@@ -187,7 +196,7 @@ impl Masked<'_> {
         }
     }
 
-    /// `(?), (?)` is one row of values.
+    /// Replaces `(?), (?)` by `(?)`.
     fn join_rows(&mut self) {
         const ROW: &[u8] = b"(?)";
         let before = self.out.strip_suffix(ROW).map(<[u8]>::trim_ascii_end);
@@ -200,13 +209,14 @@ impl Masked<'_> {
     }
 }
 
-/// What stands behind PASSWORD or BY and is none.
+/// Words after PASSWORD or BY that are no password.
 const NO_PASSWORD: [&str; 17] = [
     "expire", "null", "history", "reuse", "require", "default", "for", "random", "never", "interval",
     "current", "optional", "values", "password", "to", "is", "valid",
 ];
-/// What a statement that is about users names behind its verb, behind `OR REPLACE` and the like too.
+/// Second words of statements that manage users.
 const ACCOUNTS: [&str; 4] = ["user", "role", "login", "password"];
+/// Words that may come between the verb and one of `ACCOUNTS`.
 const BEFORE_ACCOUNTS: [&str; 3] = ["or", "replace", "session"];
 
 fn is_one_of(word: &[u8], words: &[&str]) -> bool {
@@ -223,14 +233,14 @@ fn is_of_accounts(statement: &[u8]) -> bool {
         || is_one_of(verb, &["alter", "create", "set"]) && is_one_of(object, &ACCOUNTS)
 }
 
-/// Up to the next white space or sign between words.
+/// Returns the first word, up to white space or punctuation; at least one byte.
 fn word(text: &[u8]) -> &[u8] {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b";,()='\"`".contains(byte);
     let len = text.iter().position(ends).unwrap_or(text.len()).max(1);
     text.get(..len).unwrap_or(text)
 }
 
-/// `PASSWORD('x')`
+/// Whether a parenthesis follows the word that begins `text`: `PASSWORD('x')`.
 fn is_call(word: &[u8], text: &[u8]) -> bool {
     text.get(word.len()..)
         .is_some_and(|behind| behind.starts_with(b"("))
@@ -240,7 +250,8 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'@') || byte >= 0x80
 }
 
-/// The length of what a quote begins; None where it does not end. A quote that stands twice is one of the text.
+/// Returns the length of the quoted text at the beginning; `None` without a closing quote. A doubled quote is part of
+/// the text. `escapes`: a backslash escapes the next character.
 fn past_quote(text: &[u8], escapes: bool) -> Option<usize> {
     let quote = *text.first()?;
     let mut at = 1;
@@ -258,12 +269,12 @@ fn past_quote(text: &[u8], escapes: bool) -> Option<usize> {
     None
 }
 
-/// Would the string go on where a backslash takes the next character along?
+/// Whether the string would go on if backslashes escaped.
 fn escaped_end(string: &[u8]) -> bool {
     past_quote(string, true) != Some(string.len())
 }
 
-/// Does every quote of this text have its partner?
+/// Whether every quote of the text has a closing one.
 fn ends_outside(text: &[u8]) -> bool {
     let mut rest = text;
     while let Some(mark) = memchr::memchr3(b'\'', b'"', b'`', rest) {
@@ -276,7 +287,7 @@ fn ends_outside(text: &[u8]) -> bool {
     true
 }
 
-/// `$1`, `$$text$$`, `$tag$text$tag$`.
+/// Returns the length of a placeholder or dollar-quoted string: `$1`, `$$text$$`, `$tag$text$tag$`.
 fn past_dollars(text: &[u8]) -> usize {
     let tag = text
         .iter()
@@ -294,15 +305,15 @@ fn past_dollars(text: &[u8]) -> usize {
     }
 }
 
-/// A comment up to the line's end, which PostgreSQL sees at a carriage return, too.
-fn past_line(text: &[u8], feed_alone: bool) -> usize {
+/// Returns the length of a comment up to the line's end; in PostgreSQL a carriage return ends a line, too.
+fn past_line(text: &[u8], only_line_feed: bool) -> usize {
     let end = text
         .iter()
-        .position(|byte| *byte == b'\n' || *byte == b'\r' && !feed_alone);
+        .position(|byte| *byte == b'\n' || *byte == b'\r' && !only_line_feed);
     end.map_or(text.len(), |end| end + 1)
 }
 
-/// A comment in `/*` and `*/`, with those inside it.
+/// Returns the length of a comment in `/*` and `*/`.
 fn past_comment(text: &[u8], nested: bool) -> usize {
     let (mut at, mut depth) = (2, 1_usize);
     while let Some(pair) = text.get(at..at + 2) {
@@ -322,7 +333,7 @@ fn past_comment(text: &[u8], nested: bool) -> usize {
     text.len()
 }
 
-/// 1, 1.5, 1e-5, 0x1f, 1_000
+/// Returns the length of a number: `1`, `1.5`, `1e-5`, `0x1f`, `1_000`.
 fn past_number(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {

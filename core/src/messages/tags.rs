@@ -1,33 +1,33 @@
-//! What distributed tracing and proxies write into the head of a request: the trace that it is a part of, its own
-//! number, and the client for whom a proxy sends it. Reads names and values of headers; refuses what has another form.
+//! Headers of distributed tracing and of proxies: the request's trace id, its own id, and the address of the client
+//! behind a proxy. Values of another form are ignored.
 
 use std::net::{IpAddr, SocketAddr};
 
 use smol_str::{SmolStr, ToSmolStr};
 
-/// A longer request id names nothing that a person would search for.
+/// Upper bound on the length of a request id.
 const MAX_ID: usize = 128;
 
-/// Of one request; empty where its head has none.
+/// The tags of one request; "" where its head has none.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Tags {
-    /// Of W3C Trace Context, B3 or Jaeger: hexadecimal digits.
+    /// Hexadecimal digits of W3C Trace Context, B3 or Jaeger.
     pub trace_id: SmolStr,
     pub request_id: SmolStr,
     /// The address of the client behind a proxy.
     pub forwarded_for: SmolStr,
 }
 
-/// The headers that have one.
+/// A header that has a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TagName {
     /// W3C Trace Context 3.2.
     TraceParent,
     /// B3 in one header.
     B3,
-    /// B3's trace id alone.
+    /// `X-B3-TraceId`.
     B3TraceId,
-    /// Jaeger's own.
+    /// The header of Jaeger's clients.
     UberTraceId,
     RequestId,
     /// RFC 7239.
@@ -36,10 +36,10 @@ pub(super) enum TagName {
 }
 
 impl TagName {
-    /// By a header's name in any case.
+    /// Returns the tag of the header with this name, in any case.
     pub(super) fn of(name: &[u8]) -> Option<TagName> {
         let is = |word: &[u8]| name.eq_ignore_ascii_case(word);
-        // few names have these lengths, and only these are compared
+        // by length first: most headers are compared with no name
         Some(match name.len() {
             2 if is(b"b3") => TagName::B3,
             9 if is(b"forwarded") => TagName::Forwarded,
@@ -59,7 +59,7 @@ impl Tags {
         self.trace_id.is_empty() && self.request_id.is_empty() && self.forwarded_for.is_empty()
     }
 
-    /// Takes what the header's value has; the first of a kind stays.
+    /// Adds the tag in a header's value. The first tag of a kind stays.
     pub(super) fn add(&mut self, name: TagName, value: &[u8]) {
         let Ok(value) = std::str::from_utf8(value) else {
             return;
@@ -79,7 +79,7 @@ impl Tags {
         }
     }
 
-    /// Takes what is not known yet.
+    /// Fills empty tags from `other`.
     pub fn join(&mut self, other: &Tags) {
         let slots = [
             (&mut self.trace_id, &other.trace_id),
@@ -94,8 +94,8 @@ impl Tags {
     }
 }
 
-/// Hexadecimal digits that are not all zero.
-fn hexadecimal(text: &str) -> bool {
+/// Whether a text is hexadecimal digits that are not all zero.
+fn is_trace_id(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit()) && text.bytes().any(|byte| byte != b'0')
 }
 
@@ -103,18 +103,18 @@ fn trace_parent(value: &str) -> Option<SmolStr> {
     let mut parts = value.split('-');
     let (version, id) = (parts.next()?, parts.next()?);
     let fits = version.len() == 2 && id.len() == 32 && parts.next().is_some_and(|span| span.len() == 16);
-    (fits && hexadecimal(id)).then(|| id.into())
+    (fits && is_trace_id(id)).then(|| id.into())
 }
 
 fn b3(id: &str) -> Option<SmolStr> {
-    (matches!(id.len(), 16 | 32) && hexadecimal(id)).then(|| id.into())
+    (matches!(id.len(), 16 | 32) && is_trace_id(id)).then(|| id.into())
 }
 
-/// Trace, span, parent and flags behind colons, which some clients escape.
+/// `trace:span:parent:flags`, in which some clients escape the colons as `%3A`.
 fn uber(value: &str) -> Option<SmolStr> {
     let end = value.find(':').or_else(|| value.find("%3A"))?;
     let id = value.get(..end)?;
-    ((1..=32).contains(&id.len()) && hexadecimal(id)).then(|| id.into())
+    ((1..=32).contains(&id.len()) && is_trace_id(id)).then(|| id.into())
 }
 
 fn request_id(value: &str) -> Option<SmolStr> {
@@ -122,7 +122,7 @@ fn request_id(value: &str) -> Option<SmolStr> {
     ((1..=MAX_ID).contains(&value.len()) && value.bytes().all(plain)).then(|| value.into())
 }
 
-/// The first `for`: the nearest to the client.
+/// The first `for` parameter, which the proxy nearest to the client added.
 fn forwarded(value: &str) -> Option<SmolStr> {
     let first = value.split(',').next()?;
     first.split(';').find_map(|pair| {
@@ -132,7 +132,7 @@ fn forwarded(value: &str) -> Option<SmolStr> {
     })
 }
 
-/// An address, with a port or without.
+/// An IP address, without the port after it.
 fn address(text: &str) -> Option<SmolStr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));

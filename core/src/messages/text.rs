@@ -1,36 +1,36 @@
-//! Names as the tables show them: short, readable, never more than a cap. Knows no protocol.
+//! Names of requests as the tables show them: valid UTF-8 of bounded length.
 
 use smol_str::{SmolStr, format_smolstr};
 
-/// Longer names are cut: they only tell exchanges apart.
+/// Upper bound on a name in bytes; longer ones are truncated, as they only distinguish exchanges.
 const MAX_NAME: usize = 2048;
 
-/// The bytes as text.
+/// Converts bytes to text of at most `MAX_NAME` bytes.
 pub(super) fn name(bytes: &[u8]) -> SmolStr {
     name_up_to(bytes, MAX_NAME, false)
 }
 
-/// Shortens a name whose end is not in the capture.
+/// Converts the beginning of a name whose end is not in the capture: `/ind` gives `/ind…`.
 pub(super) fn cut_name(bytes: &[u8]) -> SmolStr {
     name_up_to(bytes, MAX_NAME, true)
 }
 
-/// At most `most` bytes, cut between characters; an ellipsis stands for what is not there, and after a name that
-/// was `cut` before.
-pub(super) fn name_up_to(bytes: &[u8], most: usize, mut cut: bool) -> SmolStr {
-    let mut kept = bytes;
-    if let Some(first) = bytes.get(..most)
-        && bytes.len() > most
+/// Converts bytes to text of at most `max_len` bytes, truncated between characters. The text ends with an ellipsis
+/// where it was truncated, or where the bytes are the beginning of a name (`is_cut`).
+pub(super) fn name_up_to(bytes: &[u8], max_len: usize, is_cut: bool) -> SmolStr {
+    let (mut kept, mut is_cut) = (bytes, is_cut);
+    if let Some(first) = bytes.get(..max_len)
+        && bytes.len() > max_len
     {
-        let behind = |end: usize| bytes.get(end).is_some_and(|byte| byte & 0xC0 == 0x80);
-        let back = (0..4).find(|back| !behind(most.saturating_sub(*back)));
+        let is_continuation = |end: usize| bytes.get(end).is_some_and(|byte| byte & 0xC0 == 0x80);
+        let back = (0..4).find(|back| !is_continuation(max_len.saturating_sub(*back)));
         kept = first
-            .get(..most.saturating_sub(back.unwrap_or(0)))
+            .get(..max_len.saturating_sub(back.unwrap_or(0)))
             .unwrap_or(first);
-        cut = true;
+        is_cut = true;
     }
     let text = String::from_utf8_lossy(kept);
-    if cut {
+    if is_cut {
         format_smolstr!("{text}…")
     } else {
         SmolStr::new(text)

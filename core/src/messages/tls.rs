@@ -1,11 +1,9 @@
-//! TLS (RFC 8446, RFC 5246): records tell the handshake from what programs say, and both from tickets and alerts. The
-//! handshake is a message pair of its own, from the ClientHello to the last Finished; behind it the records of
-//! application data are read as turns. What a record holds is seen only where there are keys (`inside.rs`): then that is
-//! read instead of the records.
+//! TLS (RFC 8446, RFC 5246) by its records: a header of 5 bytes (type, version, length), then mostly encrypted data. The
+//! handshake is one exchange, from the ClientHello to the last Finished. After it the records of application data are
+//! read in turns, without alerts and session tickets. With a key log the decrypted data is read instead (`inside.rs`).
 
 mod handshake;
 mod inside;
-mod keyed;
 mod recognise;
 
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -18,50 +16,53 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Tls,
     sniff: |first| recognise::sniff(first.side, first.input),
     begins_message: recognise::begins_message,
-    begins_inside_turn: |_, _| false, // where a turn ends is all that can be known
     takes_over_turn: recognise::takes_over_turn,
     reader: |_| AnyReader::Tls(Box::default()),
+    ..Recognition::NEVER
 };
+/// Bytes of a record's header.
 const HEADER: usize = 5;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
-/// An alert in the clear: its level, and its description.
+/// Length of an alert in clear text: its level and its description.
 const ALERT_BYTES: u32 = 2;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
 const HEARTBEAT: u8 = 24;
-/// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
+/// Upper bound on a record's body (RFC 5246 6.2.3; RFC 8446 5.2 allows less).
 const MAX_RECORD_BYTES: u32 = (1 << 14) + 2048;
-/// An alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6).
-const SHORTEST_ALERT: u32 = 2 + 1 + 16;
+/// Length of an encrypted alert of TLS 1.3: two bytes, the inner type, the tag (RFC 8446 5.2, 6). Records of TLS 1.3
+/// have the type of application data whatever they hold, so one that is not longer may be an alert.
+const ENCRYPTED_ALERT_BYTES: u32 = 2 + 1 + 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Tls {
     sides: BySide<Half>,
     stage: Stage,
-    /// The client's hello was read: what is set up is the answer to it.
-    keys_searched: bool,
-    /// What the handshake shows, until it is over.
+    /// The ClientHello was read, so the handshake is an exchange that has begun.
+    client_hello_read: bool,
+    /// What the handshake shows in clear text, until its end.
     handshake: Option<Box<Handshake>>,
-    /// TLS 1.3: handshake messages behind the ServerHello look like application data.
-    modern: bool,
-    /// The server's first record behind the handshake: a ticket, if another of its length follows.
+    /// TLS 1.3: handshake messages after the ServerHello look like application data.
+    is_tls13: bool,
+    /// The server's first record after the handshake of TLS 1.3. It is a session ticket if the next record has the same
+    /// length, because servers mostly send two tickets; otherwise it begins a message.
     held: Option<Held>,
     tickets_over: bool,
-    /// So long was a lone record before the client spoke: another of that length is the second ticket, which the
+    /// Length of the held record when the client sent data. Another of this length is the second ticket, which the
     /// server's Nagle algorithm held back.
     lone: Option<u32>,
     /// The key log has been searched.
-    begun: bool,
-    /// Where there are keys, and they open it.
+    keys_searched: bool,
+    /// The decryption, where there is a key log that has the connection's keys.
     inside: Option<Box<Inside>>,
-    /// With keys records are not read here any more: what is inside is, or where the next one begins is not known.
-    blind: bool,
+    /// Records are not read any more: their decrypted data is, or a hole hides where the next one begins.
+    skips_records: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Joined in the middle, or nothing read yet.
+    /// No record was read.
     #[default]
     Unknown,
     Handshake,
@@ -74,44 +75,47 @@ struct Held {
     len: u32,
 }
 
-/// One side.
+/// Per-direction state: the record that is being read.
 #[derive(Debug, Default)]
 struct Half {
     header: [u8; HEADER],
+    /// Bytes of the header read so far.
     have: usize,
-    /// Bytes of the record that are still to come.
+    /// Bytes of the body not read yet.
     left: u32,
     kind: u8,
     len: u32,
-    belongs: Belongs,
-    /// It has changed to its keys, and has sent its Finished under them (up to TLS 1.2).
+    counts_for: CountsFor,
+    /// Up to TLS 1.2, the side has sent ChangeCipherSpec.
     changed: bool,
+    /// Up to TLS 1.2, the side has sent its Finished.
     finished: bool,
-    /// Its newest record was an alert, or as short as one: whoever closes has sent all.
-    over: bool,
-    /// The description of its newest alert (RFC 8446 6), where that can be read.
+    /// The newest record may be the closing alert, so the side has sent all its data.
+    may_be_closed: bool,
+    /// The description of the newest alert in clear text (RFC 8446 6).
     alert: u8,
 }
 
-/// Where a record's bytes are counted.
+/// The message that a record's bytes count for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Belongs {
+enum CountsFor {
     #[default]
-    Nowhere,
+    None,
     Message,
+    /// `Tls::held`.
     Held,
 }
 
 impl MessageReader for Tls {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
-        if !self.begun {
-            self.begun = true;
+        if !self.keys_searched {
+            self.keys_searched = true;
             let memory = sink.memory();
-            self.inside = (memory.keys.is_some() && !memory.inside).then(Box::default);
+            self.inside = (memory.keys.is_some() && !memory.inside_tls).then(Box::default);
         }
         if let Some(inside) = self.inside.take() {
-            return self.unsealed(&mut sink, piece, inside);
+            return self.decrypt(&mut sink, piece, inside);
         }
         self.records(&mut sink, piece)
     }
@@ -124,12 +128,12 @@ impl MessageReader for Tls {
             inside.close(sink.side(), how, sink);
         }
         if how != Close::Fin || self.stage == Stage::Data {
-            self.tell_handshake(sink, self.stage == Stage::Data);
+            self.report_handshake(sink, self.stage == Stage::Data);
         }
-        self.give_held(sink);
+        self.release_held(sink);
         match (self.stage, how) {
             (Stage::Data | Stage::Unknown, Close::Fin) => sink.end(),
-            (Stage::Data, _) if self.sides[sink.side()].over => sink.end(),
+            (Stage::Data, _) if self.sides[sink.side()].may_be_closed => sink.end(),
             _ => sink.cut(how),
         }
     }
@@ -153,7 +157,8 @@ impl Tls {
             if half.left > 0 {
                 let here = bytes.len().min(half.left as usize);
                 let (body, rest) = bytes.split_at_checked(here).unwrap_or((bytes, &[]));
-                let in_clear = half.kind == HANDSHAKE && half.belongs == Belongs::Message && !half.changed;
+                let in_clear =
+                    half.kind == HANDSHAKE && half.counts_for == CountsFor::Message && !half.changed;
                 if half.kind == ALERT && half.len == ALERT_BYTES && !half.changed {
                     half.alert = body.last().copied().unwrap_or_default();
                 }
@@ -175,7 +180,7 @@ impl Tls {
             let [kind, major, _, high, low] = half.header;
             let len = u32::from(high) << 8 | u32::from(low);
             if !(CHANGE_CIPHER_SPEC..=HEARTBEAT).contains(&kind) || major != 3 || len > MAX_RECORD_BYTES {
-                self.tell_handshake(sink, false);
+                self.report_handshake(sink, false);
                 sink.lost("not a TLS record");
                 return Outcome::Lost(Stretch::Bytes(bytes));
             }
@@ -189,31 +194,31 @@ impl Tls {
         Outcome::All
     }
 
-    /// Whether its records tell who speaks, and no more.
+    /// Whether encrypted application data is read in turns.
     pub(super) fn turns(&self) -> bool {
         self.stage == Stage::Data && self.inside.is_none()
     }
 
-    /// A hole is passed over inside a record; anywhere else the next record's beginning is unknown.
+    /// Counts a hole inside a record. Any other hole hides where the next record begins.
     fn missing<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Outcome<'a> {
         let left = self.sides[sink.side()].left;
         if missing > u64::from(left) || left == 0 {
-            if self.keyed() {
+            if self.has_keys() {
                 return Outcome::Lost(Stretch::Missing(missing));
             }
-            self.give_held(sink);
-            self.tell_handshake(sink, false);
+            self.release_held(sink);
+            self.report_handshake(sink, false);
             sink.lost("a record's beginning is not in the capture");
             return Outcome::Lost(Stretch::Missing(missing));
         }
         if let Some(handshake) = &mut self.handshake {
-            handshake.misses(sink.side());
+            handshake.missing(sink.side());
         }
         self.count(sink, missing as u32);
         Outcome::All
     }
 
-    /// A record's header is read: where do its bytes belong?
+    /// Decides, after a record's header, which message its bytes count for.
     fn begin_record(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
         let half = &mut self.sides[side];
@@ -226,59 +231,54 @@ impl Tls {
             };
             self.handshake = (kind == HANDSHAKE).then(Box::default);
         }
-        let belongs = match self.stage {
+        let may_be_alert = self.is_tls13 && len <= ENCRYPTED_ALERT_BYTES;
+        let counts_for = match self.stage {
             Stage::Handshake => match side {
-                // the client's second flight belongs to the pair that its hello began
-                Side::Client if kind == HANDSHAKE && !self.server_spoke(sink) => Belongs::Message,
-                Side::Client => Belongs::Nowhere,
-                Side::Server => Belongs::Message,
+                // the client's second flight is part of the exchange, but not of its first message, the ClientHello
+                Side::Client if kind == HANDSHAKE && !sink.other_is_open() => CountsFor::Message,
+                Side::Client => CountsFor::None,
+                Side::Server => CountsFor::Message,
             },
-            _ if self.keyed() => Belongs::Nowhere,
-            _ if kind != APPLICATION_DATA || self.modern && len <= SHORTEST_ALERT => Belongs::Nowhere,
+            _ if self.has_keys() => CountsFor::None,
+            _ if kind != APPLICATION_DATA || may_be_alert => CountsFor::None,
             _ => self.data_record(sink, len),
         };
-        let may_be_alert = self.modern && len <= SHORTEST_ALERT;
         let half = &mut self.sides[side];
-        half.over = kind == ALERT || kind == APPLICATION_DATA && may_be_alert;
-        half.belongs = belongs;
-        match belongs {
-            Belongs::Message => sink.count(HEADER as u64),
-            Belongs::Held | Belongs::Nowhere => {}
+        half.may_be_closed = kind == ALERT || kind == APPLICATION_DATA && may_be_alert;
+        half.counts_for = counts_for;
+        if counts_for == CountsFor::Message {
+            sink.count(HEADER as u64);
         }
     }
 
-    fn server_spoke(&self, sink: &mut MessageSink<'_, impl Listener>) -> bool {
-        sink.other_is_open()
-    }
-
-    /// Application data behind the handshake: a message's, or maybe a ticket's.
-    fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> Belongs {
-        if sink.side() == Side::Server && self.modern && !self.tickets_over {
+    /// Decides whether a record after the handshake is of a message or a ticket.
+    fn data_record(&mut self, sink: &mut MessageSink<'_, impl Listener>, len: u32) -> CountsFor {
+        if sink.side() == Side::Server && self.is_tls13 && !self.tickets_over {
             match self.held.take() {
                 None => {
                     self.held = Some(Held { at: sink.at(), len });
-                    return Belongs::Held;
+                    return CountsFor::Held;
                 }
                 Some(first) if first.len == len => {
-                    self.tickets_over = true; // two of one length before anything else
-                    return Belongs::Nowhere;
+                    self.tickets_over = true; // two tickets
+                    return CountsFor::None;
                 }
                 Some(first) => self.held = Some(first),
             }
         }
         if sink.side() == Side::Server && self.lone.take() == Some(len) {
-            return Belongs::Nowhere;
+            return CountsFor::None;
         }
         if sink.side() == Side::Client {
             self.lone = self.held.map(|held| held.len);
         }
-        self.give_held(sink);
+        self.release_held(sink);
         sink.end_other();
-        Belongs::Message
+        CountsFor::Message
     }
 
-    /// The record that was held for a ticket was the beginning of a message.
-    fn give_held(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Counts the held record for the server's message, because it is no ticket.
+    fn release_held(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if let Some(held) = self.held.take() {
             self.tickets_over = true;
             sink.end_side(Side::Client);
@@ -286,15 +286,15 @@ impl Tls {
         }
     }
 
-    /// So many bytes of the record's body.
+    /// Counts bytes of the record's body.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u32) {
         let half = &mut self.sides[sink.side()];
         half.left -= here.min(half.left);
         let done = half.left == 0;
-        if half.belongs == Belongs::Message {
+        if half.counts_for == CountsFor::Message {
             sink.count(u64::from(here));
         }
-        if half.belongs == Belongs::Held
+        if half.counts_for == CountsFor::Held
             && let Some(held) = &mut self.held
         {
             held.at = sink.at();
@@ -308,21 +308,21 @@ impl Tls {
         if self.stage != Stage::Handshake {
             return;
         }
-        let (side, modern, keyed) = (sink.side(), self.modern, self.keyed());
+        let (side, is_tls13, has_keys) = (sink.side(), self.is_tls13, self.has_keys());
         let kind = self.sides[side].kind;
         if kind == ALERT {
-            self.fails(sink);
+            self.report_alert(sink);
         }
-        let mut padded = false;
+        let mut agreed_tls13 = false;
         if let Some(handshake) = &mut self.handshake {
             handshake.record(side, kind);
-            padded = handshake.is_modern();
+            agreed_tls13 = handshake.is_tls13();
         }
         let half = &mut self.sides[side];
         match kind {
-            CHANGE_CIPHER_SPEC => half.changed = !padded,
+            CHANGE_CIPHER_SPEC => half.changed = !agreed_tls13,
             HANDSHAKE if half.changed => half.finished = true,
-            HANDSHAKE if side == Side::Client && half.belongs == Belongs::Message => {
+            HANDSHAKE if side == Side::Client && half.counts_for == CountsFor::Message => {
                 let name = self
                     .handshake
                     .as_ref()
@@ -330,24 +330,25 @@ impl Tls {
                 sink.request(&"handshake".into(), &name.unwrap_or_default());
                 sink.dialogue();
                 sink.end();
-                self.keys_searched = true;
+                self.client_hello_read = true;
             }
-            APPLICATION_DATA if side == Side::Server && !half.finished => self.modern = true,
-            // with keys the connection itself knows
-            APPLICATION_DATA if side == Side::Client && keyed => {}
+            APPLICATION_DATA if side == Side::Server && !half.finished => self.is_tls13 = true,
+            // with keys, the decrypted Finished shows the end
+            APPLICATION_DATA if side == Side::Client && has_keys => {}
             // the client's Finished, in TLS 1.3
-            APPLICATION_DATA if side == Side::Client && modern => return self.established(sink),
-            // a fatal one: nothing was set up
+            APPLICATION_DATA if side == Side::Client && is_tls13 => return self.end_handshake(sink),
+            // a fatal alert: the handshake failed
             ALERT if side == Side::Server => sink.end(),
             _ => {}
         }
         if self.sides.client.finished && self.sides.server.finished {
-            self.established(sink);
+            self.end_handshake(sink);
         }
     }
 
-    /// An alert that can be read ends the handshake: its word is the answer's status. A name that is not recognised is a warning.
-    fn fails(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Makes a clear-text alert during the handshake the answer's status. Other codes, as unrecognized_name, may be
+    /// warnings.
+    fn report_alert(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
         let word = match std::mem::take(&mut self.sides[side].alert) {
             10 => "unexpected_message",
@@ -384,28 +385,28 @@ impl Tls {
         });
     }
 
-    /// The handshake ends with the packet that the sink stands for.
-    fn established(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Ends the handshake with this packet.
+    fn end_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         self.stage = Stage::Data;
-        self.tell_handshake(sink, true);
-        if self.keys_searched {
+        self.report_handshake(sink, true);
+        if self.client_hello_read {
             sink.end_side_at_packet(Side::Server);
         } else {
-            sink.end_side(Side::Server); // no dialogue without its first word
+            sink.end_side(Side::Server); // the exchange did not begin in the capture
         }
     }
 
-    /// Gives the handshake's note, once: it is over, or ends without having set up anything.
-    fn tell_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>, whole: bool) {
+    /// Notes once what the handshake showed. `is_finished` is false for a handshake that failed.
+    fn report_handshake(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_finished: bool) {
         let Some(handshake) = self.handshake.take() else {
             return;
         };
         let hidden = self.inside.as_ref().and_then(|inside| inside.alpn());
         if let (Some(how), true) = (
-            handshake.secured(whole, hidden),
-            self.keys_searched && !sink.memory().inside,
+            handshake.setup(is_finished, hidden),
+            self.client_hello_read && !sink.memory().inside_tls,
         ) {
-            sink.secured(&how);
+            sink.tls_setup(&how);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Any other protocol: a message is all that one side sends until the other side sends, or until it
-//! closes. Reads lengths only; cannot see pipelining, nor where a message ends inside a turn.
+//! The fallback for unknown protocols. A message is a turn: all that one side sends until the other side sends or the
+//! side closes. Reads lengths only, so pipelined requests in one turn count as one message.
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Close, Listener, MessageReader, Outcome, Side, Stretch};
 
-/// Nothing to remember: the sink knows whose turn it is.
+/// Has no state: the sink knows which side's message is open.
 #[derive(Debug)]
 pub(super) struct Turns;
 
 impl MessageReader for Turns {
     #[inline(never)]
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, piece: Stretch<'a>) -> Outcome<'a> {
-        // An empty rest, left by a reader that lost its way inside a message, still shows who speaks.
+        // A reader that is lost inside a message may leave an empty rest; it shows which side sends all the same.
         if sink.is_open() || !piece.is_empty() {
             sink.end_other();
         }
@@ -36,8 +36,8 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     ..Recognition::NEVER
 };
 
-/// A data connection of FTP (RFC 959 3.2): its bytes are a file or a listing, whatever they look like, so no protocol is
-/// looked for. The control connection announces it.
+/// A data connection of FTP (RFC 959 3.2), announced on the control connection. Its bytes are a file or a listing, so
+/// no protocol is searched in them.
 #[derive(Debug, Default)]
 pub(super) struct DataConnection;
 

@@ -1,6 +1,6 @@
-//! What of a URL is no name: the password before its host, and values of parameters whose names are those of secrets,
-//! also in other words for the same bytes (`%70assword`, `user[password]`), in URLs that a value or a path holds, and
-//! behind `#`; and what of a query looks like a secret, whatever its name. Knows no protocol.
+//! Masks secrets in URLs by `?`: the password before the host, values of parameters with the name of a secret
+//! (`password`, also as `%70assword` or `user[password]`), and values that look like generated secrets. Looks into
+//! URLs inside parameters and paths, and after `#`, too. Example: `/a?access_token=s3&b=c` gives `/a?access_token=?&b=c`.
 
 mod names;
 mod path;
@@ -11,11 +11,11 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2, memchr3, memmem, memrchr, memrchr3};
 use names::{Link, NESTED, decoded, holds_mixed, is_foreign, is_secret};
 
-/// Stands for a secret.
+/// The replacement of a secret.
 const MASK: &[u8] = b"?";
-/// A query that names a user.
+/// Parameters that name a user.
 const OF_USERS: [&[u8]; 4] = [b"?u=", b"&u=", b"user=", b"username="];
-/// What an authorization server sends back stands beside what its request had (RFC 6749 4.1, RFC 9207).
+/// Parameters beside the `code` that an OAuth authorization server returns (RFC 6749 4.1, RFC 9207).
 const GRANTED: [&[u8]; 5] = [
     b"state=",
     b"iss=",
@@ -24,7 +24,7 @@ const GRANTED: [&[u8]; 5] = [
     b"grant_type=",
 ];
 
-/// The URL, or its path and query, as it may be shown.
+/// Masks the secrets in a URL, or in a path and query.
 #[inline(always)]
 pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
     let plain = memchr3(b'?', b'@', b';', url).is_none() && memchr3(b'%', b'#', b'=', url).is_none();
@@ -42,7 +42,7 @@ pub(super) fn shown(url: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// A host, with or without a port, as it may be shown: no password stands before it.
+/// Masks the password before a host: `me:s3@h:80` gives `me:?@h:80`.
 #[inline(always)]
 pub(super) fn host(host: &str) -> Cow<'_, str> {
     match host.rsplit_once('@') {
@@ -54,7 +54,7 @@ pub(super) fn host(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// The URL without values of parameters that are secrets, and how much of it is its path.
+/// Masks passwords and parameters. Returns the URL and the length of its path, which `path::without_tokens` then masks.
 #[cold]
 #[inline(never)]
 fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
@@ -68,8 +68,8 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         },
     };
     let (mut out, mut hides) = (Vec::with_capacity(url.len()), false);
-    // parameters of a path (RFC 3986, 3.3): nothing of it is shown behind a secret
-    let (place, sealed) = match memchr(b';', place) {
+    // 1. parameters in the path (RFC 3986, 3.3): all of the path after a secret is masked
+    let (place, ends_masked) = match memchr(b';', place) {
         Some(mark) => {
             let (path, behind) = place.split_at(mark + 1);
             let (shown, hidden) = parameters(behind, look);
@@ -78,6 +78,7 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         }
         None => (place, false),
     };
+    // 2. a password before the host, or an encoded URL in the path that holds a secret
     let encoded =
         memchr2(b'%', b':', place).filter(|_| memchr(b'%', place).is_some() && holds_secret(place, look));
     match (password(place), encoded) {
@@ -92,16 +93,17 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
         }
         (None, None) => out.extend_from_slice(place),
     }
-    if sealed {
+    if ends_masked {
         out.extend_from_slice(MASK);
         hides = true;
     }
+    // 3. the query and the fragment, one parameter at a time
     let (place, mut rest, mut named) = (out.len(), query, false);
     while !rest.is_empty() {
         let behind = rest.get(1..).unwrap_or_default(); // the first is `?`, `&` or `#`
         let (part, next) = rest.split_at(memchr2(b'&', b'#', behind).map_or(rest.len(), |mark| mark + 1));
         let (mut shown, mut hidden) = parameters(part, look);
-        // name=password&value=...
+        // a secret in two parameters: name=password&value=...
         let equals = memchr(b'=', part).map_or(part.len(), |mark| mark + 1);
         let (name, value) = part.split_at(equals);
         if named && decoded(name).trim_ascii_end().ends_with(b"value=") | name.ends_with(b"value]=") {
@@ -122,22 +124,22 @@ fn masked(url: &[u8]) -> (Cow<'_, [u8]>, usize) {
     }
 }
 
-/// How to look at a value.
+/// The context of a value.
 #[derive(Clone, Copy)]
 struct Look {
-    /// URLs inside values of URLs are looked at so deep.
+    /// Remaining levels of URLs inside values.
     deep: u8,
     link: Link,
 }
 
-/// What may be shown between two `&`, with the sign before it, and the rest. Some separate parameters by `;`, and in
-/// others' values it stands for itself: nothing behind a secret is shown.
+/// Splits the text between two `&`, with the sign before it, into what may be shown and what has to be masked. As `;`
+/// may separate parameters or be part of a value, all after a secret is masked.
 fn parameters(part: &[u8], look: Look) -> (&[u8], &[u8]) {
     let mut begin = usize::from(part.first().is_some_and(|first| b"?&#".contains(first)));
     let whole = part.get(begin..).unwrap_or_default();
     let sign = begin > 0;
     let Some(first) = memchr(b'=', whole) else {
-        // the sign between name and value is encoded, or another one
+        // the `=` between name and value is encoded, or another sign
         let mark = whole.iter().position(|byte| b";:/,".contains(byte));
         let (name, value) = whole.split_at(mark.unwrap_or(whole.len()));
         let hides = holds_secret(whole, look)
@@ -147,7 +149,7 @@ fn parameters(part: &[u8], look: Look) -> (&[u8], &[u8]) {
     if password(part.get(begin + first + 1..).unwrap_or_default()).is_some() {
         return part.split_at(begin + first + 1);
     }
-    // each byte is looked at once: a URL has no more settings than bytes
+    // each byte is read once, so that the time is linear in the length
     while let Some(equals) = part.get(begin..).and_then(|rest| memchr(b'=', rest)) {
         let value = begin + equals + 1;
         let name = part.get(begin..value - 1).unwrap_or_default();
@@ -172,7 +174,7 @@ fn parameters(part: &[u8], look: Look) -> (&[u8], &[u8]) {
     (part, &[])
 }
 
-/// Does a value hold a secret itself, plain or encoded, as a URL does or its query?
+/// Whether a value contains a secret, plain or encoded, as a URL or a query does.
 fn holds_secret(value: &[u8], look: Look) -> bool {
     let Some(deep) = look.deep.checked_sub(1) else {
         return false;
@@ -180,7 +182,7 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
     let look = Look { deep, ..look };
     let plain = decoded(value);
     let inner = &*plain;
-    // what stands plain in a value is found where it stands; encoded, or behind a mark of its own, it is found here
+    // callers find secrets in clear text; left are values that are encoded or have separators of their own
     let marked = |byte: &u8| b"?:@>=+ '\"/".contains(byte);
     if plain.len() == value.len() && !inner.iter().any(marked) {
         return false;
@@ -198,8 +200,9 @@ fn holds_secret(value: &[u8], look: Look) -> bool {
         || plain.len() != value.len() && holds_secret(inner, look)
 }
 
-/// What stands before and behind the first password: of `scheme://user:password@host`, of `//user:password@host`, and of
-/// a host alone (CONNECT). A proxy may have made one slash of two.
+/// Splits a URL around its first password and returns what comes before and after it. Reads
+/// `scheme://user:password@host`, `//user:password@host` and `user:password@host` (CONNECT). One slash is enough,
+/// because proxies may merge two.
 fn password(place: &[u8]) -> Option<(&[u8], &[u8])> {
     let alone = (!place.starts_with(b"/") || place.starts_with(b"//")).then_some(0);
     let schemes = memmem::find_iter(place, b":/").map(|mark| mark + 1);

@@ -1,20 +1,19 @@
-//! Requests whose answer waits for events, by what they are called: a watch of Kubernetes, a blocking query of Consul, a
-//! feed of CouchDB, a log that is followed, calls of gRPC that watch or subscribe. Their servers are not slow. Knows names,
-//! no protocol.
+//! Requests whose answer waits for events, recognised by their names: a watch of Kubernetes, a blocking query of
+//! Consul, a feed of CouchDB, a followed log, calls of gRPC that watch or subscribe. A late answer to them is no delay.
 
 use super::Kind;
 
-/// Parameters of a query, and what their answers are.
+/// Query parameters with their values, and the kind of a request with one of them.
 const PARAMETERS: [(&str, &[&str], Kind); 4] = [
     ("watch", &["1", "true"], Kind::EventStream),
     ("follow", &["1", "true"], Kind::EventStream),
     ("feed", &["continuous", "eventsource"], Kind::EventStream),
     ("feed", &["longpoll"], Kind::LongPoll),
 ];
-/// Methods of gRPC begin so that report what happens: etcd's, gNMI's, those of health checks and of service discovery.
+/// Prefixes of gRPC methods that report events: of etcd, gNMI, health checks and service discovery.
 const CALLS: [&str; 4] = ["Watch", "Subscribe", "Listen", "LeaseKeepAlive"];
 
-/// By a target of HTTP.
+/// Returns the kind of an HTTP request with this target; `None` for one that is answered at once.
 pub(super) fn of_target(target: &str) -> Option<Kind> {
     let (_, query) = target.split_once('?')?;
     let pairs = || query.split('&').filter_map(|pair| pair.split_once('='));
@@ -22,7 +21,7 @@ pub(super) fn of_target(target: &str) -> Option<Kind> {
     let known = PARAMETERS
         .iter()
         .find(|(name, values, _)| value(name).is_some_and(|given| values.contains(&given)));
-    // an index to wait behind, and how long
+    // Consul: wait until the data is newer than the index, at most so long
     let blocks = || {
         value("index")
             .filter(|index| *index != "0")
@@ -32,7 +31,7 @@ pub(super) fn of_target(target: &str) -> Option<Kind> {
     known.map(|(.., kind)| *kind).or_else(blocks)
 }
 
-/// By the path of a call of gRPC.
+/// Returns the kind of a gRPC call with this path.
 pub(super) fn of_call(path: &str) -> Option<Kind> {
     let (_, method) = path.rsplit_once('/')?;
     CALLS

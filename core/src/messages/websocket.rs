@@ -1,11 +1,14 @@
-//! WebSocket (RFC 6455), behind a 101 of HTTP/1 or joined in the middle. Reads both sides' frames, gives the client's
-//! messages as requests and the server's as answers or pushes; control frames are neither.
+//! WebSocket (RFC 6455), after a 101 of HTTP/1 or in mid-stream. A message is one frame or several. Messages of the
+//! client are requests, messages of the server are answers or pushes; control frames are neither.
 //!
-//! The protocol does not pair requests and answers. A message of the server answers the one whose id it repeats. Where
-//! ids are not used, it answers the oldest that waits, as long as the server has never pushed; a server that
-//! has answers only where a single message waits, and not with what begins as its pushes do. Calls of JSON-RPC say which
-//! is which, and either side may ask; what comes for its subscriptions, and for those of GraphQL, is theirs. Where the messages carry
-//! another protocol that is known, its reader reads them as one stream (`inner.rs`).
+//! The protocol does not pair requests and answers. They are paired in this order:
+//!
+//! 1. Another protocol inside the messages (MQTT, STOMP) is read by its own reader, as one stream (`inner.rs`).
+//! 2. JSON-RPC marks requests, answers and notifications, and either side may send requests. Messages of its
+//!    subscriptions, and of GraphQL's, are pushes.
+//! 3. A message of the server answers the request whose id it repeats (`id.rs`).
+//! 4. Without ids it answers the oldest unanswered request, as long as the server has never sent a push.
+//! 5. After a push it does so only if one request alone is unanswered, and if it does not begin like a push.
 
 mod frames;
 mod id;
@@ -34,41 +37,41 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 };
 
 const METHOD: &str = "message";
-/// Messages that may wait for their answer; beyond it the oldest is forgotten.
+/// Upper bound on unanswered requests; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 128;
-/// So much of a message is searched for its id.
+/// Upper bound on the bytes of a message that are searched for its id.
 const MAX_LOOKED: usize = 4096;
-/// Subscriptions that are remembered; beyond it the oldest is forgotten.
+/// Upper bound on subscriptions; beyond it the oldest is dropped.
 const MAX_SUBSCRIPTIONS: usize = 64;
-/// Bytes of a push that distinguish it from an answer.
+/// Bytes at the beginning of a push by which it is distinguished from an answer.
 const OPENING: usize = 8;
-/// Beginnings of pushes that are remembered.
+/// Upper bound on the beginnings of pushes that are kept.
 const MAX_OPENINGS: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct WebSocket {
     sides: BySide<Half>,
-    /// The client's messages that were not answered, oldest first.
+    /// The client's unanswered requests, oldest first.
     waiting: VecDeque<PendingCall>,
-    /// The key of the client's next message.
+    /// The next request's key.
     next: u64,
-    /// The server has repeated an id.
+    /// The server has repeated an id, so all its answers do.
     by_id: bool,
-    /// How the server's messages begin that answered nothing; it has sent some if there are any.
+    /// The beginnings of the server's pushes; not empty once it has sent one.
     pushed_openings: Vec<[u8; OPENING]>,
-    /// A message of the client may not be in the capture, so its answer seems to answer nothing.
+    /// A request may be missing from the capture, so a message that seems to be a push may be its answer.
     unsure: bool,
-    /// What the messages carry.
+    /// The protocol inside the messages.
     inner: Inner,
-    /// They are calls of JSON-RPC.
+    /// The messages are JSON-RPC.
     is_rpc: bool,
-    /// What the server requested, oldest first.
+    /// The server's unanswered requests, oldest first.
     requested: VecDeque<PendingCall>,
-    /// What the messages of a subscription repeat, and the key of the request for it.
+    /// The id that the messages of a subscription repeat, and the key of the request for it.
     subscriptions: VecDeque<(SmolStr, u64)>,
 }
 
-/// Requests of the server have keys of their own.
+/// The bit that distinguishes keys of the server's requests from those of the client's.
 const BY_SERVER: u64 = 1 << 40;
 
 #[derive(Debug)]
@@ -78,12 +81,12 @@ struct PendingCall {
     subscribes: bool,
 }
 
-/// One side.
+/// Per-direction state.
 #[derive(Debug, Default)]
 struct Half {
     frames: Frames,
-    /// The frame whose payload is being read belongs to a message.
-    counts: bool,
+    /// The current frame is of a message, not a control frame.
+    is_data: bool,
     message: Option<Message>,
     search: Search,
 }
@@ -93,9 +96,9 @@ struct Half {
 enum Search {
     #[default]
     Found,
-    /// Nothing of this side was read: its first bytes were matched before, as far as they came.
+    /// Nothing of this side was read. `sniff` has compared its first bytes, so an incomplete frame is accepted.
     First,
-    /// Only with whole frames.
+    /// Unknown: only whole frames are accepted.
     Lost,
 }
 
@@ -103,16 +106,17 @@ enum Search {
 #[derive(Debug, Default)]
 struct Message {
     bytes: u64,
-    /// Its beginning, as text; empty where it cannot be read.
+    /// The beginning of its text; empty unless `readable`.
     text: Vec<u8>,
+    /// It is text, not compressed, and without a hole.
     readable: bool,
     /// It is not compressed.
     plain: bool,
-    /// The frame that is being read is its last.
+    /// The current frame is its last.
     last: bool,
 }
 
-/// Weak for one side alone: wait for the other's. One of them must end with its packet.
+/// Requires frames on both sides, because those of one side prove little. One of them must be whole frames.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     let other = first.side.other();
     match (
@@ -146,16 +150,17 @@ impl MessageReader for WebSocket {
 }
 
 impl WebSocket {
-    /// Behind the answer that switched protocols.
+    /// The reader after a 101.
     pub(super) fn upgraded() -> Box<WebSocket> {
         Box::default()
     }
 
-    /// What its messages carry, where that is a protocol of its own.
+    /// The protocol inside the messages, if it is known.
     pub(super) fn inner_protocol(&self) -> Option<Protocol> {
         self.inner.protocol().or(self.is_rpc.then_some(Protocol::JsonRpc))
     }
 
+    /// The reader in mid-stream.
     fn joined() -> Box<WebSocket> {
         let mut reader = WebSocket {
             unsure: true,
@@ -165,7 +170,7 @@ impl WebSocket {
         Box::new(reader)
     }
 
-    /// Reads bytes; the error is the rest that is no WebSocket, after `Lost` has been written.
+    /// Reads bytes. The error is the rest that is no WebSocket, after `Lost` was noted.
     fn bytes<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -183,14 +188,14 @@ impl WebSocket {
         }
         while !bytes.is_empty() {
             let half = &mut self.sides[side];
-            let here = bytes;
+            let unread = bytes;
             if !half.frames.is_inside() && !self.inner.is_known() {
                 sink.mark();
             }
             let half = &mut self.sides[side];
             let fits = match half.frames.next(side, &mut bytes) {
                 Part::Partly => true,
-                Part::Header(frame) => half.begins(frame),
+                Part::Header(frame) => half.begin_frame(frame),
                 Part::Payload(piece) => {
                     self.payload(sink, piece);
                     true
@@ -199,37 +204,37 @@ impl WebSocket {
             };
             if !fits {
                 sink.lost("not a frame of WebSocket");
-                return Err(here);
+                return Err(unread);
             }
             if !self.sides[side].frames.is_inside() {
-                self.frame_ends(sink);
+                self.end_frame(sink);
             }
         }
         Ok(())
     }
 
-    /// A piece of a frame's payload.
+    /// Takes a piece of a frame's payload.
     fn payload(&mut self, sink: &mut MessageSink<'_, impl Listener>, piece: &[u8]) {
         let side = sink.side();
-        let reads = self.inner.reads();
+        let needs_payload = self.inner.needs_payload();
         let half = &mut self.sides[side];
         half.payload(piece);
-        if reads && half.counts {
+        if needs_payload && half.is_data {
             let plain = half.message.as_ref().is_some_and(|message| message.plain);
             let text: Vec<u8> = half.frames.unmasked(piece).collect();
             self.inner.read(sink, &text, plain);
         }
     }
 
-    fn frame_ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    fn end_frame(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let side = sink.side();
         let known = self.inner.is_known();
         let half = &mut self.sides[side];
-        if let Some(message) = half.message.take_if(|message| half.counts && message.last) {
+        if let Some(message) = half.message.take_if(|message| half.is_data && message.last) {
             match side {
                 _ if known => return,
-                Side::Client => self.asks(sink, &message),
-                Side::Server => self.speaks(sink, &message),
+                Side::Client => self.client_message(sink, &message),
+                Side::Server => self.server_message(sink, &message),
             }
         }
         if self.sides[side].message.is_none() && !known {
@@ -237,20 +242,20 @@ impl WebSocket {
         }
     }
 
-    /// A message of the client is whole.
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+    /// Reports a whole message of the client.
+    fn client_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
         let members = self.members(sink, message);
-        if members.is_notice() {
+        if members.is_notification() {
             return;
         }
-        if members.answers() {
-            answered(sink, &mut self.requested, message, &members);
+        if members.is_answer() {
+            report_answer(sink, &mut self.requested, message, &members);
             return;
         }
         let key = self.next_key();
-        begin(sink, key, message, &members);
-        if let Some(id) = members.id.clone().filter(|_| members.is_graph) {
-            return self.subscribed(id, key);
+        report_request(sink, key, message, &members);
+        if let Some(id) = members.id.clone().filter(|_| members.is_graphql_subscription) {
+            return self.add_subscription(id, key);
         }
         self.waiting.push_back(PendingCall::of(key, members));
         if self.waiting.len() > MAX_WAITING {
@@ -258,27 +263,27 @@ impl WebSocket {
         }
     }
 
-    /// A message of the server is whole.
-    fn speaks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
+    /// Reports a whole message of the server, in the order of the list at the top of this file.
+    fn server_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) {
         let members = self.members(sink, message);
-        if members.asks() {
+        if members.is_request() {
             let key = BY_SERVER | self.next_key();
-            begin(sink, key, message, &members);
+            report_request(sink, key, message, &members);
             self.requested.push_back(PendingCall::of(key, members));
             if self.requested.len() > MAX_WAITING {
                 self.requested.pop_front();
             }
             return;
         }
-        if members.answers() && members.id.is_some() {
+        if members.is_answer() && members.id.is_some() {
             self.by_id = true;
-            let call = answered(sink, &mut self.waiting, message, &members);
+            let call = report_answer(sink, &mut self.waiting, message, &members);
             if let (Some(call), Some(id)) = (call.filter(|call| call.subscribes), members.subscription) {
-                self.subscribed(id, call.key);
+                self.add_subscription(id, call.key);
             }
             return;
         }
-        let about = if members.is_rpc {
+        let subscription = if members.is_rpc {
             &members.subscription
         } else {
             &members.id
@@ -287,15 +292,15 @@ impl WebSocket {
             .subscriptions
             .iter()
             .rev()
-            .find(|(id, _)| Some(id) == about.as_ref())
+            .find(|(id, _)| Some(id) == subscription.as_ref())
         {
             return sink.push_since(sink.marked(), members.method(), "", message.bytes, Some(*key));
         }
-        if let Some(answered) = self
-            .answered(message, &members)
+        if let Some(request) = self
+            .answered_request(message, &members)
             .and_then(|place| self.waiting.remove(place))
         {
-            let mut exchange = sink.exchange(answered.key);
+            let mut exchange = sink.exchange(request.key);
             exchange.begin_answer();
             exchange.count(message.bytes);
             return exchange.end_answer();
@@ -312,17 +317,17 @@ impl WebSocket {
         sink.push(members.method(), "", message.bytes);
     }
 
-    /// What a message's members say; from the first one of JSON-RPC on the connection is read so.
+    /// Parses a message's members. The first message of JSON-RPC makes it the protocol of the connection.
     fn members(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> Members {
-        let members = id::of(&message.text);
+        let members = Members::parse(&message.text);
         if members.is_rpc && !std::mem::replace(&mut self.is_rpc, true) {
             sink.protocol(Protocol::JsonRpc);
         }
         members
     }
 
-    /// What comes for this subscription will repeat this.
-    fn subscribed(&mut self, id: SmolStr, key: u64) {
+    /// Adds a subscription, whose messages will repeat the id.
+    fn add_subscription(&mut self, id: SmolStr, key: u64) {
         if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             self.subscriptions.pop_front();
         }
@@ -334,35 +339,35 @@ impl WebSocket {
         self.next - 1
     }
 
-    /// Which of the client's messages this one answers.
-    fn answered(&mut self, message: &Message, members: &Members) -> Option<usize> {
-        let same = |waiting: &PendingCall| waiting.id.is_some() && waiting.id == members.id;
-        if let Some(place) = self.waiting.iter().position(same) {
+    /// Returns the index in `waiting` of the request that the server's message answers.
+    fn answered_request(&mut self, message: &Message, members: &Members) -> Option<usize> {
+        let same_id = |waiting: &PendingCall| waiting.id.is_some() && waiting.id == members.id;
+        if let Some(place) = self.waiting.iter().position(same_id) {
             self.by_id = true;
             return Some(place);
         }
-        let alone = self.waiting.len() == 1;
-        let pushed = message.readable && self.pushed_openings.contains(&message.opening());
-        let sure = self.pushed_openings.is_empty() || alone && !pushed;
-        (!self.by_id && !members.is_notice() && !self.waiting.is_empty() && sure).then_some(0)
+        let is_only_one = self.waiting.len() == 1;
+        let begins_like_push = message.readable && self.pushed_openings.contains(&message.opening());
+        let sure = self.pushed_openings.is_empty() || is_only_one && !begins_like_push;
+        (!self.by_id && !members.is_notification() && !self.waiting.is_empty() && sure).then_some(0)
     }
 
-    /// So many bytes are not in the capture.
+    /// Passes over a hole.
     fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let side = sink.side();
         let half = &mut self.sides[side];
-        if half.counts || !half.frames.is_inside() {
+        if half.is_data || !half.frames.is_inside() {
             self.inner.missing(sink, missing);
         }
         let half = &mut self.sides[side];
         let searching = half.search != Search::Found;
         if searching || half.frames.skip(missing) {
-            if let Some(message) = half.message.as_mut().filter(|_| half.counts) {
+            if let Some(message) = half.message.as_mut().filter(|_| half.is_data) {
                 message.bytes += missing;
                 (message.readable, message.text) = (false, Vec::new());
             }
             if !searching && !half.frames.is_inside() {
-                self.frame_ends(sink);
+                self.end_frame(sink);
             }
             return;
         }
@@ -373,7 +378,7 @@ impl WebSocket {
         sink.unmark();
         match side {
             Side::Client => self.unsure = true,
-            // the answer of some may be in the hole
+            // answers may be in the hole, and only ids still pair the others
             Side::Server => self.waiting.retain(|waiting| waiting.id.is_some()),
         }
     }
@@ -390,17 +395,17 @@ impl PendingCall {
 }
 
 impl Members {
-    /// Calls of JSON-RPC have a method and an id.
-    fn asks(&self) -> bool {
+    /// Whether this is a request of JSON-RPC: a method and an id.
+    fn is_request(&self) -> bool {
         self.is_rpc && self.method.is_some() && self.id.is_some()
     }
 
-    /// Without an id nobody answers them.
-    fn is_notice(&self) -> bool {
+    /// Whether this is a notification of JSON-RPC: a method without an id, which gets no answer.
+    fn is_notification(&self) -> bool {
         self.is_rpc && self.method.is_some() && self.id.is_none() && self.whole
     }
 
-    fn answers(&self) -> bool {
+    fn is_answer(&self) -> bool {
         self.is_rpc && self.method.is_none()
     }
 
@@ -409,8 +414,8 @@ impl Members {
     }
 }
 
-/// A request is whole.
-fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
+/// Reports a whole request.
+fn report_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
     let mut exchange = sink.exchange(key);
     exchange.begin_request(Kind::Request);
     exchange.name(RequestName {
@@ -418,26 +423,27 @@ fn begin(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message,
         ..RequestName::default()
     });
     exchange.count(message.bytes);
-    if members.is_graph || members.is_rpc && members.subscribes {
+    if members.is_graphql_subscription || members.is_rpc && members.subscribes {
         exchange.subscribes(key);
     }
-    if members.is_graph && members.id.is_some() {
+    if members.is_graphql_subscription && members.id.is_some() {
         exchange.end_unanswered();
     } else {
         exchange.end_request();
     }
 }
 
-/// An answer of JSON-RPC is whole: of what waits with its id, if anything does, which is given.
-fn answered(
+/// Reports a whole answer of JSON-RPC, and removes and returns the request with its id. `None` if there is no such
+/// request.
+fn report_answer(
     sink: &mut MessageSink<'_, impl Listener>,
     waiting: &mut VecDeque<PendingCall>,
     message: &Message,
     members: &Members,
 ) -> Option<PendingCall> {
-    let place = waiting.iter().position(|waiting| waiting.id == members.id)?;
-    let waited = waiting.remove(place)?;
-    let mut exchange = sink.exchange(waited.key);
+    let place = waiting.iter().position(|call| call.id == members.id)?;
+    let request = waiting.remove(place)?;
+    let mut exchange = sink.exchange(request.key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,
@@ -446,18 +452,18 @@ fn answered(
     });
     exchange.count(message.bytes);
     exchange.end_answer();
-    Some(waited)
+    Some(request)
 }
 
 impl Half {
-    /// A frame's header is read: whether it may stand here.
-    fn begins(&mut self, frame: Frame) -> bool {
-        self.counts = !frame.is_control();
+    /// Takes a frame's header. Returns false if the frame is not allowed after the frames before it.
+    fn begin_frame(&mut self, frame: Frame) -> bool {
+        self.is_data = !frame.is_control();
         if frame.is_control() {
             return true;
         }
-        let goes_on = frame.opcode == frames::CONTINUATION;
-        if goes_on != self.message.is_some() {
+        let continues = frame.opcode == frames::CONTINUATION;
+        if continues != self.message.is_some() {
             return false;
         }
         let message = self.message.get_or_insert_with(|| Message {
@@ -471,7 +477,7 @@ impl Half {
     }
 
     fn payload(&mut self, piece: &[u8]) {
-        let Some(message) = self.message.as_mut().filter(|_| self.counts) else {
+        let Some(message) = self.message.as_mut().filter(|_| self.is_data) else {
             return;
         };
         message.bytes += piece.len() as u64;

@@ -336,7 +336,7 @@ impl Commands {
             // the answer ends in what is missing
             self.server.line.count(missing);
             let several = self.server.several.take();
-            self.server.line.ends(several);
+            self.server.line.make_last(several);
             let _ = self.reply_line(sink);
         } else if self.waiting.len() > 1 {
             self.give_up(sink);

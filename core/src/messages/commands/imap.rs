@@ -51,7 +51,7 @@ impl Commands {
         if let Some(place) = self.owner()
             && let Some(owner) = self.waiting.get_mut(place)
         {
-            owner.answer_bytes(sink, self.server.line.counted());
+            owner.answer_bytes(sink, self.server.line.take_len());
         }
     }
 

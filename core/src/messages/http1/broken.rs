@@ -1,4 +1,4 @@
-//! What does not come in one piece, or not at all: heads in parts, heads without their end, holes.
+//! Heads in several stretches, heads without their end, and holes.
 
 use memchr::memchr;
 
@@ -11,7 +11,7 @@ use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side};
 
 impl Http1 {
-    /// Passes over a hole; the error is what is left of it, after `Lost` has been written.
+    /// Passes over a hole. The error is the length that is left of it, after `Lost` was noted.
     #[inline(never)]
     pub(super) fn missing(
         &mut self,
@@ -19,11 +19,11 @@ impl Http1 {
         missing: u64,
     ) -> Result<(), u64> {
         let half = &mut self.sides[sink.side()];
-        if let State::Measured(left) = half.state {
+        if let State::StreamedLength(left) = half.state {
             (half.pieces, half.state) = (None, State::Length(left));
         }
         match &mut half.state {
-            State::Length(left) | State::Measured(left) => {
+            State::Length(left) | State::StreamedLength(left) => {
                 let here = missing.min(*left);
                 *left -= here;
                 sink.piece(here);
@@ -62,9 +62,9 @@ impl Http1 {
             State::Head => {
                 let begun = !half.head.is_empty();
                 if !self.name_unfinished(&mut sink, true) {
-                    // whatever it was, it was a request or an answer
+                    // the missing head was that of a request or a response
                     match sink.side() {
-                        Side::Client => self.ask(MethodKind::Other),
+                        Side::Client => self.push_request(MethodKind::Other),
                         Side::Server => drop(self.pending.pop_front()),
                     }
                 }
@@ -78,7 +78,7 @@ impl Http1 {
         }
     }
 
-    /// The head's bytes do not come in one piece, or cannot be read.
+    /// Reads a part of a head that is not whole in this stretch, or that cannot be parsed. Returns the bytes after it.
     #[cold]
     #[inline(never)]
     pub(super) fn part_of_head<'a>(
@@ -89,11 +89,11 @@ impl Http1 {
         let side = sink.side();
         let half = &mut self.sides[side];
         if half.head.is_empty()
-            && let Some(again) = sink.head_cache()
+            && let Some(cache) = sink.head_cache()
         {
-            half.head = std::mem::take(&mut again.spare);
-            if let Some(cut) = again.cut(side, bytes) {
-                half.line = cut.line;
+            half.head = std::mem::take(&mut cache.spare);
+            if let Some(cut) = cache.cut(side, bytes) {
+                half.has_line = cut.has_line;
                 half.head.extend_from_slice(bytes);
                 sink.count(bytes.len() as u64);
                 return Ok(&[]);
@@ -101,22 +101,22 @@ impl Http1 {
         }
         let end = end_of_head(&half.head, bytes);
         let room = MAX_HEAD.saturating_sub(half.head.len());
-        let (mine, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
-        half.head.extend_from_slice(mine);
-        sink.count(mine.len() as u64);
-        if half.starts_wrong(side, mine) {
+        let (part, rest) = split(bytes, end.unwrap_or(bytes.len()).min(room));
+        half.head.extend_from_slice(part);
+        sink.count(part.len() as u64);
+        if half.is_wrong(side, part) {
             half.head = Vec::new();
             sink.lost("not an HTTP/1 start line");
             return Err(rest);
         }
         if end.is_some_and(|end| end <= room) {
             let whole = std::mem::take(&mut half.head);
-            half.line = false;
+            half.has_line = false;
             if let Some(head) = head::parse(side, &whole) {
                 if side == Side::Server && self.searched < MAX_SEARCHED {
-                    self.name_of_server(sink.lend(), &whole);
+                    self.search_software(sink.lend(), &whole);
                 }
-                return self.body(&mut sink, &head, rest);
+                return self.after_head(&mut sink, &head, rest);
             }
             self.sides[side].head = whole;
             self.name_unfinished(&mut sink, false);
@@ -131,8 +131,8 @@ impl Http1 {
         Ok(rest)
     }
 
-    /// Names the message of a head that is not whole, if its start line is enough; whether it is. `cut`:
-    /// the head goes on behind what is here.
+    /// Names the message of an incomplete head by its start line. Returns whether that was possible. `cut`: a hole
+    /// follows the bytes, so the start line itself may be incomplete.
     #[cold]
     pub(super) fn name_unfinished(&mut self, sink: &mut MessageSink<'_, impl Listener>, cut: bool) -> bool {
         let side = sink.side();
@@ -140,23 +140,22 @@ impl Http1 {
         if half.head.is_empty() {
             return false;
         }
-        let (mut bytes, line) = (std::mem::take(&mut half.head), half.line);
-        // taken out, so that the sink can write what it remembers
-        let mut again = sink.head_cache().take().unwrap_or_default();
+        let (mut bytes, has_line) = (std::mem::take(&mut half.head), half.has_line);
+        // taken out of the sink, so that the sink can be used while the start line is borrowed
+        let mut cache = sink.head_cache().take().unwrap_or_default();
         let read = || head::start_line(side, &bytes, cut);
         let named = if cut {
-            self.say(sink, again.or_read_cut(side, &bytes, line, read))
+            self.name_by(sink, cache.or_read_cut(side, &bytes, has_line, read))
         } else {
-            self.say(sink, read().as_ref())
+            self.name_by(sink, read().as_ref())
         };
         bytes.clear();
-        again.spare = bytes;
-        *sink.head_cache() = Some(again);
+        cache.spare = bytes;
+        *sink.head_cache() = Some(cache);
         named
     }
 
-    /// Names the message of a head that is not whole by its start line, if that is enough.
-    fn say(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
+    fn name_by(&mut self, sink: &mut MessageSink<'_, impl Listener>, start: Option<&Start>) -> bool {
         match start {
             Some(Start::Request {
                 method,
@@ -164,7 +163,7 @@ impl Http1 {
                 host: _,
                 kind,
             }) => {
-                self.ask(*kind);
+                self.push_request(*kind);
                 sink.request(method, target);
             }
             Some(&Start::Response { status }) => {
@@ -181,18 +180,18 @@ impl Http1 {
 }
 
 impl Half {
-    /// Whether `head`, which has just grown by `new`, cannot be one: at the first byte that shows it.
-    fn starts_wrong(&mut self, side: Side, new: &[u8]) -> bool {
+    /// Whether `head`, of which `new` are the newest bytes, cannot be a head of HTTP/1.
+    fn is_wrong(&mut self, side: Side, new: &[u8]) -> bool {
         if side == Side::Server {
             let seen = self.head.get(..VERSION.len()).unwrap_or(&self.head);
             if !VERSION.starts_with(seen) {
                 return true;
             }
         }
-        let Some(end) = memchr(b'\n', new).filter(|_| !self.line) else {
+        let Some(end) = memchr(b'\n', new).filter(|_| !self.has_line) else {
             return false;
         };
-        self.line = true;
+        self.has_line = true;
         let line = self
             .head
             .get(..self.head.len() - new.len() + end)

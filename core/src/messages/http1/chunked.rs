@@ -1,25 +1,28 @@
-//! The chunked transfer coding (RFC 9112 7.1), with extensions and trailers. Reads a body's bytes, finds
-//! where it ends; keeps nothing of what it reads.
+//! The chunked transfer coding (RFC 9112 7.1), with extensions and trailers. Finds where the body ends.
 
-/// Where in the coding the next byte is.
+/// The position of the next byte in the coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunked {
     /// In a chunk's size; `None` before its first digit.
     Size(Option<u64>),
-    /// Behind the size: an extension or the line's end.
+    /// After a chunk's size (the value): in an extension or the line's end.
     Extension(u64),
+    /// In a chunk's data with this many bytes left.
     Data(u64),
+    /// In the line end after a chunk's data.
     AfterData,
-    /// In the trailers; whether this line has anything in it.
+    /// In the trailers; true if the current line is not empty.
     Trailer(bool),
 }
 
-/// How far the given bytes went.
+/// The outcome of `Chunked::read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
+    /// All bytes are of the body, which goes on.
     All,
-    /// The body ended with this many bytes of them.
+    /// The body ended after this many bytes.
     Done(usize),
+    /// The coding is broken, for this reason.
     Wrong(&'static str),
 }
 
@@ -34,7 +37,7 @@ impl Chunked {
             done += 1;
             *self = match (*self, *byte) {
                 (Chunked::Data(left), _) => {
-                    // This byte is of the data, and so may be all the others.
+                    // this byte and up to `left - 1` after it
                     let more = usize::try_from(left - 1)
                         .unwrap_or(usize::MAX)
                         .min(bytes.len() - done);
@@ -76,9 +79,8 @@ impl Chunked {
         Step::All
     }
 
-    /// So many bytes are not in the capture. Inside a chunk's data they need not be seen. A hole that
-    /// also takes the line's end behind it (2 bytes), or that and the last chunk (2 + 5 bytes), is what
-    /// a snap length makes of a chunk written whole.
+    /// Passes over a hole in a chunk's data; `None` for any other hole. The hole may include the line end after the data
+    /// (2 bytes), or that and the last chunk (2 + 5 bytes), as a snap length cuts a chunk that was sent at once.
     pub(super) fn skip(&mut self, missing: u64) -> Option<Step> {
         let Chunked::Data(left) = *self else { return None };
         match missing.checked_sub(left) {

@@ -1,5 +1,4 @@
-//! HTTP/1 heads: start line and the few headers that say where the body ends. Reads a head's bytes,
-//! gives a `Head`; refuses to know what the other headers mean.
+//! HTTP/1 heads: the start line, the headers that decide where the body ends, and those that the tables show.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -14,19 +13,19 @@ use crate::messages::pieces::BodySplitter;
 use crate::messages::tags::{TagName, Tags};
 use crate::messages::{Kind, Side, text, url, waits};
 
-/// Longest name of a host (RFC 1035 2.3.4), and a port.
+/// Upper bound on a host name (RFC 1035 2.3.4) with a port.
 const MAX_HOST: usize = 253 + 6;
-/// Enough for nearly every head; the few others are parsed a second time.
+/// Headers parsed at first, enough for nearly every head. Heads with more are parsed again with `MAX_HEADERS`.
 const HEADERS: usize = 128;
 const MAX_HEADERS: usize = 1024;
 
-/// What a response has to know of its request.
+/// The kinds of methods that matter to the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MethodKind {
     Head,
     Connect,
-    /// Its answer waits for events.
-    Waits(Kind),
+    /// The response waits for events; the request has this kind.
+    WaitsForEvents(Kind),
     Other,
 }
 
@@ -44,18 +43,18 @@ pub(super) enum Start {
     },
 }
 
-/// Where the body ends, by the head.
+/// The framing of a body, as the head gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     None,
     Length(u64),
     Chunked,
     UntilClose,
-    /// None: both sides go on in another protocol.
+    /// No body: both sides go on in another protocol.
     Switched(Upgrade),
 }
 
-/// What a 101 switches to, of what is read here.
+/// A protocol that a 101 switches to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Upgrade {
     WebSocket,
@@ -66,12 +65,12 @@ pub(super) enum Upgrade {
 /// A whole head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Its bytes, blank line included.
+    /// Length in bytes, with the empty line.
     pub(super) len: usize,
     pub(super) start: Start,
-    /// What follows, or why that cannot be known. (Nothing follows an answer to HEAD.)
+    /// The framing of the body, or why it cannot be known. A response to HEAD has no body, whatever this is.
     pub(super) body: Result<Body, &'static str>,
-    /// What a streamed answer's body consists of.
+    /// The splitter of a streamed response.
     pub(super) pieces: Option<BodySplitter>,
     pub(super) tags: Option<Box<Tags>>,
 }
@@ -91,9 +90,9 @@ impl Head {
         }
     }
 
-    /// What other headers say of the body, where it is of no known length, or of gRPC-Web.
+    /// Reads the headers that matter to a 101 or a streamed response.
     #[cold]
-    fn look_closer(&mut self, headers: &[Header<'_>]) {
+    fn read_more(&mut self, headers: &[Header<'_>]) {
         if matches!(self.start, Start::Response { status: 101 }) {
             self.body = upgrade(headers).map_or(self.body, |to| Ok(Body::Switched(to)));
             return;
@@ -113,7 +112,7 @@ impl Head {
 
 impl Start {
     fn request(method: &str, target: SmolStr, host: SmolStr) -> Self {
-        let kind = MethodKind::by(method, &target);
+        let kind = MethodKind::of(method, &target);
         Start::Request {
             method: SmolStr::new(method),
             target,
@@ -123,20 +122,20 @@ impl Start {
     }
 }
 
-/// The headers that bear on the body.
+/// The values of the headers that frame the body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Framing {
     chunked: bool,
-    /// A transfer coding whose end only the close shows.
+    /// There is a transfer coding other than identity. Unless the last one is chunked, only the close ends the body.
     coded: bool,
     length: Option<u64>,
     wrong: Option<&'static str>,
 }
 
-/// Tells a head that `side` may send, if a whole and readable one begins here.
+/// Parses a head of `side` at the beginning of `bytes`. `None` if it is not whole or not valid.
 #[inline(never)]
 pub(super) fn parse(side: Side, bytes: &[u8]) -> Option<Head> {
-    end_of_head(&[], bytes)?; // else it is not whole, as in captures of each packet's first bytes
+    end_of_head(&[], bytes)?; // a quick check: with a short snap length most heads are not whole
     match parse_up_to::<HEADERS>(side, bytes) {
         Err(httparse::Error::TooManyHeaders) => parse_up_to::<MAX_HEADERS>(side, bytes).ok()?,
         parsed => parsed.ok()?,
@@ -176,7 +175,7 @@ fn parse_up_to<const N: usize>(side: Side, bytes: &[u8]) -> Result<Option<Head>,
                     head.tags = tags(response.headers);
                     let streams = matches!(head.body, Ok(Body::Chunked | Body::UntilClose));
                     if status == 101 || streams || is_grpc_web(response.headers) {
-                        head.look_closer(response.headers);
+                        head.read_more(response.headers);
                     }
                     head
                 }
@@ -196,7 +195,7 @@ fn tags(headers: &[Header<'_>]) -> Option<Box<Tags>> {
     (!tags.is_empty()).then(|| Box::new(tags))
 }
 
-/// The value of the first header with this name.
+/// Returns the value of the first header with this name.
 fn value<'a>(headers: &[Header<'a>], name: &str) -> Option<&'a [u8]> {
     let named = headers
         .iter()
@@ -213,7 +212,7 @@ fn is_grpc_web(headers: &[Header<'_>]) -> bool {
     value(headers, "content-type").is_some_and(begins)
 }
 
-/// The value of `Host` (RFC 9110 7.2).
+/// Returns the value of `Host` (RFC 9110 7.2), "" where there is none.
 fn host(headers: &[Header<'_>]) -> SmolStr {
     value(headers, "host").map_or(SmolStr::default(), |host| {
         let shown = String::from_utf8_lossy(host);
@@ -224,7 +223,7 @@ fn host(headers: &[Header<'_>]) -> SmolStr {
     })
 }
 
-/// RFC 9110 7.8.
+/// Returns the protocol in `Upgrade` (RFC 9110 7.8).
 fn upgrade(headers: &[Header<'_>]) -> Option<Upgrade> {
     let to = value(headers, "upgrade")?;
     if to.eq_ignore_ascii_case(b"websocket") {
@@ -238,7 +237,7 @@ fn framing(headers: &[Header<'_>]) -> Framing {
     let mut framing = Framing::default();
     for header in headers {
         if header.name.eq_ignore_ascii_case("content-length") {
-            // RFC 9110 8.6: a list of equal values is one value; a receiver refuses anything else.
+            // RFC 9110 8.6: a list of equal values counts as one value; receivers reject any other list
             for value in header.value.split(|byte| *byte == b',') {
                 match (decimal(value.trim_ascii()), framing.length) {
                     (None, _) => framing.wrong = Some("content-length is not a number"),
@@ -259,7 +258,7 @@ fn framing(headers: &[Header<'_>]) -> Framing {
 }
 
 impl Framing {
-    /// RFC 9112 6.3, for a request.
+    /// The body of a request (RFC 9112 6.3).
     fn of_request(self) -> Result<Body, &'static str> {
         match self {
             Framing { chunked: true, .. } => Ok(Body::Chunked),
@@ -277,7 +276,7 @@ impl Framing {
         }
     }
 
-    /// RFC 9112 6.3, for a response that is neither interim, nor to HEAD, nor ends HTTP.
+    /// The body of a response (RFC 9112 6.3) that is neither interim, nor to HEAD or CONNECT, nor a 101.
     fn of_response(self, status: u16) -> Result<Body, &'static str> {
         match self {
             _ if matches!(status, 204 | 304) => Ok(Body::None),
@@ -296,19 +295,19 @@ impl Framing {
 }
 
 impl MethodKind {
-    /// Methods are case-sensitive (RFC 9110 9.1).
-    fn by(method: &str, target: &str) -> MethodKind {
+    /// The kind of a method, whose name is case-sensitive (RFC 9110 9.1).
+    fn of(method: &str, target: &str) -> MethodKind {
         match method {
             "HEAD" => MethodKind::Head,
             "CONNECT" => MethodKind::Connect,
-            "GET" => waits::of_target(target).map_or(MethodKind::Other, MethodKind::Waits),
+            "GET" => waits::of_target(target).map_or(MethodKind::Other, MethodKind::WaitsForEvents),
             _ => MethodKind::Other,
         }
     }
 }
 
-/// The start line alone, for a head that cannot be read as a whole. `cut`: the bytes may end
-/// inside the line: a target is then given as far as it goes, with an ellipsis.
+/// Parses the start line alone, for a head that cannot be parsed. `cut`: the bytes may end inside the line; an
+/// incomplete target is then returned with an ellipsis.
 pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
     let end = memchr(b'\n', bytes);
     let line = bytes.get(..end.unwrap_or(bytes.len()))?.trim_ascii_end();
@@ -329,7 +328,7 @@ pub(super) fn start_line(side: Side, bytes: &[u8], cut: bool) -> Option<Start> {
     }
 }
 
-/// The status that a line begins with; `whole`: the line ends where the bytes end.
+/// Parses the status in a status line. `whole`: the line ends where the bytes end.
 pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
     let (version, rest) = split_at_space(line)?;
     let digits = rest.get(..3).filter(|_| version.starts_with(VERSION))?;
@@ -339,7 +338,7 @@ pub(super) fn status(line: &[u8], whole: bool) -> Option<u16> {
         .and_then(|status| u16::try_from(status).ok())
 }
 
-/// A token (RFC 9110 5.6.2) of a method's length; methods in use have letters, digits and '-'.
+/// Whether the bytes are a token (RFC 9110 5.6.2), as methods and header names are.
 pub(super) fn is_method(bytes: &[u8]) -> bool {
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !bytes.is_empty() && bytes.iter().all(token)
@@ -350,7 +349,7 @@ fn split_at_space(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((before, after.trim_ascii_start()))
 }
 
-/// Digits only: a sign or a space would be read differently by different servers.
+/// Parses digits. A sign or a space is refused, because servers differ in how they read it.
 fn decimal(digits: &[u8]) -> Option<u64> {
     digits
         .iter()

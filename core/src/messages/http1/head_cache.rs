@@ -1,22 +1,22 @@
-//! Heads that come again, byte for byte: a program asks for the same thing, a server answers the same for as long
-//! as its `Date` stands. Comparing one with a head that was read before costs much less than reading it. The same
-//! for heads that end in the middle, as all do where the snap length is short.
+//! A cache of parsed heads. Programs repeat requests byte for byte, and a server's response heads are equal within one
+//! second of its `Date`. A comparison costs much less than parsing. Incomplete heads, as a short snap length makes
+//! them, are cached by all their bytes.
 
 use super::head::{Head, Start};
 use crate::messages::Side;
 
-/// Heads kept, each in a place by its first bytes and its piece's length.
-const PLACES: usize = 16;
-/// Longer heads (cookies, mostly) are seldom the same, and are read each time.
+/// Slots of the cache. The slot of a head depends on its first bytes and the length of its stretch.
+const SLOTS: usize = 16;
+/// Upper bound on a cached head in bytes. Longer heads (mostly with cookies) are seldom equal.
 const MAX_HEAD_BYTES: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(in crate::messages) struct HeadCache {
-    kept: [Kept; PLACES],
-    /// The newest of those that are not kept.
+    kept: [Kept; SLOTS],
+    /// The newest head that is too long for a slot.
     long: Option<Head>,
-    cut: [Cut; PLACES],
-    /// Room for the next head that comes in parts.
+    cut: [Cut; SLOTS],
+    /// A buffer for the next head in several stretches, reused.
     pub(super) spare: Vec<u8>,
 }
 
@@ -26,19 +26,19 @@ struct Kept {
     head: Option<(Side, Head)>,
 }
 
-/// All that was captured of a head: the beginning of one beyond doubt, but without its end.
+/// A head whose end is not in the capture.
 #[derive(Debug, Default)]
 pub(super) struct Cut {
     bytes: Vec<u8>,
     side: Option<Side>,
     /// Its start line is whole.
-    pub(super) line: bool,
+    pub(super) has_line: bool,
     /// Its parsed start line.
     start: Option<Start>,
 }
 
 impl HeadCache {
-    /// `read` of these bytes, from the cache if they begin with a head that was read.
+    /// Returns the head at the beginning of `bytes`: from the cache, else by `read`.
     #[inline(always)]
     pub(super) fn or_read(
         &mut self,
@@ -46,7 +46,7 @@ impl HeadCache {
         bytes: &[u8],
         read: impl FnOnce(Side, &[u8]) -> Option<Head>,
     ) -> Option<&Head> {
-        let kept = self.kept.get_mut(place(side, bytes))?;
+        let kept = self.kept.get_mut(slot(side, bytes))?;
         let same = match &kept.head {
             Some((whose, _)) => *whose == side && bytes.starts_with(&kept.bytes),
             None => false,
@@ -63,25 +63,25 @@ impl HeadCache {
         kept.head.as_ref().map(|(_, head)| head)
     }
 
-    /// What is known of these bytes, if a head ended with them before it was whole.
+    /// Returns the incomplete head that is exactly these bytes, if it is cached.
     #[inline(always)]
     pub(super) fn cut(&self, side: Side, bytes: &[u8]) -> Option<&Cut> {
         known_cut(&self.cut, side, bytes)
     }
 
-    /// `read` of the start line of a head that ends with these bytes before it is whole.
+    /// Returns the start line of an incomplete head: from the cache, else by `read`.
     pub(super) fn or_read_cut(
         &mut self,
         side: Side,
         bytes: &[u8],
-        line: bool,
+        has_line: bool,
         read: impl FnOnce() -> Option<Start>,
     ) -> Option<&Start> {
-        let cut = self.cut.get_mut(place(side, bytes))?;
+        let cut = self.cut.get_mut(slot(side, bytes))?;
         if !cut.is(side, bytes) {
             cut.bytes.clear();
             cut.bytes.extend_from_slice(bytes);
-            (cut.side, cut.line, cut.start) = (Some(side), line, read());
+            (cut.side, cut.has_line, cut.start) = (Some(side), has_line, read());
         }
         cut.start.as_ref()
     }
@@ -93,13 +93,13 @@ impl Cut {
     }
 }
 
-fn known_cut<'a>(known: &'a [Cut; PLACES], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
-    let cut = known.get(place(side, bytes))?;
+fn known_cut<'a>(known: &'a [Cut; SLOTS], side: Side, bytes: &[u8]) -> Option<&'a Cut> {
+    let cut = known.get(slot(side, bytes))?;
     cut.is(side, bytes).then_some(cut)
 }
 
 impl Kept {
-    /// Gives the head back if it is too long to be kept.
+    /// Stores the head, or returns it if it is too long.
     #[cold]
     fn keep(&mut self, side: Side, bytes: &[u8], head: Head) -> Option<Head> {
         let input = bytes.get(..head.len).unwrap_or(bytes);
@@ -113,12 +113,12 @@ impl Kept {
     }
 }
 
-fn place(side: Side, bytes: &[u8]) -> usize {
+fn slot(side: Side, bytes: &[u8]) -> usize {
     let first = bytes
         .first_chunk::<8>()
         .map_or(0, |first| u64::from_le_bytes(*first));
     let mixed = (first ^ bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    (mixed as usize ^ side.index()) % PLACES
+    (mixed as usize ^ side.index()) % SLOTS
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
             let known = again.or_read_cut(Side::Server, bytes, true, || read);
             assert_eq!(known, Some(&start));
         }
-        assert!(again.cut(Side::Server, bytes).is_some_and(|cut| cut.line));
+        assert!(again.cut(Side::Server, bytes).is_some_and(|cut| cut.has_line));
         assert!(again.cut(Side::Client, bytes).is_none());
         assert!(again.cut(Side::Server, b"HTTP/1.1 200 OK\r\nDate: Mo").is_none());
         assert!(again.cut(Side::Server, b"HTTP/1.1 200 OK\r\nDate: Tue").is_none());

@@ -2,7 +2,7 @@
 
 use memchr::memchr_iter;
 
-/// How many of `bytes`, which follow `before`, still belong to the head: up to its first empty line.
+/// Returns how many of `bytes`, which follow `before`, are of the head: up to and with its first empty line.
 pub(super) fn end_of_head(before: &[u8], bytes: &[u8]) -> Option<usize> {
     let ends = |at: &usize| match bytes.get(..*at).unwrap_or_default() {
         [.., b'\n'] | [.., b'\n', b'\r'] => true,
@@ -13,7 +13,7 @@ pub(super) fn end_of_head(before: &[u8], bytes: &[u8]) -> Option<usize> {
     memchr_iter(b'\n', bytes).find(ends).map(|at| at + 1)
 }
 
-/// `bytes` from the first that is no line end on.
+/// Skips line ends at the beginning.
 #[inline(always)]
 pub(super) fn skip_line_ends(bytes: &[u8]) -> &[u8] {
     match bytes.first() {

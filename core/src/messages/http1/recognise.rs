@@ -1,4 +1,4 @@
-//! How HTTP/1 is known by its first bytes. Reads a stream's or a turn's beginning; knows start lines only.
+//! Recognises HTTP/1 by its start line.
 
 use super::head::{self, is_method};
 use memchr::memchr;
@@ -6,7 +6,7 @@ use memchr::memchr;
 use super::skip_line_ends;
 use crate::messages::{Guess, Side};
 
-/// Methods that are known by name alone (RFC 9110, 5789, 4918, 3253, and what proxies and UPnP use).
+/// Methods that are recognised by name alone (RFC 9110, 5789, 4918, 3253, and those of proxies and UPnP).
 const METHODS: [&[u8]; 24] = [
     b"GET",
     b"POST",
@@ -34,11 +34,12 @@ const METHODS: [&[u8]; 24] = [
     b"MKCALENDAR",
 ];
 pub(super) const VERSION: &[u8] = b"HTTP/1.";
-/// Methods that SIP and RTSP have, too, and how their targets begin.
+/// Methods that SIP or RTSP have, too.
 const SHARED: [&[u8]; 3] = [b"OPTIONS", b"NOTIFY", b"SUBSCRIBE"];
-const CALLS: [&[u8]; 5] = [b"sip:", b"sips:", b"tel:", b"rtsp", b"* RTSP"];
+/// Prefixes of the targets of SIP and RTSP.
+const OTHER_TARGETS: [&[u8]; 5] = [b"sip:", b"sips:", b"tel:", b"rtsp", b"* RTSP"];
 
-/// Whether a stream that begins like this is HTTP/1.
+/// Whether a stream that begins with these bytes of `side` is HTTP/1.
 pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
     let (known, may_become) = match side {
         Side::Client => {
@@ -51,10 +52,10 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
             }
             let known = method && may_begin_target(target);
             if known && SHARED.contains(&word) {
-                if CALLS.iter().any(|calls| target.starts_with(calls)) {
+                if OTHER_TARGETS.iter().any(|prefix| target.starts_with(prefix)) {
                     return Guess::No;
                 }
-                if CALLS.iter().any(|calls| calls.starts_with(target)) {
+                if OTHER_TARGETS.iter().any(|prefix| prefix.starts_with(target)) {
                     return Guess::More;
                 }
             }
@@ -72,7 +73,8 @@ pub(in crate::messages) fn sniff(side: Side, first: &[u8]) -> Guess {
     }
 }
 
-/// No target begins with what may not stand in a URI (RFC 3986 2); other protocols' words do (`CONNECT {` of NATS).
+/// Whether a target may begin with these bytes: not with a character that no URI has (RFC 3986 2), as `CONNECT {` of
+/// NATS does.
 fn may_begin_target(target: &[u8]) -> bool {
     target.first().is_none_or(|first| !b"{}\"<>\\^`|".contains(first))
 }
@@ -94,7 +96,7 @@ pub(in crate::messages) fn begins_message(side: Side, first: &[u8]) -> bool {
     is_method(method) && line_ends && version.get(..8).is_some_and(|version| may_start(side, version))
 }
 
-/// Whether these bytes begin a head beyond doubt: a whole start line, and a header or the empty line behind it.
+/// Whether these bytes surely begin a head: a whole start line, then a header or the empty line.
 pub(in crate::messages) fn begins_inside_turn(side: Side, first: &[u8]) -> bool {
     let line_end = |bytes: &[u8]| memchr(b'\n', bytes);
     let begins = match side {
@@ -117,7 +119,7 @@ pub(in crate::messages) fn begins_inside_turn(side: Side, first: &[u8]) -> bool 
         && (header || rest == b"\r" || rest.is_empty())
 }
 
-/// Whether a whole line (without its end) may begin a head: true for all that `head::parse` accepts.
+/// Whether a line without its end may be a start line. True for every line that `head::parse` accepts.
 pub(super) fn may_start(side: Side, line: &[u8]) -> bool {
     match side {
         Side::Client => line.ends_with(b"HTTP/1.1") || line.ends_with(b"HTTP/1.0"),

@@ -1,4 +1,4 @@
-//! Bodies that are streamed: each event or record gets a note, not each packet. Reads a body's bytes, as far as its coding.
+//! Streamed bodies: each event or record is reported as a piece, not each packet.
 
 use super::chunked::{Chunked, Step};
 use super::{Half, State, http2, split};
@@ -7,7 +7,7 @@ use crate::messages::pieces::BodySplitter;
 use crate::messages::sink::MessageSink;
 
 impl Half {
-    /// Reads a part of the body; gives what stands behind it. The error is the rest that cannot be followed.
+    /// Reads a part of the body. Returns the bytes after it; the error is the rest after a broken coding.
     #[cold]
     pub(super) fn streamed<'a>(
         &mut self,
@@ -19,12 +19,12 @@ impl Half {
         };
         let chunked = match state {
             State::Chunked(chunked) => chunked,
-            State::Measured(left) => {
+            State::StreamedLength(left) => {
                 let here = usize::try_from(*left).unwrap_or(usize::MAX);
                 let (body, rest) = split(bytes, here.min(bytes.len()));
                 *left -= body.len() as u64;
                 let ends = *left == 0;
-                tell(&mut sink, pieces, body);
+                report_pieces(&mut sink, pieces, body);
                 if ends {
                     *self = Half::default();
                     sink.end();
@@ -32,7 +32,7 @@ impl Half {
                 return Ok(rest);
             }
             _ => {
-                tell(&mut sink, pieces, bytes);
+                report_pieces(&mut sink, pieces, bytes);
                 return Ok(&[]);
             }
         };
@@ -49,7 +49,7 @@ impl Half {
             }
             bytes = rest;
             if data > 0 {
-                tell(&mut sink, pieces, here);
+                report_pieces(&mut sink, pieces, here);
             } else {
                 sink.count(here.len() as u64);
             }
@@ -62,7 +62,7 @@ impl Half {
         Ok(bytes)
     }
 
-    /// So many bytes of the body are not in the capture.
+    /// Passes over a hole in the body. The splitter is dropped if it cannot find later pieces.
     pub(super) fn skipped(&mut self, missing: u64) {
         if self.pieces.as_mut().is_some_and(|pieces| !pieces.skip(missing)) {
             self.pieces = None;
@@ -70,11 +70,11 @@ impl Half {
     }
 }
 
-/// Bytes of the body, and the pieces that end in them.
-fn tell(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut BodySplitter, mut bytes: &[u8]) {
+/// Counts bytes of the body, and reports the pieces that end in them.
+fn report_pieces(sink: &mut MessageSink<'_, impl Listener>, pieces: &mut BodySplitter, mut bytes: &[u8]) {
     while let Some(piece) = pieces.next(&mut bytes) {
         sink.piece(piece.len() as u64);
-        if pieces.goes_on() {
+        if pieces.is_later_message() {
             sink.streams();
         }
     }

@@ -1,5 +1,5 @@
-//! The streams of a connection that are open: each is one request and its answer, or a push. Reads what the frames
-//! and header blocks carry, by the stream's number; knows no bytes.
+//! The open streams of a connection. Each is a request with its answer, or a push. Reports exchanges from decoded
+//! header blocks and from the data of frames.
 
 use smol_str::SmolStr;
 
@@ -11,16 +11,16 @@ use crate::messages::readers::Protocol;
 use crate::messages::sink::MessageSink;
 use crate::messages::{Kind, Listener, Status, waits};
 
-/// Streams that may be open at once: peers allow 100 to 256 mostly. The oldest is forgotten beyond it.
+/// Upper bound on open streams; beyond it the oldest is dropped. Most peers allow 100 to 256.
 const MAX_OPEN: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// In the order in which they were opened.
     open: Vec<Call>,
-    /// The client's newest stream: lower numbers do not begin any more (5.1.1).
+    /// The client's newest stream. New ones have higher numbers (5.1.1).
     newest: u32,
-    /// The newest exchange was gRPC's.
+    /// The newest exchange was of gRPC.
     grpc: bool,
 }
 
@@ -28,18 +28,18 @@ pub(super) struct Calls {
 #[derive(Debug, Default)]
 struct Call {
     stream: u32,
-    /// The client has sent all, or it is not known whether it has.
+    /// The request has ended, or may have ended in a hole.
     requested: bool,
-    /// The answer's head was read: what follows it are trailers.
+    /// The answer's head was read: the next header block is the trailers.
     answering: bool,
     connects: bool,
     grpc: bool,
-    /// Its content type is in a table that the capture does not show: its first DATA frame may tell that it is gRPC's.
-    nameless: bool,
+    /// The content type may be one of the unknown fields: the first DATA frame decides whether this is gRPC.
+    may_be_grpc: bool,
     pieces: Option<BodySplitter>,
-    /// A message of gRPC came: what follows it makes the answer a stream.
+    /// The answer has a message of gRPC. Another one makes it a stream.
     has_piece: bool,
-    /// What the server promised to push.
+    /// The push that the server promised on this stream.
     push: Option<Box<Promise>>,
 }
 
@@ -52,8 +52,8 @@ struct Promise {
 }
 
 impl Calls {
-    /// The request of HTTP/1 that requested the upgrade.
-    pub(super) fn adopted(&mut self) {
+    /// Opens the stream of the request of HTTP/1 that requested the upgrade.
+    pub(super) fn open_upgraded(&mut self) {
         self.open(Call {
             stream: 1,
             requested: true,
@@ -62,7 +62,7 @@ impl Calls {
         self.newest = 1;
     }
 
-    /// A header block of the side that speaks is whole.
+    /// Takes a whole header block.
     pub(super) fn headers(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -76,14 +76,14 @@ impl Calls {
         }
         sink.unmark();
         if block.last {
-            self.ends(sink, block.stream);
+            self.end_side(sink, block.stream);
         }
     }
 
     fn request_fields(&mut self, sink: &mut MessageSink<'_, impl Listener>, block: &Block, fields: &Fields) {
         let stream = block.stream;
         if stream.is_multiple_of(2) || stream <= self.newest {
-            // trailers of a request, or of one that was answered before it was over
+            // trailers of a request, which may have been answered already
             return self.count(sink, stream, block.bytes);
         }
         self.newest = stream;
@@ -91,10 +91,10 @@ impl Calls {
             stream,
             connects: fields.connects(),
             grpc: fields.grpc,
-            nameless: fields.unknown && !fields.grpc,
+            may_be_grpc: fields.unknown && !fields.grpc,
             ..Call::default()
         });
-        self.speaks(sink, fields.grpc);
+        self.report_protocol(sink, fields.grpc);
         let mut call = sink.exchange(u64::from(stream));
         let named = fields.named();
         let waits = if fields.grpc {
@@ -107,7 +107,7 @@ impl Calls {
         call.tags(&fields.tags);
         call.count(block.bytes);
         if fields.connects() {
-            call.end_request(); // what follows goes through the tunnel
+            call.end_request(); // the tunnel's bytes follow
         }
     }
 
@@ -134,18 +134,18 @@ impl Calls {
         if !std::mem::replace(&mut call.answering, true) {
             call.grpc |= fields.grpc;
             call.pieces = fields.pieces.filter(|_| !fields.encoded || fields.grpc);
-            if call.pieces.is_some_and(|pieces| pieces.are_events()) {
+            if call.pieces.is_some_and(|pieces| pieces.is_event_stream()) {
                 exchange.streams();
             }
             if call.grpc && call.pieces.is_none() {
                 call.pieces = BodySplitter::of("application/grpc");
             }
         }
-        if let Some(status) = fields.ends(call.grpc) {
+        if let Some(status) = fields.final_status(call.grpc) {
             exchange.status(status);
         }
         if call.connects && fields.status.is_some_and(|status| status < 300) {
-            self.over(sink, block.stream, false);
+            self.end(sink, block.stream, false);
         }
     }
 
@@ -169,7 +169,7 @@ impl Calls {
         });
     }
 
-    /// Bytes of a stream that hold nothing of a body.
+    /// Counts bytes of a stream that are not of a body.
     pub(super) fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, bytes: u64) {
         match self.find(stream) {
             Some(Call { push: Some(push), .. }) => push.bytes += bytes,
@@ -178,22 +178,23 @@ impl Calls {
         }
     }
 
-    /// Data of a DATA frame, and bytes around them; whether they are the frame's `whole` data.
+    /// Takes data of a DATA frame. `around` is the number of bytes of padding before and after them; `is_whole`: they
+    /// are all data of the frame.
     pub(super) fn data(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         stream: u32,
         around: u64,
         data: &[u8],
-        whole: bool,
+        is_whole: bool,
     ) {
         let bytes = around + data.len() as u64;
         let (pieces, has_piece, grpc, requested) = match self.find(stream) {
             Some(call) if sink.side() == Side::Server && call.push.is_none() => {
                 (&mut call.pieces, &mut call.has_piece, call.grpc, call.requested)
             }
-            Some(call) if call.nameless && whole => {
-                call.nameless = false;
+            Some(call) if call.may_be_grpc && is_whole => {
+                call.may_be_grpc = false;
                 call.grpc = BodySplitter::is_message(data);
                 return self.count(sink, stream, bytes);
             }
@@ -207,7 +208,7 @@ impl Calls {
         let mut rest = data;
         while let Some(piece) = pieces.next(&mut rest) {
             exchange.piece(piece.len() as u64);
-            // or the client may go on, too: neither side's messages are one request and its answer
+            // a second message, or one before the request's end, shows that the call streams
             if (std::mem::replace(has_piece, true) || !requested) && grpc {
                 exchange.streams();
             }
@@ -218,7 +219,7 @@ impl Calls {
         }
     }
 
-    /// Body bytes that are not in the capture.
+    /// Passes over a hole in a DATA frame of `bytes`, of which `data` are of the body.
     pub(super) fn skip(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -236,8 +237,8 @@ impl Calls {
         self.count(sink, stream, bytes);
     }
 
-    /// The side that speaks has ended this stream.
-    pub(super) fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
+    /// Ends this side of a stream.
+    pub(super) fn end_side(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
         match sink.side() {
             Side::Client => {
                 if let Some(call) = self.find(stream) {
@@ -245,16 +246,16 @@ impl Calls {
                     sink.exchange(u64::from(stream)).end_request();
                 }
             }
-            Side::Server => self.over(sink, stream, false),
+            Side::Server => self.end(sink, stream, false),
         }
     }
 
     pub(super) fn reset(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32) {
-        self.over(sink, stream, true);
+        self.end(sink, stream, true);
     }
 
-    /// The server has processed no request beyond this one, and will not (6.8).
-    pub(super) fn goes_away(&mut self, sink: &mut MessageSink<'_, impl Listener>, last: u32) {
+    /// Resets the requests beyond stream `last` of a GOAWAY, which the server will not process (6.8).
+    pub(super) fn reset_beyond(&mut self, sink: &mut MessageSink<'_, impl Listener>, last: u32) {
         let beyond = |call: &Call| call.push.is_none() && call.stream > last;
         while sink.side() == Side::Server
             && let Some(stream) = self.open.iter().find(|call| beyond(call)).map(|call| call.stream)
@@ -263,8 +264,8 @@ impl Calls {
         }
     }
 
-    /// The stream has ended.
-    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, reset: bool) {
+    /// Removes a stream and reports its end.
+    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, stream: u32, reset: bool) {
         let Some(place) = self.open.iter().position(|call| call.stream == stream) else {
             return;
         };
@@ -275,7 +276,7 @@ impl Calls {
             }
             return;
         }
-        self.speaks(sink, call.grpc);
+        self.report_protocol(sink, call.grpc);
         let mut exchange = sink.exchange(u64::from(stream));
         if !reset {
             return exchange.end_answer();
@@ -288,14 +289,14 @@ impl Calls {
         exchange.reset();
     }
 
-    /// Calls of gRPC and plain requests may share a connection.
-    fn speaks(&mut self, sink: &mut MessageSink<'_, impl Listener>, grpc: bool) {
+    /// Notes the protocol where it changes: calls of gRPC and plain requests may share a connection.
+    fn report_protocol(&mut self, sink: &mut MessageSink<'_, impl Listener>, grpc: bool) {
         if std::mem::replace(&mut self.grpc, grpc) != grpc {
             sink.protocol(if grpc { Protocol::Grpc } else { Protocol::Http2 });
         }
     }
 
-    /// Frames of the client are not in the capture.
+    /// Notes a hole of the client, in which any request may have ended.
     pub(super) fn lost(&mut self) {
         self.open.iter_mut().for_each(|call| call.requested = true);
     }

@@ -1,4 +1,4 @@
-//! What an exchange needs of a header block. Holds names and values; refuses to know what is not in the capture.
+//! The fields of a header block that an exchange needs.
 
 use smol_str::SmolStr;
 
@@ -7,7 +7,7 @@ use crate::messages::pieces::BodySplitter;
 use crate::messages::tags::Tags;
 use crate::messages::{RequestName, Status, url};
 
-/// The fields of one block. What is not known is empty.
+/// The fields of one block; empty where absent or unknown.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     method: SmolStr,
@@ -22,12 +22,12 @@ pub(super) struct Fields {
     pub(super) encoded: bool,
     pub(super) server: Option<SmolStr>,
     pub(super) tags: Tags,
-    /// There are fields that the capture does not show.
+    /// Some fields are in a part of the header table that the capture does not show.
     pub(super) unknown: bool,
 }
 
 impl Fields {
-    pub(super) fn hear(&mut self, name: Name, value: Option<&str>) {
+    pub(super) fn add(&mut self, name: Name, value: Option<&str>) {
         let text = value.unwrap_or_default();
         match name {
             Name::Method => self.method = text.into(),
@@ -55,7 +55,7 @@ impl Fields {
         self.status.is_some_and(|status| status < 200)
     }
 
-    /// The stream becomes a tunnel when it is answered.
+    /// Whether the stream becomes a tunnel with the answer.
     pub(super) fn connects(&self) -> bool {
         self.method == "CONNECT"
     }
@@ -69,8 +69,9 @@ impl Fields {
         }
     }
 
-    /// How the answer ends, by the head or the trailers. gRPC answers 200 whatever happened; its own status is a trailer.
-    pub(super) fn ends(&self, grpc: bool) -> Option<Status<'static>> {
+    /// The answer's status, from its head or trailers. A call of gRPC has status 200 whatever its result, which is in
+    /// the trailers.
+    pub(super) fn final_status(&self, grpc: bool) -> Option<Status<'static>> {
         match (self.grpc_status, self.status) {
             (Some(code), _) => Some(grpc_status(code)),
             (None, Some(200)) if grpc => None,
@@ -83,7 +84,7 @@ impl Fields {
     }
 }
 
-/// How a call of gRPC ended.
+/// The status of a call of gRPC with this code.
 pub(in crate::messages) fn grpc_status(code: u16) -> Status<'static> {
     Status {
         code: Some(code),

@@ -1,15 +1,15 @@
-//! HTTP/2 frames (RFC 9113 4.1, 6). Reads one direction's bytes, gives frame headers and payloads however the bytes
-//! are cut; knows which headers are legal, and nothing of streams.
+//! HTTP/2 frames (RFC 9113 4.1, 6) of one direction: a header of 9 bytes (length, type, flags, stream) and a payload.
+//! Splits bytes into headers and payloads, and finds frames in mid-stream.
 
 use crate::cursor;
 
+/// Bytes of a frame's header.
 pub(super) const HEADER: usize = 9;
-/// A payload may be as long as its receiver allows; nobody allows as much as this.
+/// Upper bound on a payload in bytes. Receivers may allow longer ones, but none does.
 const MAX_PAYLOAD: u32 = 1 << 20;
-/// Payloads are no longer than this until SETTINGS say otherwise (6.5.2).
+/// Upper bound on a payload in mid-stream: the default of SETTINGS_MAX_FRAME_SIZE (6.5.2).
 const USUAL_PAYLOAD: u32 = 1 << 14;
-
-/// Connections that were joined in the middle have had fewer streams: 2^20 leaves other protocols' fields out.
+/// Upper bound on the stream of a frame in mid-stream, to reject other protocols' bytes.
 const MAX_STREAM_ID: u32 = 1 << 20;
 
 pub(super) const DATA: u8 = 0;
@@ -23,7 +23,7 @@ pub(super) const GOAWAY: u8 = 7;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 pub(super) const CONTINUATION: u8 = 9;
 
-/// On DATA and HEADERS; the same bit is ACK on SETTINGS and PING.
+/// Flag of DATA and HEADERS; on SETTINGS and PING this bit is ACK.
 pub(super) const END_STREAM: u8 = 0x1;
 pub(super) const END_HEADERS: u8 = 0x4;
 pub(super) const PADDED: u8 = 0x8;
@@ -39,7 +39,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    fn of(header: [u8; HEADER]) -> Frame {
+    fn new(header: [u8; HEADER]) -> Frame {
         let [high, middle, low, kind, flags, stream @ ..] = header;
         Frame {
             kind,
@@ -53,31 +53,33 @@ impl Frame {
         self.flags & flag != 0
     }
 
-    /// Whether a peer may send this: lengths and stream 0 are as RFC 9113 has them for the frame.
+    /// Whether length and stream are allowed for the frame's type (section 6).
     fn is_legal(self) -> bool {
-        let own = self.stream != 0;
+        let on_stream = self.stream != 0;
         self.len <= MAX_PAYLOAD
             && match self.kind {
-                DATA | CONTINUATION => own,
-                HEADERS => own && self.len >= self.least(),
-                PRIORITY => own && self.len == 5,
-                RST_STREAM => own && self.len == 4,
-                SETTINGS => !own && self.len.is_multiple_of(6) && (self.flags & 1 == 0 || self.len == 0),
-                PUSH_PROMISE => own && self.len >= self.least() + 4,
-                PING => !own && self.len == 8,
-                GOAWAY => !own && self.len >= 8,
+                DATA | CONTINUATION => on_stream,
+                HEADERS => on_stream && self.len >= self.prefix_len(),
+                PRIORITY => on_stream && self.len == 5,
+                RST_STREAM => on_stream && self.len == 4,
+                SETTINGS => {
+                    !on_stream && self.len.is_multiple_of(6) && (self.flags & 1 == 0 || self.len == 0)
+                }
+                PUSH_PROMISE => on_stream && self.len >= self.prefix_len() + 4,
+                PING => !on_stream && self.len == 8,
+                GOAWAY => !on_stream && self.len >= 8,
                 WINDOW_UPDATE => self.len == 4,
                 _ => true, // extensions are ignored (5.5)
             }
     }
 
-    /// What padding and priority take before a block.
-    fn least(self) -> u32 {
+    /// Bytes of padding length and priority before a header block.
+    fn prefix_len(self) -> u32 {
         u32::from(self.has(PADDED)) + 5 * u32::from(self.kind == HEADERS && self.has(WITH_PRIORITY))
     }
 
-    /// What the payload of a header block's frame holds of the block, and which stream it promises; `None` where the
-    /// padding does not fit.
+    /// Returns the promised stream, if the frame has one, and the part of the header block in the payload. `None` if
+    /// the padding is longer than the payload.
     pub(super) fn fragment(self, payload: &[u8]) -> Option<(Option<u32>, &[u8])> {
         let mut rest = payload;
         if self.kind != CONTINUATION && self.has(PADDED) {
@@ -94,8 +96,7 @@ impl Frame {
         Some((Some(u32::from_be_bytes(*promised) & (u32::MAX >> 1)), rest))
     }
 
-    /// Stricter, where a frame need not begin here: no extension, no flag without a meaning, the usual
-    /// length, and streams that are not pushed.
+    /// A stricter check for mid-stream: no extension, no undefined flag, the usual length, and a stream of the client.
     fn is_sure(self) -> bool {
         let flags = match self.kind {
             DATA => END_STREAM | PADDED,
@@ -113,7 +114,7 @@ impl Frame {
     }
 }
 
-/// SETTINGS_INITIAL_WINDOW_SIZE (6.5.2) in the payload of a SETTINGS frame; the last one counts.
+/// Returns SETTINGS_INITIAL_WINDOW_SIZE (6.5.2) of a SETTINGS frame, the last one if there are several.
 pub(super) fn initial_window(payload: &[u8]) -> Option<u32> {
     let settings = payload.as_chunks::<6>().0.iter();
     let mut values = settings.filter_map(|[high, low, value @ ..]| {
@@ -122,8 +123,7 @@ pub(super) fn initial_window(payload: &[u8]) -> Option<u32> {
     values.next_back()
 }
 
-/// Whether bytes from the middle of a connection are frames: the first is as the RFC wants, and what follows it, if
-/// anything is there, begins like another. `None` where they may be the beginning of a header.
+/// Whether bytes in mid-stream are consecutive frames. `None` where they may be the beginning of a header.
 pub(super) fn chain(bytes: &[u8]) -> Option<bool> {
     let begins = matches!(
         bytes,
@@ -136,7 +136,7 @@ pub(super) fn chain(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Where frames begin for sure, if not with the first byte: where at least two follow each other.
+/// Returns the index of the first frame: 0 if the bytes are consecutive frames, else where at least two begin.
 pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     if chain(bytes) == Some(true) {
         return Some(0);
@@ -145,12 +145,12 @@ pub(super) fn find(bytes: &[u8]) -> Option<usize> {
     (1..bytes.len()).find(sure)
 }
 
-/// How many frames' headers stand in these bytes; `None` where something else does.
+/// Number of frame headers in bytes that are consecutive frames; `None` for other bytes.
 fn chained(mut bytes: &[u8]) -> Option<u32> {
     let mut frames = 0;
     while let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() {
-        let frame = Frame::of(*header);
-        // behind one that is sure, pushes and extensions may stand; the reserved bit is never set (4.1)
+        let frame = Frame::new(*header);
+        // after the first frame, pushes and extensions are accepted; the reserved bit is never set (4.1)
         let fits = frame.is_sure() || frames > 0 && frame.is_legal() && frame.len <= USUAL_PAYLOAD;
         if !fits || header.get(5).is_some_and(|byte| byte & 0x80 != 0) {
             return None;
@@ -158,27 +158,27 @@ fn chained(mut bytes: &[u8]) -> Option<u32> {
         frames += 1;
         bytes = cursor::from(rest, frame.len as usize);
     }
-    // three bytes of a header are its length
-    let over = bytes.first().is_some_and(|first| *first != 0);
-    (frames == 0 || !over).then_some(frames)
+    // the rest begins with the first of three length bytes, which is 0 up to `USUAL_PAYLOAD`
+    let is_too_long = bytes.first().is_some_and(|first| *first != 0);
+    (frames == 0 || !is_too_long).then_some(frames)
 }
 
-/// Whether a server that speaks first begins like this: with its SETTINGS, which are short (3.4).
+/// Whether bytes begin with a short SETTINGS frame, the first of every server (3.4).
 pub(super) fn greets(bytes: &[u8]) -> bool {
     let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
     let mut given = bytes.iter().take(HEADER).zip(settings).enumerate();
     given.all(|(place, (byte, wanted))| *byte == wanted || place == 2)
 }
 
-/// The static index of the first field, where bytes from the middle of a connection begin with a header block: 1 to 7
-/// are of a request, 8 to 14 of an answer (RFC 7541 Appendix A).
+/// Returns the static table's index of the first field, if bytes in mid-stream begin with a header block: 1 to 7 are of
+/// a request, 8 to 14 of an answer (RFC 7541 Appendix A).
 pub(super) fn first_field(bytes: &[u8]) -> Option<u8> {
     let (header, payload) = bytes.split_first_chunk::<HEADER>()?;
-    let frame = Frame::of(*header);
+    let frame = Frame::new(*header);
     if frame.kind != HEADERS || chain(bytes) != Some(true) {
         return None;
     }
-    let at = usize::try_from(frame.least()).ok()?;
+    let at = usize::try_from(frame.prefix_len()).ok()?;
     let index = match cursor::u8_at(payload, at)? {
         indexed @ 0x80.. => indexed & 0x7f,
         inserted @ 0x40.. => inserted & 0x3f,
@@ -188,25 +188,26 @@ pub(super) fn first_field(bytes: &[u8]) -> Option<u8> {
     (1..=14).contains(&index).then_some(index)
 }
 
-/// One direction's place between frames.
+/// Splits one direction into frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER],
+    /// Bytes of the header read so far.
     have: usize,
-    /// Bytes of the payload that are still to come.
+    /// Bytes of the payload not read yet.
     left: u32,
 }
 
-/// What stands next.
+/// The next part of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// So many bytes were of a header that is not whole yet.
+    /// A part of a header that is not whole yet.
     Partly,
-    /// A header, of which these bytes held the end.
+    /// The end of a header.
     Header(Frame),
-    /// A piece of its payload, and whether it is the last. A frame without a payload has none.
+    /// A piece of the payload, and whether it is the last. An empty payload has no piece.
     Payload(&'a [u8], bool),
-    /// No frame may begin like this.
+    /// The header is not legal.
     Wrong,
 }
 
@@ -230,7 +231,7 @@ impl Frames {
             return Part::Partly;
         }
         self.have = 0;
-        let frame = Frame::of(self.header);
+        let frame = Frame::new(self.header);
         if !frame.is_legal() {
             return Part::Wrong;
         }
@@ -238,17 +239,16 @@ impl Frames {
         Part::Header(frame)
     }
 
-    /// So many bytes are not in the capture: whether they all lie within the payload that is being read, and whether
-    /// that ends with them.
-    pub(super) fn skip(&mut self, missing: u64) -> Option<bool> {
-        let left = u64::from(self.left).checked_sub(missing)?;
-        (self.left > 0).then(|| {
-            self.left = left as u32;
-            left == 0
-        })
+    /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
+    pub(super) fn skip(&mut self, missing: u64) -> bool {
+        let within = self.left > 0 && missing <= u64::from(self.left);
+        if within {
+            self.left -= missing as u32;
+        }
+        within
     }
 
-    /// Nothing of a frame has been read.
+    /// Whether the next byte begins a frame.
     pub(super) fn is_between(&self) -> bool {
         self.left == 0 && self.have == 0
     }
@@ -341,14 +341,14 @@ mod tests {
     #[test]
     fn a_hole_is_passed_over_inside_a_payload_only() {
         let mut frames = Frames::default();
-        assert_eq!(frames.skip(1), None);
+        assert!(!frames.skip(1));
         let all = frame(DATA, 0, 1, b"hello");
         let mut bytes = &all[..10];
         assert!(matches!(frames.next(&mut bytes), Part::Header(_)));
         assert_eq!(frames.next(&mut bytes), Part::Payload(b"h", false));
         assert_eq!(
             (frames.skip(3), frames.skip(2), frames.skip(1)),
-            (Some(false), None, Some(true))
+            (true, false, true)
         );
         assert!(frames.is_between());
     }

@@ -1,11 +1,12 @@
-//! Compressed headers (RFC 7541). Reads the header blocks of one direction in their order, gives the few fields that
-//! an exchange needs; refuses to guess what an index means whose entry the capture does not show.
+//! HPACK, the header compression of HTTP/2 (RFC 7541). Decodes the header blocks of one direction in their order and
+//! returns the few fields that an exchange needs.
 //!
-//! A capture may begin in the middle, or lack a block: then the dynamic table holds entries that nobody can name.
-//! Positions count from the newest entry, so those that were inserted since are right at their index, and an index
-//! behind them is a field with an unknown name or value. It reads on, with `None` for the value.
+//! A capture may begin in mid-stream, or lack a block: then the dynamic table has unknown entries. Indices count from
+//! the newest entry, so entries inserted since then are found at their index. An index beyond them is a field with an
+//! unknown name or value, and decoding goes on.
 //!
-//! The limit that SETTINGS set need not be read: an encoder sends the size it uses (4.2), and until then it is 4,096.
+//! SETTINGS_HEADER_TABLE_SIZE is not read, because an encoder sends the size that it uses (4.2), and uses 4,096 until
+//! then.
 
 use std::collections::VecDeque;
 
@@ -14,22 +15,22 @@ use super::statics::STATIC;
 use crate::messages::tags::TagName;
 use crate::messages::text;
 
-/// Longer values are cut: they only name an exchange.
+/// Upper bound on a value in bytes; longer ones are truncated, as they only name an exchange.
 const MAX_VALUE: usize = 2048;
-/// So much of a name is looked at: more than the longest that matters.
+/// Upper bound on the bytes compared of a name: longer than every name in `Name::of`.
 const MAX_NAME: usize = 20;
-/// The largest table that is kept. Encoders that use a larger one refer to entries that are unknown here.
+/// Upper bound on the dynamic table in bytes. If an encoder uses a larger one, its oldest entries are unknown.
 const MAX_TABLE: usize = 64 << 10;
-/// What an empty table may grow to before its encoder sends another size (RFC 9113 6.5.2).
+/// The size of the table before the encoder sends another one (RFC 9113 6.5.2).
 const FIRST_LIMIT: usize = 4096;
-/// What an entry is counted beside its name and value (4.1).
-const ENTRY: usize = 32;
-/// Integers beyond this are of no header (5.1 leaves the bound to the decoder).
+/// The size of an entry beside its name and value (4.1).
+const ENTRY_OVERHEAD: usize = 32;
+/// Upper bound on an integer (5.1 leaves it to the decoder).
 const MAX_INTEGER: usize = 1 << 28;
-/// Octets of an integer behind its prefix: 28 bits and what a wasteful encoder adds.
+/// Upper bound on the octets of an integer after its prefix: 28 bits, and one octet more for wasteful encoders.
 const MAX_OCTETS: u32 = 5;
 
-/// The names that an exchange needs.
+/// The name of a field, as far as an exchange needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
     Method,
@@ -65,15 +66,15 @@ impl Name {
         }
     }
 
-    fn matters(self) -> bool {
+    fn is_needed(self) -> bool {
         !matches!(self, Name::Other | Name::Unknown)
     }
 }
 
-/// Why a block cannot be read.
+/// Why a block cannot be decoded.
 pub(super) type Wrong = &'static str;
 
-/// An entry of the dynamic table. Names and values are kept only of what an exchange needs.
+/// An entry of the dynamic table. The value is kept only if an exchange needs it.
 #[derive(Debug)]
 struct Entry {
     name: Name,
@@ -87,15 +88,17 @@ struct Entry {
 pub(super) struct Decoder {
     /// Newest first.
     table: VecDeque<Entry>,
+    /// Size of the table in bytes (4.1).
     size: usize,
+    /// Upper bound on `size`, as the encoder sets it.
     limit: usize,
-    /// Entries that are not here may lie behind those that are.
+    /// The encoder's table may have older entries, which are unknown.
     partial: bool,
 }
 
-/// A field's name while it is read.
+/// A name with its length in bytes.
 #[derive(Clone, Copy)]
-struct RequestName {
+struct SizedName {
     name: Name,
     len: usize,
 }
@@ -107,7 +110,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// From the connection's beginning: the table is empty.
+    /// A decoder for a connection from its beginning: the table is empty.
     pub(super) fn new() -> Self {
         Decoder {
             table: VecDeque::new(),
@@ -117,8 +120,8 @@ impl Decoder {
         }
     }
 
-    /// In the middle of a connection: the table is unknown. So is its limit; with a larger one, entries are forgotten
-    /// here that the encoder still knows, and are unknown again.
+    /// A decoder in mid-stream: the table and its limit are unknown. If the limit is larger than assumed, entries that
+    /// are dropped here become unknown.
     pub(super) fn joined() -> Self {
         Decoder {
             partial: true,
@@ -126,19 +129,23 @@ impl Decoder {
         }
     }
 
-    /// A block was not seen or not understood: what it inserted is unknown, so no position is right any more.
+    /// Makes the table unknown, because a block was not decoded and may have inserted entries.
     pub(super) fn forget(&mut self) {
         *self = Decoder::joined();
     }
 
-    /// Reads one whole block and gives its fields: the value where it is known, and `None` where it is not. Of other
-    /// names only that a field is unknown. A block that cannot be read to its end is forgotten.
+    /// Decodes a whole block. Calls `emit` for each needed or unknown field, with `None` for an unknown value. After an
+    /// error the table is unknown.
     pub(super) fn block(
         &mut self,
         block: &[u8],
-        mut tell: impl FnMut(Name, Option<&str>),
+        mut emit: impl FnMut(Name, Option<&str>),
     ) -> Result<(), Wrong> {
-        let read = self.fields(&mut Block { rest: block }, &mut tell);
+        let read = self.fields(&mut Block { rest: block }, &mut |name, value| {
+            if name != Name::Other {
+                emit(name, value);
+            }
+        });
         if read.is_err() {
             self.forget();
         }
@@ -148,34 +155,34 @@ impl Decoder {
     fn fields(
         &mut self,
         block: &mut Block<'_>,
-        tell: &mut impl FnMut(Name, Option<&str>),
+        emit: &mut impl FnMut(Name, Option<&str>),
     ) -> Result<(), Wrong> {
         while let Some(first) = block.rest.first() {
             match first.leading_zeros() {
-                0 => self.indexed(block.integer(7)?, tell)?,
-                1 => self.literal(block, 6, true, tell)?,
-                2 => self.resize(block.integer(5)?)?,
-                // without indexing, or never indexed (6.2.2, 6.2.3): the same here
-                _ => self.literal(block, 4, false, tell)?,
+                0 => self.indexed(block.integer(7)?, emit)?,
+                1 => self.literal(block, 6, true, emit)?,
+                2 => self.resize(block.integer(5)?),
+                // without indexing, or never indexed (6.2.2, 6.2.3)
+                _ => self.literal(block, 4, false, emit)?,
             }
         }
         Ok(())
     }
 
-    /// 6.1: name and value are an entry's.
-    fn indexed(&mut self, index: usize, tell: &mut impl FnMut(Name, Option<&str>)) -> Result<(), Wrong> {
+    /// Decodes an indexed field (6.1): name and value of an entry.
+    fn indexed(&mut self, index: usize, emit: &mut impl FnMut(Name, Option<&str>)) -> Result<(), Wrong> {
         let place = index.checked_sub(1).ok_or("header index 0")?;
         match STATIC.get(place) {
-            Some((name, value)) => emit(tell, Name::of(name.as_bytes()), Some(value)),
+            Some((name, value)) => emit(Name::of(name.as_bytes()), Some(value)),
             None => match self.entry(place)? {
-                Some(entry) => emit(tell, entry.name, entry.value.as_deref()),
-                None => tell(Name::Unknown, None),
+                Some(entry) => emit(entry.name, entry.value.as_deref()),
+                None => emit(Name::Unknown, None),
             },
         }
         Ok(())
     }
 
-    /// The dynamic entry of a place behind the static ones; `None` where it is not known.
+    /// Returns the dynamic entry at a place after the static ones; `None` if it is unknown.
     fn entry(&self, place: usize) -> Result<Option<&Entry>, Wrong> {
         match self.table.get(place - STATIC.len()) {
             None if !self.partial => Err("header index behind the table"),
@@ -183,13 +190,13 @@ impl Decoder {
         }
     }
 
-    /// 6.2: the value, and perhaps the name, are spelled out.
+    /// Decodes a literal field (6.2): a value, after a name or the index of one.
     fn literal(
         &mut self,
         block: &mut Block<'_>,
         prefix: u32,
         inserts: bool,
-        tell: &mut impl FnMut(Name, Option<&str>),
+        emit: &mut impl FnMut(Name, Option<&str>),
     ) -> Result<(), Wrong> {
         let mut kept = Vec::new();
         let named = match block.integer(prefix)?.checked_sub(1) {
@@ -197,22 +204,22 @@ impl Decoder {
                 let len = block.string(MAX_NAME, &mut kept)?;
                 let name = Name::of(&kept);
                 kept.clear();
-                RequestName { name, len }
+                SizedName { name, len }
             }
             Some(place) => self.name_of(place)?,
         };
-        let most = if named.name.matters() { MAX_VALUE } else { 0 };
-        let len = block.string(most, &mut kept)?;
-        let value = named.name.matters().then(|| shown(&kept, len > most));
-        emit(tell, named.name, value.as_deref());
+        let max_len = if named.name.is_needed() { MAX_VALUE } else { 0 };
+        let len = block.string(max_len, &mut kept)?;
+        let value = named.name.is_needed().then(|| shown(&kept, len > max_len));
+        emit(named.name, value.as_deref());
         if inserts {
             self.insert(named, value, len);
         }
         Ok(())
     }
 
-    fn name_of(&self, place: usize) -> Result<RequestName, Wrong> {
-        let named = |name, len| RequestName { name, len };
+    fn name_of(&self, place: usize) -> Result<SizedName, Wrong> {
+        let named = |name, len| SizedName { name, len };
         Ok(match STATIC.get(place) {
             Some((name, _)) => named(Name::of(name.as_bytes()), name.len()),
             None => match self.entry(place)? {
@@ -222,9 +229,9 @@ impl Decoder {
         })
     }
 
-    /// 4.4: an entry larger than the table empties it.
-    fn insert(&mut self, named: RequestName, value: Option<Box<str>>, value_len: usize) {
-        let size = named.len + value_len + ENTRY;
+    /// Inserts an entry (4.4). One that is larger than the table empties it.
+    fn insert(&mut self, named: SizedName, value: Option<Box<str>>, value_len: usize) {
+        let size = named.len + value_len + ENTRY_OVERHEAD;
         self.shrink(self.limit.saturating_sub(size));
         if size > self.limit {
             return;
@@ -238,9 +245,9 @@ impl Decoder {
         });
     }
 
-    /// 6.3: the encoder sets the size of its table.
-    fn resize(&mut self, limit: usize) -> Result<(), Wrong> {
-        // an encoder that shrinks its table to nothing and lets it grow again has emptied it
+    /// Sets the table's limit (6.3).
+    fn resize(&mut self, limit: usize) {
+        // a limit of 0 empties the encoder's table: no entry is unknown any more
         if limit == 0 {
             self.partial = false;
         }
@@ -249,12 +256,11 @@ impl Decoder {
         }
         self.limit = limit.min(MAX_TABLE);
         self.shrink(self.limit);
-        Ok(())
     }
 
-    /// 4.3: the oldest go.
-    fn shrink(&mut self, most: usize) {
-        while self.size > most
+    /// Removes the oldest entries (4.3).
+    fn shrink(&mut self, max_size: usize) {
+        while self.size > max_size
             && let Some(oldest) = self.table.pop_back()
         {
             self.size -= oldest.size as usize;
@@ -262,7 +268,6 @@ impl Decoder {
     }
 }
 
-/// A value as it is shown, cut between characters.
 fn shown(kept: &[u8], cut: bool) -> Box<str> {
     let value = if cut {
         text::cut_name(kept)
@@ -272,13 +277,7 @@ fn shown(kept: &[u8], cut: bool) -> Box<str> {
     value.as_str().into()
 }
 
-fn emit(tell: &mut impl FnMut(Name, Option<&str>), name: Name, value: Option<&str>) {
-    if name != Name::Other {
-        tell(name, value);
-    }
-}
-
-/// What is left of a block.
+/// The rest of a block.
 struct Block<'a> {
     rest: &'a [u8],
 }
@@ -290,7 +289,7 @@ impl<'a> Block<'a> {
         Ok(*first)
     }
 
-    /// 5.1: what the first byte holds behind `8 - prefix` bits of something else, and the octets that continue it.
+    /// Decodes an integer (5.1) with a prefix of this many bits in the first byte.
     fn integer(&mut self, prefix: u32) -> Result<usize, Wrong> {
         let full = (1usize << prefix) - 1;
         let mut value = usize::from(self.byte()?) & full;
@@ -310,8 +309,8 @@ impl<'a> Block<'a> {
         Err("a header's integer is too large")
     }
 
-    /// 5.2: puts at most `most` bytes into `kept`; gives the whole length.
-    fn string(&mut self, most: usize, kept: &mut Vec<u8>) -> Result<usize, Wrong> {
+    /// Decodes a string (5.2). Appends at most `max_len` bytes to `kept` and returns the whole length.
+    fn string(&mut self, max_len: usize, kept: &mut Vec<u8>) -> Result<usize, Wrong> {
         let coded = self.rest.first().is_some_and(|first| first & 0x80 != 0);
         let len = self.integer(7)?;
         let (bytes, rest) = self
@@ -320,9 +319,9 @@ impl<'a> Block<'a> {
             .ok_or("a header block ends in a string")?;
         self.rest = rest;
         if coded {
-            return huffman::decode(bytes, most, kept).map_err(|_| "a header's text is not coded right");
+            return huffman::decode(bytes, max_len, kept).map_err(|_| "a header's text is not coded right");
         }
-        kept.extend_from_slice(bytes.get(..most).unwrap_or(bytes));
+        kept.extend_from_slice(bytes.get(..max_len).unwrap_or(bytes));
         Ok(len)
     }
 }

@@ -1,15 +1,15 @@
-//! Huffman-coded strings of HPACK (RFC 7541 5.2, Appendix B). Reads coded bytes, gives the text up to a limit and
-//! its whole length.
+//! Huffman-coded strings of HPACK (RFC 7541 5.2, Appendix B).
 //!
-//! The code is canonical: symbols of one length have consecutive codes, and longer codes are larger numbers. So the
-//! next 32 bits give the code's length, and its distance from the first code of that length the symbol.
+//! The code is canonical: the symbols of one code length have consecutive codes, and longer codes are larger numbers
+//! when aligned to the left. So the next 32 bits decide the code's length, and the distance from the first code of this
+//! length decides the symbol.
 
 /// The codes of one length.
 struct Class {
     bits: u32,
-    /// The first of them, at the top of 32 bits.
+    /// The first code, aligned to the left in 32 bits.
     first: u32,
-    /// The place of its symbol in `SYMBOLS`.
+    /// The index of the first code's symbol in `SYMBOLS`.
     at: usize,
 }
 
@@ -46,7 +46,7 @@ const CLASSES: [Class; 21] = [
     class(30, 0x3ffffffc, 253),
 ];
 
-/// The symbols in the order of their codes. The last code, 30 ones, is the end of the string and has none.
+/// The symbols in the order of their codes. The last code, 30 ones, is the end of the string and has no symbol.
 const SYMBOLS: &[u8; 256] =
     b"012aceiost %-./3456789=A_bdfghlmnpru:BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz&*,;XZ!\"()?'+|#>\x00$@[]\
     ~^}<`{\\\xc3\xd0\x80\x82\x83\xa2\xb8\xc2\xe0\xe2\x99\xa1\xa7\xac\xb0\xb1\xb3\xd1\xd8\xd9\xe3\xe5\
@@ -57,12 +57,12 @@ const SYMBOLS: &[u8; 256] =
     \xf4\xf5\xf6\xf7\xf8\xfa\xfb\xfc\xfd\xfe\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12\
     \x13\x14\x15\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f\xdc\xf9\n\r\x16";
 
-/// The string is not coded as the RFC wants.
+/// The error for a string with an invalid code or padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wrong;
 
-/// Puts the text's first `most` bytes behind what `text` holds; gives the whole text's length.
-pub(super) fn decode(coded: &[u8], most: usize, text: &mut Vec<u8>) -> Result<usize, Wrong> {
+/// Decodes a string. Appends its first `max_len` bytes to `text` and returns its whole length.
+pub(super) fn decode(coded: &[u8], max_len: usize, text: &mut Vec<u8>) -> Result<usize, Wrong> {
     let (mut coded, mut length) = (coded.iter(), 0);
     let (mut bits, mut have) = (0u64, 0u32);
     loop {
@@ -72,7 +72,7 @@ pub(super) fn decode(coded: &[u8], most: usize, text: &mut Vec<u8>) -> Result<us
             bits = bits << 8 | u64::from(*byte);
             have += 8;
         }
-        // the next 32 bits; what is missing at the end is filled with ones, as the RFC's padding is
+        // the next 32 bits, filled up with ones at the end of the string, as padding is
         let next = if have >= 32 {
             (bits >> (have - 32)) as u32
         } else {
@@ -93,7 +93,7 @@ pub(super) fn decode(coded: &[u8], most: usize, text: &mut Vec<u8>) -> Result<us
         }
         let place = class.at + ((next - class.first) >> (32 - class.bits)) as usize;
         let symbol = SYMBOLS.get(place).ok_or(Wrong)?;
-        if length < most {
+        if length < max_len {
             text.push(*symbol);
         }
         length += 1;

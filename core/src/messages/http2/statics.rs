@@ -1,4 +1,4 @@
-//! The static table of HPACK (RFC 7541 Appendix A): index 1 is the first. Holds data only.
+//! The static table of HPACK (RFC 7541 Appendix A), whose first entry has index 1.
 
 pub(super) const STATIC: [(&str, &str); 61] = [
     (":authority", ""),

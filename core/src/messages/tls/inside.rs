@@ -1,30 +1,31 @@
-//! A TLS connection for which there are keys: what programs say inside is read as if it were on the wire, by a second
-//! `Messages`. A record's content belongs to the packet that completed it, its first byte to the packet of the record's
-//! first. A connection inside this one stays sealed.
+//! TLS connections with a key log. The handshake is read from the records as without keys. The decrypted data after it
+//! is read by a second `Messages`, as if it were on the wire: a record's first byte belongs to the packet with the
+//! record's first byte, the others to the packet that completed it. TLS inside TLS is not decrypted.
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::super::Messages;
 use super::super::sink::MessageSink;
-use super::super::{At, Close, Listener, Protocol, Side, Stretch};
+use super::super::{At, Close, Listener, Messages, Outcome, Protocol, Side, Stretch};
+use super::{Stage, Tls};
 use crate::decrypt::{Connection, KeyLog, Sealed, Taker};
 
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     connection: Connection,
     messages: Messages,
-    /// Programs have spoken.
-    spoken: bool,
-    /// What they sent before the handshake was over: early data, and a server that does not wait.
-    before: Plaintext,
+    /// Some application data was decrypted.
+    has_data: bool,
+    /// Decrypted data that `messages` has not read: held until the handshake's end (early data, or a server that sends
+    /// before the client's Finished).
+    unread: Plaintext,
 }
 
-/// What programs sent before the handshake is over may be so long; then it counts as over.
-const MAX_BEFORE: usize = 64 << 10;
+/// Upper bound on the data held before the handshake's end; beyond it the handshake counts as finished.
+const MAX_EARLY: usize = 64 << 10;
 
-/// Plaintext in the order of the records.
+/// Decrypted data in the order of the records.
 #[derive(Debug, Default)]
 pub(super) struct Plaintext(Vec<(Side, Part)>);
 
@@ -46,59 +47,36 @@ impl Taker for Plaintext {
 }
 
 impl Inside {
-    /// Both hellos are read, and there are keys.
-    pub(super) fn keyed(&self) -> bool {
-        self.connection.keyed()
-    }
-
-    /// Both sides have finished their handshake.
-    pub(super) fn finished(&self) -> bool {
-        self.connection.finished()
-    }
-
-    /// The protocol that the server chose under its keys.
+    /// The protocol in the decrypted part of the handshake.
     pub(super) fn alpn(&self) -> Option<&SmolStr> {
         self.connection.alpn()
     }
 
-    pub(super) fn sealed(&self) -> Option<Sealed> {
-        self.connection.sealed()
-    }
-
-    pub(super) fn spoken(&self) -> bool {
-        self.spoken
-    }
-
-    /// What programs speak, once that is known.
-    pub(super) fn protocol(&self) -> Option<Protocol> {
-        self.messages.protocol()
-    }
-
-    pub(super) fn software(&self) -> Option<&str> {
-        self.messages.software()
-    }
-
-    /// Opens the records that this stretch completes. What they hold waits for `read`.
-    pub(super) fn open(&mut self, side: Side, at: At, stretch: Stretch<'_>, keys: &Arc<KeyLog>) {
+    /// Decrypts the records that this stretch completes; `read` reads the data.
+    fn open(&mut self, side: Side, at: At, stretch: Stretch<'_>, keys: &Arc<KeyLog>) {
         match stretch {
-            Stretch::Bytes(bytes) => self.connection.bytes(side, at, bytes, keys, &mut self.before),
-            Stretch::Missing(len) => self.connection.missing(side, at, len, &mut self.before),
+            Stretch::Bytes(bytes) => self.connection.bytes(side, at, bytes, keys, &mut self.unread),
+            Stretch::Missing(len) => self.connection.missing(side, at, len, &mut self.unread),
         }
-        self.spoken |= !self.before.0.is_empty();
+        self.has_data |= self.has_unread();
     }
 
-    /// The plaintext that is held is too much to wait for the handshake's end.
-    pub(super) fn is_full(&self) -> bool {
-        let parts = self.before.0.iter().map(|(_, part)| match part {
+    fn has_unread(&self) -> bool {
+        !self.unread.0.is_empty()
+    }
+
+    /// Whether too much data is held to wait for the handshake's end.
+    fn is_full(&self) -> bool {
+        let parts = self.unread.0.iter().map(|(_, part)| match part {
             Part::Plain { bytes, .. } => bytes.len(),
             Part::Missing { .. } => 1,
         });
-        parts.sum::<usize>() > MAX_BEFORE
+        parts.sum::<usize>() > MAX_EARLY
     }
 
-    /// Reads the held plaintext.
+    /// Reads the held data.
     pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        for (side, part) in std::mem::take(&mut self.before).0 {
+        for (side, part) in std::mem::take(&mut self.unread).0 {
             match part {
                 Part::Plain { begun, at, bytes } => {
                     let first = usize::from(begun != at && bytes.len() > 1);
@@ -111,25 +89,112 @@ impl Inside {
         }
     }
 
-    /// Plaintext came before the handshake's end.
-    pub(super) fn is_early(&self) -> bool {
-        !self.before.0.is_empty()
-    }
-
-    /// Bytes of this side were read that no note covers yet.
-    pub(super) fn waits(&self, side: Side) -> bool {
-        self.messages.has_held_bytes() || !self.before.0.is_empty() || self.connection.holds(side)
+    /// Whether bytes of this side were read that no note covers yet.
+    fn has_held_bytes(&self, side: Side) -> bool {
+        self.messages.has_held_bytes() || self.has_unread() || self.connection.holds(side)
     }
 
     fn feed(&mut self, side: Side, at: At, stretch: Stretch<'_>, sink: &mut MessageSink<'_, impl Listener>) {
-        sink.memory().inside = true;
+        sink.memory().inside_tls = true;
         self.messages.feed(side, at, stretch, sink.listener());
-        sink.memory().inside = false;
+        sink.memory().inside_tls = false;
     }
 
-    /// A side sends no more, or nothing more of it can be opened.
+    /// Ends the decrypted data of `side`.
     pub(super) fn close(&mut self, side: Side, how: Close, sink: &mut MessageSink<'_, impl Listener>) {
         let at = sink.at();
         self.messages.close(side, at, how, sink.listener());
+    }
+}
+
+impl Tls {
+    /// The protocol of the decrypted data.
+    pub(in crate::messages) fn inner_protocol(&self) -> Option<Protocol> {
+        self.inside.as_ref().and_then(|inside| inside.messages.protocol())
+    }
+
+    /// The server's software, as its decrypted data names it.
+    pub(in crate::messages) fn inner_software(&self) -> Option<&str> {
+        self.inside.as_ref().and_then(|inside| inside.messages.software())
+    }
+
+    /// Whether both hellos were read and the key log has the connection's keys.
+    pub(super) fn has_keys(&self) -> bool {
+        self.inside
+            .as_ref()
+            .is_some_and(|inside| inside.connection.keyed())
+    }
+
+    /// Decrypts a stretch: reads the handshake from its records, and the decrypted data once the handshake is finished.
+    pub(super) fn decrypt<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        piece: Stretch<'a>,
+        mut inside: Box<Inside>,
+    ) -> Outcome<'a> {
+        let keys = sink.memory().keys.clone().unwrap_or_default();
+        inside.open(sink.side(), sink.at(), piece, &keys);
+        if let Some(why) = inside.connection.sealed() {
+            return self.stop_decrypting(sink, piece, why, inside);
+        }
+        let has_keys = inside.connection.keyed();
+        let finished = inside.connection.finished() || inside.is_full();
+        self.inside = Some(inside);
+        self.skips_records |= has_keys && self.stage == Stage::Data;
+        if !self.skips_records {
+            match self.records(sink, piece) {
+                Outcome::All => {}
+                lost if !has_keys => return lost,
+                _ => self.skips_records = true,
+            }
+        }
+        if finished && self.stage != Stage::Data {
+            self.end_handshake(sink);
+        }
+        if let Some(inside) = &mut self.inside {
+            let over = self.stage == Stage::Data;
+            if over {
+                inside.read(sink);
+            }
+            for side in [Side::Client, Side::Server] {
+                let holds = if over {
+                    inside.has_held_bytes(side)
+                } else {
+                    inside.has_unread()
+                };
+                sink.hold(side, holds);
+            }
+        }
+        Outcome::All
+    }
+
+    /// Stops decrypting. The stream is read as encrypted records if none were skipped; else the reader is lost.
+    #[cold]
+    fn stop_decrypting<'a>(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        piece: Stretch<'a>,
+        why: Sealed,
+        mut inside: Box<Inside>,
+    ) -> Outcome<'a> {
+        for side in [Side::Client, Side::Server] {
+            sink.hold(side, false);
+        }
+        if !inside.has_data {
+            sink.sealed(why);
+        }
+        if !inside.has_data && !self.skips_records {
+            return self.records(sink, piece);
+        }
+        if self.stage != Stage::Data {
+            self.end_handshake(sink);
+        }
+        inside.read(sink);
+        for side in [Side::Client, Side::Server] {
+            inside.close(side, Close::CaptureEnd, sink);
+        }
+        sink.protocol(Protocol::Tls);
+        sink.lost(why.reason());
+        Outcome::Lost(piece)
     }
 }

@@ -1,14 +1,14 @@
-//! How TLS is known by its first bytes: a record's header, and a hello where it is a handshake's.
+//! Recognises TLS by a record's header, and by the hello in a handshake record.
 
 use super::super::{Guess, Side};
 use super::{APPLICATION_DATA, HANDSHAKE, MAX_RECORD_BYTES};
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
-/// No ClientHello is longer, with every key share of its time in it.
+/// Upper bound on a ClientHello in bytes, with room for every key share.
 const MAX_HELLO_MESSAGE: u32 = 1 << 16;
 
-/// Whether a stream that begins like this is TLS: a record's header, and a hello where it is a handshake's.
+/// Whether a stream that begins with these bytes of `side` is TLS.
 pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
     match first {
         [] => Guess::More,
@@ -30,13 +30,13 @@ pub(super) fn sniff(side: Side, first: &[u8]) -> Guess {
     }
 }
 
-/// Whether a turn begins with this side's hello.
+/// Whether a turn begins with the hello of its side.
 pub(super) fn begins_message(side: Side, first: &[u8]) -> bool {
     first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
 }
 
-/// Whether a client's packet is a ClientHello from its beginning, as behind MySQL's SSLRequest in the same turn:
-/// record and message must agree, as nothing before announces them.
+/// Whether a packet of the client begins with a ClientHello, as after MySQL's SSLRequest in the same turn. The lengths of
+/// record and message must agree, because no protocol is known that announced it.
 pub(super) fn takes_over_turn(side: Side, first: &[u8]) -> bool {
     let &[
         HANDSHAKE,

@@ -1,10 +1,11 @@
-//! Which names are those of secrets, and which values look like one. The lists stand in docs/exchanges-and-causes.md.
+//! Names of parameters whose values are secrets, and values that look like one. docs/exchanges-and-causes.md has the
+//! lists, too.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memmem};
 
-/// A parameter is a secret where its name, without `-`, `_` and `.`, has one of these in it, in any case.
+/// Parts of secrets' names. Names are compared in lower case, without `-`, `_` and `.`.
 const INSIDE: [&[u8]; 24] = [
     b"passw",
     b"passphrase",
@@ -31,7 +32,7 @@ const INSIDE: [&[u8]; 24] = [
     b"captcharesponse",
     b"securehash",
 ];
-/// Or ends with one of these.
+/// Suffixes of secrets' names.
 const ENDS: [&[u8]; 36] = [
     b"pwd",
     b"pwrd",
@@ -70,7 +71,7 @@ const ENDS: [&[u8]; 36] = [
     b"viewstate",
     b"challengeresponse",
 ];
-/// Or ends with one of these and `key`.
+/// Suffixes of secrets' names before a final `key`.
 const KEYS: [&[u8]; 36] = [
     b"access",
     b"account",
@@ -109,7 +110,7 @@ const KEYS: [&[u8]; 36] = [
     b"user",
     b"write",
 ];
-/// Or ends with one of these and `code`.
+/// Suffixes of secrets' names before a final `code`.
 const CODES: [&[u8]; 19] = [
     b"access",
     b"activation",
@@ -131,7 +132,7 @@ const CODES: [&[u8]; 19] = [
     b"verification",
     b"session",
 ];
-/// Or is one of these, or has one of these in brackets or as its last word (`new_pass`, `oldPwd`).
+/// Whole names of secrets, also in brackets or as the last word of a name (`user[pass]`, `new_pass`, `oldPwd`).
 const WHOLE: [&[u8]; 38] = [
     b"pass",
     b"pwd",
@@ -172,12 +173,12 @@ const WHOLE: [&[u8]; 38] = [
     b"mtan",
     b"smstan",
 ];
-/// Behind the name of a secret these change nothing (`token.value`, `otp_code`).
-const BEHIND: [&[u8]; 9] = [
+/// Suffixes that are ignored after the name of a secret (`token.value`, `otp_code`).
+const SUFFIXES: [&[u8]; 9] = [
     b"old", b"new", b"value", b"code", b"hint", b"hash", b"repeat", b"again", b"sha",
 ];
-/// These name secrets and harmless things alike, as a whole or as the last word: an API key or a cache's.
-/// A secret is long and has digits and letters, and no other signs.
+/// Names, or last words of names, of secrets and of other values alike: an API key, a cache key. The value is taken as a
+/// secret if it is long, has digits and letters, and no other characters.
 const EITHER: [&[u8]; 32] = [
     b"tokens",
     b"key",
@@ -187,7 +188,7 @@ const EITHER: [&[u8]; 32] = [
     b"sso",
     b"sign",
     b"hash",
-    b"md", // `md5`: digits at the end are none of the name
+    b"md", // `md5`: digits at the end of a name are ignored
     b"verify",
     b"share",
     b"license",
@@ -212,38 +213,38 @@ const EITHER: [&[u8]; 32] = [
     b"execution",
     b"attestation",
 ];
-/// Of these a long secret may have other signs, too: an OAuth code (RFC 6749 4.1.2) or a country's.
+/// Such names whose value may have other characters, too: an OAuth code (RFC 6749 4.1.2), but not a country's code.
 const WITH_SIGNS: [&[u8]; 6] = [b"code", b"tokens", b"session", b"ticket", b"nonce", b"sign"];
-/// A user's name; with `:` the password stands behind it.
+/// Names of a user; after a `:` in the value follows the password.
 const USERS: [&[u8]; 5] = [b"login", b"user", b"username", b"userinfo", b"basic"];
-/// Keys and codes of known services have 20 and more characters; UUIDs have 36.
+/// Lower bound on the length of a secret. Keys and codes of known services have 20 characters and more, UUIDs 36.
 pub(super) const SECRET_FROM: usize = 16;
-/// Where the name may be that of a secret.
+/// Lower bound on the length of a secret whose name is one of `EITHER`, or whose place in a path is that of a secret.
 pub(super) const NAMED_FROM: usize = 10;
-/// An OAuth code stands beside what its request had (`state`); one of a country has two or three characters.
+/// Lower bound on the length of an OAuth code beside one of `GRANTED`. A country's code has two or three characters.
 const GRANTED_FROM: usize = 8;
-/// A value that mixes digits with letters of both cases at random is a secret from here on, whatever its name.
+/// Lower bound on the length of a secret that mixes digits and letters of both cases, whatever its name.
 const MIXED_FROM: usize = 10;
-/// In such a value one step in three at least leads from a digit to a letter, back, or to a capital letter; words that
-/// are written together (`iPhone14ProMax`) have fewer such steps.
-const STEADY: usize = 3;
-/// Longer names of parameters are none of these.
+/// In such a secret, at least one in this many steps from character to character changes between digit and letter or
+/// leads to a capital letter. Words written together (`iPhone14ProMax`) change less often.
+const MAX_STEPS_PER_CHANGE: usize = 3;
+/// Upper bound on the length of a secret's name.
 pub(super) const MAX_PARAMETER_NAME: usize = 64;
-/// Names and values are decoded so often.
+/// Upper bound on the times that a name or a value is percent-decoded.
 pub(super) const NESTED: u8 = 3;
 
-/// What the rest of a URL shows of its parameters.
+/// The context that the rest of a URL gives to its parameters.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Link {
-    /// An authorization server sent it: `code` is one of OAuth.
+    /// An authorization server sent it: `code` is an OAuth code.
     pub(super) granted: bool,
-    /// It was mailed to somebody: what looks random in it proves who that is.
+    /// The path is that of a mailed link: values that look random prove who follows it.
     pub(super) mailed: bool,
-    /// A user is named in it: `p` is the password, if no number, which is that of a page.
+    /// Another parameter names a user: `p` is the password, unless it is a number (of a page).
     pub(super) user: bool,
 }
 
-/// The bytes that percent signs stand for (RFC 3986, 2.1).
+/// Percent-decodes a text once (RFC 3986, 2.1).
 pub(super) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr(b'%', text).is_none() {
         return Cow::Borrowed(text);
@@ -260,6 +261,7 @@ pub(super) fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
+/// Percent-decodes a text `NESTED` times.
 fn decoded_all(text: &[u8]) -> Cow<'_, [u8]> {
     let mut plain = decoded(text);
     for _ in 1..NESTED {
@@ -270,6 +272,7 @@ fn decoded_all(text: &[u8]) -> Cow<'_, [u8]> {
     plain
 }
 
+/// Whether the parameter is a secret by its name, or by its name and value.
 pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
     if name.len() > MAX_PARAMETER_NAME {
         return false;
@@ -282,14 +285,14 @@ pub(super) fn is_secret(name: &[u8], value: &[u8], link: Link) -> bool {
             .any(|part| named(part, value, link))
 }
 
-/// A name of letters that no rule here reads (of other scripts, control characters, or escapes that are none) may be
-/// that of a secret, where its value is more than a number.
+/// Whether a name has characters that the lists do not cover (other scripts, control characters, invalid escapes) and
+/// a value that is no number. It may be the name of a secret.
 pub(super) fn is_foreign(name: &[u8], value: &[u8]) -> bool {
     let unread = |byte: &u8| !(byte.is_ascii_graphic() || *byte == b' ') || b"%\\".contains(byte);
     decoded_all(name).iter().any(unread) && !value.iter().all(u8::is_ascii_digit)
 }
 
-/// Does one of its words look like a password that a program made?
+/// Whether a word of the value looks like a generated password.
 pub(super) fn holds_mixed(value: &[u8]) -> bool {
     value.len() >= MIXED_FROM
         && decoded_all(value)
@@ -309,10 +312,11 @@ fn is_mixed(word: &[u8]) -> bool {
         && has(u8::is_ascii_digit)
         && has(u8::is_ascii_uppercase)
         && has(u8::is_ascii_lowercase)
-        && STEADY * steps.count() >= word.len() - 1
+        && MAX_STEPS_PER_CHANGE * steps.count() >= word.len() - 1
 }
 
-/// `password2` is named as `password` is, and `new_password` and `newPassword` are.
+/// `is_secret` for a decoded name. Ignores digits at the end (`password2`), and compares the last word, too
+/// (`new_password`, `newPassword`).
 fn named(name: &[u8], value: &[u8], link: Link) -> bool {
     let (mut all, mut last) = (Vec::with_capacity(name.len()), 0);
     let mut before = b'_';
@@ -329,7 +333,7 @@ fn named(name: &[u8], value: &[u8], link: Link) -> bool {
     let digits = all.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let all = all.get(..all.len() - digits).unwrap_or_default();
     let last = all.get(last..).unwrap_or_default();
-    let bare = BEHIND
+    let bare = SUFFIXES
         .iter()
         .find_map(|end| all.strip_suffix(*end))
         .unwrap_or(all);
@@ -344,7 +348,7 @@ fn named(name: &[u8], value: &[u8], link: Link) -> bool {
         || may_be_secret(&[all, last], value, link)
 }
 
-/// Is a value one, whose name alone does not decide?
+/// Whether the value makes the parameter a secret, where the name alone does not decide.
 fn may_be_secret(names: &[&[u8]], value: &[u8], link: Link) -> bool {
     let is = |list: &[&[u8]]| names.iter().any(|name| list.contains(name));
     is(&EITHER) && is_plain(value, NAMED_FROM)
@@ -356,12 +360,12 @@ fn may_be_secret(names: &[&[u8]], value: &[u8], link: Link) -> bool {
         || is(&USERS) && memchr(b':', &decoded(value)).is_some_and(|mark| mark + 1 < value.len())
 }
 
-/// Has it digits and letters?
+/// Whether a value of at least `from` bytes has digits and letters.
 pub(super) fn is_random(value: &[u8], from: usize) -> bool {
     value.len() >= from && value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// And no other signs than those of base64 in URLs and its end (RFC 4648, 5)?
+/// `is_random`, and has no other characters than those of base64 in URLs (RFC 4648, 5).
 pub(super) fn is_plain(value: &[u8], from: usize) -> bool {
     let end = value.len() - value.iter().rev().take_while(|byte| **byte == b'=').count();
     let known = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);

@@ -1,9 +1,9 @@
-//! What of a path is a secret: by the segments before it, or by its own look. Knows no parameter.
+//! Secrets in the path of a URL, recognised by the segments before them or by their form.
 
 use super::names::{self, Link, NAMED_FROM, SECRET_FROM};
 
-/// Tokens of known services begin so, wherever they stand; what belongs to them is letters, digits and these signs.
-const BEGINS: [&[u8]; 28] = [
+/// Prefixes of tokens of known services. Masked in the whole URL, not only in the path.
+const TOKEN_PREFIXES: [&[u8]; 28] = [
     b"eyJ",
     b"ghp_",
     b"gho_",
@@ -33,7 +33,7 @@ const BEGINS: [&[u8]; 28] = [
     b"ASIA",
     b"ya29.",
 ];
-/// A path with one of these words was mailed to somebody.
+/// Words in the paths of mailed links.
 const MAILED: [&[u8]; 17] = [
     b"reset",
     b"recover",
@@ -53,7 +53,7 @@ const MAILED: [&[u8]; 17] = [
     b"optout",
     b"otl",
 ];
-/// A path behind one of these is a secret by itself: it is all that is needed to post there.
+/// Segments before the path of a webhook, which is a secret: whoever has it can post there.
 const POSTS: [&[u8]; 9] = [
     b"hook",
     b"hooks",
@@ -65,25 +65,26 @@ const POSTS: [&[u8]; 9] = [
     b"triggers",
     b"integration",
 ];
-/// What stands directly behind one of these proves something.
+/// Segments directly before a secret.
 const DIRECT: [&[u8]; 6] = [b"key", b"session", b"share", b"link", b"ticket", b"private"];
-/// Or directly before one of these: the key of a BitTorrent tracker's user.
+/// Segments directly after a secret: the key of a BitTorrent tracker's user.
 const FOLLOWED: [&[u8]; 2] = [b"announce", b"scrape"];
-/// A secret directly behind the name of one is so long at least; pages (`step2`, `oauth2`) are shorter.
+/// Lower bound on the length of a secret directly after the name of one; pages (`step2`, `oauth2`) are shorter.
 const PATH_FROM: usize = 8;
-/// Names of files end with so few letters.
-const FILE_END: usize = 5;
+/// Upper bound on the length of a file name's extension.
+const MAX_EXTENSION: usize = 5;
+/// Characters of tokens beside letters and digits.
 const OF_TOKENS: &[u8] = b"-_.";
 
 pub(super) fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || OF_TOKENS.contains(&byte)
 }
 
-/// Whether `PATH_FROM` letters, digits and signs of tokens stand together, and a digit somewhere: then each so many-th
-/// byte of the URL has one of them.
+/// Whether the URL has a run of `PATH_FROM` token characters, and a digit. A fast check of every URL: such a run covers
+/// one of every `PATH_FROM` bytes, so only those are looked at.
 #[inline(always)]
 pub(super) fn may_hold_token(url: &[u8]) -> bool {
-    // without an early end, which takes a step for many bytes
+    // without an early exit, so that it is vectorised
     let digit = url
         .iter()
         .fold(false, |found, byte| found | byte.wrapping_sub(b'0').lt(&10));
@@ -91,6 +92,7 @@ pub(super) fn may_hold_token(url: &[u8]) -> bool {
     digit && steps.any(|(place, byte)| is_of_token(*byte) && is_in_token(url, place))
 }
 
+/// Whether the byte at `place` is in a run of `PATH_FROM` token characters.
 #[cold]
 fn is_in_token(url: &[u8], place: usize) -> bool {
     let (before, behind) = url.split_at_checked(place).unwrap_or_default();
@@ -101,7 +103,7 @@ fn is_in_token(url: &[u8], place: usize) -> bool {
     long(&mut before.iter().rev()) + long(&mut behind.iter()) >= PATH_FROM
 }
 
-/// Is one of the path's words in the list? `email-verification` has two.
+/// Whether a word of the path is in `MAILED`; `email-verification` is two words.
 pub(super) fn is_mailed(path: &[u8]) -> bool {
     path.split(|byte| !is_of_token(*byte))
         .any(|segment| has(segment, &MAILED))
@@ -113,22 +115,21 @@ fn has(segment: &[u8], list: &[&[u8]]) -> bool {
         && (is(segment) || segment.split(|byte| OF_TOKENS.contains(byte)).any(is))
 }
 
-/// A word of a URL, what stands between it and the words beside it, and what those are.
+/// A word of a URL with its neighbours and the characters between them.
 #[derive(Default, Clone, Copy)]
 struct Word<'a> {
     second_before: &'a [u8],
     before: &'a [u8],
-    /// Between the word before it and this one.
+    /// The character between the word before and this one.
     sign: u8,
     text: &'a [u8],
     next_sign: u8,
     next: &'a [u8],
-    /// A segment before it leads to secrets.
+    /// An earlier word is in `MAILED` or `POSTS`.
     leads: bool,
 }
 
-/// Without what is a secret by its own look or by the segment of the path before it (`/reset-password/...`); None where
-/// there is none. The path has `place` bytes.
+/// Masks tokens in the URL, and secrets in its path, which has `place` bytes. `None` where there are none.
 #[inline(never)]
 pub(super) fn without_tokens(url: &[u8], place: usize) -> Option<Vec<u8>> {
     let (mut out, mut hides, mut word) = (Vec::new(), false, Word::default());
@@ -144,8 +145,8 @@ pub(super) fn without_tokens(url: &[u8], place: usize) -> Option<Vec<u8>> {
         word.text = text;
         word.next_sign = sign.first().copied().unwrap_or_default();
         word.next = behind.get(..end(behind)).unwrap_or_default();
-        let begins = BEGINS.iter().any(|begin| text.starts_with(begin));
-        let secret = begins && names::is_random(text, SECRET_FROM)
+        let has_prefix = TOKEN_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+        let secret = has_prefix && names::is_random(text, SECRET_FROM)
             || url.len() - rest.len() < place && !text.is_empty() && word.is_secret();
         out.extend_from_slice(if secret { super::MASK } else { text });
         out.extend_from_slice(sign);
@@ -165,7 +166,7 @@ pub(super) fn without_tokens(url: &[u8], place: usize) -> Option<Vec<u8>> {
 impl Word<'_> {
     fn is_secret(self) -> bool {
         let long = |from| names::is_random(self.text, from) && self.is_mixed() && !self.is_file();
-        // /password=.../; a number may be that of a kind: /pin=1/
+        // /password=.../
         if self.sign == b'=' {
             return names::is_secret(self.before, self.text, Link::default());
         }
@@ -184,18 +185,18 @@ impl Word<'_> {
                     || has(self.before, &DIRECT) && self.before.len() <= SECRET_FROM
                     || self.is_of_workspace()
                     || FOLLOWED.contains(&self.next)
-                    // a request that was authorised before: /p/.../n/namespace/
+                    // a pre-authenticated request of Oracle's object storage: /p/.../n/namespace/
                     || self.before == b"p" && self.next == b"n"
                     || self.text.strip_prefix(b"private-").is_some_and(is_word))
     }
 
-    /// The path of a bot: /bot123456:secret/
+    /// Whether the word is the secret of a Telegram bot: `/bot123456:secret/`.
     fn is_of_bot(self) -> bool {
         let number = self.before.strip_prefix(b"bot").unwrap_or_default();
         !number.is_empty() && number.iter().all(u8::is_ascii_digit)
     }
 
-    /// The path of a workspace and a bot in it: /T0.../B0.../secret
+    /// Whether the word is the secret of a Slack webhook: `/T0.../B0.../secret`.
     fn is_of_workspace(self) -> bool {
         let is = |segment: &[u8], begin: u8| {
             segment.len() > 2
@@ -207,7 +208,8 @@ impl Word<'_> {
         is(self.second_before, b'T') && is(self.before, b'B')
     }
 
-    /// Names of pages have digits and letters in words of their own: `overview-2024`.
+    /// Whether digits and letters are mixed in one part of the word. In names of pages they are in different parts:
+    /// `overview-2024`.
     fn is_mixed(self) -> bool {
         let mut words = self.text.split(|byte| OF_TOKENS.contains(byte));
         words.any(|word| names::is_random(word, 2))
@@ -215,11 +217,11 @@ impl Word<'_> {
 
     fn is_file(self) -> bool {
         let end = self.text.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
-        end.len() < self.text.len() && end.len() <= FILE_END && end.iter().all(u8::is_ascii_alphabetic)
+        end.len() < self.text.len() && end.len() <= MAX_EXTENSION && end.iter().all(u8::is_ascii_alphabetic)
     }
 }
 
-/// Of letters and digits alone.
+/// Whether a secret is letters and digits alone.
 fn is_word(text: &[u8]) -> bool {
     names::is_random(text, NAMED_FROM) && text.iter().all(u8::is_ascii_alphanumeric)
 }

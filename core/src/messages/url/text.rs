@@ -1,33 +1,35 @@
-//! Does a value hold the setting of a secret: JSON, XML, header fields, options of a command, or a comparison?
+//! Settings of secrets inside a value: JSON, XML, header fields, options of a command, comparisons
+//! (`{"token": "s3"}`, `Authorization: Basic s3`, `--password s3`, `password eq 's3'`).
 
 use super::names::{self, Link};
 use super::path::is_of_token;
 
 /// Words between the name of a secret and its value.
 const BETWEEN: [&[u8]; 6] = [b"eq", b"is", b"ne", b"like", b"value", b"val"];
-/// A word that a program made stands behind one of these (RFC 9110, 11.1).
+/// Authentication schemes, which credentials follow (RFC 9110, 11.1).
 const SCHEMES: [&[u8]; 5] = [b"basic", b"bearer", b"digest", b"negotiate", b"ntlm"];
-/// It is so long at least.
-const LEAST: usize = 8;
-/// So much of a value is looked at: each word of a text may have one.
-const MOST: usize = 128;
+/// Lower bound on the length of credentials.
+const MIN_CREDENTIALS: usize = 8;
+/// Upper bound on the bytes examined of each secret's value, to keep the time linear.
+const MAX_VALUE: usize = 128;
 
 fn is_word(byte: u8) -> bool {
     is_of_token(byte) || byte >= 0x80
 }
 
-/// Nothing, but that it encloses what stands behind it.
+/// White space, or a quote around a value.
 fn is_space(byte: u8) -> bool {
     b" +\t'\"\\".contains(&byte)
 }
 
+/// Whether a word of the text is the name of a secret and a value follows it.
 pub(super) fn holds_setting(text: &[u8]) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
         let begin = rest.iter().position(|byte| is_word(*byte)).unwrap_or(rest.len());
         let (_, found) = rest.split_at(begin);
-        let (word, behind) = found.split_at(length(found));
-        if !word.is_empty() && sets(word, behind) {
+        let (word, behind) = found.split_at(word_len(found));
+        if !word.is_empty() && sets_secret(word, behind) {
             return true;
         }
         rest = behind;
@@ -35,26 +37,26 @@ pub(super) fn holds_setting(text: &[u8]) -> bool {
     false
 }
 
-fn length(text: &[u8]) -> usize {
+fn word_len(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_word(*byte)).unwrap_or(text.len())
 }
 
-/// Without spaces and quotes before it.
+/// Removes spaces and quotes at the beginning.
 fn trimmed(text: &[u8]) -> &[u8] {
     let spaces = text.iter().take_while(|byte| is_space(**byte)).count();
     text.get(spaces..).unwrap_or_default()
 }
 
-/// Is a word the name of what stands behind it, and that a secret?
-fn sets(name: &[u8], behind: &[u8]) -> bool {
+/// Whether `name` is the name of a secret whose value follows in `behind`.
+fn sets_secret(name: &[u8], behind: &[u8]) -> bool {
     if name.len() > names::MAX_PARAMETER_NAME {
         return false;
     }
     let next = trimmed(behind);
     let spaced = next.len() < behind.len();
-    let first = next.get(..length(next)).unwrap_or_default();
+    let first = next.get(..word_len(next)).unwrap_or_default();
     if spaced && SCHEMES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme)) {
-        return names::is_random(first, LEAST);
+        return names::is_random(first, MIN_CREDENTIALS);
     }
     let is = |value: &[u8]| !value.is_empty() && names::is_secret(name, value, Link::default());
     match next.first() {
@@ -63,7 +65,7 @@ fn sets(name: &[u8], behind: &[u8]) -> bool {
                 .iter()
                 .take_while(|byte| b":=>([{".contains(byte) || is_space(**byte));
             let value = next.get(signs.count()..).unwrap_or_default();
-            let value = value.get(..MOST).unwrap_or(value);
+            let value = value.get(..MAX_VALUE).unwrap_or(value);
             let end = value.iter().position(|byte| b"&,;}])<'\" +".contains(byte));
             is(value.get(..end.unwrap_or(value.len())).unwrap_or_default())
         }
@@ -73,13 +75,13 @@ fn sets(name: &[u8], behind: &[u8]) -> bool {
         _ => {
             let gap = next.iter().take_while(|byte| **byte == b',' || is_space(**byte));
             let next = next.get(gap.count()..).unwrap_or_default();
-            let (word, behind) = next.split_at(length(next));
+            let (word, behind) = next.split_at(word_len(next));
             let value = behind
                 .iter()
                 .take_while(|byte| b":=>".contains(byte) || is_space(**byte));
             let value = behind.get(value.count()..).unwrap_or_default();
             BETWEEN.iter().any(|one| word.eq_ignore_ascii_case(one))
-                && is(value.get(..length(value)).unwrap_or_default())
+                && is(value.get(..word_len(value)).unwrap_or_default())
         }
     }
 }

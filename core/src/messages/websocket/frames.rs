@@ -1,12 +1,12 @@
-//! WebSocket frames (RFC 6455 5.2). Reads one direction's bytes, gives frame headers and payloads however the bytes
-//! are cut; knows which headers are legal, and nothing of messages.
+//! WebSocket frames (RFC 6455 5.2) of one direction: a header of 2 to 14 bytes (flags, opcode, length, mask) and a
+//! payload. Splits bytes into headers and payloads, and recognises frames in mid-stream.
 
 use crate::base::Side;
 use crate::cursor;
 
-/// The longest header: two bytes, a length of eight, a mask of four.
+/// Upper bound on a header in bytes: two, a length of eight, a mask of four.
 const HEADER: usize = 14;
-/// No frame is longer; with eight bytes for a length this leaves out what is not one.
+/// Upper bound on a payload in bytes, to reject other protocols' bytes in the place of a long length.
 const MAX_PAYLOAD: u64 = 1 << 32;
 
 pub(super) const CONTINUATION: u8 = 0;
@@ -18,25 +18,26 @@ const PONG: u8 = 10;
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// The last of its message.
+    /// The frame is the last of its message.
     pub(super) fin: bool,
     /// RSV1: the message is compressed (RFC 7692).
     pub(super) compressed: bool,
     pub(super) opcode: u8,
-    /// Bytes of the header and of the payload.
+    /// Length of the header in bytes.
     pub(super) header: u64,
+    /// Length of the payload in bytes.
     pub(super) len: u64,
     mask: [u8; 4],
 }
 
 impl Frame {
-    /// Control frames may stand between the frames of a message (5.4).
+    /// Whether this is a control frame, which may come between the frames of a message (5.4).
     pub(super) fn is_control(self) -> bool {
         self.opcode >= CLOSE
     }
 }
 
-/// How many bytes a header has that begins with these two.
+/// Returns the length in bytes of a header that begins with these two bytes; `None` if no header does.
 fn header_len(first: u8, second: u8) -> Option<usize> {
     let opcode = first & 0xf;
     let known = matches!(opcode, CONTINUATION | TEXT | BINARY | CLOSE..=PONG);
@@ -51,12 +52,12 @@ fn header_len(first: u8, second: u8) -> Option<usize> {
     })
 }
 
-/// A whole header, where a sender writes one: the client masks, the server never (5.1), lengths are as short as they
-/// can be written.
+/// Parses a whole header. `None` if `side` may not send it: the client masks, the server does not (5.1), and lengths are
+/// in their shortest form.
 fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     let ([first, second], rest) = header.split_first_chunk::<2>()?;
     let masked = second & 0x80 != 0;
-    let (len, rest, least) = match second & 0x7f {
+    let (len, rest, min_len) = match second & 0x7f {
         126 => {
             let (len, rest) = rest.split_first_chunk::<2>()?;
             (u64::from(u16::from_be_bytes(*len)), rest, 126)
@@ -68,7 +69,7 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
         short => (u64::from(short), rest, 0),
     };
     let mask = if masked { *rest.first_chunk::<4>()? } else { [0; 4] };
-    let legal = masked == (side == Side::Client) && len >= least && len <= MAX_PAYLOAD;
+    let legal = masked == (side == Side::Client) && len >= min_len && len <= MAX_PAYLOAD;
     legal.then_some(Frame {
         fin: first & 0x80 != 0,
         compressed: first & 0x40 != 0,
@@ -79,16 +80,17 @@ fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     })
 }
 
-/// How bytes from the middle of a connection fit frames of a side, of which the first begins a message or is a control
-/// frame.
+/// How bytes in mid-stream fit frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
     No,
-    /// The last frame goes on behind them.
+    /// They fit, but the last frame is incomplete.
     Cut,
+    /// They are whole frames.
     Whole,
 }
 
+/// How bytes fit frames of a side, the first of which begins a message or is a control frame.
 pub(super) fn fit(side: Side, mut bytes: &[u8]) -> Fit {
     let mut fit = Fit::No;
     while let [first, second, ..] = *bytes {
@@ -107,33 +109,36 @@ pub(super) fn fit(side: Side, mut bytes: &[u8]) -> Fit {
     if bytes.is_empty() { fit } else { Fit::No }
 }
 
-/// Whether bytes from the middle of a connection are whole frames.
+/// Whether bytes in mid-stream are whole frames.
 pub(super) fn chain(side: Side, bytes: &[u8]) -> bool {
     fit(side, bytes) == Fit::Whole
 }
 
-/// One direction's place between frames.
+/// Splits one direction into frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER],
+    /// Bytes of the header read so far.
     have: usize,
+    /// Length of the header, once two bytes are read.
     need: usize,
-    /// Bytes of the payload that are still to come, and the mask's turn for the next of them.
+    /// Bytes of the payload not read yet.
     left: u64,
     mask: [u8; 4],
-    turn: usize,
+    /// The payload's next byte is masked by `mask[mask_index % 4]`.
+    mask_index: usize,
 }
 
-/// What stands next.
+/// The next part of the bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// All bytes were of a header that is not whole yet.
+    /// A part of a header that is not whole yet.
     Partly,
-    /// A header, of which these bytes held the end.
+    /// The end of a header.
     Header(Frame),
-    /// A piece of its payload as on the wire. A frame without a payload has none.
+    /// A piece of the payload as on the wire, masked. An empty payload has no piece.
     Payload(&'a [u8]),
-    /// No frame of this side begins like this.
+    /// The header is not one of this side.
     Wrong,
 }
 
@@ -144,7 +149,7 @@ impl Frames {
             let (here, rest) = cursor::split(bytes, usize::try_from(self.left).unwrap_or(usize::MAX));
             *bytes = rest;
             self.left -= here.len() as u64;
-            self.turn += here.len();
+            self.mask_index += here.len();
             return Part::Payload(here);
         }
         while let Some((byte, rest)) = bytes.split_first() {
@@ -173,28 +178,28 @@ impl Frames {
             return Part::Wrong;
         };
         self.have = 0;
-        (self.left, self.mask, self.turn) = (frame.len, frame.mask, 0);
+        (self.left, self.mask, self.mask_index) = (frame.len, frame.mask, 0);
         Part::Header(frame)
     }
 
-    /// The text of the payload's piece that was given last.
+    /// Unmasks the piece of the payload that `next` returned last.
     pub(super) fn unmasked(&self, piece: &[u8]) -> impl Iterator<Item = u8> {
-        let first = self.turn - piece.len();
+        let first = self.mask_index - piece.len();
         let masks = self.mask.into_iter().cycle().skip(first % 4);
         piece.iter().zip(masks).map(|(byte, mask)| byte ^ mask)
     }
 
-    /// Bytes of a frame have been read, and others of it are still to come.
+    /// Whether a frame was read in part.
     pub(super) fn is_inside(&self) -> bool {
         self.left > 0 || self.have > 0
     }
 
-    /// So many bytes are not in the capture: whether they all lie within the payload that is being read.
+    /// Passes over a hole in the payload that is being read. Returns false, and skips nothing, for any other hole.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
         let within = self.left > 0 && missing <= self.left;
         if within {
             self.left -= missing;
-            self.turn += (missing % 4) as usize;
+            self.mask_index += (missing % 4) as usize;
         }
         within
     }

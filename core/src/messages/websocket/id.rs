@@ -1,11 +1,11 @@
-//! The id of a JSON message, by which its sender knows the answer: JSON-RPC 2.0, GraphQL over WebSocket, and many
-//! programs' own. Reads a message's first bytes; knows no schema.
+//! Members of a JSON message by which requests and answers are paired: of JSON-RPC 2.0, of GraphQL over WebSocket, and
+//! ids of other programs. Reads the outermost object, of which the end may be cut off.
 
 use smol_str::SmolStr;
 
 use crate::messages::text;
 
-/// Names of ids and of references to them. An answer need not use the name that the request used.
+/// Names of ids and of references to ids. An answer may use another name than the request.
 const NAMES: [&[u8]; 16] = [
     b"id",
     b"re",
@@ -24,39 +24,39 @@ const NAMES: [&[u8]; 16] = [
     b"msg_id",
     b"msgId",
 ];
-/// Longer values are no ids.
+/// Upper bound on an id in bytes.
 const MAX_ID: usize = 64;
 
-/// Members of a message's outermost object that pair requests and answers.
+/// Members of a message's outermost object. Values are as written in the JSON text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Members {
-    /// The value of the first member that is called so, as it is written.
+    /// The first member with one of `NAMES`.
     pub(super) id: Option<SmolStr>,
-    /// JSON-RPC 2.0.
+    /// The message is JSON-RPC 2.0.
     pub(super) is_rpc: bool,
     pub(super) method: Option<SmolStr>,
-    /// The code of an error, or that there is one.
+    /// The code of an error, "error" where it has none.
     pub(super) error: Option<SmolStr>,
-    /// A call that subscribes, by its name ("eth_subscribe", "accountSubscribe").
+    /// The method subscribes, by its name ("eth_subscribe", "accountSubscribe").
     pub(super) subscribes: bool,
-    /// What a call gave, or a notice is about: the number of a subscription, as it is written.
+    /// The id of a subscription: the result of a call, or a parameter of a notification.
     pub(super) subscription: Option<SmolStr>,
-    /// A subscription of GraphQL: what comes for it repeats its id.
-    pub(super) is_graph: bool,
+    /// The message subscribes by GraphQL. The server's messages for it repeat its id.
+    pub(super) is_graphql_subscription: bool,
     /// The object's end was read.
     pub(super) whole: bool,
 }
 
-pub(super) fn of(message: &[u8]) -> Members {
-    let mut members = Members::default();
-    if let Some(object) = message.trim_ascii_start().strip_prefix(b"{") {
-        members.whole = members.read(object).is_some();
-    }
-    members
-}
-
 impl Members {
-    /// Reads up to the object's end.
+    pub(super) fn parse(message: &[u8]) -> Members {
+        let mut members = Members::default();
+        if let Some(object) = message.trim_ascii_start().strip_prefix(b"{") {
+            members.whole = members.read(object).is_some();
+        }
+        members
+    }
+
+    /// Reads members up to the object's end; `None` if it is cut off.
     fn read(&mut self, mut rest: &[u8]) -> Option<()> {
         loop {
             let name;
@@ -97,7 +97,7 @@ impl Members {
                     .strip_prefix(b"{")
                     .and_then(|payload| inner_value(payload, b"query"));
                 let query = query.and_then(|query| query.strip_prefix(b"\""));
-                self.is_graph =
+                self.is_graphql_subscription =
                     query.is_some_and(|query| query.trim_ascii_start().starts_with(b"subscription"));
             }
             b"error" if value != b"null" => {
@@ -117,7 +117,7 @@ fn text_of(value: &[u8]) -> Option<SmolStr> {
     std::str::from_utf8(value).ok().map(SmolStr::new)
 }
 
-/// The short value of this member of an object, as it is written.
+/// Returns the value of a member of an object, if it is short.
 fn inner(object: &[u8], wanted: &[u8]) -> Option<SmolStr> {
     inner_value(object, wanted)
         .filter(|value| value.len() <= MAX_ID)
@@ -135,7 +135,7 @@ fn inner_value<'a>(mut rest: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// The inside of the string that begins here, and what stands behind it.
+/// Splits a JSON string off the front: its text without quotes, and the bytes after it.
 fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let inside = bytes.strip_prefix(b"\"")?;
     let mut escaped = false;
@@ -147,7 +147,7 @@ fn string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((inside.get(..end)?, inside.get(end + 1..)?))
 }
 
-/// The value that begins here, as it is written, and what stands behind it.
+/// Splits a JSON value off the front: its text, and the bytes after it.
 fn value_of(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut rest, mut depth) = (bytes, 0u32);
     loop {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn ids_of_the_outermost_object() {
-        let id = |text: &str| of(text.as_bytes()).id.map(|id| id.to_string());
+        let id = |text: &str| Members::parse(text.as_bytes()).id.map(|id| id.to_string());
         assert_eq!(
             id(r#"{"jsonrpc": "2.0", "method": "add", "params": [1, {"id": 5}], "id": 7}"#),
             Some("7".into())
@@ -203,26 +203,27 @@ mod tests {
 
     #[test]
     fn calls_of_json_rpc() {
-        let call = of(br#"{"jsonrpc": "2.0", "method": "eth_call", "params": [{"id": 5}], "id": 7}"#);
+        let call =
+            Members::parse(br#"{"jsonrpc": "2.0", "method": "eth_call", "params": [{"id": 5}], "id": 7}"#);
         assert!(call.is_rpc && call.whole && call.error.is_none());
         assert_eq!(
             (call.method.as_deref(), call.id.as_deref()),
             (Some("eth_call"), Some("7"))
         );
-        let error = |text: &str| of(text.as_bytes()).error.map(|code| code.to_string());
+        let error = |text: &str| Members::parse(text.as_bytes()).error.map(|code| code.to_string());
         assert_eq!(
             error(r#"{"id":1,"error":{"message":"no","code":-32601},"jsonrpc":"2.0"}"#),
             Some("-32601".into())
         );
         assert_eq!(error(r#"{"id":1,"error":"no"}"#), Some("error".into()));
         assert_eq!(error(r#"{"id":1,"error":null}"#), None);
-        assert!(!of(br#"{"jsonrpc":"2.0","method":"a","params":["#).whole);
+        assert!(!Members::parse(br#"{"jsonrpc":"2.0","method":"a","params":["#).whole);
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in prop::collection::vec(prop::sample::select(b"{}[]\":,id\\ 1".to_vec()), 0..60)) {
-            of(&text);
+            Members::parse(&text);
         }
     }
 }

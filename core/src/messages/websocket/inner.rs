@@ -1,5 +1,5 @@
-//! A protocol that the messages of a WebSocket carry: MQTT (3.1.1 6.0: in any frames, also one packet in several) and
-//! STOMP. Knows it by the client's first message; reads the payloads of each side as one stream.
+//! A protocol inside the messages of a WebSocket: MQTT (3.1.1 6.0; its packets are independent of the frames) or STOMP.
+//! Recognised by the client's first message. The payloads of each side are read as one stream.
 
 use crate::messages::framed::Framed;
 use crate::messages::mqtt::{self, Mqtt};
@@ -10,9 +10,9 @@ use crate::messages::{Listener, MessageReader, Outcome, Side, Stretch};
 
 #[derive(Debug)]
 pub(super) enum Inner {
-    /// Not known yet; what may be the beginning of a command of STOMP.
+    /// Not decided yet; the bytes may be the beginning of a command of STOMP.
     Unknown(Vec<u8>),
-    /// None that is known.
+    /// No known protocol.
     Other,
     Mqtt(Box<Framed<Mqtt>>),
     Stomp(Box<Stomp>),
@@ -29,8 +29,8 @@ impl Inner {
         self.protocol().is_some()
     }
 
-    /// Whether it wants to see what the messages say.
-    pub(super) fn reads(&self) -> bool {
+    /// Whether the payload has to be passed to `read`.
+    pub(super) fn needs_payload(&self) -> bool {
         !matches!(self, Inner::Other)
     }
 
@@ -42,7 +42,7 @@ impl Inner {
         }
     }
 
-    /// The next bytes of a message of this side, `plain` where they are not compressed.
+    /// Reads the next bytes of a message. `plain`: they are not compressed.
     pub(super) fn read(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &[u8], plain: bool) {
         if let Inner::Unknown(held) = self {
             let mut first = std::mem::take(held);
@@ -61,7 +61,7 @@ impl Inner {
         self.feed(sink, Stretch::Bytes(bytes));
     }
 
-    /// So many bytes of a message of this side are not in the capture.
+    /// Passes over a hole in the messages of this side.
     pub(super) fn missing(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         self.feed(sink, Stretch::Missing(missing));
     }

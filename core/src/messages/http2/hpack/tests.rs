@@ -44,7 +44,7 @@ fn the_requests_of_rfc_7541_c_4() {
 #[test]
 fn the_answers_of_rfc_7541_c_6_evict() {
     let mut decoder = Decoder::new();
-    decoder.resize(256).unwrap();
+    decoder.resize(256);
     let first = "4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d \
                  29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3";
     assert_eq!(block(&mut decoder, &hex(first)).unwrap(), ["Status=302"]);
