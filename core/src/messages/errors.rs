@@ -101,8 +101,8 @@ pub const CIP: Words = &[
     (9, "invalid attribute value"), (11, "already in requested mode"), (12, "object state conflict"),
     (13, "object already exists"), (14, "attribute not settable"), (15, "privilege violation"),
     (16, "device state conflict"), (17, "reply data too large"), (19, "not enough data"),
-    (20, "attribute not supported"), (21, "too much data"), (22, "object does not exist"), (30, "embedded service error"),
-    (31, "vendor specific error"), (32, "invalid parameter"), (38, "invalid path size"),
+    (20, "attribute not supported"), (21, "too much data"), (22, "object does not exist"),
+    (30, "embedded service error"), (31, "vendor specific error"), (32, "invalid parameter"), (38, "invalid path size"),
 ];
 
 /// High halves of OPC UA's status codes (OPC 10000-6, annex A.2).
@@ -165,8 +165,8 @@ pub const MMS: Words = &[
     (0x503, "cancel"), (0x601, "unsupportable-time-resolution"), (0x701, "object-access-unsupported"),
     (0x702, "object-non-existent"), (0x703, "object-access-denied"), (0x704, "object-invalidated"),
     (0x801, "version-incompatible"), (0x802, "max-segment-insufficient"), (0xB01, "filename-ambiguous"),
-    (0xB02, "file-busy"), (0xB03, "filename-syntax-error"), (0xB04, "content-type-invalid"), (0xB05, "position-invalid"),
-    (0xB06, "file-access-denied"), (0xB07, "file-non-existent"), (0xB08, "duplicate-filename"),
+    (0xB02, "file-busy"), (0xB03, "filename-syntax-error"), (0xB04, "content-type-invalid"),
+    (0xB05, "position-invalid"), (0xB06, "file-access-denied"), (0xB07, "file-non-existent"), (0xB08, "duplicate-filename"),
     (0xB09, "insufficient-space-in-filestore"),
 ];
 #[rustfmt::skip]

@@ -100,35 +100,29 @@ impl Guess {
     }
 }
 
-fn begins(input: &[u8], word: &[u8]) -> Guess {
-    match (
-        input.iter().zip(word).all(|(byte, letter)| byte == letter),
-        input.len() < word.len(),
-    ) {
+/// The guess for bytes that begin a greeting of `len` bytes (`fits`), or do not.
+fn guess(fits: bool, input: &[u8], len: usize) -> Guess {
+    match (fits, input.len() < len) {
         (false, _) => Guess::No,
         (true, true) => Guess::More,
         (true, false) => Guess::Yes,
     }
 }
 
+fn begins(input: &[u8], word: &[u8]) -> Guess {
+    let fits = input.iter().zip(word).all(|(byte, letter)| byte == letter);
+    guess(fits, input, word.len())
+}
+
 /// `RFB 003.008` and a line feed (RFC 6143 7.1.1).
 fn vnc(first: &FirstBytes<'_>) -> Guess {
     let template = b"RFB 000.000\n";
-    let fits = |(byte, like): (&u8, &u8)| {
-        if *like == b'0' {
-            byte.is_ascii_digit()
-        } else {
-            byte == like
-        }
-    };
-    match (
+    let fits = |(byte, like): (&u8, &u8)| byte == like || *like == b'0' && byte.is_ascii_digit();
+    guess(
         first.input.iter().zip(template).all(fits),
-        first.input.len() < template.len(),
-    ) {
-        (false, _) => Guess::No,
-        (true, true) => Guess::More,
-        (true, false) => Guess::Yes,
-    }
+        first.input,
+        template.len(),
+    )
 }
 
 /// An X.224 connection request with a cookie or a negotiation request, as only RDP sends them (MS-RDPBCGR 2.2.1.1).

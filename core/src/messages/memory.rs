@@ -11,7 +11,7 @@ pub struct Memory {
     pub(super) head_cache: Option<Box<http1::HeadCache>>,
     /// The reader of an ended stream; its allocation is reused for the next.
     pub(super) http: Option<Box<http1::Http1>>,
-    /// The TLS key log, if there is one. Counted, so that a reader can hold it while it borrows the sink.
+    /// The TLS key log, if there is one. Reference-counted, so that a reader can hold it while it borrows the sink.
     pub(super) keys: Option<Arc<KeyLog>>,
     /// The bytes being read were decrypted. TLS inside them is not decrypted again.
     pub(super) inside_tls: bool,

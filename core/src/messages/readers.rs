@@ -19,7 +19,7 @@ use crate::base::words;
 /// | `sniff` | the first bytes of both sides | `GET / HT` is `More` for HTTP/1, `GET / HTTP/1.1` is `Yes` |
 /// | `begins_message` | a turn begins after the reader lost its way | a client's turn begins with `GET /b HTTP/1.1` |
 /// | `begins_inside_turn` | any packet of a turn, on a stream of this protocol | `HTTP/1.1 200 OK` amid a long answer |
-/// | `takes_over_turn` | any packet of a turn, on a stream of no known protocol | a ClientHello after a private STARTTLS |
+/// | `takes_over_turn` | any packet of a turn, on a stream of no known protocol | a ClientHello after an SSLRequest |
 pub(super) struct Recognition {
     pub(super) protocol: Protocol,
     /// Whether the stream is of this protocol, by the first bytes of both sides. The stream is undecided while a
@@ -29,8 +29,8 @@ pub(super) struct Recognition {
     pub(super) begins_message: fn(Side, &[u8]) -> bool,
     /// Whether these bytes of a packet amid a turn begin a message. What the turn carried before them ends there.
     pub(super) begins_inside_turn: fn(Side, &[u8]) -> bool,
-    /// Whether the stream goes on in this protocol from this packet amid a turn. The turn's bytes before it negotiated the
-    /// protocol, and stay in the same message.
+    /// Whether the stream goes on in this protocol from this packet amid a turn. The turn's bytes before it negotiated
+    /// the protocol, and stay in the same message.
     pub(super) takes_over_turn: fn(Side, &[u8]) -> bool,
     pub(super) reader: fn(&mut Memory) -> AnyReader,
 }
@@ -132,7 +132,11 @@ macro_rules! readers {
             }
 
             #[inline(always)]
-            pub(super) fn feed<'a>(&mut self, sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
+            pub(super) fn feed<'a>(
+                &mut self,
+                sink: MessageSink<'_, impl Listener>,
+                stretch: Stretch<'a>,
+            ) -> Outcome<'a> {
                 match self {
                     AnyReader::Turns => turns::Turns.feed(sink, stretch),
                     $(AnyReader::$protocol(reader) => reader.feed(sink, stretch),)*

@@ -129,7 +129,8 @@ impl Smb {
             sink.exchange(other).begin_answer();
             sink.exchange(other).end_answer();
         } else {
-            (unread.iter()).for_each(|other| sink.exchange(*other).give_up()); // some may come in a message of their own
+            // some may come in a message of their own
+            (unread.iter()).for_each(|other| sink.exchange(*other).give_up());
         }
     }
 

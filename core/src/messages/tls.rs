@@ -1,6 +1,7 @@
-//! TLS (RFC 8446, RFC 5246) by its records: a header of 5 bytes (type, version, length), then mostly encrypted data. The
-//! handshake is one exchange, from the ClientHello to the last Finished. After it the records of application data are
-//! read in turns, without alerts and session tickets. With a key log the decrypted data is read instead (`inside.rs`).
+//! TLS (RFC 8446, RFC 5246) by its records: a header of 5 bytes (type, version, length), then mostly encrypted data.
+//! The handshake is one exchange, from the ClientHello to the last Finished. After it the records of application data
+//! are read in turns, without alerts and session tickets. With a key log the decrypted data is read instead
+//! (`inside.rs`).
 
 mod handshake;
 mod inside;

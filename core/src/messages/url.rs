@@ -1,6 +1,6 @@
 //! Masks secrets in URLs by `?`: the password before the host, values of parameters with the name of a secret
 //! (`password`, also as `%70assword` or `user[password]`), and values that look like generated secrets. Looks into
-//! URLs inside parameters and paths, and after `#`, too. Example: `/a?access_token=s3&b=c` gives `/a?access_token=?&b=c`.
+//! URLs inside parameters and paths, and after `#`, too. `/a?access_token=s3&b=c` gives `/a?access_token=?&b=c`.
 
 mod names;
 mod path;

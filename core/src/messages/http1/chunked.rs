@@ -79,8 +79,8 @@ impl Chunked {
         Step::All
     }
 
-    /// Passes over a hole in a chunk's data; `None` for any other hole. The hole may include the line end after the data
-    /// (2 bytes), or that and the last chunk (2 + 5 bytes), as a snap length cuts a chunk that was sent at once.
+    /// Passes over a hole in a chunk's data; `None` for any other hole. The hole may include the line end after the
+    /// data (2 bytes), or that and the last chunk (2 + 5 bytes), as a snap length cuts a chunk that was sent at once.
     pub(super) fn skip(&mut self, missing: u64) -> Option<Step> {
         let Chunked::Data(left) = *self else { return None };
         match missing.checked_sub(left) {

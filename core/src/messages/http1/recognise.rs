@@ -7,31 +7,11 @@ use super::skip_line_ends;
 use crate::messages::{Guess, Side};
 
 /// Methods that are recognised by name alone (RFC 9110, 5789, 4918, 3253, and those of proxies and UPnP).
+#[rustfmt::skip]
 const METHODS: [&[u8]; 24] = [
-    b"GET",
-    b"POST",
-    b"HEAD",
-    b"PUT",
-    b"DELETE",
-    b"CONNECT",
-    b"OPTIONS",
-    b"TRACE",
-    b"PATCH",
-    b"PROPFIND",
-    b"PROPPATCH",
-    b"MKCOL",
-    b"COPY",
-    b"MOVE",
-    b"LOCK",
-    b"UNLOCK",
-    b"REPORT",
-    b"SEARCH",
-    b"PURGE",
-    b"NOTIFY",
-    b"SUBSCRIBE",
-    b"UNSUBSCRIBE",
-    b"M-SEARCH",
-    b"MKCALENDAR",
+    b"GET", b"POST", b"HEAD", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND",
+    b"PROPPATCH", b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH", b"PURGE", b"NOTIFY",
+    b"SUBSCRIBE", b"UNSUBSCRIBE", b"M-SEARCH", b"MKCALENDAR",
 ];
 pub(super) const VERSION: &[u8] = b"HTTP/1.";
 /// Methods that SIP or RTSP have, too.

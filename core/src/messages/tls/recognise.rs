@@ -35,8 +35,8 @@ pub(super) fn begins_message(side: Side, first: &[u8]) -> bool {
     first.first() == Some(&HANDSHAKE) && sniff(side, first) == Guess::Yes
 }
 
-/// Whether a packet of the client begins with a ClientHello, as after MySQL's SSLRequest in the same turn. The lengths of
-/// record and message must agree, because no protocol is known that announced it.
+/// Whether a packet of the client begins with a ClientHello, as after MySQL's SSLRequest in the same turn. The lengths
+/// of record and message must agree, because no protocol is known that announced it.
 pub(super) fn takes_over_turn(side: Side, first: &[u8]) -> bool {
     let &[
         HANDSHAKE,

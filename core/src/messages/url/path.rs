@@ -3,66 +3,23 @@
 use super::names::{self, Link, NAMED_FROM, SECRET_FROM};
 
 /// Prefixes of tokens of known services. Masked in the whole URL, not only in the path.
+#[rustfmt::skip]
 const TOKEN_PREFIXES: [&[u8]; 28] = [
-    b"eyJ",
-    b"ghp_",
-    b"gho_",
-    b"ghs_",
-    b"ghu_",
-    b"ghr_",
-    b"github_pat_",
-    b"glpat-",
-    b"npm_",
-    b"pypi-",
-    b"dckr_pat_",
-    b"hf_",
-    b"sk-proj-",
-    b"sk-ant-",
-    b"sk_live_",
-    b"sk_test_",
-    b"rk_live_",
-    b"whsec_",
-    b"shpat_",
-    b"xoxa-",
-    b"xoxb-",
-    b"xoxp-",
-    b"xapp-",
-    b"SG.",
-    b"AIza",
-    b"AKIA",
-    b"ASIA",
-    b"ya29.",
+    b"eyJ", b"ghp_", b"gho_", b"ghs_", b"ghu_", b"ghr_", b"github_pat_", b"glpat-", b"npm_", b"pypi-",
+    b"dckr_pat_", b"hf_", b"sk-proj-", b"sk-ant-", b"sk_live_", b"sk_test_", b"rk_live_", b"whsec_",
+    b"shpat_", b"xoxa-", b"xoxb-", b"xoxp-", b"xapp-", b"SG.", b"AIza", b"AKIA", b"ASIA", b"ya29.",
 ];
 /// Words in the paths of mailed links.
+#[rustfmt::skip]
 const MAILED: [&[u8]; 17] = [
-    b"reset",
-    b"recover",
-    b"recovery",
-    b"verify",
-    b"verification",
-    b"confirm",
-    b"confirmation",
-    b"invite",
-    b"invitation",
-    b"activate",
-    b"activation",
-    b"unsubscribe",
-    b"magic",
-    b"magiclink",
-    b"passwordless",
-    b"optout",
-    b"otl",
+    b"reset", b"recover", b"recovery", b"verify", b"verification", b"confirm", b"confirmation", b"invite",
+    b"invitation", b"activate", b"activation", b"unsubscribe", b"magic", b"magiclink", b"passwordless",
+    b"optout", b"otl",
 ];
 /// Segments before the path of a webhook, which is a secret: whoever has it can post there.
+#[rustfmt::skip]
 const POSTS: [&[u8]; 9] = [
-    b"hook",
-    b"hooks",
-    b"webhook",
-    b"webhooks",
-    b"webhookb2",
-    b"incomingwebhook",
-    b"trigger",
-    b"triggers",
+    b"hook", b"hooks", b"webhook", b"webhooks", b"webhookb2", b"incomingwebhook", b"trigger", b"triggers",
     b"integration",
 ];
 /// Segments directly before a secret.

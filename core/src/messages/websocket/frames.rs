@@ -52,8 +52,8 @@ fn header_len(first: u8, second: u8) -> Option<usize> {
     })
 }
 
-/// Parses a whole header. `None` if `side` may not send it: the client masks, the server does not (5.1), and lengths are
-/// in their shortest form.
+/// Parses a whole header. `None` if `side` may not send it: the client masks, the server does not (5.1), and lengths
+/// are in their shortest form.
 fn frame(side: Side, header: &[u8]) -> Option<Frame> {
     let ([first, second], rest) = header.split_first_chunk::<2>()?;
     let masked = second & 0x80 != 0;

@@ -6,23 +6,10 @@ use smol_str::SmolStr;
 use crate::messages::text;
 
 /// Names of ids and of references to ids. An answer may use another name than the request.
+#[rustfmt::skip]
 const NAMES: [&[u8]; 16] = [
-    b"id",
-    b"re",
-    b"ref",
-    b"seq",
-    b"reply_to",
-    b"replyTo",
-    b"in_reply_to",
-    b"inReplyTo",
-    b"request_id",
-    b"requestId",
-    b"req_id",
-    b"reqId",
-    b"correlation_id",
-    b"correlationId",
-    b"msg_id",
-    b"msgId",
+    b"id", b"re", b"ref", b"seq", b"reply_to", b"replyTo", b"in_reply_to", b"inReplyTo", b"request_id",
+    b"requestId", b"req_id", b"reqId", b"correlation_id", b"correlationId", b"msg_id", b"msgId",
 ];
 /// Upper bound on an id in bytes.
 const MAX_ID: usize = 64;
