@@ -1,4 +1,4 @@
-//! What every layer speaks of: the two sides of a connection, and instants.
+//! Types that every layer uses: the two sides of a connection, instants, and enums with words.
 
 use std::ops::{Index, IndexMut};
 
@@ -51,14 +51,14 @@ impl<T> IndexMut<Side> for BySide<T> {
     }
 }
 
-/// A packet: its frame, numbered from 1 as Wireshark does, and its time in nanoseconds since 1970.
+/// A packet: its frame number, from 1 as Wireshark counts, and its time in ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct At {
     pub frame: u64,
     pub time_ns: i64,
 }
 
-/// An enum whose variants are words of a table, each with its meaning.
+/// Defines an enum whose variants have a word for the tables, and its meaning.
 macro_rules! words {
     ($(#[$doc:meta])* $list:ident: $($word:literal $variant:ident $meaning:literal)+) => {
         $(#[$doc])*
@@ -73,7 +73,7 @@ macro_rules! words {
             pub const ALL: [$list; Self::COUNT] = [$($list::$variant),+];
             pub const WORDS: [&'static str; Self::COUNT] = [$($word),+];
 
-            /// The word at this place of the list.
+            /// The word at this index of the list.
             pub fn word(place: usize) -> &'static str {
                 Self::WORDS.get(place).copied().unwrap_or_default()
             }

@@ -1,5 +1,19 @@
-//! The whole road: blocks of bytes in, batches of table rows out. The result is the same however the
-//! bytes are cut into blocks.
+//! The pipeline: takes blocks of capture bytes and fills the batches of table rows. The result is the same however
+//! the bytes are cut into blocks.
+//!
+//! - `Engine::push` hands a block to the capture reader, which calls `Pipeline::record` for each record.
+//! - `Pipeline::record` decodes the frame. A TCP segment goes to `Pipeline::tcp`, everything else to
+//!   `Pipeline::uncommon`:
+//!   fragments, tunnels and foreign link layers, which may contain a TCP segment after all, DNS, ARP and ICMP.
+//! - `Pipeline::tcp` gives the segment to `Streams`. That appends its `events` row, and queues the exchanges that it
+//!   ends.
+//! - `Pipeline::judge_some` (in `judging`) judges queued exchanges when there are enough, and appends their rows.
+//!   Exchanges that
+//!   contain requests of their own server are judged together (`nested`).
+//! - `Engine::finish` (in `end`) ends all streams, judges the rest and appends the rows of streams.
+//!
+//! Issues: a lower layer returns an `Issue` to the pipeline, or puts it on a list that the pipeline empties after the
+//! packet. All of them are counted by `Reasons`.
 
 mod end;
 mod judging;
@@ -28,10 +42,15 @@ use reasons::Reasons;
 pub use until::End;
 use until::Until;
 
-/// Rows are handed on some hundred KB at a time, and freed. glibc gives such memory back and takes it anew for the next
-/// (a quarter of the CPU without Python, on a virtual machine), until it has freed a piece as large as this.
+/// Size of an allocation that is made and freed at the start, larger than any batch of rows.
+///
+/// glibc serves large allocations by mmap and returns them to the kernel when they are freed. Each batch of rows,
+/// some hundred KB, would take fresh pages: a quarter of the CPU time without Python, on a virtual machine. Freeing
+/// one allocation of this size raises glibc's dynamic mmap threshold (mallopt(3), M_MMAP_THRESHOLD) above the
+/// batches.
 const KEPT_BYTES: usize = 2 << 20;
 
+/// Reads captures: the reader of the file format, and the pipeline behind it.
 #[derive(Default)]
 pub struct Engine {
     reader: CaptureReader,
@@ -44,38 +63,42 @@ pub struct Engine {
 pub struct Pipeline {
     streams: Streams,
     pub tables: Tables,
-    /// The stream whose payload is wanted, in a second reading.
+    /// What a second reading collects besides the tables; None in the first reading.
     pub watch: Option<Watch>,
     probes: Probes,
     lookups: Lookups,
     issues: Reasons,
     senders: Senders,
-    /// Buffers of what is judged, for the next.
+    /// Empty buffer that takes the place of `pending_plain` while that is judged.
     #[allow(clippy::vec_box)] // as in the context
     judging: Vec<Box<Exchange>>,
     nested: nested::Nested,
+    /// Buffer for the rows of one exchange.
     rows: Vec<Row>,
-    /// The names of the pushed files, in their order.
+    /// Names of the pushed files, in their order.
     files: Vec<String>,
     fragments: Fragments,
-    /// The captured length of the last frame whose sound IP header claims more.
+    /// Captured length of the last frame whose valid IP header claims more bytes than the frame has.
     cut_at: usize,
-    /// Reads the layers that the core leaves to others.
+    /// Reader of the link layers that the core leaves to plugins; None if there are none.
     pub links: Option<Box<dyn frame::LinkReader>>,
-    /// The newest record.
+    /// Number of the newest record, from 1.
     frame: u64,
-    /// The time of the newest record, where an earlier record is later.
+    /// Time of the newest record in ns, if an earlier record has a later time; otherwise None.
     behind: Option<i64>,
-    /// The time of frame 1, from which Wireshark counts; a later frame may have an earlier time.
+    /// Time of frame 1 in ns, from which Wireshark counts; a later frame may have an earlier time.
     pub zero_time: Option<i64>,
+    /// Earliest and latest time of any record, in ns since 1970; None before the first record.
     pub first_time: Option<i64>,
     pub last_time: Option<i64>,
+    /// Sum of the original lengths of all records.
     pub bytes: u64,
     pub tcp_segments: u64,
+    /// Where reading stops; None to read all.
     until: Option<Until>,
 }
 
-/// Where rows of `events` go: a struct, not a closure, so that the call inlines.
+/// Receives the rows of `events`. A struct, not a closure, so that the call is inlined.
 struct EventRows<'a> {
     tables: &'a mut Tables,
     watch: Option<&'a mut Watch>,
@@ -86,7 +109,7 @@ impl stream::Rows for EventRows<'_> {
     fn event(&mut self, event: &Event<'_>) {
         self.tables.event(event);
         if let Some(watch) = &mut self.watch {
-            let event = *event; // a copy, so that an event which nobody watches stays in registers
+            let event = *event; // a copy, so that the event stays in registers where nothing watches
             watch.event(&event);
         }
     }
@@ -131,24 +154,26 @@ impl Sink for Pipeline {
 }
 
 impl Pipeline {
-    /// Leaves out frames of this instant and later ones; before the first block.
+    /// Leaves out the frames at this instant and later. Must be called before the first block.
     pub fn end_at(&mut self, end: End) {
         self.until = Some(Until::new(end));
     }
 
-    /// More keys of TLS connections: the text of a key log. They count for what is read from now on.
+    /// Adds keys of TLS connections from the text of a key log. They apply to the frames that are read after this
+    /// call.
     pub fn keylog(&mut self, text: &[u8]) {
         let (file, issues) = (self.file(), &mut self.issues);
         let keys = self.streams.context.memory.keys();
         keys.read(text, |issue| issues.count(&issue.in_file(file)));
     }
 
-    /// Opens another connection of this capture, with the keys that are known so far; none where none were given.
+    /// Returns decryption for another connection of this capture, with the keys known so far; None if no keys were
+    /// given.
     pub fn decryption(&self) -> Option<Decryption> {
         self.streams.context.memory.shared_keys().map(Decryption::new)
     }
 
-    /// The first record, or one that is earlier than another before it.
+    /// Handles the first record, and each record with an earlier time than one before it.
     #[cold]
     fn disorder(&mut self, record: &Record<'_>) {
         let now = record.time_ns;
@@ -161,7 +186,7 @@ impl Pipeline {
         self.last_time = Some(self.last_time.map_or(now, |last| last.max(now)));
     }
 
-    /// The newest record, at the latest time so far.
+    /// The newest record's frame, with the latest time so far.
     fn now(&self) -> At {
         At {
             frame: self.frame,
@@ -169,12 +194,12 @@ impl Pipeline {
         }
     }
 
-    /// The number of the file that is being read.
+    /// Index of the file that is being read.
     fn file(&self) -> u32 {
         self.files.len().saturating_sub(1) as u32
     }
 
-    /// A frame that is older than the one before it.
+    /// Reports that the record's time is `ns` before the time of the previous record.
     #[cold]
     fn back_by(&mut self, ns: i64, record: &Record<'_>) {
         let issue = if ns < TICK_NS {
@@ -183,9 +208,15 @@ impl Pipeline {
         } else {
             Issue::new(Kind::Distrusted, "capture", "time stamps go back").coded(Code::ClockBack)
         };
+        self.report(issue, record);
+    }
+
+    /// Counts an issue that was found in this record.
+    fn report(&mut self, issue: Issue, record: &Record<'_>) {
         self.issue(issue.at(record.offset).in_frame(record.frame));
     }
 
+    /// Gives a TCP segment to its stream, then takes what the stream found: issues, DNS messages, ended exchanges.
     #[inline(always)]
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
@@ -207,35 +238,36 @@ impl Pipeline {
         self.judge_some();
     }
 
-    /// The cold part of `record`.
+    /// `tcp`, not inlined into the rare cases.
     #[cold]
     #[inline(never)]
     fn rare_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp(segment, at, record);
     }
 
-    /// Everything but a plain segment. What is unwrapped here may be wrapped again: `frame` bounds how often.
+    /// Handles every packet that is not a plain TCP segment. Calls itself for the packet inside a tunnel, a
+    /// fragmented datagram or a foreign layer; `frame` bounds the depth.
     #[cold]
     fn rare(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
         match packet {
             Packet::Tcp(segment) => self.rare_tcp(segment, at, record),
             Packet::LengthBeyondFrame(segment, claim) => {
-                // A tool that cuts frames without saying so cuts all at the same length.
+                // A tool that cuts frames without recording it cuts all of them at the same length. Hence two frames of
+                // equal length in a row: trust the IP header. Otherwise: trust the frame.
                 let size = record.data.len();
                 let claim = claim.filter(|_| std::mem::replace(&mut self.cut_at, size) == size);
                 let reason = match claim {
                     Some(_) => "frames are cut and do not say so: the total length counts",
                     None => "total length is beyond the frame, which counts instead",
                 };
-                let issue = Issue::new(Kind::Distrusted, "ipv4", reason);
-                self.issue(issue.at(record.offset).in_frame(record.frame));
+                self.report(Issue::new(Kind::Distrusted, "ipv4", reason), record);
                 let len = claim.unwrap_or(segment.len);
                 self.rare_tcp(&Segment { len, ..*segment }, at, record);
             }
             Packet::BadTunnelChecksum(segment) => {
                 let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
                 let issue = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
-                self.issue(issue.at(record.offset).in_frame(record.frame));
+                self.report(issue, record);
                 self.rare_tcp(segment, at, record);
             }
             Packet::Neighbour(neighbour) => {
@@ -254,7 +286,7 @@ impl Pipeline {
                     self.streams.too_big(&head, mtu);
                 }
                 if let Some(issue) = self.probes.icmp(icmp, at) {
-                    self.issue(issue.at(record.offset).in_frame(record.frame));
+                    self.report(issue, record);
                 }
                 for probe in self.probes.finished() {
                     self.tables.probe(probe);
@@ -262,7 +294,7 @@ impl Pipeline {
             }
             Packet::Udp(udp) => {
                 if let Some(issue) = self.lookups.datagram(udp, at) {
-                    self.issue(issue.at(record.offset).in_frame(record.frame));
+                    self.report(issue, record);
                 }
                 self.write_lookups();
             }
@@ -308,7 +340,7 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with what a reader outside the core made of a layer.
+    /// Continues with the result of a plugin's reader for one layer.
     fn unwrapped(&mut self, foreign: &Foreign<'_>, found: &Unwrapped, at: At, record: &Record<'_>) {
         match found {
             Unwrapped::Packet(inner) => self.rare(&foreign.decode(inner), at, record),
@@ -320,17 +352,16 @@ impl Pipeline {
         }
     }
 
+    /// Reports a packet that could not be decoded.
     fn unread(&mut self, unread: &Unread, record: &Record<'_>) {
-        let mut issue = Issue::new(unread.kind, unread.layer, unread.reason)
-            .at(record.offset)
-            .in_frame(record.frame);
+        let mut issue = Issue::new(unread.kind, unread.layer, unread.reason);
         if unread.needed != 0 {
             issue = issue.lengths(unread.needed, unread.had);
         }
         if unread.detail != 0 {
             issue = issue.grouped(unread.detail);
         }
-        self.issue(issue);
+        self.report(issue, record);
     }
 
     fn fragment_issues(&mut self) {
@@ -345,7 +376,7 @@ impl Pipeline {
         }
     }
 
-    /// What was read of DNS over TCP in the packet at `offset`.
+    /// Gives the DNS messages over TCP that end in the packet at `offset` to `lookups`.
     #[cold]
     fn take_dns(&mut self, offset: u64) {
         for message in std::mem::take(&mut self.streams.context.dns) {
@@ -358,7 +389,7 @@ impl Pipeline {
         self.write_lookups();
     }
 
-    /// What the streams had to say about the packet at `offset`.
+    /// Counts the issues that the streams found in the packet at `offset`; 0 at the end of the capture.
     fn take_issues(&mut self, offset: u64) {
         let file = self.file();
         for issue in &mut self.streams.context.issues {
@@ -376,8 +407,9 @@ impl Engine {
         Engine::default()
     }
 
-    /// What is pushed from now on belongs to this file; the one before, if there was one, has ended. Its frames
-    /// are counted on and its streams go on, as if the files were one. Issues count offsets in each file.
+    /// Begins the next file; the current one, if any, has ended.
+    ///
+    /// Frame numbers and streams continue as if the files were one. The offsets of issues start at 0 in each file.
     pub fn next_file(&mut self, name: &str) {
         if !matches!(self.stage, Stage::Reading) {
             return;
@@ -392,14 +424,14 @@ impl Engine {
         }
     }
 
-    /// Says what the file lacks at its end; of one that was left at an instant, nothing is known of that.
+    /// Reports what the file lacks at its end. Nothing is known of that if reading stopped before it.
     fn end_file(&mut self) {
         if !self.pipeline.until.as_ref().is_some_and(Until::over) {
             self.reader.finish(&mut self.pipeline);
         }
     }
 
-    /// The next bytes of the capture file.
+    /// Reads the next bytes of the capture file.
     pub fn push(&mut self, block: &[u8]) {
         if self.pipeline.files.is_empty() {
             self.next_file("");
@@ -409,12 +441,12 @@ impl Engine {
         }
     }
 
-    /// The file ended: settles what is open. Further calls do nothing.
+    /// Ends the capture: judges what is open and appends the rows of streams. Further calls do nothing.
     pub fn finish(&mut self) {
         while self.finish_some() {}
     }
 
-    /// A part of `finish`, for callers that take rows in between; true while there is more to do.
+    /// Does a part of `finish`, for callers that take the rows in between; returns whether there is more to do.
     pub fn finish_some(&mut self) -> bool {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Reading => {
@@ -436,7 +468,7 @@ impl Engine {
         &mut self.pipeline
     }
 
-    /// All frames that were read; of a part of the time, up to the newest in it.
+    /// Number of frames that were read. If reading stops at an instant: the number of the newest frame before it.
     pub fn frames(&self) -> u64 {
         match self.pipeline.until {
             None => self.reader.frames(),
@@ -456,12 +488,12 @@ impl Engine {
         self.pipeline.streams.len()
     }
 
-    /// Is the rest of this file of no use?
+    /// Whether the rest of this file need not be pushed.
     pub fn halted(&self) -> bool {
         self.reader.halted() || self.pipeline.until.as_ref().is_some_and(Until::over)
     }
 
-    /// The first file's name and what kept it from being read, if no file could be read at all.
+    /// Returns the first file's name and issue, if no file could be read at all.
     pub fn refused(&self) -> Option<(&str, &Issue)> {
         let mut refused = (self.pipeline.issues.counted())
             .map(|counted| &counted.issue)

@@ -1,20 +1,18 @@
-//! What could not be read or trusted. Reads nothing; every other layer reports through these types.
-//!
-//! Nothing is lost in silence: a layer that cannot go on reports where (file offset, frame), in which
-//! layer, what it needed and what it had.
+//! Issues: what could not be read, or be trusted. Every layer reports through these types, with the file offset, the
+//! frame, the layer, and where a length is wrong, the bytes needed and present.
 
 use std::fmt::Write;
 
-/// How bad it is for the answer.
+/// Consequence for the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Not a capture at all: there are no rows.
+    /// The file is no capture: there are no rows.
     Refused,
-    /// The file is damaged here: rows up to this point are good, later ones are missing.
+    /// The file is damaged at this offset: earlier rows are good, later ones are missing.
     Damaged,
-    /// These frames were passed over because latpcap does not understand them.
+    /// The frames were skipped because latpcap does not understand them.
     Skipped,
-    /// Read, but not to be trusted (a cap was hit, a clock went back, a hole in the capture).
+    /// Read, but not to be trusted (a limit was reached, the clock went back, frames are missing).
     Distrusted,
 }
 
@@ -29,12 +27,12 @@ impl Kind {
     }
 }
 
-/// An issue's kind for programs: the few reasons that limit what the tables may be read for.
+/// Machine-readable kind of the few issues that limit what the tables can be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Code {
-    /// The capture's clock was set back, by more than two processors disagree.
+    /// The capture's clock was set back by 1 ms or more; less is the skew of two processors.
     ClockBack,
-    /// The capturing interface reports dropped packets; the group is how many.
+    /// The capturing interface reports dropped packets; `group` is their number.
     Dropped,
     /// A SYN went through a tunnel with a wrong outer UDP checksum.
     TunnelChecksum,
@@ -50,25 +48,26 @@ impl Code {
     }
 }
 
-/// One finding, located. `needed` and `had` are bytes where the reason is a length.
+/// One finding, located.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub kind: Kind,
     /// Byte offset in the (decompressed) capture file.
     pub offset: Option<u64>,
-    /// Which of several files it is in, from 0.
+    /// Index of the file, from 0.
     pub file: u32,
     /// Wireshark's frame.number.
     pub frame: Option<u64>,
-    /// The layer that could not go on: "pcap", "pcapng", "ethernet", "ipv4", "tcp", "http", ...
+    /// Layer that reports: "pcap", "pcapng", "ethernet", "ipv4", "tcp", "http", ...
     pub layer: &'static str,
-    /// Lower-case phrase without numbers, so that equal reasons can be counted.
+    /// Lower-case phrase without numbers, so that equal reasons are counted together.
     pub reason: &'static str,
+    /// Bytes needed and bytes present, where the reason is a length.
     pub needed: Option<u64>,
     pub had: Option<u64>,
-    /// A detail that differs from frame to frame and must not split the count (a field's value, say).
+    /// Detail of the first occurrence (a field's value, say). It does not split the count.
     pub detail: Option<String>,
-    /// A number that does split the count (a link type, say), 0 where there is none.
+    /// Number that splits the count (a link type, say); 0 if there is none.
     pub group: u32,
     /// For programs, which do not read the reason.
     pub code: Option<Code>,
@@ -116,7 +115,7 @@ impl Issue {
         self
     }
 
-    /// Counted apart by this number, which the sentence names.
+    /// Counts this issue apart from others with another `number`, and shows the number in the sentence.
     pub fn grouped(mut self, number: u32) -> Self {
         self.group = number;
         self.detail(number.to_string())
@@ -127,7 +126,7 @@ impl Issue {
         self
     }
 
-    /// The reason as a person reads it: "record header is cut: needed 16 bytes, had 7".
+    /// The reason for people: "record header is cut: needed 16 bytes, had 7".
     pub fn sentence(&self) -> String {
         let mut text = String::from(self.reason);
         if let Some(detail) = &self.detail {
@@ -140,7 +139,7 @@ impl Issue {
     }
 }
 
-/// Equal reasons are counted together; the first one is located.
+/// Number of issues with the same reason, and the first of them.
 #[derive(Debug, Clone)]
 pub struct Counted {
     pub issue: Issue,

@@ -1,15 +1,29 @@
-//! latpcap's engine: capture bytes in, Arrow tables of TCP facts, exchanges and causes of delay out.
+//! latpcap's engine: reads the bytes of a capture and returns Arrow tables of TCP facts, exchanges and causes of
+//! delay.
 //!
-//! One layer per file or folder. A layer reads those in the lines above its own, and of its own line those to its left:
+//! The way of one packet, from the capture file to the tables:
 //!
-//! | layers | what they know |
+//! 1. `capture` splits the bytes of the file into records: frame number, time, bytes. 2. `frame` decodes the link
+//! layer, tunnels and IP of a record, and returns a TCP segment (`segment`) or another packet. 3. `stream` finds the
+//! connection of the segment. `facts` computes its TCP facts: retransmission, RTT, duplicate ACK. 4. `observe` says
+//! why the segment left when it did; `evidence` collects what that shows about its sender. 5. `assemble` orders the
+//! payload, `decrypt` decrypts TLS, and `messages` finds where requests and responses begin and end. 6. `exchange`
+//! pairs requests with responses, and cuts the time of each exchange into steps. 7. `judge` gives every step its
+//! causes of delay, as soon as the evidence of other exchanges suffices. 8. `table` appends rows to the Arrow tables.
+//!
+//! DNS, ARP and ICMP leave this way after step 2, for `lookup` and `probe`. `engine` is the pipeline that calls all
+//! of them, and `python` the boundary to Python.
+//!
+//! A layer uses only the layers in the lines above its own, and those to its left in the same line:
+//!
+//! | layers | contents |
 //! | --- | --- |
-//! | `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` | values, and the numbers of verdicts |
+//! | `base`, `issue`, `pattern`, `seq`, `segment`, `cursor`, `queue`, `limits` | values, and the thresholds of verdicts |
 //! | `capture`, `frame`, `decrypt`, `records` | bytes of files, frames and TLS |
-//! | `messages`, `assemble`, `lookup` | bytes in order, and where messages begin and end |
-//! | `facts`, `observe`, `evidence` | TCP's facts, why each segment left when it did, and what was seen of senders |
-//! | `exchange`, `judge` | requests with their time in steps, and the causes of it |
-//! | `stream`, `watch`, `probe` | connections, second readings, pings and lone SYNs |
+//! | `messages`, `assemble`, `lookup` | payload in order, and the boundaries of messages |
+//! | `facts`, `observe`, `evidence` | TCP facts, why each segment left when it did, observations of senders |
+//! | `exchange`, `judge` | requests with their time in steps, and the causes of these steps |
+//! | `stream`, `watch`, `probe` | connections, second readings, pings and unanswered SYNs |
 //! | `table`, `engine`, `python` | Arrow tables, the pipeline, the boundary to Python |
 
 #![forbid(unsafe_code)]

@@ -1,17 +1,18 @@
-//! Regular expressions of filters, in time linear in what is searched: no expression can stop a program that serves.
+//! Regular expressions of filters, matched in linear time, so that no expression can stop a program that serves many
+//! users.
 //!
-//! Wireshark's `matches` (PCRE2: bytes, ASCII alone has upper and lower case), without what needs backtracking. What
-//! this engine lacks is refused with its reason; it never means something else in silence.
+//! The syntax is that of Wireshark's `matches` (PCRE2 on bytes, case folded for ASCII alone), without what needs
+//! backtracking. An unsupported construct is refused with its reason, and never given another meaning.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, parse::ParserBuilder};
 
-/// Bytes of a compiled expression: a step of the search may touch all of them.
+/// Upper bound on the size of a compiled expression. Matching one byte may touch all of it.
 const MAX_COMPILED_BYTES: usize = 256 << 10;
-/// How deep groups may lie in groups.
+/// Upper bound on the nesting of groups.
 const MAX_DEPTH: u32 = 64;
 
-/// The expression, or why it is refused.
+/// Compiles the expression, or returns why it is refused.
 pub fn compiled(text: &str) -> Result<Regex, String> {
     let mut parser = ParserBuilder::new().nest_limit(MAX_DEPTH).build();
     let tree = parser.parse(text).map_err(|problem| problem.kind().to_string())?;
@@ -34,7 +35,7 @@ pub fn compiled(text: &str) -> Result<Regex, String> {
         })
 }
 
-/// Finds a repetition of a repetition that stands in no group: other engines take it as possessive.
+/// Finds a repetition of a repetition without a group, as in `a++`, which PCRE2 reads as possessive.
 struct Possessive;
 
 impl ast::Visitor for Possessive {

@@ -1,11 +1,11 @@
-//! A queue that nearly always holds one thing: the first lies in the queue itself, only the others behind a pointer.
+//! A queue that nearly always holds one element: the first is stored inline, only further ones on the heap.
 
 use std::cmp::Ordering;
 use std::collections::{VecDeque, vec_deque};
 use std::iter::Chain;
 use std::option;
 
-/// In order of arrival; there are others only where there is a first.
+/// FIFO queue. `others` is empty if `first` is None.
 #[derive(Debug, Clone)]
 pub struct Queue<T> {
     first: Option<T>,
@@ -32,7 +32,7 @@ impl<T> Queue<T> {
         usize::from(self.first.is_some()) + self.others.len()
     }
 
-    /// Room for others.
+    /// Allocated capacity for elements after the first.
     pub fn capacity(&self) -> usize {
         self.others.capacity()
     }
@@ -47,7 +47,7 @@ impl<T> Queue<T> {
         self.first.as_mut()
     }
 
-    /// The one behind the first.
+    /// The element after the first.
     pub fn second(&self) -> Option<&T> {
         self.others.front()
     }
@@ -92,7 +92,7 @@ impl<T> Queue<T> {
         self.others.pop_back().or_else(|| self.first.take())
     }
 
-    /// Takes the first one out that is wanted.
+    /// Removes and returns the first element for which `wanted` is true.
     pub fn take(&mut self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         if self.first.as_ref().is_some_and(&wanted) {
             return self.pop_front();
@@ -101,12 +101,12 @@ impl<T> Queue<T> {
         self.others.remove(place)
     }
 
-    /// The place of the one that is wanted, where all lie in order.
+    /// Index in `others` of the element that compares equal; the queue must be sorted.
     fn sorted_place(&self, order: impl Fn(&T) -> Ordering) -> Option<usize> {
         self.others.binary_search_by(order).ok()
     }
 
-    /// As `take`, of those that are in order.
+    /// Like `take`, by binary search; the queue must be sorted.
     pub fn take_sorted(&mut self, order: impl Fn(&T) -> Ordering) -> Option<T> {
         if self.first.as_ref().is_some_and(|first| order(first).is_eq()) {
             return self.pop_front();
@@ -115,19 +115,21 @@ impl<T> Queue<T> {
         self.others.remove(place)
     }
 
+    /// Finds an element after the first by binary search; the queue must be sorted.
     pub fn find_sorted(&mut self, order: impl Fn(&T) -> Ordering) -> Option<&mut T> {
         let place = self.sorted_place(order)?;
         self.others.get_mut(place)
     }
 
-    /// The first ones are passed over as long as this is true of them; it is of none behind one of which it is not.
+    /// Skips the elements for which `before` is true and iterates over the rest. No element for which it is true may
+    /// follow one for which it is false.
     pub fn iter_behind(&mut self, before: impl Fn(&T) -> bool) -> impl Iterator<Item = &mut T> {
         let place = self.others.partition_point(&before);
         let first = self.first.as_mut().filter(|first| !before(first));
         first.into_iter().chain(self.others.range_mut(place..))
     }
 
-    /// The room for others stays.
+    /// Removes all elements; keeps the allocation.
     pub fn clear(&mut self) {
         self.first = None;
         self.others.clear();
@@ -140,7 +142,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Gives back the room of more than so many others.
+    /// Shrinks the allocation to at most this many elements after the first.
     pub fn shrink_to(&mut self, others: usize) {
         self.others.shrink_to(others);
     }

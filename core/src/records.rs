@@ -1,23 +1,23 @@
-//! Chosen records of a capture, with the bytes that the tables leave out. Reads blocks of the file as `capture`
-//! does, gives each chosen record once, in file order; keeps none, and knows nothing of what is in them.
+//! Reads chosen records of a capture, with the bytes that the tables leave out. Takes blocks of the file as `capture`
+//! does, and returns each chosen record once, in file order.
 
 use crate::capture::{CaptureReader, Record, Sink};
 use crate::issue::Issue;
 
-/// Walks over a capture again for some of its frames.
+/// Reader of some frames of a capture.
 pub struct Records {
     reader: CaptureReader,
     wanted: Wanted,
 }
 
-/// Which frames are given.
+/// Which frames are returned.
 enum Wanted {
     All,
-    /// Rising numbers, and how many of them are behind us.
+    /// Frame numbers in ascending order, and the index of the next one.
     Some(Vec<u64>, usize),
 }
 
-/// Hands on what is wanted; what is wrong with the file was reported when it was analysed.
+/// Hands on the wanted records. Ignores issues, which the analysis of the file has reported.
 struct Picker<'a, F> {
     wanted: &'a mut Wanted,
     give: &'a mut F,
@@ -38,13 +38,13 @@ impl<F: FnMut(Record<'_>)> Sink for Picker<'_, F> {
 }
 
 impl Records {
-    /// `frames` in any order, each given once; none stands for every record.
+    /// `frames` in any order, each returned once; None for every record.
     pub fn new(frames: Option<Vec<u64>>) -> Self {
         let wanted = frames.map_or(Wanted::All, |mut frames| {
             frames.sort_unstable();
             frames.dedup();
-            let behind = frames.iter().take_while(|frame| **frame == 0).count();
-            Wanted::Some(frames, behind)
+            let first = frames.iter().take_while(|frame| **frame == 0).count(); // frames count from 1
+            Wanted::Some(frames, first)
         });
         Records {
             reader: CaptureReader::new(),
@@ -52,12 +52,12 @@ impl Records {
         }
     }
 
-    /// What is pushed from now on is another file; frames are counted on.
+    /// Begins the next file; frame numbers continue.
     pub fn next_file(&mut self) {
         self.reader.next_file();
     }
 
-    /// The next bytes of the file.
+    /// Reads the next bytes of the file.
     pub fn push(&mut self, block: &[u8], give: &mut impl FnMut(Record<'_>)) {
         if !self.done() {
             let wanted = &mut self.wanted;
@@ -65,12 +65,12 @@ impl Records {
         }
     }
 
-    /// Has every chosen frame been given? Then the rest of the file need not be read.
+    /// Whether every chosen frame has been returned, so that the rest of the file need not be read.
     pub fn done(&self) -> bool {
         matches!(&self.wanted, Wanted::Some(frames, next) if *next >= frames.len())
     }
 
-    /// Records passed so far, chosen or not.
+    /// Number of records read, chosen or not.
     pub fn frames(&self) -> u64 {
         self.reader.frames()
     }

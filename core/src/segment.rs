@@ -1,5 +1,4 @@
-//! One TCP segment as the layers above see it. Made by `frame`, read by everything after it;
-//! knows nothing of files, link layers or streams.
+//! One TCP segment, as `frame` decodes it and all later layers read it.
 
 use std::net::IpAddr;
 
@@ -26,31 +25,32 @@ impl Sack {
     }
 }
 
-/// Multipath TCP options of a SYN (RFC 8684).
+/// Multipath TCP option of a SYN (RFC 8684).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Multipath {
     #[default]
     Nothing,
-    /// MP_CAPABLE: further paths may follow.
+    /// MP_CAPABLE: further subflows may be added.
     Capable,
-    /// MP_JOIN: a further path of another connection.
+    /// MP_JOIN: a further subflow of an existing connection.
     Joins,
 }
 
-/// The options that latpcap uses (RFC 9293 3.2, RFC 7323, RFC 2018, RFC 8684).
+/// TCP options that latpcap uses (RFC 9293 3.2, RFC 7323, RFC 2018, RFC 8684).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     pub mss: Option<u16>,
     pub wscale: Option<u8>,
     pub sack_permitted: bool,
+    /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
     pub sack: Sack,
     pub multipath: Multipath,
-    /// The capture ends within the options: what is not here may have been there.
+    /// The captured bytes end within the options, so that an option which is None may have been sent.
     pub cut: bool,
 }
 
-/// A TCP segment with numbers as they stand in the header.
+/// One TCP segment with the raw numbers of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub src: IpAddr,
@@ -64,14 +64,14 @@ pub struct Segment<'a> {
     pub window: u16,
     /// Payload bytes by the IP header's length, not by what was captured (tcp.len).
     pub len: u32,
-    /// The payload bytes that the capture holds; shorter than `len` where the snap length cut it.
+    /// Captured payload bytes; fewer than `len` if the snap length cut the frame.
     pub payload: &'a [u8],
     pub options: Options,
-    /// IPv4 identification; none for IPv6.
+    /// IPv4 identification; None for IPv6.
     pub ip_id: Option<u16>,
-    /// Time to live, or IPv6's hop limit.
+    /// Time to live, or hop limit of IPv6.
     pub ttl: u8,
-    /// Type of service, or IPv6's traffic class: DSCP and ECN.
+    /// Type of service, or traffic class of IPv6: DSCP and ECN.
     pub tos: u8,
 }
 

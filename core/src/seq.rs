@@ -1,20 +1,20 @@
-//! Sequence numbers: comparison that wraps (RFC 9293 3.4) and unwrapping to 64 bits.
+//! Sequence numbers: wrapping comparison (RFC 9293 3.4), and extension to 64 bits.
 
-/// `a` is before `b` on the 32-bit circle.
+/// Whether `a` is before `b` in sequence space, modulo 2^32.
 #[inline]
 pub fn lt(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// `a` is `b` or before it.
+/// Whether `a` is `b` or before it.
 #[inline]
 pub fn le(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) <= 0
 }
 
-/// A 32-bit relative number as the 64-bit number that lies nearest to `near`.
+/// Extends a relative 32-bit number to the 64-bit number nearest to `near`, the highest number seen so far.
 ///
-/// Streams longer than 4 GiB wrap; the highest number seen so far decides the wrap.
+/// Streams longer than 4 GiB wrap: `unwrap_near(2, 0xffff_fffc)` is `0x1_0000_0002`.
 #[inline]
 pub fn unwrap_near(relative: u32, near: i64) -> i64 {
     near.wrapping_add(i64::from(relative.wrapping_sub(near as u32) as i32))

@@ -1,6 +1,6 @@
-//! What a reading can want beside the tables: one stream's segments with their payload, what all headers say that
-//! `events` does not keep, or what recognises a packet in another capture. Takes segments as the streams give them, keeps
-//! them until they are taken; knows nothing of order, repeats and holes.
+//! What a second reading of the capture collects beside the tables: the payload of one stream, header fields that
+//! `events` does not keep, or packets in a form that recognises them in another capture. Rows stay until the caller
+//! takes them.
 
 use std::net::IpAddr;
 
@@ -8,26 +8,26 @@ use crate::facts::Facts;
 use crate::segment::Segment;
 use crate::stream::Event;
 
-/// One segment, with the bytes that the capture holds of it.
+/// One segment, with the captured bytes of its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenPayload {
     pub frame: u64,
-    /// Sent by whoever sent the stream's first segment.
+    /// Sent by the sender of the stream's first segment.
     pub from_first: bool,
     /// Relative and unwrapped, as in `events`.
     pub seq: i64,
     pub ack: i64,
     pub flags: u16,
-    /// By the IP header, payload beyond the snap length included.
+    /// Payload bytes by the IP header, beyond the snap length as well.
     pub len: u32,
     pub payload: Vec<u8>,
 }
 
-/// What the headers of one segment say, raw: frame, sequence and acknowledgement number, IPv4 identification (-1: IPv6),
+/// Raw header fields of one segment: frame, sequence number, acknowledgement number, IPv4 identification (-1: IPv6),
 /// time to live, type of service.
 pub type HeaderRow = [i64; 6];
 
-/// What is in it is taken after each block, so it holds at most a block's payload.
+/// What is collected. The caller takes the rows after each block, so that at most one block's payload is held.
 #[derive(Debug)]
 pub enum Watch {
     Stream {
@@ -39,10 +39,10 @@ pub enum Watch {
     Packets(Vec<u8>),
 }
 
-/// So many bytes of the payload recognise it: what a snap length of 96 leaves of it behind any usual header.
+/// Number of payload bytes that are hashed: as many as a snap length of 96 leaves after any usual header.
 const HASHED_BYTES: usize = 16;
 
-/// Bits of a packet's last byte.
+/// Bits of the `bits` byte of a packet.
 mod bit {
     pub const FROM_LOW: u8 = 1;
     pub const FROM_CLIENT: u8 = 2;
@@ -52,19 +52,23 @@ mod bit {
     pub const HASHED: u8 = 32;
 }
 
-/// Bytes of one packet in `Watch::Packets`.
+/// Size of one packet in `Watch::Packets`.
 pub const PACKET_BYTES: usize = 64;
 
-/// FNV-1a, which is the same in every process: two captures are compared by it.
+/// FNV-1a. Unlike the standard library's hash, equal in every process, as comparing two captures requires.
 fn hash(payload: &[u8]) -> u64 {
     payload.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-/// What recognises a packet in another capture, little-endian: time, frame, payload hash (64 bits each); stream, raw
-/// sequence and acknowledgement number, length, TSval, TSecr, IPv4 identification (-1: IPv6; 32 bits each); flags, raw
-/// window, MSS (16 bits each); window scale (255: none), time to live, type of service, bits, two unused bytes.
+/// Appends what recognises a packet in another capture, little-endian:
+///
+/// - 64 bits each: time, frame, payload hash;
+/// - 32 bits each: stream, raw sequence number, raw acknowledgement number, length, TSval, TSecr, IPv4 identification
+///   (-1: IPv6);
+/// - 16 bits each: flags, raw window, MSS;
+/// - 8 bits each: window scale (255: none), time to live, type of service, bits, two unused bytes.
 fn packet(out: &mut Vec<u8>, event: &Event<'_>) {
     let (segment, options) = (event.segment, &event.segment.options);
     let wanted = HASHED_BYTES.min(segment.len as usize);
@@ -104,7 +108,7 @@ fn packet(out: &mut Vec<u8>, event: &Event<'_>) {
 }
 
 impl Watch {
-    /// The payload of one stream.
+    /// Collects the payload of one stream.
     pub fn new(stream: u32) -> Self {
         Watch::Stream {
             stream,
@@ -113,18 +117,18 @@ impl Watch {
         }
     }
 
-    /// The headers of all segments.
+    /// Collects the header fields of all segments.
     pub fn headers() -> Self {
         Watch::Headers(Vec::new())
     }
 
-    /// What recognises each packet elsewhere.
+    /// Collects what recognises each packet in another capture.
     pub fn packets() -> Self {
         Watch::Packets(Vec::new())
     }
 
-    /// One segment of any stream.
-    #[inline(always)] // so that the event is never built in memory for the others
+    /// Takes one segment of any stream.
+    #[inline(always)] // so that an event which is not kept is never built in memory
     pub fn event(&mut self, event: &Event<'_>) {
         match self {
             Watch::Packets(out) => packet(out, event),
@@ -132,7 +136,8 @@ impl Watch {
         }
     }
 
-    /// One segment of any stream. Not as an event, so that LLVM keeps that in registers.
+    /// Takes one segment for `Stream` or `Headers`. Its parameters are not an `Event`, so that LLVM keeps that in
+    /// registers.
     fn segment(&mut self, frame: u64, stream: u32, segment: &Segment<'_>, facts: &Facts) {
         let (wanted, first, seen) = match self {
             Watch::Stream { stream, first, seen } => (*stream, first, seen),
@@ -177,7 +182,7 @@ impl Watch {
         }
     }
 
-    /// `PACKET_BYTES` for each segment since the last call.
+    /// Returns `PACKET_BYTES` bytes for each segment since the last call.
     pub fn take_packets(&mut self) -> Vec<u8> {
         match self {
             Watch::Packets(rows) => std::mem::take(rows),

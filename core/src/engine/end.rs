@@ -1,5 +1,5 @@
-//! The end of a capture, and of streams whose ports others use: what is open is judged, and streams become rows. In parts,
-//! so that the caller never holds all rows at once.
+//! The end of a capture: ends the streams, judges what is open, and turns streams into rows. It runs in parts, so
+//! that the caller never holds all rows at once.
 
 use std::cmp::Reverse;
 
@@ -8,24 +8,25 @@ use super::judging::MAX_PENDING;
 use crate::probe::{self, ProbeRows};
 use crate::stream::Stream;
 
-/// Streams that are finished at a time when the capture has ended.
+/// Number of streams that are ended, or turned into rows, in one part.
 const STREAMS_AT_ONCE: u32 = 4096;
 
-/// How far the end has come.
+/// Progress of the end of the capture.
 #[derive(Default)]
 pub(super) enum Stage {
+    /// Blocks are still pushed.
     #[default]
     Reading,
-    /// The streams from this one on have not been ended yet.
+    /// Ends the streams, from this id on.
     Ending(u32),
-    /// The streams from this one on have no rows yet; with the probes that wait.
+    /// Appends the rows of the streams, from this id on, merged with the probes that have no rows yet.
     Writing(u32, ProbeRows),
     Finished,
 }
 
 impl Pipeline {
-    /// The rows of a stream that is over. The time of its set-up is judged now, as the path is best
-    /// known at the end.
+    /// Appends the row of a stream that is over. Its set-up is judged only now, because the path's best RTT is known
+    /// best at the end.
     pub(super) fn write_stream(&mut self, id: u32, stream: &Stream) {
         if let Some((exchange, paths)) =
             self.streams
@@ -37,7 +38,7 @@ impl Pipeline {
         self.tables.stream(id, stream, &self.streams.context);
     }
 
-    /// Ends some streams.
+    /// Ends up to `STREAMS_AT_ONCE` streams, from `next` on. After the last one, judges everything that is pending.
     pub(super) fn end_some(&mut self, next: u32) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
         for id in next..until.min(all) {
@@ -60,7 +61,7 @@ impl Pipeline {
         Stage::Writing(0, self.probes.rest())
     }
 
-    /// Makes rows of some streams, and lets go of them.
+    /// Appends the rows of up to `STREAMS_AT_ONCE` streams, from `next` on, and frees these streams.
     pub(super) fn write_streams(&mut self, next: u32, mut probes: ProbeRows) -> Stage {
         let (all, until) = (self.streams.len() as u32, next.saturating_add(STREAMS_AT_ONCE));
         for id in next..until.min(all) {
@@ -69,7 +70,7 @@ impl Pipeline {
                 .map(|(_, stream)| stream)
                 .or_else(|| self.streams.take(id))
             else {
-                continue; // it was given before
+                continue; // its row was appended when its ports were used again
             };
             while let Some(probe) = probes.pop(stream.first.frame) {
                 self.tables.probe(probe);

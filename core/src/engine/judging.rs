@@ -1,4 +1,5 @@
-//! When finished exchanges are judged: what they wait for, and the rows that they give.
+//! Decides when finished exchanges are judged, hands the evidence of the whole capture to `judge`, and appends the
+//! rows.
 
 use super::Pipeline;
 use crate::base::Side;
@@ -12,18 +13,18 @@ use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
 use crate::table::{BATCH_ROWS, Tables};
 
-/// Finished exchanges wait for the evidence of the others; beyond this many they are judged with what
-/// is known by then.
+/// Upper bound on the exchanges that wait for evidence from other exchanges; beyond it all are judged with what is
+/// known.
 pub(super) const MAX_PENDING: usize = 8192;
-/// Exchanges that wait for the path's best times only, which a few exchanges give: so many fit the
-/// processor's cache.
+/// Upper bound on the exchanges that wait for nothing but the best RTTs of their path, which a few exchanges measure.
+/// Small, so that they stay in the processor's cache.
 const MAX_PLAIN: usize = 128;
-/// Streams whose row is finished wait for the evidence of the others; beyond this many their set-ups are judged with
-/// what is known by then, and numbered among the requests. So many make a batch: in each the streams rise.
+/// Upper bound on the finished streams that wait for evidence. Beyond it their set-ups are judged with what is known,
+/// and numbered among the requests. A whole batch of rows, so that stream ids rise within each batch.
 const MAX_RETIRED: usize = BATCH_ROWS;
 
 impl Pipeline {
-    /// Judges exchanges that need not wait, or cannot wait longer.
+    /// Judges the exchanges whose queue is full.
     #[inline(always)]
     pub(super) fn judge_some(&mut self) {
         if self.streams.context.pending_plain.len() >= MAX_PLAIN {
@@ -37,7 +38,7 @@ impl Pipeline {
         }
     }
 
-    /// The rows of streams whose ports others use now.
+    /// Appends the rows of streams whose address and port pair a newer connection uses.
     #[cold]
     fn write_retired(&mut self) {
         self.judge_pending(false);
@@ -52,7 +53,8 @@ impl Pipeline {
         }
     }
 
-    /// Judges what is pending with the evidence there is, in the order of the requests.
+    /// Judges all pending exchanges with the evidence so far, in the order of their requests. `last`: the capture has
+    /// ended.
     pub(super) fn judge_pending(&mut self, last: bool) {
         let mut pending = std::mem::take(&mut self.streams.context.pending);
         pending.append(&mut self.streams.context.pending_plain);
@@ -77,12 +79,12 @@ impl Pipeline {
         }
     }
 
-    /// What became known of this exchange since it ended: which retransmissions were needless, and when its
-    /// first byte was written.
+    /// Corrects the times of an exchange by evidence that came after its end: repeats that proved to be needless, and
+    /// when the program wrote the first byte.
     #[inline]
     fn apply_late_evidence(&self, exchange: &mut Exchange) {
         let needless = &self.streams.context.needless;
-        // near the client's host a first copy that passed has come; farther away it may have been late
+        // A first copy that passed near the client's host has arrived. Farther away it may have been late.
         let near = || {
             self.paths(exchange)
                 .known(Side::Client)
@@ -96,7 +98,8 @@ impl Pipeline {
         }
     }
 
-    /// A request that was held behind another message was made before it left.
+    /// Moves the start back to when the program made the request, if the kernel held it behind another message until
+    /// an ACK.
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
@@ -108,7 +111,7 @@ impl Pipeline {
         }
     }
 
-    /// Evidence on senders that have been quiet long, where there is much of it.
+    /// Evicts the evidence on the senders that were quiet longest, and reports that.
     #[cold]
     fn evict(&mut self) {
         self.senders
@@ -117,7 +120,8 @@ impl Pipeline {
         self.issue(Issue::new(Kind::Distrusted, "tcp", reason).in_frame(self.frame));
     }
 
-    /// The exchanges that wait for nothing but the path, where its round trips have been measured often enough.
+    /// Judges the exchanges that wait for the best RTTs of their path only. Those whose path has too few measured
+    /// RTTs move to `pending`.
     fn judge_plain(&mut self) {
         let next = std::mem::take(&mut self.judging);
         let mut plain = std::mem::replace(&mut self.streams.context.pending_plain, next);
@@ -151,6 +155,7 @@ impl Pipeline {
         }
     }
 
+    /// RTTs of both halves of the exchange's path.
     pub(super) fn paths(&self, exchange: &Exchange) -> Paths {
         let rounds = exchange.rounds;
         let Some(pair) = self.streams.pairs.get(exchange.pair) else {
@@ -170,7 +175,7 @@ impl Pipeline {
         }
     }
 
-    /// Gives the rows of an exchange whose verdict depends on the evidence of others.
+    /// Judges one exchange with the evidence of the whole capture, and appends its rows.
     pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
         let known = self.known(exchange, paths, false);
@@ -180,8 +185,8 @@ impl Pipeline {
         self.rows = rows;
     }
 
-    /// Evidence of the whole capture for judging this exchange. `calls_others`: its server's host sent requests of its own
-    /// meanwhile.
+    /// Evidence of the whole capture for judging this exchange. `calls_others`: during it, the server's host sent
+    /// requests of its own.
     pub(super) fn known<'a>(
         &'a self,
         exchange: &Exchange,
@@ -201,7 +206,7 @@ impl Pipeline {
     }
 }
 
-/// Gives an exchange's row and those of its causes; `rows` is a buffer.
+/// Judges one exchange and appends its rows and those of its causes; `rows` is a buffer.
 fn write_exchange(
     exchange: &Exchange,
     known: &CaptureFacts<'_>,
@@ -214,20 +219,21 @@ fn write_exchange(
     tables.judged(exchange, rows, known.paths, pairs);
 }
 
-/// Its time by causes, as sure as what is read of it lets them be.
+/// Judges an exchange, then lowers the confidence of causes by what is known about the whole exchange.
 #[inline(always)]
 pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     judge::judge_exchange(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {
-        // (a TLS handshake can be read: it waits for its server; its client may wait for a person)
+        // A TLS handshake is read and waits for its server. The client of an interactive session may wait for a person.
         judge::cap_unknown_protocol(rows, exchange.dialogue && !interactive);
     }
     if exchange.kind == MessageKind::LongPoll {
         judge::cap_long_poll(rows);
     }
     if let (MessageKind::EventStream, Some(answer)) = (exchange.kind, &exchange.response) {
-        // an answer that begins no later than its pieces come waited for the first of them
+        // A response whose head is no later after the request than the longest time between two events: the server
+        // sent the head with the first event, so the wait for the head was a wait for that event.
         let (began, gap) = (
             answer.first.time_ns - exchange.request.last.time_ns,
             exchange.pieces.longest_gap_ns,

@@ -1,5 +1,5 @@
-//! Nested exchanges: where a host that got a request makes requests of its own, the inner ones are judged first, and
-//! show what the exchange around them waited for.
+//! Nested exchanges: a server that received a request makes requests of its own before it answers. The inner ones are
+//! judged first, and their causes explain the server time of the outer one.
 
 use super::Pipeline;
 use super::judging::rows_of;
@@ -8,26 +8,28 @@ use crate::exchange::{Exchange, RowKind};
 use crate::judge::{self, Because, Inside, Nesting, Row, Span};
 use crate::limits::AT_ENDPOINT_NS;
 
-/// Judged requests that are remembered for exchanges around them that end later.
+/// Upper bound on the judged exchanges that are kept because their outer exchange may end later.
 const MAX_WAITING: usize = 256;
 
-/// What is known of requests inside others, from one judging to the next.
+/// State that is kept from one judging to the next.
 #[derive(Default)]
 pub(super) struct Nested {
     nesting: Nesting,
+    /// Judged exchanges without an outer one so far.
     waiting: Vec<(Span, Vec<Row>)>,
 }
 
-/// An exchange with its place among the rows.
+/// An exchange that may be an outer or an inner one.
 struct Entry {
     span: Span,
+    /// Index into the rows.
     place: usize,
-    /// Requests that it made meanwhile: places among the entries, and what is missing to prove that.
+    /// Inner exchanges: index among the entries, and the reason for doubt, if any.
     inside: Vec<(usize, Option<Because>)>,
 }
 
 impl Pipeline {
-    /// Whether something that it lies inside of, or that lies inside of it, may tell more than its own connection.
+    /// Whether its client host also serves requests, or its server host also makes some.
     pub(super) fn may_nest(&self, exchange: &Exchange) -> bool {
         let store = &self.streams.context.sender_store;
         store.hosts.have_relay()
@@ -35,7 +37,7 @@ impl Pipeline {
                 .is_some_and(|key| store.hosts.asks(&key) || store.hosts.serves(&key))
     }
 
-    /// Judges these exchanges, inner ones first, and gives their rows in the order of the requests.
+    /// Judges these exchanges, inner ones first, and appends their rows in the order of the requests.
     #[cold]
     #[allow(clippy::vec_box)] // as in the context
     pub(super) fn judge_nested(&mut self, pending: Vec<Box<Exchange>>, last: bool) {
@@ -64,7 +66,7 @@ impl Pipeline {
         let found = self.look(&mut entries, pending.len(), last);
         for entry in entries.iter().rev() {
             let Some(exchange) = pending.get(entry.place) else {
-                continue; // its rows are known
+                continue; // judged earlier
             };
             let mut mine = Vec::new();
             self.judge_into(exchange, !entry.inside.is_empty(), Some(&mut mine));
@@ -90,7 +92,8 @@ impl Pipeline {
             .collect();
     }
 
-    /// Finds the outer exchange of each entry. Those from `fresh` on were searched before.
+    /// Finds the outer exchange of each entry and fills `inside`. Entries whose `place` is `fresh` or more were
+    /// searched before.
     fn look(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
         let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
         let known: Vec<bool> = entries.iter().map(|entry| entry.place >= fresh).collect();
@@ -103,13 +106,14 @@ impl Pipeline {
             }
         }
         for entry in entries {
-            // where requests were sent side by side, the last answer is what was waited for
+            // parallel inner requests: the outer response waited for the one that ended last
             (entry.inside)
                 .sort_by_key(|(place, _)| spans.get(*place).map(|span| std::cmp::Reverse(span.end)));
         }
         found
     }
 
+    /// Appends the cause rows of an exchange to `rows`.
     fn judge_into(&self, exchange: &Exchange, calls_others: bool, rows: Option<&mut Vec<Row>>) {
         let Some(rows) = rows else { return };
         let paths = self.paths(exchange);
@@ -117,7 +121,7 @@ impl Pipeline {
         rows_of(exchange, &known, rows);
     }
 
-    /// Times of its request and answer, where it is a request that was answered and that may nest.
+    /// Times of request and response, if the exchange was answered and may nest.
     fn span(&self, exchange: &Exchange) -> Option<Span> {
         let store = &self.streams.context.sender_store;
         let answer = (exchange.response.as_ref())

@@ -1,21 +1,21 @@
-//! Issues by their reasons: each reason has one row, however often it comes. Knows no reason.
+//! Counts issues by reason: each reason has one row, however often it occurs.
 
 use std::collections::BTreeMap;
 
 use crate::issue::{Counted, Issue, Kind};
 
-/// Different reasons that are counted apart; later ones share a row.
+/// Upper bound on the reasons counted apart; all others share one row.
 const MAX_REASONS: usize = 4096;
 
-/// What is counted together: the file, what is wrong, and a number that splits it.
+/// Issues with an equal key are counted together: file, kind, layer, reason, group.
 type Reason = (u32, Kind, &'static str, &'static str, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
-    /// Where each is counted.
+    /// Indexes into `counted`.
     places: BTreeMap<Reason, usize>,
     counted: Vec<Counted>,
-    /// What was counted last: mostly it comes again, for each stream of a capture with a short snap length, say.
+    /// Index of the reason counted last: it is likely to occur next as well, as in captures with a short snap length.
     newest: usize,
 }
 
@@ -32,12 +32,13 @@ impl Reasons {
         }
     }
 
-    /// In the order of their reasons.
+    /// Returns the counts in the order of their keys.
     pub(super) fn counted(&self) -> impl Iterator<Item = &Counted> {
         let places = self.places.values();
         places.filter_map(|place| self.counted.get(*place))
     }
 
+    /// Finds or adds the index of the issue's reason.
     #[cold]
     fn place(&mut self, issue: &Issue) -> usize {
         let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
@@ -59,7 +60,7 @@ impl Reasons {
     }
 }
 
-/// Whether they are counted together.
+/// Whether two issues are counted together.
 #[inline(always)]
 fn is_same(one: &Issue, other: &Issue) -> bool {
     (one.file, one.kind, one.group) == (other.file, other.kind, other.group)

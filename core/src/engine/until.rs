@@ -1,24 +1,25 @@
-//! Reads a capture up to an instant, and reports when nothing more of a file is needed.
+//! Stops reading a capture at a given instant, and reports when nothing more of a file is needed.
 
-/// Frames of several interfaces may stand so far from their order: a file is left when a frame lies so much behind the
-/// end.
+/// Largest disorder of frames that is expected, as several interfaces in one file may cause. A file is left when a
+/// frame is this much after the end.
 const LATE_NS: i64 = 1_000_000_000;
 
-/// Until when is a capture read? The instant itself is left out.
+/// The instant at which reading stops; a frame at this instant is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// In ns since 1970.
     At(i64),
-    /// In ns since frame 1.
+    /// In ns after frame 1.
     After(i64),
 }
 
+/// Applies an `End` to the records of all files.
 #[derive(Debug)]
 pub(super) struct Until {
     end: End,
-    /// Of this file nothing more is wanted, however its bytes are cut into blocks.
+    /// No more frames of this file are wanted.
     over: bool,
-    /// Frames were left out: what is not whole now may be whole in the file.
+    /// Some frame was left out. Fragments that are incomplete now may be complete in the file, and are not reported.
     pub left_out: bool,
 }
 
@@ -39,7 +40,7 @@ impl Until {
         self.over
     }
 
-    /// Does a record of this instant lie behind the end? `zero` is frame 1's.
+    /// Whether a record of this time is left out. `zero` is the time of frame 1, set by the first call.
     #[cold]
     pub fn is_late(&mut self, time_ns: i64, zero: &mut Option<i64>) -> bool {
         let zero = *zero.get_or_insert(time_ns);

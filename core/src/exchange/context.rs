@@ -1,5 +1,5 @@
-//! What all streams share while the capture is read: exchanges that wait for their judgement or to be used again, evidence,
-//! names, and issues. Knows no stream; each part has its cap.
+//! State that all streams share while the capture is read: exchanges that wait for their judgement, evidence,
+//! interned names, DNS messages and issues. Each part is bounded.
 
 use std::collections::VecDeque;
 
@@ -18,53 +18,54 @@ use crate::messages::{Memory, TlsSetup};
 use crate::observe::late_copy;
 use crate::segment::{self, ACK, SYN, Segment};
 
-/// Needless repeats that are remembered until their exchanges are judged.
+/// Upper bound on the needless repeats kept until their exchanges are judged.
 const MAX_NEEDLESS: usize = 1 << 16;
-/// Repeats of streams that are over, whose first copy may still come; the oldest go.
+/// Upper bound on the repeats kept of ended streams, whose first copy may still arrive; the oldest are dropped.
 const MAX_LEFT: usize = 64;
 
-/// What all streams share while the capture is read.
+/// State that all streams share.
 #[derive(Default)]
 pub struct Context {
+    /// Id of the next exchange.
     pub next_id: u64,
     pub sender_store: SenderStore,
     /// What data connections carry.
     pub carried: Interner<Carried>,
-    /// What servers call themselves, and what requests call them.
+    /// Names that servers give themselves, or that requests call them by.
     pub names: Interner<SmolStr>,
-    /// How TLS was set up.
+    /// Properties of TLS handshakes.
     pub secured: Interner<TlsSetup>,
-    /// Finished, and judged by evidence that other exchanges may still bring.
+    /// Finished exchanges whose causes depend on evidence from other exchanges.
     pub pending: Vec<Box<Exchange>>,
-    /// Finished, and judged by the path's round trips alone.
+    /// Finished exchanges whose causes depend on the path's RTTs alone.
     pub pending_plain: Vec<Box<Exchange>>,
-    /// Cleared exchanges, to be used again: a capture has many, and each holds buffers.
+    /// Cleared exchanges for reuse: a capture has many, and each holds buffers.
     #[allow(clippy::vec_box)] // they change hands several times
     spare: Vec<Box<Exchange>>,
-    /// Trackers of streams that are over, for the same reason.
+    /// Trackers of ended streams for reuse.
     #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
     pub(super) over: Vec<Box<Tracker>>,
-    /// Frames of repeats whose first copy arrived as well, as the receiver's answers show.
+    /// Frames of needless repeats: the receiver's ACKs show that the first copy arrived as well.
     pub needless: AHashSet<u64>,
-    /// Of streams that are over, which side sent what again last.
+    /// The last repeat of ended streams: stream, its sender, and packet.
     left: VecDeque<(u32, Side, At)>,
-    /// What the streams hold out of order now.
+    /// Number of bytes that all streams hold out of order now.
     pub(super) held: usize,
-    /// Steps of long messages that they remember now.
+    /// Number of steps of long messages that all streams hold now.
     pub(super) steps: usize,
     pub multipath: MultipathStreams,
-    /// What passed on connections of one direction.
+    /// Data connections of FTP, which send in one direction.
     pub data_connections: DataConnections,
-    /// What the readers of messages remember of all streams.
+    /// What the protocol readers share between streams.
     pub memory: Memory,
-    /// What was read of DNS over TCP; taken away after each packet.
+    /// DNS messages read over TCP; the pipeline empties this after each packet.
     pub dns: Vec<lookup::DnsMessage>,
-    /// What could not be read or trusted on the way; taken away after each packet.
+    /// Issues found in the current packet; the pipeline empties this after each packet.
     pub issues: Vec<Issue>,
 }
 
 impl Context {
-    /// A new exchange.
+    /// Returns an empty exchange with the next id.
     pub(crate) fn open(&mut self, stream: u32, index: u32, pair: u32) -> Box<Exchange> {
         let mut exchange = self.spare.pop().unwrap_or_else(|| {
             let mut new = Box::<Exchange>::default();
@@ -77,13 +78,13 @@ impl Context {
         exchange
     }
 
-    /// This exchange has its row. It is cleared now, while the processor's cache has it.
+    /// Reuses an exchange that has its row. Cleared now, while it is in the processor's cache.
     pub fn done(&mut self, mut exchange: Box<Exchange>) {
         exchange.clear();
         self.spare.push(exchange);
     }
 
-    /// Queues a finished exchange, to be judged.
+    /// Queues a finished exchange for judgement.
     #[inline(always)]
     pub(super) fn queue(&mut self, mut exchange: Box<Exchange>) {
         if !self.data_connections.is_empty() {
@@ -96,7 +97,7 @@ impl Context {
         }
     }
 
-    /// The message of this stream that was finished last ends in this packet.
+    /// Whether the message of this stream that was finished last ends in this packet.
     pub(super) fn ends_in(&self, stream: u32, frame: u64) -> bool {
         [&self.pending, &self.pending_plain].into_iter().any(|list| {
             list.last()
@@ -106,7 +107,7 @@ impl Context {
         })
     }
 
-    /// A repeat was not needed. Beyond `MAX_NEEDLESS` of them the rest keep the names of repairs.
+    /// Marks a repeat as needless. After `MAX_NEEDLESS` of them, further ones keep the name of a repair.
     pub(crate) fn not_needed(&mut self, repeat: At) {
         if self.needless.len() < MAX_NEEDLESS {
             self.needless.insert(repeat.frame);
@@ -119,7 +120,7 @@ impl Context {
         }
     }
 
-    /// The newest repeat of a stream that is over.
+    /// Keeps the newest repeat of a stream that ends.
     pub(super) fn left_repeat(&mut self, stream: u32, side: Side, repeat: At) {
         if self.left.len() >= MAX_LEFT {
             self.left.pop_front();
@@ -127,7 +128,7 @@ impl Context {
         self.left.push_back((stream, side, repeat));
     }
 
-    /// This side acknowledges once more what it got in a stream that is over: a late first copy came.
+    /// Handles a duplicate ACK of `side` in an ended stream: a late first copy arrived, so the repeat was needless.
     #[cold]
     pub(crate) fn answers_what_is_over(&mut self, stream: u32, side: Side, ack: At) {
         let mut left = self.left.iter();
@@ -138,7 +139,7 @@ impl Context {
         }
     }
 
-    /// A packet of a stream's set-up names multipath TCP: where it is the server's answer, that has agreed.
+    /// Handles a packet of the handshake with a multipath option. The option counts if it is the server's SYN/ACK.
     #[cold]
     pub fn agreed(&mut self, stream: u32, answer: &Segment<'_>, at: At) {
         if !answer.has(SYN) || !answer.has(ACK) {
@@ -152,7 +153,7 @@ impl Context {
         }
     }
 
-    /// What a server calls itself or is called, kept once.
+    /// Interns the name of a server.
     pub fn name(&mut self, name: &str, at: At) -> Option<Symbol> {
         let known = self.names.keep(&name.into());
         if known.is_none() {
@@ -161,7 +162,7 @@ impl Context {
         known
     }
 
-    /// A stream between these hosts to this port begins: what it carries for another one.
+    /// Returns what a new stream between these hosts and to this port carries for its control connection.
     pub(crate) fn carries(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Symbol> {
         let carried = self.data_connections.carried(pairs, port, at)?;
         let known = self.carried.keep(&carried);
@@ -175,7 +176,7 @@ impl Context {
         known
     }
 
-    /// How TLS was set up, kept once.
+    /// Interns the properties of a TLS handshake.
     #[cold]
     pub(super) fn secured(&mut self, how: &TlsSetup, at: At) -> Option<Symbol> {
         let known = self.secured.keep(how);
@@ -189,7 +190,7 @@ impl Context {
         known
     }
 
-    /// What there are keys for, and cannot be read.
+    /// Reports TLS that could not be decrypted although there are keys.
     #[cold]
     pub(super) fn sealed(&mut self, why: Sealed, at: At) {
         let mut issue = Issue::new(Kind::Skipped, "tls", why.reason()).in_frame(at.frame);
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn of_streams_that_are_over_the_newest_repeats_may_still_be_answered() {
+    fn an_ack_in_an_ended_stream_marks_its_repeat_as_needless() {
         // streams 0 to 64, each with a repeat: one more than MAX_LEFT
         let named = |stream, side, ack| {
             let mut context = Context::default();

@@ -1,6 +1,9 @@
-//! What passed on other connections of the same two hosts while one waited. A connection that one side alone sends on,
-//! and that ends, carries the data of another's request (FTP's data connections). Until it has ended, the wait for an
-//! answer to that request is no program's delay.
+//! Data connections (FTP, RFC 959): a connection on which one side alone sends carries data for a request on another
+//! one, the control connection. Until it has ended, the wait for the response to that request is not attributed to
+//! the server's program.
+//!
+//! Example: `RETR file` on the control connection, `150`, 80 ms of data on the data connection, then `226`. The
+//! server was sending during these 80 ms.
 
 use std::collections::VecDeque;
 
@@ -11,40 +14,42 @@ use crate::base::At;
 use crate::limits::ANNOUNCED_NS;
 use crate::observe::{Step, Wait};
 
-/// Data connections that are remembered, of all hosts.
+/// Upper bound on the data connections kept, of all hosts.
 const MAX_DATA_CONNECTIONS: usize = 32;
 
+/// A connection on which one side alone has sent data.
 #[derive(Debug, Clone, Copy)]
 struct DataConnection {
     pair: u32,
     stream: u32,
-    /// The stream on which it was requested, where that is known.
+    /// Stream of the control connection, if known.
     control: Option<u32>,
+    /// Times of its first data and of its end, in ns.
     start: i64,
     end: i64,
 }
 
-/// A port that a control connection announces for a data connection (FTP).
+/// A port that a control connection announces for a data connection.
 #[derive(Debug)]
 struct Announced {
+    /// Stream of the control connection.
     control: u32,
     pair: u32,
     port: u16,
     time_ns: i64,
-    /// The command that uses it.
+    /// The command that uses it; None until it is sent.
     command: Option<SmolStr>,
 }
 
-/// What a stream carries for another one.
+/// What a stream carries for its control connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Carried {
-    /// The stream on which it was requested.
     pub control: u32,
     /// The command with its argument.
     pub command: SmolStr,
 }
 
-/// The newest data connections, and ports that are announced for further ones.
+/// The newest data connections, and the ports announced for further ones.
 #[derive(Debug, Default)]
 pub struct DataConnections {
     known: VecDeque<DataConnection>,
@@ -52,7 +57,7 @@ pub struct DataConnections {
 }
 
 impl DataConnections {
-    /// A side of this stream, on which one alone had sent since `start`, has ended.
+    /// Records the end of one side of a stream on which one side alone has sent since `start`.
     pub fn ended(&mut self, pair: u32, stream: u32, control: Option<u32>, start: i64, end: i64) {
         if let Some(known) = self.known.iter_mut().find(|known| known.stream == stream) {
             known.end = end;
@@ -74,10 +79,10 @@ impl DataConnections {
         self.known.is_empty()
     }
 
-    /// A data connection to this port will follow, between the hosts of the control connection.
+    /// Records that a data connection to this port will follow, between the hosts of the control connection.
     #[cold]
     pub fn announced(&mut self, control: u32, pair: u32, port: u16, at: At) {
-        // of one port for each connection, the newest counts
+        // only the newest port without a command counts for a control connection
         self.announced
             .retain(|known| known.control != control || known.command.is_some() && known.port != port);
         if self.announced.len() >= MAX_DATA_CONNECTIONS {
@@ -92,7 +97,7 @@ impl DataConnections {
         });
     }
 
-    /// This command uses the port that was announced last.
+    /// Assigns this command to the port that was announced last.
     #[cold]
     pub fn requested(&mut self, control: u32, method: &str, target: &str) {
         let mut newest = self.announced.iter_mut().rev();
@@ -102,11 +107,13 @@ impl DataConnections {
         }
     }
 
+    /// Whether any announced port is unused.
     pub fn expects(&self) -> bool {
         !self.announced.is_empty()
     }
 
-    /// What a stream carries whose first data pass now, between hosts with one of these numbers. Given once.
+    /// Returns what a stream carries whose first data pass now; `pairs` are the ids of its hosts, in both directions.
+    /// Returned once.
     #[cold]
     pub fn carried(&mut self, pairs: [Option<u32>; 2], port: u16, at: At) -> Option<Carried> {
         self.announced
@@ -121,8 +128,8 @@ impl DataConnections {
         })
     }
 
-    /// Where a transfer between the same hosts took the larger part of what looks like a program's time, and was over before
-    /// that was: no proof against the program.
+    /// Marks steps that look like a program's time as unsure, if a transfer between the same hosts took the larger
+    /// part of them and ended within them.
     #[cold]
     pub fn excuse(&self, exchange: &mut Exchange) {
         let (pair, stream) = (exchange.pair, exchange.stream);
@@ -146,7 +153,7 @@ impl DataConnections {
             .iter()
             .filter(|t| t.pair == pair && t.stream != stream || t.control == Some(stream))
             .filter(|t| (from..=to).contains(&t.end));
-        // whoever requested it is answered when the server knows that all has passed
+        // the server sends the response on the control connection after the client has got all data
         let end = |t: &DataConnection| if t.control == Some(stream) { to } else { t.end };
         let longest = passed.map(|t| end(t) - t.start.max(from)).max().unwrap_or(0);
         if longest <= (to - from) / 2 {

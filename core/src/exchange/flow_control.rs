@@ -1,8 +1,9 @@
-//! HTTP/2's flow control (RFC 9113 5.2, 6.9): what each side may send, of a stream and of the connection, as far as it
-//! knows. Reads the frames of both sides; gives whether a window was empty when the sender's last frame had left.
+//! HTTP/2 flow control (RFC 9113 5.2, 6.9): tracks what each side may send, per HTTP/2 stream and per connection.
+//! Reads the frames of both sides; returns whether a window was empty after the sender's last frame.
 //!
-//! A sender knows the WINDOW_UPDATE and SETTINGS frames whose bytes its TCP has acknowledged, so that captures at either
-//! end give one account. A connection whose beginning was not read has none, nor one whose sender exceeds its windows.
+//! A sender knows the WINDOW_UPDATE and SETTINGS frames whose bytes its TCP has acknowledged, so that captures at
+//! either end give the same result. A connection whose beginning was not captured is not tracked, nor one whose
+//! sender exceeds its windows.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +11,14 @@ use crate::base::Side;
 use crate::messages::FlowEvent;
 use crate::observe::transfer::Shut;
 
-/// What a window holds before SETTINGS and WINDOW_UPDATE (6.9.2).
+/// Size of a window in bytes before SETTINGS and WINDOW_UPDATE (6.9.2).
 const INITIAL: i64 = 65_535;
-/// Streams of a direction that are kept; the lowest number goes first.
+/// Upper bound on the HTTP/2 streams kept per direction; the lowest number is dropped first.
 const MOST_STREAMS: usize = 256;
-/// Grants that the sender has not acknowledged; the oldest counts as known beyond it.
+/// Upper bound on the grants kept until the sender acknowledges them; beyond it the oldest takes effect.
 const MOST_PENDING: usize = 1024;
 
+/// Bytes that may still be sent, and the largest value of that.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     room: i64,
@@ -34,28 +36,30 @@ impl Window {
     }
 }
 
+/// A change of windows by their receiver.
 #[derive(Debug, Clone, Copy)]
 enum Grant {
-    /// Of a stream, or of the connection (0).
+    /// WINDOW_UPDATE of a stream, or of the connection (0), in bytes.
     Update(u32, i64),
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
     Initial(i64),
 }
 
-/// One direction of data.
+/// Flow control of the data in one direction.
 #[derive(Debug)]
 struct Way {
     connection: Window,
     initial: i64,
     streams: BTreeMap<u32, Window>,
-    /// With the position behind it in the stream of the side that gives it.
+    /// Grants that the sender has not acknowledged, each with the TCP stream offset after it.
     pending: VecDeque<(i64, Grant)>,
-    /// The frame that is being sent.
+    /// Stream and length of the DATA frame that is being sent.
     frame: (u32, i64),
-    /// What was empty behind the last frame: the stream, or 0 for the connection, and its window.
+    /// The window that was empty after the last frame: the stream, or 0 for the connection, and its largest size.
     shut: Option<(u32, i64)>,
 }
 
-/// Both directions of a connection.
+/// Flow control of a connection, in both directions.
 #[derive(Debug)]
 pub struct FlowControl {
     client: Way,
@@ -76,8 +80,8 @@ impl Default for Way {
 }
 
 impl FlowControl {
-    /// Keeps account of a frame of `side`, which ends at `position` of its bytes; the side has acknowledged the other
-    /// one's bytes up to `acked`.
+    /// Applies a frame of `side`, which ends at `position` of its bytes; `acked` is how far the side has acknowledged
+    /// the other one.
     pub fn frame(
         control: &mut Option<Box<FlowControl>>,
         side: Side,
@@ -122,7 +126,7 @@ impl FlowControl {
         }
     }
 
-    /// The window that was empty behind the last frame of this side, where the bytes up to `acked` open it.
+    /// The window that was empty after the last frame of this side, if the grants up to `acked` open it.
     pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
         let way = if side == Side::Client {
             &self.client
@@ -180,13 +184,13 @@ impl Way {
         self.streams.entry(stream).or_insert(Window::of(self.initial))
     }
 
-    /// Whether the sender may.
+    /// Begins a DATA frame; returns whether the windows permit it.
     fn sends(&mut self, stream: u32, bytes: i64, acked: i64) -> bool {
         self.shut = None;
         self.learn(acked);
         self.frame = (stream, bytes);
         if self.connection.room < bytes || self.stream(stream).room < bytes {
-            // an ACK of the sender is missing in the capture
+            // it knows of a grant: its ACK is missing in the capture
             self.learn(i64::MAX);
         }
         self.connection.room -= bytes;
@@ -216,7 +220,7 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// Frames of the server, and of the client, whose frames are 13 bytes each.
+    /// A run with DATA frames of the server, and frames of the client of 13 bytes each.
     struct Run {
         control: Option<Box<FlowControl>>,
         given: i64,

@@ -1,17 +1,18 @@
-//! What many streams share, each kept once: names that servers give themselves, and how TLS was set up.
+//! Interns values that many streams share, such as names of servers and properties of TLS handshakes.
 
 use std::hash::Hash;
 use std::num::NonZeroU32;
 
 use ahash::AHashMap;
 
-/// Different ones that are kept.
+/// Upper bound on the different values kept.
 const MAX_NAMES: usize = 1 << 16;
 
-/// One's place in `Interner`.
+/// Id of an interned value, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol(NonZeroU32);
 
+/// Stores each different value once.
 #[derive(Debug)]
 pub struct Interner<T> {
     places: AHashMap<T, Symbol>,
@@ -28,7 +29,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + Eq + Hash> Interner<T> {
-    /// Its place; none where too many are known.
+    /// Returns the id of an equal value, storing it if needed; None if there are too many.
     pub fn keep(&mut self, one: &T) -> Option<Symbol> {
         if let Some(known) = self.places.get(one) {
             return Some(*known);

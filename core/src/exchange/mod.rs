@@ -1,5 +1,7 @@
-//! Pairs messages into exchanges and keeps, per stream, the steps of both directions until the exchanges
-//! that need them are settled. Segments in, exchanges with their time cut into steps out.
+//! Pairs messages into exchanges and cuts their time into steps. Reads segments with their facts, and the message
+//! events of the protocol readers. Returns exchanges, each with the steps of both directions, for `judge`.
+//!
+//! `Tracker` holds the state of one stream, `Context` the state that all streams share.
 
 mod context;
 mod data_connections;
@@ -32,26 +34,28 @@ pub use steps::TimeSlice;
 use steps::{CutSteps, take_turns};
 pub use tracker::Tracker;
 
-/// Repeats of one message that are remembered; the newest replace the oldest.
+/// Upper bound on the repeats kept per message; the newest replace the oldest.
 const MAX_COPIES: usize = 8;
-/// Room for steps that an exchange keeps when it is used again.
+/// Upper bound on the step capacity that a reused exchange keeps.
 const MAX_SPARE_STEPS: usize = 64;
 
+/// One message: a request or a response.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
     pub first: At,
     pub last: At,
-    /// When its end passed for the first time.
+    /// The packet in which all its bytes had passed for the first time.
     whole: At,
     pub bytes: u64,
+    /// Whether its end was seen.
     pub complete: bool,
     /// Stream offset after its last byte.
     end_offset: i64,
-    /// Repeats of its bytes: each may be the copy that arrived.
+    /// Repeats of its bytes. Any of them may be the copy that the receiver got.
     copies: Copies,
 }
 
-/// The repeats of one message. Few messages have any.
+/// The repeats of one message, allocated only if there are any.
 #[derive(Debug, Clone, Default)]
 #[allow(clippy::box_collection)] // 8 bytes in place of 32
 struct Copies(Option<Box<VecDeque<Repeat>>>);
@@ -71,7 +75,7 @@ impl Copies {
     }
 }
 
-/// A repeat of a message's bytes, and its TSval.
+/// A retransmission, or other repeat, of bytes of a message.
 #[derive(Debug, Clone, Copy)]
 struct Repeat {
     at: At,
@@ -105,7 +109,7 @@ impl Message {
         });
     }
 
-    /// The newest repeat, where it came after what counts as the message's end so far.
+    /// The newest repeat, if it came after the packet that counts as the message's end.
     fn newest_copy(&self) -> Option<At> {
         self.copies
             .iter()
@@ -115,48 +119,48 @@ impl Message {
     }
 }
 
-/// What a row is about.
+/// What a row of `requests` is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RowKind {
-    /// A request and its answer, or a turn and the other side's.
+    /// A request and its response, or the turns of a dialogue.
     #[default]
     Exchange,
     /// A connection's set-up.
     Connect,
-    /// What a server sent without a request.
+    /// A message that the server sent without a request.
     Push,
-    /// A client's pause between requests.
+    /// The client's pause between a response and its next request.
     Pause,
-    /// The wait before what a client sent without waiting for an answer, which followed an ACK.
+    /// The wait before data that the client sent without waiting for a response, and that an ACK released.
     Held,
-    /// What one direction alone lets us suspect.
+    /// A suspected stall in a capture of one direction.
     OneWay,
 }
 
-/// What came before a connection's first request, and how long each took, in ns.
+/// What preceded a connection's first request, with times in ns.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
-    /// What the client had looked up before.
+    /// The DNS lookup before the first SYN.
     pub lookup: Option<Found>,
-    /// From the first SYN to the ACK that made the connection.
+    /// From the first SYN to the ACK that completed the handshake.
     pub handshake_ns: Option<i64>,
     /// The TLS handshake, from its first byte to its last.
     pub tls_ns: Option<i64>,
-    /// How TLS was set up, as its hellos tell.
+    /// Version, cipher and other properties of the TLS handshake, as read from its hellos.
     pub secured: Option<TlsSetup>,
-    /// From that ACK to the first byte of a server that speaks first.
+    /// From the ACK that completed the handshake to the first byte of a server that speaks first.
     pub greeting_ns: Option<i64>,
 }
 
-/// Why an exchange is not whole.
+/// Why an exchange is incomplete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutBy {
     Fin,
     Rst,
-    /// Either side gave it up, and the connection went on.
+    /// Either side cancelled it, and the connection went on.
     Reset,
     CaptureEnd,
-    /// Packets are missing, or too much was open at once.
+    /// Packets are missing in the capture, or too many exchanges were open at once.
     Gap,
 }
 
@@ -182,7 +186,7 @@ impl From<Close> for CutBy {
     }
 }
 
-/// The pieces of an answer's body, as its reader cuts it.
+/// Times of the parts of a response body, as the protocol reader splits it (the events of an event stream, say).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BodyPartStats {
     pub count: u32,
@@ -204,19 +208,19 @@ impl BodyPartStats {
     }
 }
 
-/// One request and its answer, or another stretch of a connection's time that has a row.
+/// One request with its response, or another interval of a connection that has a row.
 #[derive(Debug, Clone, Default)]
 pub struct Exchange {
     pub id: u64,
     pub stream: u32,
     pub index: u32,
     pub row: RowKind,
-    /// Of a connection's set-up.
+    /// What preceded the first request; only of a connection's set-up.
     pub opening: Option<Box<Opening>>,
     pub kind: MessageKind,
-    /// The side that accepted the connection asks, and the one that opened it answers (an OpenFlow controller).
+    /// The side that accepted the connection sends the requests (an OpenFlow controller).
     pub by_server: bool,
-    /// By which its answer is known, in protocols that answer in any order.
+    /// Identifier that request and response share, in protocols that answer in any order.
     key: Option<u64>,
     pub protocol: Option<Protocol>,
     pub method: Option<SmolStr>,
@@ -228,43 +232,46 @@ pub struct Exchange {
     pub error: bool,
     pub pieces: BodyPartStats,
     pub request: Message,
-    /// What the client had acknowledged when it began to ask: the answer lies beyond.
+    /// Highest byte that the client had acknowledged when it began the request: the response lies beyond it.
     ack_at_request: i64,
     pub response: Option<Message>,
-    /// What its first segment answers, where an ACK has freed that and more had been sent meanwhile.
+    /// The packet that the response answers, if an ACK released the response's first segment after more had been
+    /// sent.
     answered_from: Option<At>,
-    /// Both sides spoke in turn before it was over.
+    /// Both sides sent in turn before it was over.
     pub dialogue: bool,
     pub complete: bool,
     pub cut_by: Option<CutBy>,
+    /// Id of the pair of hosts, for their RTTs.
     pub pair: u32,
-    /// Client's and server's.
+    /// Ports of the client and of the server.
     pub ports: [u16; 2],
-    /// Of its request's sender.
+    /// Id of the evidence on its request's sender.
     pub sender_id: u32,
-    /// What the path to each side took by the answers of its kernel.
+    /// RTTs to each side that its kernel answered.
     pub rounds: [KernelRtt; 2],
-    /// Its connection's segments are in the capture twice.
+    /// The capture contains every segment of the connection twice.
     pub doubled: bool,
-    /// When the answer to the request before it had passed, where this request was whole by then and the protocol
-    /// keeps the order of the requests.
+    /// Time in ns of the previous response's end, if this request was complete before it and the protocol keeps the
+    /// order of requests: until then the server may not have begun on this one.
     pub behind_until: Option<i64>,
-    /// The wait that its first segment ended behind another message of the same sender's, whose ACK let it go.
+    /// The step that the first segment ended, if its kernel held it behind another message of its sender until an
+    /// ACK.
     pub before: Option<Box<Step>>,
-    /// Both senders' steps that overlap it, and maybe others.
+    /// All steps of client and server that overlap the exchange; others may be among them.
     pub steps: [Vec<Step>; 2],
 }
 
-/// No steps, and room for two on each side. (The first step of a list without room would take room for four, and an open
-/// stream has six lists that hold one or two.)
+/// Empty lists with room for two steps each. A list without capacity would allocate room for four with its first
+/// step, and an open stream has six lists of one or two steps.
 fn few_steps() -> [Vec<Step>; 2] {
     [Vec::with_capacity(2), Vec::with_capacity(2)]
 }
 
 impl Exchange {
-    /// As new, with the buffers of the one before.
+    /// Resets the exchange and keeps its buffers.
     fn clear(&mut self) {
-        // in place: a new value would be built on the stack and copied; all fields are named, so that none is forgotten
+        // In place, as a new value would be built on the stack and copied. All fields are named, so that none is forgotten.
         let Exchange {
             id: _,
             stream: _,
@@ -324,7 +331,7 @@ impl Exchange {
         self.request.first.time_ns
     }
 
-    /// Who sends its request.
+    /// The side that sends the request.
     #[inline(always)]
     pub fn asker(&self) -> Side {
         if self.by_server {
@@ -334,7 +341,7 @@ impl Exchange {
         }
     }
 
-    /// Who sends the first message of it.
+    /// The side that sends the first message.
     pub fn begun_by(&self) -> Side {
         match self.row {
             RowKind::Push => Side::Server,
@@ -342,7 +349,8 @@ impl Exchange {
         }
     }
 
-    /// Its first message was written by then, behind another one, and its kernel held it until that was acknowledged.
+    /// Moves the start back to `since`: the first message was written by then, and its kernel held it behind another
+    /// message until that was acknowledged.
     #[cold]
     pub fn begins_before(&mut self, since: At) {
         let side = self.begun_by();
@@ -358,7 +366,7 @@ impl Exchange {
         }
     }
 
-    /// Its time by the steps, in order and without gap.
+    /// Calls `give` for the slices of its time, in order and without holes.
     pub fn pieces<'a>(&'a self, mut give: impl FnMut(TimeSlice<'a>)) {
         if self.dialogue {
             let (start, _, end) = self.parts();
@@ -369,7 +377,7 @@ impl Exchange {
         }
     }
 
-    /// Steps of an exchange that is no dialogue: first the client's, then the server's.
+    /// Slices of an exchange that is no dialogue: first the requester's, then the other side's.
     #[inline(always)]
     pub fn pieces_by_side(&self) -> [impl Iterator<Item = TimeSlice<'_>>; 2] {
         let (start, border, end) = self.parts();
@@ -385,13 +393,13 @@ impl Exchange {
         ]
     }
 
-    /// Where it begins and where it ends.
+    /// Its first and last packet.
     fn span(&self) -> (At, At) {
         let start = self.request.first;
         (start, later(self.end(), start))
     }
 
-    /// Where it begins, where the client's steps end and the server's begin, and where it ends.
+    /// Its first packet, the packet where the requester's steps end and the other side's begin, and its last packet.
     fn parts(&self) -> (At, At, At) {
         let (start, end) = self.span();
         let request_end = later(self.answered_from.unwrap_or(self.request.last), start);
@@ -403,8 +411,8 @@ impl Exchange {
         (start, border, end)
     }
 
-    /// Whether the evidence of other exchanges cannot change its causes: nothing of Nagle's, nothing that a cork may have
-    /// held, and nothing repeated.
+    /// Whether the evidence of other exchanges cannot change its causes: no step depends on Nagle's algorithm, a cork
+    /// or a repeat.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         let [client, server] = &self.steps;
@@ -413,7 +421,7 @@ impl Exchange {
                 || self.pieces_are_plain())
     }
 
-    /// Its steps, where it may share a step with other exchanges.
+    /// `is_plain` by the slices, as a step that depends on evidence may lie outside of the exchange.
     #[inline(never)]
     fn pieces_are_plain(&self) -> bool {
         let mut plain = true;
@@ -421,7 +429,7 @@ impl Exchange {
         plain
     }
 
-    /// The copy that the answer ended with was not needed: it had come the first time.
+    /// Ends the response with its first copy, if the repeat that it ended with was needless (`needless`: frames).
     #[cold]
     pub fn ends_with_first(&mut self, needless: &AHashSet<u64>) {
         if let Some(answer) = self
@@ -440,7 +448,7 @@ impl Exchange {
 }
 
 impl Step {
-    /// The evidence of other exchanges decides what it waited for.
+    /// Whether the evidence of other exchanges decides its cause.
     fn depends(&self) -> bool {
         matches!(
             self.wait,
@@ -453,45 +461,48 @@ impl Step {
     }
 }
 
-/// `at`, or `floor` where that is later.
+/// The later one of the two; `at` if both have the same time.
 fn later(at: At, floor: At) -> At {
     if at.time_ns < floor.time_ns { floor } else { at }
 }
 
-/// One segment as the tracker needs it beside the header itself.
+/// One segment as the tracker needs it, with its facts and what its stream knows.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a, 'b> {
     pub segment: &'a Segment<'b>,
     pub facts: &'a Facts,
     pub side: Side,
     pub at: At,
+    /// Largest payload of a segment in this direction, in bytes.
     pub mss: u32,
-    /// Less than a full segment, or with a small tail, and the end of what the program wrote.
+    /// Smaller than a full segment, or with a small tail, and the end of what the program wrote.
     pub small: bool,
+    /// The capture contains the SYN of the stream.
     pub syn_seen: bool,
     /// Both sides have agreed on selective ACKs.
     pub sacks: bool,
-    /// Best round trips so far to the client and to the server, by `Side`.
+    /// Best RTTs so far to the client and to the server, in ns; None if unknown.
     pub rtts: &'a [Option<i64>; 2],
     /// Round trips to this side that its kernel answered.
     pub trips: &'a RoundTrips,
     /// SACK blocks, relative and unwrapped.
     pub sack: Option<&'a [(i64, i64)]>,
+    /// The window scale is known, so that the window has a size in bytes.
     pub scale_known: bool,
-    /// Frames of its sender that the capture lacks before it, by IPv4 identifications.
+    /// Number of frames from its sender that the capture lacks before it, by IPv4 identifications.
     pub missing: Option<u16>,
-    /// Those identifications count on this connection alone.
+    /// The sender counts these identifications on this connection alone.
     pub own_ids: bool,
 }
 
 impl Seen<'_, '_> {
-    /// The block that reports bytes which came twice (RFC 2883).
+    /// The D-SACK block: bytes that arrived twice (RFC 2883).
     fn came_twice(&self) -> Option<(i64, i64)> {
         let first = self.sack?.first()?;
         (self.facts.flags & flag::DSACK != 0).then_some(*first)
     }
 
-    /// The highest byte that arrived beyond a hole.
+    /// End of the highest SACK block beyond the cumulative ACK.
     fn sacked(&self) -> Option<i64> {
         let ends = self.sack?.iter().map(|block| block.1);
         ends.max().filter(|end| *end > self.facts.ack)

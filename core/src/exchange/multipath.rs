@@ -1,21 +1,21 @@
-//! Multipath TCP (RFC 8684): a message may pass in parts, each on a connection of its own. Which connections may be one,
-//! and whether any path was added to another.
+//! Multipath TCP (RFC 8684): parts of a message may be sent on several connections (subflows). Records which streams
+//! support it, and whether a subflow was added to any connection.
 
 use ahash::AHashSet;
 
-/// Streams that are remembered.
+/// Upper bound on the streams kept.
 const MAX_STREAMS: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct MultipathStreams {
-    /// Both hosts support it.
+    /// Streams whose two hosts support it.
     streams: AHashSet<u32>,
-    /// One of them was added to another.
+    /// Some stream was added to another connection.
     pub joined: bool,
 }
 
 impl MultipathStreams {
-    /// A server has agreed to this stream; `joins`: as a further path.
+    /// The server has accepted the option on this stream; `joins`: as a further subflow.
     #[cold]
     pub fn agreed(&mut self, stream: u32, joins: bool) {
         if self.streams.len() < MAX_STREAMS {
@@ -24,7 +24,7 @@ impl MultipathStreams {
         self.joined |= joins;
     }
 
-    /// Whether the messages of this stream may pass in parts on others.
+    /// Whether parts of this stream's messages may be on other streams.
     pub fn is_spread(&self, stream: u32) -> bool {
         self.joined && self.streams.contains(&stream)
     }

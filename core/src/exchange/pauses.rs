@@ -1,5 +1,5 @@
-//! Waits that belong to no request, each a row of its own beside them: a client's pause before it asks again, and what
-//! one direction alone lets us suspect. Like a connection's set-up they are never complete and have no latency.
+//! Waits that belong to no request, with rows of their own: a client's pause before its next request, and suspected
+//! stalls in captures of one direction. Like a connection's set-up, they are never complete and have no latency.
 
 use super::{Context, RowKind};
 use crate::base::{At, Side};
@@ -7,7 +7,7 @@ use crate::evidence::rtt::KernelRtt;
 use crate::limits::{OUTLIER_ONE_IN, RTO_MIN_NS, TWO_TICKS_NS};
 use crate::observe::{Candidate, Step, Suspect, Wait};
 
-/// Where such a row belongs: its stream, the index of the request that follows it, and the addresses.
+/// Stream and hosts of such a row, and the index of the request that follows it.
 #[derive(Debug, Clone, Copy)]
 pub struct RowPlace {
     pub stream: u32,
@@ -17,7 +17,7 @@ pub struct RowPlace {
     pub doubled: bool,
 }
 
-/// The peer's last byte, where this step is the wait after it.
+/// The last packet of the peer's data, if the step is the wait after it.
 fn turn(step: &Step) -> Option<At> {
     match step.wait {
         Wait::Turn { since, .. }
@@ -30,24 +30,25 @@ fn turn(step: &Step) -> Option<At> {
     }
 }
 
-/// How long the client paused in its step before a request, with a round trip of `rtt` to it; 0 where that was no pause.
+/// Length in ns of the client's pause in its step before a request, with a round trip of `rtt` to the client; 0 if
+/// too short for a pause.
 pub fn paused(step: &Step, rtt: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
     if waited >= TWO_TICKS_NS.get() { waited } else { 0 }
 }
 
-/// Whether a busy host may have made this pause.
+/// Whether the pause is so short that a busy host may have caused it.
 pub fn is_short(step: &Step) -> bool {
     turn(step).is_some_and(|since| step.to.time_ns.saturating_sub(since.time_ns) < RTO_MIN_NS.get())
 }
 
-/// Whether pauses of so long in all are worth rows, beside requests that took so long.
+/// Whether pauses of this total length deserve rows, given the total time of the requests; both in ns.
 pub fn matters(paused: i64, busy: i64) -> bool {
     paused.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy
 }
 
-/// From the answer's last byte to the client's next request.
+/// Adds the row of a pause: from the response's last byte to the next request.
 pub fn pause(step: Step, place: RowPlace, context: &mut Context) {
     let Some(since) = turn(&step) else { return };
     push(
@@ -59,7 +60,8 @@ pub fn pause(step: Step, place: RowPlace, context: &mut Context) {
     );
 }
 
-/// What the client may have written long before its segment left, with an ACK that the server's data brought.
+/// Adds the row of data that the client may have written long before its segment left, released by an ACK that the
+/// server's data carried.
 #[cold]
 pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
@@ -79,7 +81,7 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     }
 }
 
-/// What the client sent behind a small segment of its own, when that was acknowledged, and which is no request.
+/// Adds the row of data that is no request and left when the ACK of a small segment before it arrived.
 #[cold]
 pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
@@ -90,7 +92,7 @@ pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) 
     }
 }
 
-/// A gap that may be a stall, of a stream whose packets are all from `seen`.
+/// Adds the row of a possible stall in a stream of which only the packets from `seen` were captured.
 pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, context: &mut Context) {
     let step = Step {
         from: found.from,

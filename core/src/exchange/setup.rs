@@ -1,6 +1,7 @@
-//! A connection's set-up as an exchange of its own: SYN, SYN/ACK, the ACK, and the wait for the client's first
-//! byte. The handshake lasts as long seen from either end, so it is the one wait for the path that a capture at
-//! the server shows as well.
+//! A connection's set-up as an exchange of its own: SYN, SYN/ACK, the ACK, and the wait for the client's first byte.
+//!
+//! A handshake takes equally long seen from either end. It is the one wait for the path that a capture at the server
+//! shows.
 
 use std::num::{NonZeroI64, NonZeroU32};
 
@@ -10,37 +11,41 @@ use crate::limits::{OUTLIER_ONE_IN, SYN_TIMER_NS};
 use crate::observe::{Repair, Step, Wait};
 use crate::segment::{FIN, RST, SYN, Segment};
 
-/// What a stream's data show of its beginning.
+/// What the data of a stream show about its beginning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Begun {
-    /// When a server that speaks first did.
+    /// When a server that speaks first sent its first byte, in ns.
     pub greeted: Option<NonZeroI64>,
-    /// How long the TLS handshake took.
+    /// Duration of the TLS handshake.
     pub tls_ns: Option<NonZeroI64>,
-    /// Read from its hellos.
+    /// Properties of the TLS handshake.
     pub secured: Option<Symbol>,
-    /// What the first request that names its server calls it.
+    /// Name of the server in the first request that contains one.
     pub named: Option<Symbol>,
-    /// What it carries for another stream.
+    /// What it carries for its control connection.
     pub carries: Option<Symbol>,
 }
 
-/// One stream's handshake so far.
+/// State of one stream's handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Setup {
+    /// None if the capture lacks it.
     first_syn: Option<At>,
-    /// The newest SYN before the first answer.
+    /// The newest SYN before the first SYN/ACK.
     last_syn: At,
+    /// The first SYN/ACK, or the RST in its place.
     answered: Option<At>,
-    /// The newest repeat of SYN or SYN/ACK after the first answer, or that answer.
+    /// The newest repeat of SYN or SYN/ACK after the first SYN/ACK, or that one itself.
     answered_again: At,
-    /// The ACK that made the connection, or the RST that did not.
+    /// The ACK that completed the handshake, or the RST that aborted it.
     ended: Option<At>,
-    /// The client's first byte after that.
+    /// The client's first data after that.
     used: Option<At>,
-    /// The time stamps of the first answer and of that ACK, until data comes.
+    /// TSvals of the first SYN/ACK and of that ACK, until data is sent.
     stamps: [Option<u32>; 2],
+    /// An RST ended it.
     refused: bool,
+    /// No further segment belongs to it.
     over: bool,
 }
 
@@ -59,7 +64,7 @@ impl Setup {
         !self.over
     }
 
-    /// A segment of the stream, from its second one on.
+    /// Reads a segment of the stream, from its second one on.
     pub fn segment(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let syn = segment.has(SYN);
         let Some(first_syn) = self.first_syn else { return };
@@ -77,13 +82,13 @@ impl Setup {
             }
             self.over = segment.len > 0 || segment.has(RST) || segment.has(FIN);
         } else if segment.has(RST) {
-            // refused by the server, or given up by the client
+            // refused by the server, or aborted by the client
             if side == Side::Server && self.answered.is_none() {
                 (self.answered, self.answered_again) = (Some(at), at);
             }
             (self.ended, self.refused, self.over) = (Some(at), true, true);
         } else if syn && self.is_copy(side, at) {
-            // no timer is so short: the network doubled it, or the capture has it twice
+            // a duplicate of the network or of the capture, since no timer is so short
         } else if syn {
             match (self.answered, side) {
                 (None, Side::Client) => self.last_syn = at,
@@ -105,7 +110,7 @@ impl Setup {
         }
     }
 
-    /// A SYN, or SYN/ACK, so soon after the one before it that no timer sent it again.
+    /// Whether a SYN or SYN/ACK follows the previous one sooner than any retransmission timer allows.
     fn is_copy(&self, side: Side, at: At) -> bool {
         let before = match side {
             Side::Client => Some(self.last_syn),
@@ -114,7 +119,7 @@ impl Setup {
         before.is_some_and(|before| at.time_ns - before.time_ns < SYN_TIMER_NS.get())
     }
 
-    /// When the two sides' time stamps passed.
+    /// Returns side, time in ns and TSval of the SYN/ACK and of the ACK after it, once.
     pub fn take_stamps(&mut self) -> [Option<(Side, i64, u32)>; 2] {
         let [answer, ack] = std::mem::take(&mut self.stamps);
         let stamp = |side, at: Option<At>, stamp: Option<u32>| Some((side, at?.time_ns, stamp?));
@@ -124,9 +129,9 @@ impl Setup {
         ]
     }
 
-    /// Whether the set-up has a row of its own: TLS was set up, or with the greeting and the lookup before it, it took
-    /// time, and a packet of it was sent again, no request followed, or it took at least a tenth of set-up and requests
-    /// (`busy`) together.
+    /// Whether the set-up has a row of its own. It has one with TLS. Otherwise it must take time, with the greeting
+    /// and the lookup (`lookup`, ns) before it, and have a repeat, or be at least a tenth of set-up and requests
+    /// (`busy`, ns) together.
     pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
         let Some(first_syn) = self.first_syn else {
             return false;
@@ -137,15 +142,15 @@ impl Setup {
                 .answered
                 .is_some_and(|first| first.frame != self.answered_again.frame);
         let last = self.used.or(self.ended).unwrap_or(answered);
-        // a server that speaks first lets its client wait
+        // the client waits for the greeting of a server that speaks first
         let greeted = begun.greeted.map_or(0, NonZeroI64::get).max(last.time_ns);
         let took = greeted.saturating_sub(first_syn.time_ns).saturating_add(lookup);
         let long = took > 0 && (repeated || took.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy);
         long || begun.secured.is_some()
     }
 
-    /// Its row, with steps that the two sides make in turn; none where the capture lacks the SYN or its answer. Its number
-    /// and its `index` follow those of all requests.
+    /// Its exchange, with steps that the two sides make in turn; None if the capture lacks the SYN. Its id and its
+    /// `index` follow those of all requests.
     pub fn exchange(
         &self,
         stream: u32,
@@ -214,15 +219,16 @@ impl Setup {
     }
 }
 
-/// A set-up as it is kept of a connection that is over: most were made in three packets, soon one after the other.
+/// Compact form of the set-up of an ended connection. Most handshakes are three packets in quick succession.
 #[derive(Debug)]
 pub enum Kept {
+    /// No packet was repeated or late.
     Made(Made),
-    /// Of which packets came twice, or late.
+    /// Any other set-up.
     Whole(Box<Setup>),
 }
 
-/// A set-up of which no packet was sent again, counted from its SYN.
+/// A set-up without repeats, as offsets from its SYN.
 #[derive(Debug)]
 pub struct Made {
     answered: Option<Since>,
@@ -232,7 +238,7 @@ pub struct Made {
     over: bool,
 }
 
-/// So much later: in frames and nanoseconds.
+/// Offset of a packet from the SYN: in frames and ns.
 #[derive(Debug, Clone, Copy)]
 struct Since {
     frames: NonZeroU32,
@@ -240,7 +246,7 @@ struct Since {
 }
 
 impl Since {
-    /// None where it is earlier, or more than four seconds later.
+    /// None if the packet is earlier than the SYN, or more than four seconds later.
     fn of(syn: At, at: At) -> Option<Self> {
         let frames = u32::try_from(at.frame.checked_sub(syn.frame)?).ok()?;
         Some(Since {
@@ -258,7 +264,7 @@ impl Since {
 }
 
 impl Kept {
-    /// Of a connection that began with the packet `syn`.
+    /// Compacts the set-up of a connection whose first packet is `syn`.
     pub fn of(setup: Setup, syn: At) -> Self {
         let since = |at: Option<At>| at.and_then(|at| Since::of(syn, at));
         let made = Made {
@@ -275,7 +281,7 @@ impl Kept {
         }
     }
 
-    /// As it was.
+    /// Restores the set-up.
     pub fn setup(self, syn: At) -> Setup {
         match self {
             Kept::Made(made) => made.setup(syn),

@@ -1,23 +1,23 @@
-//! The steps of one direction: cut to an exchange, and merged where there are too many.
+//! Cuts the steps of one direction to the time of an exchange, and merges steps where there are too many.
 
 use crate::base::{At, Side};
 use crate::observe::{Step, Wait};
 
-/// A step, cut to the exchange that it belongs to.
+/// A step, cut to the exchange that it belongs to; times in ns.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeSlice<'a> {
     pub start: i64,
     pub end: i64,
-    /// The packets at its two ends: the step's own, or the exchange's where it was cut there.
+    /// Packets at its two ends: the step's own, or the exchange's where the step was cut.
     pub from_frame: u64,
     pub to_frame: u64,
-    /// When this side's part of the exchange began: for the server, when it had the request.
+    /// When this side's part of the exchange began, in ns: for the server, when it had the request.
     pub request_at: i64,
     pub sender: Side,
     pub step: &'a Step,
 }
 
-/// What no step covers is unknown.
+/// Stands for time that no step covers: its cause is unknown.
 static UNSEEN: Step = Step {
     from: NOWHERE,
     to: NOWHERE,
@@ -41,12 +41,12 @@ pub(super) fn between(steps: &[Step], start: At, end: At) -> impl Iterator<Item 
         .take_while(move |step| step.from.time_ns < end.time_ns)
 }
 
-/// One side's steps, cut to [start, end] without gap.
+/// Iterator over one side's steps, cut to [start, end]; `UNSEEN` fills the holes.
 pub(super) struct CutSteps<'a> {
     steps: std::slice::Iter<'a, Step>,
     sender: Side,
     start_ns: i64,
-    /// What is left.
+    /// Start of the part not yet returned.
     at: At,
     end: At,
 }
@@ -83,7 +83,7 @@ impl<'a> Iterator for CutSteps<'a> {
                         break (step.to, step);
                     }
                     if step.to.time_ns == at.time_ns {
-                        passed = Some(step.to); // both packets have one time stamp
+                        passed = Some(step.to); // a later packet with an equal time stamp
                     }
                 }
                 None => break (end, &UNSEEN),
@@ -104,7 +104,7 @@ impl<'a> Iterator for CutSteps<'a> {
     }
 }
 
-/// The steps of both sides, each from where the one before ended, of either side.
+/// Slices of a dialogue: steps of either side in the order of their ends, each from the end of the one before.
 pub(super) fn take_turns<'a>(
     steps: [&'a [Step]; 2],
     start: At,
@@ -129,7 +129,7 @@ pub(super) fn take_turns<'a>(
             give(TimeSlice {
                 start: at.time_ns,
                 end: until.time_ns,
-                // of packets with one time stamp the step's own
+                // among packets with equal time stamps, the step's own
                 from_frame: if step.from.time_ns == at.time_ns {
                     step.from.frame
                 } else {
@@ -156,7 +156,7 @@ pub(super) fn take_turns<'a>(
     }
 }
 
-/// Halves the number of steps: two neighbours become one under the longer one's name.
+/// Halves the number of steps: two neighbours become one, with the cause of the longer one.
 pub(super) fn merge_pairs(steps: &mut Vec<Step>) {
     let mut all = std::mem::take(steps).into_iter();
     while let Some(a) = all.next() {

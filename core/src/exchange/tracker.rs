@@ -1,5 +1,12 @@
-//! A stream that carries data: its bytes in order, its messages paired, its steps kept until the exchanges
-//! that need them are settled.
+//! The state of one stream that carries data. For each segment, `Tracker::segment`:
+//!
+//! 1. updates both senders (`observe`) with what the segment acknowledges, and finishes the exchanges whose response
+//! has arrived
+//!    (`arrival`);
+//! 2. finds out why a segment with new data left, and keeps that as a step (`data`); 3. gives the payload to the
+//! assembler, and what is in order to the protocol reader. Its notes come back to the
+//!    `PairingListener` (`listener`), which opens, extends and ends exchanges (`pairing`, and `keyed` for protocols that
+//!    answer in any order).
 
 mod arrival;
 mod beats;
@@ -22,31 +29,35 @@ use crate::segment::{FIN, RST, SYN};
 use listener::PairingListener;
 use pairing::Pairing;
 
-/// What all streams may hold out of order; beyond it the stream that would hold more gives up its holes.
+/// Upper bound on the bytes that all streams hold out of order. The stream that exceeds it gives up its holes.
 const MAX_HELD_IN_ALL: usize = 16 << 20;
-/// Exchanges that one stream may have open (pipelining); the oldest are given up as incomplete beyond it.
+/// Upper bound on the open exchanges of one stream (pipelining); beyond it the oldest ends as incomplete.
 const MAX_OPEN: usize = 4096;
-/// Relative sequence numbers below 1 exist (data from before the capture); offsets stay positive.
+/// Added to relative sequence numbers, which are below 1 for data from before the capture, so that offsets stay
+/// positive.
 const BIAS: i64 = 1 << 33;
-/// Trackers of streams that are over, kept for the next ones: there are as many as connections.
+/// Upper bound on the trackers of ended streams that are kept for reuse.
 const MOST_OVER: usize = 16;
 
-/// A stream that carries data.
+/// State of one stream that carries data.
 pub struct Tracker {
-    /// The pools of both senders, by `Side`.
+    /// Ids of the evidence on both senders, by `Side`.
     sender_ids: [u32; 2],
     senders: [Sender; 2],
     assemblers: [Assembler; 2],
     messages: Messages,
     pairing: Pairing,
-    /// While only this side has been captured.
+    /// The side of which packets were captured, and its gaps, while the other side has none.
     alone: Option<Box<(Side, OneWay)>>,
+    /// Whether each side has ended.
     closed: [bool; 2],
-    /// When its first data passed.
+    /// Time of the first data, in ns.
     begun: i64,
+    /// Latest time of a packet, in ns.
     clock: i64,
 }
 
+/// The element of this side.
 fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     let [client, server] = two;
     match side {
@@ -55,7 +66,7 @@ fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
     }
 }
 
-/// This side's and the other's.
+/// The elements of this side and of the other.
 fn both<T>(two: &mut [T; 2], side: Side) -> (&mut T, &mut T) {
     let [client, server] = two;
     match side {
@@ -79,7 +90,7 @@ impl Tracker {
         }
     }
 
-    /// Reuses the tracker of a stream that is over, where there is one.
+    /// Returns a tracker for a new stream, reusing that of an ended one if possible.
     pub fn boxed(
         stream: u32,
         pair: u32,
@@ -90,7 +101,7 @@ impl Tracker {
         let Some(mut tracker) = context.over.pop() else {
             return Box::new(Tracker::new(stream, pair, ports, sender_ids));
         };
-        // field by field, in place: a new value would be built on the stack and copied
+        // In place, as a new value would be built on the stack and copied.
         let Tracker {
             sender_ids: own_sender_ids,
             senders,
@@ -112,29 +123,30 @@ impl Tracker {
         tracker
     }
 
-    /// Returns the box to the free list.
+    /// Keeps the tracker of an ended stream for reuse.
     pub fn leave(self: Box<Self>, context: &mut Context) {
         if context.over.len() < MOST_OVER && self.pairing.is_small() {
             context.over.push(self);
         }
     }
 
-    /// A packet of the handshake: its time stamp, and when that passed.
+    /// Records TSval and time of a packet of the handshake.
     pub fn handshake_stamp(&mut self, side: Side, time_ns: i64, tsval: u32) {
         pick(&mut self.senders, side).handshake_stamp(time_ns, tsval);
     }
 
-    /// Its SYN of this side was seen.
+    /// Records that this side's SYN was captured.
     pub fn syn_seen(&mut self, side: Side) {
         pick(&mut self.senders, side).syn_seen();
     }
 
-    /// Its first data pass now.
+    /// Records the time of the first data.
     pub fn begin(&mut self, time_ns: i64) {
         self.begun = time_ns;
     }
 
-    /// Others of the stream came before: their number, their time, what came before them, and how they were read.
+    /// Continues a stream whose earlier tracker was dropped: number of its exchanges, their total time in ns, what
+    /// preceded them, and how they were read.
     pub fn go_on(
         &mut self,
         exchanges: u32,
@@ -151,14 +163,14 @@ impl Tracker {
         }
     }
 
-    /// It is a data connection of another stream's request.
+    /// Marks the stream as a data connection of another stream's request.
     pub fn carry(&mut self, what: Symbol) {
         self.messages.read_as_data_connection();
         self.pairing.protocol = Some(Protocol::FtpData);
         self.pairing.begun.carries = Some(what);
     }
 
-    /// Its beginning is not in the capture.
+    /// Marks that the capture lacks the beginning of the stream.
     pub fn join(&mut self) {
         self.messages.set_mid_stream();
     }
@@ -167,12 +179,12 @@ impl Tracker {
         self.pairing.pair
     }
 
-    /// The number of requests sent, without the heartbeats that were dropped.
+    /// Number of requests sent, without the dropped heartbeats.
     pub fn exchanges(&self) -> u32 {
         self.pairing.exchanges - self.pairing.beats.as_ref().map_or(0, |beats| beats.dropped)
     }
 
-    /// The stream is over: a late first copy of its newest repeats may still be answered.
+    /// Keeps the newest repeats when the stream ends: a late first copy may still be acknowledged.
     pub fn leave_repeats(&self, context: &mut Context) {
         for (side, sender) in [Side::Client, Side::Server].into_iter().zip(&self.senders) {
             if let Some(repeat) = sender.newest_repeat() {
@@ -181,32 +193,32 @@ impl Tracker {
         }
     }
 
-    /// What came before the first request.
+    /// What preceded the first request.
     pub fn begun(&self) -> Begun {
         self.pairing.begun
     }
 
-    /// The time that all exchanges took together.
+    /// Total time of all exchanges, in ns.
     pub fn busy(&self) -> i64 {
         self.pairing.busy
     }
 
-    /// Its segments are in the capture twice.
+    /// Whether the capture contains each segment twice.
     pub fn is_doubled(&self) -> bool {
         self.pairing.doubled
     }
 
-    /// HTTP/2's window that was empty behind the last data of this side, where what it acknowledges opens it.
+    /// The HTTP/2 window that was empty after the last data of this side, if what the side acknowledges opens it.
     pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
         self.pairing.flow_control.as_ref()?.opened(side, acked)
     }
 
-    /// Only this side has been captured so far.
+    /// Records that only this side has been captured so far.
     pub fn alone(&mut self, side: Side) {
         self.alone = Some(Box::new((side, OneWay::default())));
     }
 
-    /// Both sides have ended, and no exchange waits for anything.
+    /// Whether both sides have ended, and no exchange is open.
     pub fn is_done(&self) -> bool {
         self.closed == [true; 2] && self.pairing.is_idle()
     }
@@ -215,15 +227,15 @@ impl Tracker {
         self.pairing.protocol
     }
 
-    /// What the server calls itself.
+    /// Name and version that the server gives itself.
     pub fn software(&self) -> Option<&str> {
         self.messages.software()
     }
 
-    /// One segment of the stream; fills in why it left when it carries data that brought the stream forward.
+    /// Reads one segment of the stream. Fills in `release` (why it left) if it carries new data.
     #[inline(always)]
     pub fn segment(&mut self, seen: &Seen<'_, '_>, context: &mut Context, release: &mut Release) {
-        // a clock that goes back must not make an interval negative
+        // no interval may be negative where the capture's clock goes back
         self.clock = self.clock.max(seen.at.time_ns);
         let at = At {
             time_ns: self.clock,
@@ -278,7 +290,7 @@ impl Tracker {
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
         if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, context) {
-            // of a counter that others may count up too, a gap excuses and never accuses
+            // If other connections use the same IP ID counter, only "no frame is missing" can be concluded from it.
             let missing = seen.missing.filter(|n| seen.own_ids || *n == 0);
             self.data(seen, at, missing, context, release);
         }
@@ -302,7 +314,7 @@ impl Tracker {
         }
     }
 
-    /// What the receiver never had room for is not read.
+    /// Whether the receiver never had room for this data; such data is not read.
     #[inline(always)]
     fn is_beyond(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) -> bool {
         let beyond = pick(&mut self.senders, seen.side).is_beyond(seen.facts.seq);
@@ -312,7 +324,7 @@ impl Tracker {
         beyond
     }
 
-    /// A side's FIN was seen, or a RST.
+    /// Closes the sides that have ended, after a FIN or RST.
     #[cold]
     fn closing(&mut self, reset: bool, at: At, context: &mut Context) {
         let [client, server] = &self.senders;
@@ -329,7 +341,7 @@ impl Tracker {
                 .ended(pair, stream, control, self.begun, at.time_ns);
         }
         for side in [Side::Client, Side::Server] {
-            // a FIN may come before bytes that are still to be sent again
+            // a FIN may arrive before bytes that are retransmitted later
             if pick(&mut self.assemblers, side).ended() {
                 self.close(side, at, Close::Fin, context);
             }
@@ -339,8 +351,10 @@ impl Tracker {
         }
     }
 
-    /// Lets the assembler give what is in order now to the reader of messages. Missing bytes below `holes` were
-    /// lost by the capture (others were cut off by its snap length): no packet brought them, so their frame is 0.
+    /// Gives the protocol reader what `work` makes the assembler return in order.
+    ///
+    /// Missing bytes below the offset `holes` were lost by the capture, so no packet has them, and their frame is 0.
+    /// Other missing bytes were cut off by the snap length.
     #[inline(never)]
     fn read(
         &mut self,
@@ -372,7 +386,7 @@ impl Tracker {
         }
     }
 
-    /// A side ended. After it, what is still open on a server's side will not be answered.
+    /// Ends a side. When the server ends, requests that are still open will not be answered.
     fn close(&mut self, side: Side, at: At, how: Close, context: &mut Context) {
         if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
             return;
@@ -394,7 +408,7 @@ impl Tracker {
         }
     }
 
-    /// The other side was not captured yet.
+    /// Reads a segment while only one side has been captured; ends that when it is the other side's.
     #[cold]
     fn listen(&mut self, seen: &Seen<'_, '_>, at: At) {
         match &mut self.alone {
@@ -410,7 +424,7 @@ impl Tracker {
         }
     }
 
-    /// Nothing more will come: a reset, or the end of the capture.
+    /// Ends the stream: an RST, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, context: &mut Context) {
         self.pairing.frame = at.frame;
         if let Some(alone) = self.alone.take() {
@@ -435,7 +449,8 @@ impl Tracker {
     }
 }
 
-/// The repeat that was not needed, as this packet of the peer shows. Apart, so that the usual packet stays in registers.
+/// Returns the repeat that this packet of the peer shows to be needless. Not inlined, so that the usual packet stays
+/// in registers.
 #[cold]
 #[inline(never)]
 fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option<At> {
@@ -452,7 +467,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option
     peer.answers_first_copy(&answer, rtt)
 }
 
-/// A relative sequence number as the assembler's offset.
+/// A relative sequence number as the offset for the assembler.
 fn offset(number: i64) -> u64 {
     number.wrapping_add(BIAS) as u64
 }

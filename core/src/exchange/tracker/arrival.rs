@@ -1,4 +1,5 @@
-//! The end of an exchange: the client's packet that shows the answer arrived, and the steps that the exchange takes along.
+//! The end of an exchange: the client's packet that shows the response's arrival, and the steps that the exchange
+//! takes along.
 
 use std::num::NonZeroI64;
 
@@ -12,7 +13,7 @@ use crate::limits::NEARLY_ALL;
 use crate::messages::{Kind, Protocol};
 use crate::segment::ACK;
 
-/// Steps are let go of less often where so many exchanges wait.
+/// Number of waiting exchanges from which steps are dropped less often, as that scans all of them.
 const MANY_EXCHANGES: usize = 64;
 
 /// The client's packet that acknowledges a response's end.
@@ -20,20 +21,21 @@ const MANY_EXCHANGES: usize = 64;
 pub(super) struct Arrival {
     at: At,
     tsecr: Option<u32>,
+    /// Best RTT to the client in ns, if known.
     rtt: Option<i64>,
-    /// Bytes that it reports as having come twice.
+    /// The D-SACK block: bytes that arrived twice.
     twice: Option<(i64, i64)>,
 }
 
 impl Arrival {
-    /// It answers something that was sent before `copy`: it echoes an older timestamp (RFC 7323 4.3: TSecr
-    /// names what advanced the window), or came too soon after the copy.
+    /// Whether it answers a packet sent before `copy`: it echoes an older TSval (RFC 7323 4.3: TSecr names the
+    /// segment that advanced the window), or follows the copy by less than a round trip.
     fn answers_earlier(&self, copy: &Repeat) -> bool {
         if self
             .twice
             .is_some_and(|(start, end)| copy.start < end && copy.end > start)
         {
-            return true; // the first copy had come before
+            return true; // the copy was the second one to arrive
         }
         if let (Some(echo), Some(tsval)) = (self.tsecr, copy.tsval)
             && echo != tsval
@@ -46,7 +48,8 @@ impl Arrival {
 }
 
 impl Tracker {
-    /// The peer's cumulative ACK: holes below it are the capture's, and a finished response arrived.
+    /// Handles the peer's cumulative ACK: holes below it were lost by the capture, and a response that ends below it
+    /// has arrived.
     #[inline(always)]
     pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
@@ -69,7 +72,7 @@ impl Tracker {
 }
 
 impl Pairing {
-    /// The client has all that it acknowledges.
+    /// Finishes the exchanges whose response the client has acknowledged.
     #[inline(always)]
     fn arrived(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
@@ -93,13 +96,13 @@ impl Pairing {
         }
     }
 
-    /// The exchange ends with the copy of its response that arrived.
+    /// Ends the oldest settling exchange with the copy of its response that arrived.
     pub(super) fn settle_first(&mut self, arrival: Option<Arrival>, context: &mut Context) {
         let Some(mut exchange) = self.settling.pop_front() else {
             return;
         };
         if let Some(response) = &mut exchange.response {
-            // copies that were never acknowledged repaired nothing: the client was gone
+            // Repeats that were never acknowledged repaired nothing: the client had left.
             let arrived = |copy: &&Repeat| arrival.is_some_and(|a| !a.answers_earlier(copy));
             let late = response.copies.iter().rev().find(arrived).map(|copy| copy.at);
             if let Some(copy) = late.filter(|at| at.frame > response.last.frame) {
@@ -110,14 +113,14 @@ impl Pairing {
         self.finish(exchange, context);
     }
 
-    /// The exchange leaves with its own part of the steps.
+    /// Ends the exchange with its share of the steps.
     #[inline(always)]
     pub(super) fn finish(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         exchange.protocol = exchange.protocol.or(self.protocol);
         let request = &mut exchange.request;
         let lost = exchange.response.is_none() && request.copies.0.is_some() && !exchange.by_server;
         if lost && request.whole.frame > 0 && self.server_ack < request.end_offset {
-            request.last = request.whole; // no copy ever came to a server that was still there
+            request.last = request.whole; // no repeat reached a server that was still there
         }
         (exchange.rounds, exchange.doubled) = (self.rounds, self.doubled);
         let (start, end) = exchange.span();
@@ -141,7 +144,7 @@ impl Pairing {
         }
     }
 
-    /// Others will need the steps as well.
+    /// Copies the steps of this exchange, which others need as well, and drops steps that none needs.
     #[inline(never)]
     fn share_steps(&mut self, exchange: &mut Exchange) {
         let (start, border, end) = exchange.parts();
@@ -162,7 +165,7 @@ impl Pairing {
         if self.open.len() + self.settling.len() > MANY_EXCHANGES
             && !exchange.index.is_multiple_of(MANY_EXCHANGES as u32)
         {
-            return; // looking through all others is left to one in so many
+            return; // only one in `MANY_EXCHANGES` scans all others
         }
         let needed = self
             .open
@@ -173,7 +176,7 @@ impl Pairing {
             .unwrap_or(i64::MIN);
         for steps in &mut self.steps {
             let over = steps.partition_point(|s| s.to.time_ns < needed);
-            // the others move up: not for a few of many
+            // removing few of many steps is not worth moving the rest
             if over >= steps.len() / 2 || steps.len() < FEW_STEPS {
                 steps.drain(..over);
             }

@@ -1,35 +1,36 @@
-//! Where no protocol is known: heartbeats, small messages of one size that each side sends at a rhythm of its own, and
-//! what a person types. Taken for turns, heartbeats would answer each other after whatever lies between two timers. Turns
-//! that may be such are held until that is decided; the others leave as they are, and so does what is answered at once or
-//! with a time of its own.
+//! Streams of unknown protocol, which are read in turns: finds heartbeats, and keys that a person types.
+//!
+//! Heartbeats are small messages of one size that each side sends by a timer of its own. Taken for turns, they would
+//! appear to answer each other after the time between the two timers. Hence turns that may be heartbeats are held
+//! until that is decided. Others are queued at once, as are turns whose answer has no delay, or one that no timer
+//! explains.
 
 use super::pairing::Pairing;
 use crate::exchange::{Context, CutBy, Exchange};
 use crate::limits::{BEAT_BYTES, BEATS, OUTLIER_SHARE, RARE_SHARE, SILENCE_NS, TWO_TICKS_NS};
 
-/// From so many turns on that may be heartbeats their time is no longer that of answers: the next one decides.
+/// Number of held turns whose time no longer counts as busy: one more turn decides.
 fn nearly_decided() -> usize {
     BEATS.get() as usize - 1
 }
 
-/// What is known of one stream's heartbeats.
+/// What is known about one stream's heartbeats.
 #[derive(Debug, Default)]
 pub(super) struct Beats {
-    /// Turns that may be heartbeats, oldest first.
-    // boxed: an exchange changes hands several times
+    /// Turns that may be heartbeats, oldest first; boxed, as an exchange is moved several times.
     #[allow(clippy::vec_box)]
     held: Vec<Box<Exchange>>,
-    /// Sizes of the client's and the server's, once they are known to be some.
+    /// Sizes of the client's and the server's heartbeats, once found.
     known: Option<[u64; 2]>,
-    /// When the client's newest one left, and its timer's period.
+    /// Time of the client's newest heartbeat and the period of its timer, in ns.
     client: (i64, i64),
-    /// Messages of either side that met no other.
+    /// Number of messages of either side that met no other.
     pub(super) alone: u32,
-    /// Turns that were some.
+    /// Number of turns that were heartbeats.
     pub(super) dropped: u32,
 }
 
-/// The lengths of a turn that may be two heartbeats: one packet each.
+/// Bytes of both messages of a turn that may be two heartbeats: one small packet each.
 fn sizes(e: &Exchange) -> Option<[u64; 2]> {
     let answer = e.response.as_ref()?;
     let one = |first: u64, last: u64| first == last;
@@ -40,7 +41,7 @@ fn sizes(e: &Exchange) -> Option<[u64; 2]> {
     (alone && small && whole).then_some([e.request.bytes, answer.bytes])
 }
 
-/// Keys that a person types, one or two bytes a packet, and a busy host's pause or more before each.
+/// Whether a person typed the request: one or two bytes per packet, with `TWO_TICKS_NS` or more between packets.
 fn is_typed(e: &Exchange) -> bool {
     let (first, last) = (e.request.first, e.request.last);
     let [client, _] = &e.steps;
@@ -55,7 +56,7 @@ fn is_typed(e: &Exchange) -> bool {
         && spread >= (typed - 1) * TWO_TICKS_NS.get()
 }
 
-/// When a turn's two messages passed.
+/// Times of a turn's two messages, in ns.
 fn times(e: &Exchange) -> [i64; 2] {
     [
         e.start(),
@@ -65,12 +66,13 @@ fn times(e: &Exchange) -> [i64; 2] {
     ]
 }
 
+/// Time from the request to the response, in ns.
 fn took(e: &Exchange) -> i64 {
     let [start, end] = times(e);
     end - start
 }
 
-/// The period of a timer that fired at these times, some of which may be missing.
+/// The period in ns of a timer that fired at these times, some of which may be missing.
 fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
     let steps = || {
         times
@@ -79,7 +81,7 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
             .map(|(one, next)| next - one)
     };
     let least = steps().min().filter(|least| *least >= SILENCE_NS.get())?;
-    // of another timer that fires more slowly than the turns come, two or three may lie between each two
+    // The other side's timer may fire less often, so that each two turns are two or three periods apart.
     [1, 2, 3].into_iter().map(|part| least / part).find(|period| {
         let fits = |step: i64| {
             let times = (step + period / 2) / period;
@@ -90,8 +92,8 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
 }
 
 impl Beats {
-    /// The client's period, where the turns that are held are heartbeats: both sides' times are a timer's, and the server's
-    /// do not depend on the client's.
+    /// The client's period in ns, if the held turns are heartbeats: the times of either side fit a timer, and the
+    /// server's do not depend on the client's.
     fn are_beats(&self) -> Option<i64> {
         let at = |side: usize| {
             self.held
@@ -102,7 +104,7 @@ impl Beats {
         let phases = || at(0).zip(at(1)).map(|(request, answer)| answer - request);
         let (least, most) = (phases().min().unwrap_or(0), phases().max().unwrap_or(0));
         let part = |ns: i64, share: f64| ns as f64 > client.min(server) as f64 * share;
-        // an answer keeps its distance; two timers with one period differ from it only in their form
+        // A response keeps its delay. Two timers with the same period do so as well, but their messages have one size.
         let drifts = part(most - least, RARE_SHARE.get() + RARE_SHARE.get());
         let alike = self
             .held
@@ -114,7 +116,7 @@ impl Beats {
         beats.then_some(client)
     }
 
-    /// A request that left soon behind a heartbeat begins with its own first packet.
+    /// Removes a heartbeat from the start of a request that followed it closely.
     fn leave_out_beat(&self, e: &mut Exchange) {
         let (Some([size, _]), (newest, period)) = (self.known, self.client) else {
             return;
@@ -135,12 +137,12 @@ impl Beats {
 }
 
 impl Pairing {
-    /// A turn is over: it leaves now, or is held until it is known whether it was one.
+    /// Ends a turn: queues it, or holds it until it is known whether it was a heartbeat.
     #[cold]
     #[inline(never)]
     pub(super) fn turn_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         if is_typed(&exchange) {
-            // nobody waits for what is not typed yet: the last key asks
+            // the response waits for the last key, so the request begins with it
             exchange.request.first = exchange.request.last;
         }
         if self.over && self.beats.is_none() {
@@ -149,7 +151,7 @@ impl Pairing {
         let over = self.over;
         let beats = self.beats.get_or_insert_default();
         let size = sizes(&exchange);
-        // the last one may have met no other
+        // the last heartbeat of the client may have no counterpart
         let lone =
             exchange.response.is_none() && beats.known.is_some_and(|[one, _]| one == exchange.request.bytes);
         if lone || size.is_some() && size == beats.known {
@@ -174,7 +176,7 @@ impl Pairing {
         }
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
-        // no time of its program's, if they are some: what two of them took may be
+        // The time of heartbeats is not the program's. With fewer turns it still counts.
         if beats.held.len() == nearly_decided() {
             self.busy = self.busy.saturating_sub(beats.held.iter().map(|e| took(e)).sum());
         } else if beats.held.len() > nearly_decided() {
@@ -193,7 +195,7 @@ impl Pairing {
         }
     }
 
-    /// The turns that were held are no heartbeats, as far as the capture shows.
+    /// Queues the held turns, which are no heartbeats as far as the capture shows.
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
         if beats.held.len() >= nearly_decided() {

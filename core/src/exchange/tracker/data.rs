@@ -1,4 +1,5 @@
-//! A segment with data: why it left, what that shows of its sender, and the step that its exchange needs.
+//! Reads a segment with data: finds why it left, stores what that shows about its sender, and keeps the step for the
+//! exchanges that overlap it.
 
 use super::listener::PairingListener;
 use super::pairing::Pairing;
@@ -13,17 +14,21 @@ use crate::messages::TurnUnit;
 use crate::observe::{Data, Outcome, Release, Sender, Step, Wait};
 use crate::segment::{FIN, PSH, SYN};
 
-/// Exchanges searched in each list, settling and open, for the one whose bytes are repeated.
+/// Upper bound on the exchanges searched in each list, settling and open, for the one whose bytes are repeated.
 const MAX_REPAIRED: usize = 64;
-/// Steps remembered per direction; beyond it neighbours are merged, the longer one names both.
+/// Upper bound on the steps kept per direction. Beyond it neighbours are merged, with the cause of the longer one.
 const MAX_STEPS: usize = 8192;
-/// From this many open and settling exchanges on, `FEW_STEPS` is the cap: each exchange takes its share of the steps along.
+/// Number of open and settling exchanges from which `FEW_STEPS` is the bound, since each exchange copies its share of
+/// the steps.
 const CROWDED_EXCHANGES: usize = 1024;
-/// The cap once all streams together remember `MAX_STEPS_IN_ALL`.
+/// Upper bound on the steps per direction when all streams together hold `MAX_STEPS_IN_ALL`.
 pub(super) const FEW_STEPS: usize = 512;
+/// Number of steps in all streams from which each stream holds only `FEW_STEPS`.
 const MAX_STEPS_IN_ALL: usize = 1 << 17;
 
 impl Tracker {
+    /// Reads a segment with data. `missing`: frames from its sender that the capture lacks before it; None if
+    /// unknown.
     pub(super) fn data(
         &mut self,
         seen: &Seen<'_, '_>,
@@ -59,7 +64,7 @@ impl Tracker {
         };
         (self.pairing.shown, self.pairing.freed_since) = (None, None);
         if self.pairing.paused.is_some() {
-            self.pairing.paused = None; // (to drop a step takes more than to look for one)
+            self.pairing.paused = None; // the check is cheaper than dropping None
         }
         let sender = pick(&mut self.senders, side);
         if sender.too_many_holes(start) {
@@ -99,8 +104,8 @@ impl Tracker {
         }
     }
 
-    /// This side goes on after a silence. Where no protocol is known that was the end of its turn, if the other side
-    /// has acknowledged all of it: what follows is unsolicited.
+    /// Handles a sender that continues after a silence. Without a known protocol the silence ends its turn, if the
+    /// other side has acknowledged all of the turn: what follows is unsolicited.
     #[cold]
     fn silence(&mut self, side: Side, step: &Step, start: i64, context: &mut Context) {
         let pairing = &self.pairing;
@@ -112,7 +117,7 @@ impl Tracker {
         let rhythm = pairing.busy / over.max(1);
         let least = match self.messages.turn_unit() {
             Some(TurnUnit::Segments) => SILENCE_NS.get(),
-            // (a program that asks does not wait for nothing between two parts)
+            // a client does not pause between two parts of one request
             Some(TurnUnit::Records) if side == Side::Client => SILENCE_NS.get(),
             Some(TurnUnit::Records) => SEALED_SILENCE_NS.get(),
             None => return,
@@ -136,7 +141,7 @@ impl Tracker {
         }
     }
 
-    /// Reads what the segment brings: nearly always it is the next in order, and whole but for the snap length.
+    /// Reads the payload of a segment. The fast path is a segment that is the next in order.
     fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, context: &mut Context) {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
@@ -170,7 +175,7 @@ impl Tracker {
         }
     }
 
-    /// A segment carried new data: uses its step as evidence beyond its exchange.
+    /// Stores what the step of a segment with new data shows about its sender.
     #[inline(always)]
     pub(super) fn forward(
         &mut self,
@@ -233,19 +238,20 @@ impl Tracker {
         }
     }
 
-    /// Whether the capture has this stream twice.
+    /// Updates whether the capture contains each segment of this stream twice.
     #[cold]
     fn weigh_copies(&mut self) {
         self.pairing.doubled = self.senders.iter().any(Sender::is_doubled);
     }
 
-    /// The stream is over.
+    /// Stops counting the steps of a stream that has ended.
     pub fn forget_steps(&mut self, context: &mut Context) {
         self.pairing.forget_steps(context);
     }
 }
 
 impl Pairing {
+    /// Keeps the step for the exchanges that overlap it, merging or dropping older ones where there are too many.
     #[inline(always)]
     pub(super) fn keep(&mut self, side: Side, step: Step, context: &mut Context) {
         let idle = self.is_idle() && !self.waits();
@@ -266,7 +272,7 @@ impl Pairing {
         }
     }
 
-    /// A FIN without data, where an answer may end with its connection: that took time, too.
+    /// Keeps a FIN without data as a step, if it ends a response that lasts until its connection's end.
     #[cold]
     pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
         let begun = (self.open.iter().rev())
@@ -278,9 +284,9 @@ impl Pairing {
         }
     }
 
-    /// A needed repeat may move the end of the message that holds its bytes.
+    /// Records a needed repeat in the message that contains its bytes: it may move the message's end.
     pub(super) fn repaired(&mut self, side: Side, data: &Data, at: At) {
-        // (of many that wait, those whose requests or answers end before the repeat are passed over)
+        // With many exchanges, skip those whose request or response ends before the repeated bytes.
         let few = self.settling.len() + self.open.len() <= MAX_REPAIRED;
         let answered = |e: &Exchange| e.response.as_ref().is_some_and(|r| r.end_offset <= data.start);
         let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start;
@@ -305,7 +311,7 @@ impl Pairing {
         }
     }
 
-    /// Tells how many steps are remembered now.
+    /// Updates the number of steps that all streams hold.
     #[cold]
     pub(super) fn count_steps(&mut self, context: &mut Context) {
         let [client, server] = &self.steps;
@@ -313,7 +319,7 @@ impl Pairing {
         context.steps = (context.steps + self.counted).saturating_sub(before);
     }
 
-    /// None are remembered any more.
+    /// Removes this stream's steps from that number.
     pub(super) fn forget_steps(&mut self, context: &mut Context) {
         context.steps = context.steps.saturating_sub(std::mem::take(&mut self.counted));
     }

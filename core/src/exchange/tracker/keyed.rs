@@ -1,5 +1,5 @@
-//! Exchanges of protocols that answer in any order: each is found by its key. Several are open at once, and their
-//! times overlap.
+//! Exchanges of protocols that answer in any order (HTTP/2): several are open at once, and a key, such as the HTTP/2
+//! stream id, finds the request of a response.
 
 use super::MAX_OPEN;
 use super::pairing::Pairing;
@@ -7,12 +7,13 @@ use crate::base::{At, Side};
 use crate::exchange::{Context, CutBy, Exchange, Message};
 use crate::messages::{ExchangeEvent, Kind, RequestName, Status};
 
-/// Exchanges with a key that one stream may have open: HTTP/2 peers allow 100 to 256 mostly. The oldest is given up
-/// beyond it. Where all keys rise they are found at once, and there may be `MAX_OPEN`.
+/// Upper bound on the open exchanges of one stream whose keys do not rise, since finding one is a linear search.
+/// HTTP/2 peers mostly allow 100 to 256. Beyond it the oldest ends as incomplete. Rising keys are found by binary
+/// search, up to `MAX_OPEN`.
 const MAX_KEYED: usize = 256;
 
 impl Exchange {
-    /// How the answer ended; absent fields stay as they are.
+    /// Sets the status of the response; fields that are None keep their value.
     pub(super) fn ends_with(&mut self, status: Status<'_>) {
         self.status = status.code.or(self.status);
         if let Some(text) = status.text {
@@ -32,7 +33,7 @@ impl Exchange {
 }
 
 impl Pairing {
-    /// A packet brought a piece of the oldest request's answer.
+    /// Records a packet with a part of the response to the oldest request.
     #[inline(always)]
     pub(super) fn piece(&mut self, at: At) {
         if self.unsolicited {
@@ -44,7 +45,7 @@ impl Pairing {
         }
     }
 
-    /// What a reader reports of the exchange with this key; `come` is how far this side's stream has been read.
+    /// Applies a reader's event to the exchange with this key. `come` is how far this side's stream has been read.
     #[inline(never)]
     pub(super) fn keyed(
         &mut self,
@@ -82,7 +83,7 @@ impl Pairing {
         match (event, asks) {
             (ExchangeEvent::RequestName(named), _) => e.named(named),
             (ExchangeEvent::Tags(tags), _) => e.tag(tags),
-            // more of what seemed whole: the next round of a log-in
+            // A complete request may get more bytes before its response: the next round of a log-in.
             (ExchangeEvent::Bytes(bytes), true) if !e.request.complete || e.response.is_none() => {
                 e.request.bytes = e.request.bytes.saturating_add(bytes);
                 e.request.last = at;
@@ -111,7 +112,7 @@ impl Pairing {
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Box<Exchange>> {
-        // of requests that are answered in their order, the oldest
+        // the usual case: requests are answered in their order
         if self.open.front().is_some_and(|e| e.key == Some(key)) {
             return self.open.front_mut();
         }
@@ -152,7 +153,7 @@ impl Pairing {
         self.sorted = sorted;
     }
 
-    /// Takes the exchange with this key out.
+    /// Removes and returns the exchange with this key.
     fn take(&mut self, key: u64) -> Option<Box<Exchange>> {
         if self.sorted {
             return self.open.take_sorted(|e| e.key.cmp(&Some(key)));
@@ -166,7 +167,7 @@ impl Pairing {
         }
     }
 
-    /// The exchange with this key has ended.
+    /// Ends the exchange with this key.
     fn over(&mut self, key: u64, event: ExchangeEvent<'_>, at: At, come: i64, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         let Some(mut e) = self.take(key) else {
@@ -193,12 +194,12 @@ impl Pairing {
         (response.last, response.end_offset, response.complete) = (at, come, true);
         e.complete = e.cut_by.is_none();
         if e.by_server {
-            return self.finish(e, context); // the ACK of its arrival is not followed
+            return self.finish(e, context); // arrival is only tracked at the client
         }
         self.settles(e, at);
     }
 
-    /// The stream cannot be followed any more: what is open will not be distinguished.
+    /// Ends all open exchanges with a key, as the reader has lost the stream.
     pub(super) fn lose_keyed(&mut self, context: &mut Context) {
         while let Some(e) = self.open.take(|e| e.key.is_some()) {
             self.give_up(e, context);
@@ -212,7 +213,7 @@ impl Pairing {
 }
 
 impl Exchange {
-    /// Its answer, which begins here if it has not begun.
+    /// Its response, which begins at `at` if it has not begun before.
     fn answer(&mut self, at: At) -> &mut Message {
         self.response.get_or_insert_with(|| Message {
             first: at,

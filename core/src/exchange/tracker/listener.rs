@@ -1,4 +1,5 @@
-//! What the messages of a stream say, as its pairing hears it while a piece of one side is read.
+//! Receives the notes of the protocol reader while a piece of one side is read, and passes them to the stream's
+//! pairing.
 
 use smol_str::SmolStr;
 
@@ -9,23 +10,24 @@ use crate::exchange::{Context, FlowControl};
 use crate::lookup;
 use crate::messages::{Kind, Listener, Memory, Messages, Note, Stretch};
 
-/// From here on a status of HTTP is an error (RFC 9110 15).
+/// Lowest HTTP status that is an error (RFC 9110 15).
 const FIRST_ERROR: u16 = 400;
 
 /// The listener while a piece of one side is read.
 pub(super) struct PairingListener<'a> {
     pub(super) pairing: &'a mut Pairing,
     pub(super) context: &'a mut Context,
-    /// Who speaks.
+    /// The sender of the piece.
     pub(super) side: Side,
-    /// Where the piece stands in this side's stream, and how far the other side's has been read.
+    /// Offsets of the piece in this side's stream.
     pub(super) from: u64,
     pub(super) to: u64,
+    /// How far the other side's stream has been read; None before its first data.
     pub(super) other: Option<u64>,
 }
 
 impl<'a> PairingListener<'a> {
-    /// Before any piece: this side has been read up to `from`.
+    /// The listener before any piece, with this side read up to `from`.
     #[inline(always)]
     pub(super) fn at(
         pairing: &'a mut Pairing,
@@ -173,7 +175,7 @@ impl PairingListener<'_> {
         messages.feed(self.side, At { frame, ..at }, piece, self);
     }
 
-    /// How far a side's stream has been read, with the present piece.
+    /// How far a side's stream has been read, with the present piece, as a relative sequence number.
     fn come(&self, side: Side) -> i64 {
         let to = if side == self.side {
             Some(self.to)
@@ -184,8 +186,8 @@ impl PairingListener<'_> {
     }
 }
 
-/// A short text is copied as it lies there: together with the long ones the compiler would take it to pieces, and the
-/// processor wait for each.
+/// Copies a text. Short texts are inline and copied as a whole here: if one branch served both kinds, the compiler
+/// would copy them field by field.
 #[inline(always)]
 fn name(slot: &mut Option<SmolStr>, text: &SmolStr) {
     if text.is_heap_allocated() {

@@ -1,4 +1,4 @@
-//! Messages to exchanges: requests wait in order, and each answer belongs to the oldest of them.
+//! Pairs messages into exchanges: requests wait in order, and each response belongs to the oldest request.
 
 use std::num::NonZeroI64;
 
@@ -14,44 +14,43 @@ use crate::messages::{Close, Kind, Protocol, Tags};
 use crate::observe::Step;
 use crate::queue::Queue;
 
-/// Buffers for more are not kept for the next stream.
+/// Upper bound on the capacity of buffers that are kept for the next stream.
 const SMALL_CAPACITY: usize = 64;
 
 /// One stream's exchanges, and the steps of both directions that they will need.
 #[derive(Default)]
 pub(super) struct Pairing {
-    /// The stream's number.
+    /// Id of the stream.
     pub(super) stream: u32,
-    /// The number of its pair of hosts.
+    /// Id of its pair of hosts.
     pub(super) pair: u32,
-    /// The client's port and the server's.
+    /// Ports of the client and of the server.
     ports: [u16; 2],
-    /// Where evidence on the server as a sender is pooled.
+    /// Id of the evidence on the client as a sender.
     sender_id: u32,
     /// By side: the steps that no exchange has taken yet, oldest first.
     pub(super) steps: [Vec<Step>; 2],
-    /// By side: the path's recent round trip, when that side's last turn was over.
+    /// By side: recent RTTs of the path, at the end of that side's last turn.
     pub(super) rounds: [KernelRtt; 2],
-    /// The stream's segments are in the capture twice.
+    /// The capture contains each segment of the stream twice.
     pub(super) doubled: bool,
-    /// Steps that the context counts towards its cap; it learns of long messages only.
+    /// Number of steps that are counted in `Context::steps`; 0 while there are few.
     pub(super) counted: usize,
-    /// Requests without a whole answer, oldest first.
-    // boxed: an exchange changes hands several times
+    /// Requests without a complete response, oldest first; boxed, as an exchange is moved several times.
     pub(super) open: Queue<Box<Exchange>>,
     /// Answered exchanges that later packets may still change, oldest first.
     pub(super) settling: Queue<Box<Exchange>>,
-    /// When the newest whole answer had passed.
+    /// When the newest complete response had passed, in ns.
     answered_until: i64,
     /// The protocol that was recognised last.
     pub(super) protocol: Option<Protocol>,
-    /// The client that a proxy's head names for the whole connection.
+    /// The client that a proxy's header names for the whole connection.
     pub(super) tags: Option<Box<Tags>>,
-    /// The answer that is being read is an interim one (1xx).
+    /// The response that is being read is an interim one (1xx).
     pub(super) interim: bool,
     /// The message that is being read answers no request.
     pub(super) unsolicited: bool,
-    /// Bytes were read that no message covers yet.
+    /// Bytes were read that belong to no message yet.
     pub(super) has_unread: bool,
     /// The server has pushed a message: its steps are kept for the next one.
     pub(super) pushes: bool,
@@ -59,45 +58,46 @@ pub(super) struct Pairing {
     pub(super) client_ack: i64,
     /// The highest byte that the server has acknowledged.
     pub(super) server_ack: i64,
-    /// Where the last answers ended is not known: some may not be in the capture.
+    /// Bytes of the server are missing in the capture, so that some responses may be missing.
     pub(super) answers_lost: bool,
-    /// What had been acknowledged when a series of requests was sent, whose answers can no longer be distinguished.
+    /// What the client had acknowledged when it sent a series of requests whose responses can no longer be told
+    /// apart.
     mixed: Option<i64>,
-    /// An answer came without a request: the capture may lack it.
+    /// The last response had no request: the capture may lack that request.
     was_unsolicited: bool,
-    /// The newest open request was captured behind its answer, which came without one (`was_unsolicited`).
+    /// The newest open request was captured after its response (see `was_unsolicited`).
     answered: bool,
-    /// The packet that showed that the bytes of the present one had been sent before.
+    /// The packet that showed that the bytes of the current one had been sent before.
     pub(super) shown: Option<At>,
-    /// Of HTTP/2, where the connection was read from its beginning.
+    /// State of HTTP/2 flow control, if the beginning of the connection was read.
     pub(super) flow_control: Option<Box<FlowControl>>,
-    /// The client's step that the present packet ends, where it is a pause.
+    /// The client's step that the current packet ends, if it is a pause.
     pub(super) paused: Option<Step>,
-    /// A client's segment has left with the ACK of a small one before it: the newest step has its frame.
+    /// A segment of the client left when a small one before it was acknowledged; the newest step has its frame.
     pub(super) freed: bool,
-    /// What the server's segment in the present packet answers, where an ACK has freed it.
+    /// The packet that the server's current segment answers, if an ACK released that segment.
     pub(super) freed_since: Option<At>,
-    /// A short pause without another so far, and the index of the request after it.
+    /// The first pause, if it was short, until another one; and the index of the request after it.
     lone_pause: Option<Box<(Step, u32)>>,
     /// The client has paused between requests before.
     pauses: bool,
-    /// Exchanges so far; the next one's number.
+    /// Number of exchanges so far, and index of the next one.
     pub(super) exchanges: u32,
-    /// The highest key that a request had.
+    /// The highest key of any request.
     pub(super) highest: Option<u64>,
-    /// The open exchanges' keys rise.
+    /// The keys of the open exchanges rise.
     pub(super) sorted: bool,
-    /// What came before the first request.
+    /// What preceded the first request.
     pub(super) begun: Begun,
-    /// The time that all exchanges took together.
+    /// Total time of all exchanges, in ns.
     pub(super) busy: i64,
-    /// The time of all the client's pauses between exchanges together.
+    /// Total time of the client's pauses between exchanges, in ns.
     pub(super) idle: i64,
-    /// The packet that is being read.
+    /// Frame that is being read.
     pub(super) frame: u64,
-    /// Heartbeats, where the stream is read in turns.
+    /// Heartbeats, if the stream is read in turns.
     pub(super) beats: Option<Box<Beats>>,
-    /// Requests whose answers are pushed.
+    /// Requests after which the server pushes messages.
     pub(super) subscriptions: Option<Box<Subscriptions>>,
     /// The server sends no more.
     pub(super) over: bool,
@@ -115,74 +115,34 @@ impl Pairing {
         }
     }
 
-    /// For another stream, in the buffers of the one before.
+    /// Resets it for another stream and keeps the buffers.
     pub(super) fn renew(&mut self, stream: u32, pair: u32, ports: [u16; 2], sender_id: u32) {
-        // in place: a new one would be made elsewhere and moved; named one by one, so that no field is forgotten
-        let Pairing {
-            stream: own_stream,
-            pair: own_pair,
-            ports: own_ports,
-            sender_id: own_sender_id,
-            steps,
-            rounds,
-            doubled,
-            counted,
-            open,
-            settling,
-            answered_until,
-            protocol,
-            tags,
-            interim,
-            unsolicited,
-            has_unread,
-            pushes,
-            client_ack,
-            server_ack,
-            answers_lost,
-            mixed,
-            was_unsolicited,
-            answered,
-            shown,
-            flow_control,
-            paused,
-            freed,
-            freed_since,
-            lone_pause,
-            pauses,
-            exchanges,
-            highest,
-            sorted,
-            begun,
-            busy,
-            idle,
-            frame,
-            beats,
-            subscriptions,
-            over,
-        } = self;
-        (*own_stream, *own_pair, *own_ports, *own_sender_id) = (stream, pair, ports, sender_id);
-        (*protocol, *tags, *exchanges) = (None, None, 0);
-        (*counted, *client_ack, *server_ack, *answered_until) = (0, 0, 0, 0);
-        (*busy, *idle, *frame, *highest, *begun) = (0, 0, 0, None, Begun::default());
-        (*interim, *unsolicited, *answers_lost, *was_unsolicited) = (false, false, false, false);
-        (*answered, *pauses, *doubled, *has_unread) = (false, false, false, false);
-        (*pushes, *freed, *sorted, *over) = (false, false, false, false);
-        (*beats, *subscriptions) = (None, None);
-        *rounds = Default::default();
-        *flow_control = None;
-        (*mixed, *shown, *paused, *lone_pause, *freed_since) = (None, None, None, None, None);
+        let mut steps = std::mem::take(&mut self.steps);
+        let mut open = std::mem::take(&mut self.open);
+        let mut settling = std::mem::take(&mut self.settling);
         steps.iter_mut().for_each(Vec::clear);
         open.clear();
         settling.clear();
+        *self = Pairing {
+            stream,
+            pair,
+            ports,
+            sender_id,
+            steps,
+            open,
+            settling,
+            ..Pairing::default()
+        };
     }
 
-    /// Whether its buffers are no larger than most streams need them.
+    /// Whether its buffers are no larger than those of most streams.
     pub(super) fn is_small(&self) -> bool {
         let steps = self.steps.iter().map(Vec::capacity).max();
         let most = [steps.unwrap_or(0), self.open.capacity(), self.settling.capacity()];
         most.iter().all(|capacity| *capacity <= SMALL_CAPACITY)
     }
 
+    /// Where a row beside the requests belongs.
     pub(super) fn place(&self) -> RowPlace {
         RowPlace {
             stream: self.stream,
@@ -193,18 +153,19 @@ impl Pairing {
         }
     }
 
-    /// No exchange waits for anything.
+    /// Whether no exchange is open or settling.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.settling.is_empty()
     }
 
-    /// Steps are needed though no exchange is open.
+    /// Whether steps are needed although no exchange is open.
     #[inline(always)]
     pub(super) fn waits(&self) -> bool {
         self.has_unread || self.unsolicited
     }
 
-    /// An answer begins, in a piece at this offset; `asking` is how far an open request has come.
+    /// Begins a response, in a piece at this offset. `asking` is the last packet and the length of a request that is
+    /// not complete.
     pub(super) fn answer(&mut self, at: At, offset: u64, asking: Option<(At, u64)>, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         (self.interim, self.answered) = (false, false);
@@ -213,7 +174,7 @@ impl Pairing {
             self.answers_lost = unseen;
         }
         let Some(e) = self.open.front_mut() else {
-            self.unsolicited = true; // a greeting, or a time-out notice
+            self.unsolicited = true; // a greeting, or a notice before the server closes
             if self.exchanges == 0 {
                 self.begun.greeted = self.begun.greeted.or(NonZeroI64::new(at.time_ns));
             }
@@ -221,7 +182,7 @@ impl Pairing {
         };
         self.unsolicited = false;
         if let (false, Some((last, bytes))) = (e.request.complete, asking) {
-            // answered before it was whole; if it never is, this is the request
+            // answered before it was complete; if it never is, this is the request
             (e.request.last, e.request.bytes) = (last, bytes);
         }
         e.answered_from = self.freed_since.filter(|since| {
@@ -237,16 +198,17 @@ impl Pairing {
         }
     }
 
-    /// Where a note stands, and whether the capture lacks the packet that would say it: then it is not known
-    /// when it came, and the packet that showed the hole stands for it.
+    /// The packet of a note, and whether the capture lacks it (frame 0). In that case its time is unknown, and the
+    /// packet that showed the hole stands in.
     pub(super) fn seen(&self, at: At) -> (At, bool) {
         let unseen = at.frame == 0;
         let frame = if unseen { self.frame } else { at.frame };
         (At { frame, ..at }, unseen)
     }
 
-    /// An answer begins at `offset`, behind some that may not be in the capture. A client that sent a new request with more acknowledged
-    /// than before had its answer; and what a client had before its request is not the answer to it.
+    /// Ends requests whose response the capture may lack, when a response begins at `offset`. A client that sent a
+    /// new request after it had acknowledged more had got its response. And bytes that a client had before its
+    /// request do not answer it.
     #[cold]
     fn give_up_answered(&mut self, offset: i64, context: &mut Context) {
         while let (Some(first), Some(next)) = (self.open.front(), self.open.second())
@@ -265,6 +227,7 @@ impl Pairing {
         self.mixed = self.mixed.filter(still);
     }
 
+    /// Begins a request.
     pub(super) fn open_exchange(&mut self, at: At, context: &mut Context) {
         let (at, unseen) = self.seen(at);
         if self.answered || self.open.len() >= MAX_OPEN {
@@ -276,7 +239,7 @@ impl Pairing {
             self.end_pause(context);
         }
         let mut exchange = context.open(self.stream, self.exchanges, self.pair);
-        // a request that was lost on its way was sent no later than the packet that showed its absence
+        // a request that was lost before the capture point was sent no later than the packet that showed the loss
         exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
         exchange.request.last = at;
         (exchange.sender_id, exchange.ports) = (self.sender_id, self.ports);
@@ -294,7 +257,7 @@ impl Pairing {
         self.exchanges += 1;
     }
 
-    /// The server asks: what its client pauses for, or had held, is no part of that.
+    /// Begins a request of the server. A pause or held data of the client stays for the client's next request.
     #[cold]
     pub(super) fn open_by_server(&mut self, at: At, context: &mut Context) {
         let (paused, freed) = (self.paused.take(), std::mem::take(&mut self.freed));
@@ -305,12 +268,12 @@ impl Pairing {
         }
     }
 
-    /// The layer that an issue with these messages names: the protocol that is read.
+    /// The protocol that issues about these messages name.
     pub(super) fn layer(&self) -> &'static str {
         self.protocol.map_or("tcp", Protocol::word)
     }
 
-    /// The newest request has been answered, or too many wait.
+    /// Ends the newest request if it was answered before it was captured, and the oldest if there are too many.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, at: At, context: &mut Context) {
@@ -328,7 +291,7 @@ impl Pairing {
         }
     }
 
-    /// The client paused before its request, unless it waits for an answer.
+    /// Adds the client's pause before its request, unless a response is outstanding.
     #[inline(never)]
     fn end_pause(&mut self, context: &mut Context) {
         if let Some(step) = self.paused.take().filter(|_| self.open.is_empty()) {
@@ -336,17 +299,18 @@ impl Pairing {
         }
     }
 
-    /// The wait that the client's segment in this packet ended, where an ACK has freed it.
+    /// The step that the client's current segment ended, if an ACK released it.
     #[cold]
     #[inline(never)]
     fn waited_behind(&mut self, at: At) -> Option<Box<Step>> {
         let [client, _] = &self.steps;
         let newest = client.last().filter(|step| step.to.frame == at.frame);
-        self.freed = newest.is_some(); // more requests may have left with it
+        self.freed = newest.is_some(); // the same segment may contain more requests
         newest.map(|step| Box::new(step.clone()))
     }
 
-    /// The client's segment in this packet asks for nothing (it answers pushes, say), and an ACK has freed it.
+    /// Adds the row of the client's current segment, if an ACK released it and it contains no request (it answers
+    /// pushes, say).
     #[cold]
     #[inline(never)]
     pub(super) fn held_unsolicited(&mut self, at: At, context: &mut Context) {
@@ -363,7 +327,7 @@ impl Pairing {
         }
     }
 
-    /// One short pause may be a busy host's; it has a row when another one comes.
+    /// Adds the row of a pause. A single short one may be a busy host's; it has a row only when another follows.
     #[cold]
     fn pause(&mut self, step: Step, context: &mut Context) {
         let place = self.place();
@@ -378,7 +342,7 @@ impl Pairing {
         pauses::pause(step, place, context);
     }
 
-    /// A message has ended, or stops here.
+    /// Ends a message: complete, or cut by `cut`.
     #[inline(always)]
     pub(super) fn message_end(
         &mut self,
@@ -409,7 +373,7 @@ impl Pairing {
         }
     }
 
-    /// The newest exchange whose request is not whole yet.
+    /// The newest exchange whose request is not complete.
     #[inline(always)]
     fn asking(&mut self) -> Option<&mut Box<Exchange>> {
         if self.open.back().is_some_and(|newest| !newest.request.complete) {
@@ -423,7 +387,7 @@ impl Pairing {
             if self.interim
                 && let Some(e) = self.open.front_mut()
             {
-                e.response = None; // 1xx: the answer is still to come
+                e.response = None; // 1xx: the final response follows
             }
             self.was_unsolicited |= self.unsolicited;
             (self.interim, self.unsolicited) = (false, false);
@@ -443,7 +407,7 @@ impl Pairing {
             && let Some(next) = self.open.front()
             && next.request.first.frame < at.frame
         {
-            // its end may be in what was lost, and the answers to requests made meanwhile or together with it
+            // the missing bytes may contain its end, and the responses to requests sent meanwhile or together with it
             self.mixed = Some(e.ack_at_request);
         }
         e.cut_by = if unseen || self.mixed == Some(e.ack_at_request) {
@@ -456,7 +420,7 @@ impl Pairing {
         self.settles(e, at);
     }
 
-    /// The answer of this exchange ended at `at`.
+    /// Moves an exchange whose response ended at `at` to `settling`.
     #[inline(always)]
     pub(super) fn settles(&mut self, mut e: Box<Exchange>, at: At) {
         let before = std::mem::replace(&mut self.answered_until, at.time_ns);
@@ -466,7 +430,7 @@ impl Pairing {
         self.settling.push_back(e);
     }
 
-    /// The client sends again, and its message before was not answered: that was no request.
+    /// Drops unanswered turns of the client, which sends once more: they were no requests.
     #[cold]
     pub(super) fn drop_unanswered(&mut self, context: &mut Context) {
         let unanswered =
@@ -478,7 +442,7 @@ impl Pairing {
         }
     }
 
-    /// The newest request has no end, and will not be answered: its length so far.
+    /// Sets the length of the newest request, which has no end and will not be answered.
     #[cold]
     pub(super) fn asked_so_far(&mut self, bytes: u64) {
         if let Some(e) = self.asking().filter(|e| e.key.is_none()) {
@@ -486,7 +450,7 @@ impl Pairing {
         }
     }
 
-    /// A side sends no more; after the server's end, what is still open will not be answered.
+    /// Ends a side. After the server's end, open requests will not be answered.
     pub(super) fn close(&mut self, side: Side, how: Close, context: &mut Context) {
         if side == Side::Server {
             while let Some(mut e) = self.open.pop_front() {

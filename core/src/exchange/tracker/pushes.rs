@@ -1,4 +1,5 @@
-//! Pushes: what a server sends without a request gets a row of its own, with the server's steps while it passed.
+//! Pushes: a message that a server sends without a request has its own row, with the server's steps while it was
+//! sent.
 
 use super::pairing::Pairing;
 use crate::exchange::steps::between;
@@ -7,13 +8,13 @@ use crate::messages::Push;
 use crate::observe::{Step, Wait};
 
 impl Pairing {
-    /// A push is whole.
+    /// Adds the row of a complete push.
     #[cold]
     pub(super) fn push(&mut self, push: &Push<'_>, context: &mut Context) {
         let (first, unseen) = self.seen(push.first);
         let (last, hole) = self.seen(push.last);
         if unseen || hole {
-            return; // when it passed is not known
+            return; // the capture lacks a packet of it, so that its time is unknown
         }
         if let Some(number) = push.subscription {
             self.subscribed(number, last);
@@ -38,12 +39,12 @@ impl Pairing {
             && matches!(held.wait, Wait::Small(_))
             && !context.ends_in(self.stream, first.frame)
         {
-            // (what follows another message in its segment may have been written any time before that left)
+            // Only the first message of its segment: a later one may have been written at any time before it left.
             exchange.before = Some(Box::new(held.clone()));
         }
         let known = own.first().map_or(last, |step| step.from);
         if first.time_ns < known.time_ns {
-            // they were not kept, as no request was open
+            // steps before the first push are not kept, as no request was open
             let step = Step {
                 from: first,
                 to: known,

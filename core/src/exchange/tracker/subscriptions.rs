@@ -1,6 +1,6 @@
-//! Subscriptions: requests whose answer is over soon, if there is one, and for which the server sends what happens from then
-//! on. Each is one row, with the number of its messages, the first one's time and the longest gap between two. It waits for
-//! the end of the stream.
+//! Subscriptions: requests after which the server sends messages without further requests. Each has one row, with the
+//! number of its messages, the time of the first one and the longest time between two. The row is written at the end
+//! of the stream.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,27 @@ use crate::base::At;
 use crate::exchange::{BodyPartStats, Context, Exchange};
 use crate::messages::Kind;
 
-/// Subscriptions of one stream that are followed; beyond it the oldest has its row at once.
+/// Upper bound on the subscriptions per stream; beyond it the oldest has its row at once.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// Oldest first.
+/// The subscriptions of one stream, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(VecDeque<Subscription>);
 
+/// One subscription and its messages so far.
 #[derive(Debug)]
 struct Subscription {
-    /// As its reader counts them.
+    /// Id that the protocol reader gives it.
     number: u64,
-    /// The exchange that subscribed, once that is over.
+    /// Id of the exchange that subscribed.
     exchange: u64,
+    /// That exchange, once it has ended.
     row: Option<Box<Exchange>>,
     pieces: BodyPartStats,
 }
 
 impl Pairing {
-    /// This exchange subscribes.
+    /// Adds a subscription made by this exchange.
     pub(super) fn subscribes(&mut self, exchange: u64, number: u64, context: &mut Context) {
         let Subscriptions(list) = &mut **self.subscriptions.get_or_insert_default();
         let oldest = if list.len() < MAX_SUBSCRIPTIONS {
@@ -46,7 +48,7 @@ impl Pairing {
         }
     }
 
-    /// An exchange that subscribed is over.
+    /// Keeps an exchange that subscribed and has ended, until the end of its messages.
     #[cold]
     pub(super) fn subscription_over(&mut self, mut exchange: Box<Exchange>, context: &mut Context) {
         let own = self.subscriptions.as_mut().filter(|_| !self.over);
@@ -60,7 +62,7 @@ impl Pairing {
         }
     }
 
-    /// A message for this subscription came.
+    /// Records a message for this subscription.
     pub(super) fn subscribed(&mut self, number: u64, at: At) {
         let list = self.subscriptions.iter_mut().flat_map(|list| list.0.iter_mut());
         if let Some(own) = list.rev().find(|own| own.number == number) {
@@ -68,7 +70,7 @@ impl Pairing {
         }
     }
 
-    /// Nothing more comes for any of them.
+    /// Ends all subscriptions.
     pub(super) fn leave_subscriptions(&mut self, context: &mut Context) {
         for own in self.subscriptions.take().into_iter().flat_map(|list| list.0) {
             self.leave_subscription(own, context);
@@ -78,7 +80,7 @@ impl Pairing {
     fn leave_subscription(&mut self, own: Subscription, context: &mut Context) {
         let Some(mut row) = own.row else { return };
         row.pieces = own.pieces;
-        // what is answered is a request like others; of the rest the messages are all that comes
+        // With a response it is a request like others. Otherwise the messages are all that the server sends.
         row.kind = if row.response.is_none() && own.pieces.count > 0 {
             Kind::EventStream
         } else {
@@ -87,7 +89,7 @@ impl Pairing {
         if own.pieces.count > 0 || row.response.is_some() || !row.complete {
             return context.queue(row);
         }
-        // nobody answers it, and nothing came (an inbox of NATS)
+        // neither a response nor a message (an inbox of NATS): no row
         self.beats.get_or_insert_default().dropped += 1;
         context.done(row);
     }
