@@ -1,9 +1,9 @@
-//! One direction's bytes in order. Reads segments as the capture has them (repeated, overlapping,
-//! reordered, cut short, missing), gives `Stretch`s without overlap; knows nothing of what the bytes mean.
+//! Orders the bytes of one direction. Takes segments as captured (repeated, overlapping, reordered, cut short,
+//! missing), and returns `Stretch`es of captured or missing bytes, in order and without overlap.
 //!
-//! A hole waits for its segment until the capture itself proves that it will not come: the peer has
-//! acknowledged data beyond the hole, and that data was captured. Both are requested, because captures
-//! taken on several queues may show an ACK some frames before the data that it answers.
+//! A hole waits for its segment until the capture proves that it will not come. The proof has two parts: the peer has
+//! acknowledged data beyond the hole, and that data was captured. Both are required, because captures from several
+//! queues may contain an ACK some frames before the data that it acknowledges.
 
 #[cfg(test)]
 mod tests;
@@ -12,32 +12,35 @@ use std::collections::BTreeMap;
 
 use crate::messages::Stretch;
 
-/// Most bytes that one direction may hold out of order. Linux's default receive buffer grows to 6 MiB,
-/// but whoever is that far ahead of a hole has normally been acknowledged by then.
+/// Upper bound on the bytes that one direction holds out of order. Linux's default receive buffer grows to 6 MiB, but
+/// data that far beyond a hole is normally acknowledged before.
 pub const MAX_HELD_BYTES: usize = 1 << 20;
-/// Most stretches that one direction may hold out of order: bounds the overhead of tiny segments.
+/// Upper bound on the stretches that one direction holds out of order: it bounds the overhead of tiny segments.
 pub const MAX_HELD_SEGMENTS: usize = 4096;
 
-/// A stretch's place in the tree, and its allocation.
+/// Memory of a stretch besides its bytes: its entry in the tree, and its allocation.
 const STRETCH_BYTES: usize = 64;
 
-/// No FIN has been seen.
+/// Value of `end` before a FIN.
 const NO_END: u64 = u64::MAX;
 
-/// Whether the caps above sufficed.
+/// Whether the upper bounds sufficed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a cap that was hit has to become an issue"]
 pub enum Caps {
     Sufficed,
-    /// A cap was hit: a hole was given as `Missing` although its bytes might still have come.
+    /// A bound was exceeded: a hole was returned as `Missing` although its bytes may still come.
     Exceeded,
 }
 
-/// Puts one direction in order. Nothing is allocated until something is out of order.
+/// Orders one direction. Allocates nothing until something is out of order.
 #[derive(Debug)]
 pub struct Assembler {
+    /// Offset of the next byte to return; None before the first segment.
     next: Option<u64>,
+    /// Highest offset that the peer has acknowledged.
     acked: u64,
+    /// Offset of the FIN, or `NO_END`.
     end: u64,
     held: Option<Box<Held>>,
 }
@@ -46,19 +49,20 @@ pub struct Assembler {
 #[derive(Debug, Default)]
 struct Held {
     stretches: BTreeMap<u64, HeldStretch>,
-    /// The end of each row of stretches without a hole, by its beginning: what repeats a thousand is passed over at once.
+    /// Start and end of each run of stretches without a hole, so that a repeat of many stretches is skipped in one
+    /// step.
     rows: BTreeMap<u64, u64>,
     bytes: usize,
 }
 
 impl Held {
-    /// The end of the row that holds the byte at `at`.
+    /// End of the run that contains the byte at `at`.
     fn covered(&self, at: u64) -> Option<u64> {
         let (_, end) = self.rows.range(..=at).next_back()?;
         Some(*end).filter(|end| *end > at)
     }
 
-    /// Keeps bytes that no row holds.
+    /// Stores bytes that no run contains.
     fn keep(&mut self, at: u64, len: u64, captured: &[u8]) {
         self.bytes += captured.len();
         let captured = captured.into();
@@ -74,7 +78,7 @@ impl Held {
     }
 }
 
-/// `len` bytes of the stream, of which the first `captured.len()` are here.
+/// `len` bytes of the stream, of which the first `captured.len()` were captured.
 #[derive(Debug)]
 struct HeldStretch {
     len: u64,
@@ -97,13 +101,13 @@ impl Assembler {
         }
     }
 
-    /// Where the stream's first byte is (64-bit unwrapped offset): SYN + 1, or the first segment seen
-    /// mid-stream. Only the first call counts, so a repeated SYN does no harm.
+    /// Sets the offset of the stream's first byte (64-bit, unwrapped): SYN + 1, or the first captured segment. Only
+    /// the first call counts, so that a repeated SYN does no harm.
     pub fn start(&mut self, offset: u64) {
         self.next.get_or_insert(offset);
     }
 
-    /// The offset of the next byte to be given.
+    /// Offset of the next byte to return.
     pub fn next(&self) -> Option<u64> {
         self.next
     }
@@ -113,20 +117,20 @@ impl Assembler {
         self.held.is_some()
     }
 
-    /// Captured bytes that are held out of order now.
+    /// Captured bytes that are held out of order.
     pub fn held(&self) -> usize {
         self.held.as_ref().map_or(0, |held| held.bytes)
     }
 
-    /// What that takes, with what each stretch takes beside its bytes.
+    /// Memory that the held stretches take.
     #[inline(always)]
     pub fn weight(&self) -> usize {
         let of = |held: &Held| held.bytes + held.stretches.len() * STRETCH_BYTES;
         self.held.as_deref().map_or(0, of)
     }
 
-    /// The short way for a segment that is here as a whole: whether it is the next and nothing is held. It counts as
-    /// given then.
+    /// Fast path for a segment that was captured whole. If it is the next and nothing is held, it counts as returned,
+    /// and the caller reads it without a copy.
     #[inline(always)]
     pub fn goes_on(&mut self, offset: u64, len: u64) -> bool {
         let next = self.next == Some(offset) && self.held.is_none();
@@ -136,9 +140,9 @@ impl Assembler {
         next
     }
 
-    /// A segment with payload [offset, offset + len); `captured` holds its first bytes (fewer where the
-    /// snap length cut it). Gives every piece that is in order now; the first copy of a byte wins.
-    /// Without a `start` the stream starts here.
+    /// Takes a segment with payload [offset, offset + len). `captured` is its first bytes, fewer than `len` if the
+    /// snap length cut it. Returns every stretch that is in order now; the first copy of a byte wins. Without `start`
+    /// the stream starts here.
     pub fn data(
         &mut self,
         offset: u64,
@@ -166,8 +170,8 @@ impl Assembler {
         self.pass_until_it_fits(give)
     }
 
-    /// The peer acknowledged everything below `offset`. A hole below it is the capture's, not the
-    /// network's: it is given as `Missing` as soon as data (or the FIN) beyond it is here too.
+    /// The peer acknowledged everything below `offset`. A hole below it was lost by the capture, not by the network.
+    /// It is returned as `Missing` once data beyond it, or the FIN, was captured.
     pub fn acked(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.acked = self.acked.max(offset);
         if self.held.is_some() || self.end != NO_END {
@@ -175,7 +179,7 @@ impl Assembler {
         }
     }
 
-    /// Fast path for data in order, which is nearly always; false where there may be held data to give.
+    /// Fast path of `acked`; returns false if held data may be returned, which `acked` must do.
     #[inline]
     pub fn acked_in_order(&mut self, offset: u64) -> bool {
         let ordered = self.held.is_none() && self.end == NO_END;
@@ -185,8 +189,8 @@ impl Assembler {
         ordered
     }
 
-    /// The FIN stands at `offset` (behind the last byte). It may come before bytes that are still to be
-    /// resent: `ended` shows whether the stream has ended.
+    /// Sets the offset of the FIN, which is after the last byte. It may arrive before bytes that are still to be
+    /// retransmitted; see `ended`.
     pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.next.get_or_insert(offset);
         if self.end == NO_END {
@@ -195,23 +199,23 @@ impl Assembler {
         self.pass_acked_holes(give);
     }
 
-    /// Whether a FIN was seen.
+    /// Whether a FIN was captured.
     pub fn ends(&self) -> bool {
         self.end != NO_END
     }
 
-    /// Whether every byte before the FIN has been given.
+    /// Whether every byte before the FIN has been returned.
     pub fn ended(&self) -> bool {
         self.end != NO_END && self.next.is_some_and(|next| next >= self.end)
     }
 
-    /// Whether something may still be given without new data: what is held, or the hole before a FIN.
+    /// Whether something may be returned without new data: held data, or the hole before a FIN.
     pub fn waits(&self) -> bool {
         self.holds() || self.ends() && !self.ended()
     }
 
-    /// Nothing more will come (RST, end of the capture): gives all that is held, holes as `Missing`. A hole before the
-    /// FIN is none of them: who acknowledges it later answers what ended.
+    /// Returns all held data, holes as `Missing`, at an RST or the end of the capture. A hole before the FIN is not
+    /// returned, since it may still be acknowledged.
     pub fn finish(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         while self.held.is_some() {
             self.pass_first_hole(give);
@@ -219,8 +223,8 @@ impl Assembler {
         self.end = NO_END;
     }
 
-    /// New bytes while others are held: give up to the first held stretch, give that, and so on; keep
-    /// what lies beyond a hole.
+    /// Takes new bytes while others are held: returns bytes up to the first held stretch, that stretch, and so on.
+    /// Stores bytes beyond a hole.
     fn data_around_holes(
         &mut self,
         mut at: u64,
@@ -230,7 +234,7 @@ impl Assembler {
     ) {
         let first = at;
         while at < end {
-            // The stretch that covers `at`, or the next one behind it, limits what is new here.
+            // the run that contains `at`, or the next one, limits the new bytes
             let held = self.held.get_or_insert_default();
             if let Some(covered) = held.covered(at) {
                 at = covered;
@@ -255,7 +259,7 @@ impl Assembler {
         self.give_held(give);
     }
 
-    /// Gives the held stretches that are in order now; lets go of the memory with the last one.
+    /// Returns the held stretches that are in order now.
     fn give_held(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         let (Some(held), Some(next)) = (&mut self.held, &mut self.next) else {
             return;
@@ -264,7 +268,7 @@ impl Assembler {
             if *first.key() > *next {
                 return;
             }
-            held.rows.remove(first.key()); // a row goes as a whole
+            held.rows.remove(first.key()); // all its stretches are returned
             let stretch = first.remove();
             held.bytes = held.bytes.saturating_sub(stretch.captured.len());
             *next = next.saturating_add(stretch.len);
@@ -273,7 +277,7 @@ impl Assembler {
         self.held = None;
     }
 
-    /// Gives the first hole as `Missing`, and what is held behind it.
+    /// Returns the first hole as `Missing`, and the held bytes after it.
     fn pass_first_hole(&mut self, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         if let (Some(next), Some(start)) = (&mut self.next, first_held(&self.held))
             && start > *next

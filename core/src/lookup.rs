@@ -1,6 +1,5 @@
-//! Names that clients look up, and what else they request over UDP: questions and answers as pairs, and which connect
-//! came of an answer. Takes datagrams,
-//! what was read of DNS over TCP, and SYNs; gives a row for each lookup. What it remembers is bounded.
+//! DNS lookups and other requests over UDP: pairs questions with answers, and finds the connection that waited for an
+//! answer. Takes datagrams, DNS messages over TCP, and SYNs; returns a row per lookup.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -17,26 +16,28 @@ use neighbour::Sought;
 use crate::messages::Status;
 use crate::messages::dns::{Message, addresses};
 
-/// RFC 1035 4.2.1.
+/// Port of DNS (RFC 1035 4.2.1).
 const NAME_SERVERS: u16 = 53;
-/// Questions that wait for an answer; the oldest is given as unanswered beyond it.
+/// Upper bound on the questions without an answer; beyond it the oldest is returned as unanswered.
 const MAX_WAITING: usize = 4096;
-/// Answers that are remembered for the connects that may follow.
+/// Upper bound on the answers kept for the connections that may follow.
 const MAX_ANSWERS: usize = 1024;
-/// Connects whose lookup is remembered until their stream has its row.
+/// Upper bound on the connections whose lookup is kept until their stream has its row.
 const MAX_CONNECTS: usize = 1 << 16;
 
-/// A message of DNS that a stream's reader found.
+/// A DNS message that was read from a TCP stream.
 #[derive(Debug)]
 pub struct DnsMessage {
+    /// Id of the TCP stream; None for UDP.
     pub stream: u32,
     pub side: Side,
     pub at: At,
-    /// As much of it as is read.
+    /// The bytes that were read of it.
     pub message: Box<[u8]>,
 }
 
-/// A question and its answer: to a name server, or to a link for the host with an address (ARP).
+/// A question and its answer: of a name server, of another service over UDP, or of a link for the host with an
+/// address (ARP).
 #[derive(Debug, Clone)]
 pub struct Lookup {
     pub number: u64,
@@ -48,7 +49,7 @@ pub struct Lookup {
     pub kind: SmolStr,
     pub name: SmolStr,
     pub sent: At,
-    /// When it was sent last: as `sent` where nothing was sent again.
+    /// Time of the last copy of the question in ns; the time of `sent` if there are no repeats.
     pub last: i64,
     /// Retransmissions of the question.
     pub repeats: u32,
@@ -64,15 +65,16 @@ impl Lookup {
     }
 }
 
-/// The lookup that a connect waited for.
+/// The lookup that a connection waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub number: u64,
     pub name: SmolStr,
-    /// From the first question for the name to the last answer before the connect.
+    /// From the first question for the name to the last answer before the SYN, in ns.
     pub ns: i64,
 }
 
+/// Key that pairs a question with its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Question {
     client: (IpAddr, u16),
@@ -81,7 +83,7 @@ struct Question {
     id: u16,
 }
 
-/// An answer that gave addresses, or none of the kind that was requested.
+/// An answer, kept for the connections that may follow; times in ns.
 #[derive(Debug)]
 struct Resolved {
     number: u64,
@@ -89,27 +91,31 @@ struct Resolved {
     name: SmolStr,
     start: i64,
     end: i64,
-    /// Those that nobody has connected to yet.
+    /// Addresses without a connection so far.
     addresses: Vec<IpAddr>,
 }
 
+/// All open lookups.
 #[derive(Debug, Default)]
 pub struct Lookups {
+    /// Number of the next lookup.
     next: u64,
     waiting: AHashMap<Question, Lookup>,
+    /// Keys and numbers of `waiting`, oldest first; some may be answered.
     order: VecDeque<(Question, u64)>,
+    /// Lookups that have ended, until `finished` takes them.
     done: Vec<Lookup>,
     answers: VecDeque<Resolved>,
     /// By the frame of their SYN.
     connects: AHashMap<u64, Found>,
-    /// Hosts that are looked for on the link.
+    /// Open requests for hosts on a link: sender and target.
     neighbours: AHashMap<(IpAddr, IpAddr), Sought>,
-    /// Requests that are no DNS.
+    /// Open requests of other services.
     services: AHashMap<service::Key, service::Waiting>,
 }
 
 impl Lookups {
-    /// A datagram, of DNS or of another service. Gives an issue where a question is given up.
+    /// Reads a datagram of DNS or of another service. Returns an issue if a question is given up.
     #[cold]
     pub fn datagram(&mut self, udp: &Udp<'_>, at: At) -> Option<Issue> {
         if udp.sport != NAME_SERVERS && udp.dport != NAME_SERVERS {
@@ -122,7 +128,7 @@ impl Lookups {
         self.message((client, server, None), &message, udp.payload, at)
     }
 
-    /// A message of DNS over TCP between these two.
+    /// Reads a DNS message over TCP between these two. Returns an issue if a question is given up.
     #[cold]
     pub fn over_tcp(
         &mut self,
@@ -156,7 +162,7 @@ impl Lookups {
 
     fn ask(&mut self, question: Question, message: &Message, at: At) -> Option<Issue> {
         let (Some(name), Some(kind)) = (&message.name, &message.kind) else {
-            return None; // cut before its name
+            return None; // cut before the end of its name
         };
         if let Some(known) = self.waiting.get_mut(&question) {
             if known.name == name.as_str() && known.kind == kind.as_str() {
@@ -212,7 +218,7 @@ impl Lookups {
         let Some(known) = self.waiting.get(question) else {
             return;
         };
-        // an answer may leave its question out, but not ask another one
+        // an answer may omit its question, but not contain another one
         if message
             .name
             .as_ref()
@@ -240,14 +246,14 @@ impl Lookups {
         self.done.push(lookup);
     }
 
-    /// Whether a connect may come of a lookup.
+    /// Whether a connection may follow a lookup.
     #[inline(always)]
     pub fn may_lead(&self) -> bool {
         !self.answers.is_empty()
     }
 
-    /// A client's first SYN to an address. Only the first one after the answer waited for it: others may use what they
-    /// have known for long.
+    /// Reads a client's first SYN to an address. Only the first one after the answer waited for the lookup; later
+    /// ones may use an address from a cache.
     #[cold]
     pub fn connect(&mut self, client: IpAddr, server: IpAddr, at: At) {
         let since = at.time_ns.saturating_sub(LOOKED_UP_NS.get());
@@ -261,7 +267,7 @@ impl Lookups {
         answer.addresses.retain(|address| *address != server);
         let (number, name) = (answer.number, answer.name.clone());
         let (mut start, mut end) = (answer.start, answer.end);
-        // a client asks for both kinds of addresses at once, and waits for both answers
+        // a client sends questions for A and AAAA at once, and waits for both answers
         for other in &self.answers {
             if other.client == client && other.name == name && other.start <= end && start <= other.end {
                 (start, end) = (start.min(other.start), end.max(other.end));
@@ -273,17 +279,17 @@ impl Lookups {
         }
     }
 
-    /// What the connect whose first packet was this frame had waited for.
+    /// Removes and returns the lookup that preceded the connection whose SYN is in this frame.
     pub fn before(&mut self, syn: u64) -> Option<Found> {
         self.connects.remove(&syn)
     }
 
-    /// Those that are over.
+    /// Removes and returns the lookups that have ended.
     pub fn finished(&mut self) -> Vec<Lookup> {
         std::mem::take(&mut self.done)
     }
 
-    /// Those that the capture's end leaves without an answer.
+    /// Removes and returns the lookups without an answer, at the end of the capture.
     pub fn rest(&mut self) -> Vec<Lookup> {
         self.order.clear();
         let mut rest: Vec<Lookup> = self.waiting.drain().map(|(_, lookup)| lookup).collect();

@@ -1,8 +1,7 @@
-//! Probes and their answers: pings, and the SYNs of streams that never carried data (`stream::syns`). Fed with ICMP and
-//! with streams whose row is finished; gives the rows of `probes`, in the order in which they were sent.
+//! Probes and their answers: pings, and the SYNs of streams that never carried data (`stream::syns`). Takes ICMP
+//! messages, and streams that get their row; returns the rows of `probes` in the order of sending.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use ahash::AHashMap;
@@ -13,9 +12,9 @@ use crate::issue::{Issue, Kind};
 use crate::limits::ECHO_COPY_NS;
 use crate::stream::{AnswerKind, Stream, SynAnswer};
 
-/// Echo requests that wait for their answer; beyond this many the oldest is given up.
+/// Upper bound on the echo requests without an answer; beyond it the oldest is given up.
 pub const MAX_WAITING: usize = 65_536;
-/// Echo requests that are remembered, with an answer or without; beyond it those with one are handed on.
+/// Number of echo requests from which the answered ones are returned.
 const MAX_ROWS: usize = 2 * MAX_WAITING;
 
 /// One row of `probes`, before it becomes columns.
@@ -29,7 +28,7 @@ pub struct Probe {
     pub answer: Option<SynAnswer>,
 }
 
-/// What was sent.
+/// Kind of probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Echo {
@@ -45,15 +44,18 @@ pub enum What {
     },
 }
 
+/// Echo requests and their answers.
 #[derive(Default)]
 pub struct Probes {
+    /// In the order of sending.
     rows: Vec<Probe>,
-    /// Echo requests without an answer, and all in the order in which they were sent.
+    /// Index into `rows` of each request without an answer.
     waiting: AHashMap<Echo, u32>,
+    /// Keys and indexes of `waiting`, oldest first; some may be answered.
     order: VecDeque<(Echo, u32)>,
 }
 
-/// What this ICMP message answers to the packet that it quotes.
+/// How an ICMP error answers the packet that it quotes; None for other messages.
 pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
     match (icmp.v6, icmp.kind) {
         (false, 11) | (true, 3) => Some(AnswerKind::TimeExceeded),
@@ -83,7 +85,7 @@ pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
 }
 
 impl Probes {
-    /// Those that nothing can be added to any more, where there are many.
+    /// Removes and returns the rows that cannot change any more, if there are many.
     pub fn finished(&mut self) -> Vec<Probe> {
         if self.rows.len() < MAX_ROWS {
             return Vec::new();
@@ -109,17 +111,17 @@ impl Probes {
         done
     }
 
-    /// All that are left, at the capture's end.
+    /// Removes and returns all rows, at the end of the capture.
     pub fn rest(&mut self) -> ProbeRows {
         self.waiting = AHashMap::new();
         self.order = VecDeque::new();
         ProbeRows {
             echoes: std::mem::take(&mut self.rows).into(),
-            syns: BinaryHeap::new(),
+            ..ProbeRows::default()
         }
     }
 
-    /// An echo request, or an answer to one. Gives an issue where a probe is given up.
+    /// Reads an echo request or an answer to one. Returns an issue if a request is given up.
     #[cold]
     pub fn icmp(&mut self, icmp: &Icmp<'_>, at: At) -> Option<Issue> {
         let echo = Echo {
@@ -185,51 +187,32 @@ impl Probes {
     }
 }
 
-/// Probes by the time they were sent, while streams come by the frames in which they began.
+/// Merges probes into the order of sending, while streams arrive in the order of their first frames.
 #[derive(Default)]
 pub struct ProbeRows {
     echoes: VecDeque<Probe>,
-    syns: BinaryHeap<Reverse<Sent>>,
+    /// By frame, then in the order of `push`.
+    syns: BTreeMap<(u64, u64), Probe>,
+    pushes: u64,
 }
 
 impl ProbeRows {
     pub fn push(&mut self, probe: Probe) {
-        self.syns.push(Reverse(Sent(probe)));
+        self.syns.insert((probe.sent.frame, self.pushes), probe);
+        self.pushes += 1;
     }
 
-    /// The next one, if it was sent before this frame.
+    /// Removes and returns the next probe, if it was sent before this frame.
     pub fn pop(&mut self, before: u64) -> Option<Probe> {
         let echo = self.echoes.front().map_or(u64::MAX, |echo| echo.sent.frame);
-        let syn = self.syns.peek().map_or(u64::MAX, |syn| syn.0.0.sent.frame);
+        let syn = self.syns.keys().next().map_or(u64::MAX, |(frame, _)| *frame);
         if echo.min(syn) >= before {
             None
         } else if echo < syn {
             self.echoes.pop_front()
         } else {
-            self.syns.pop().map(|syn| syn.0.0)
+            self.syns.pop_first().map(|(_, probe)| probe)
         }
-    }
-}
-
-struct Sent(Probe);
-
-impl PartialEq for Sent {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Sent {}
-
-impl PartialOrd for Sent {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Sent {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.sent.frame.cmp(&other.0.sent.frame)
     }
 }
 

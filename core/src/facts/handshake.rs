@@ -1,10 +1,10 @@
-//! What a handshake and its options tell a stream: where its numbers begin, window scales, the initial round trip,
-//! which blocks the peer holds, how complete the stream is.
+//! What the handshake and options show about a stream: initial sequence numbers, window scales, the handshake RTT,
+//! SACK blocks, and how complete the capture of the stream is.
 
 use super::{FirstTrip, Flow, Marks, Scale, Shared};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 
-/// Where relative numbers count from; true where a SYN/ACK moves its side's beginning.
+/// Sets the bases of relative numbers; returns whether a SYN/ACK moves the base of its side.
 pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     if !segment.has(SYN) && fwd.marks.base.is_some() && rev.marks.base.is_some() {
         return false;
@@ -12,7 +12,7 @@ pub(super) fn anchor(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> b
     begin(segment, fwd, rev)
 }
 
-/// A packet with a SYN, or of a side whose beginning is not known.
+/// `anchor` for a segment with SYN, or of a side without a base.
 fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     let moved = segment.has(SYN) && restart(segment, fwd);
     if fwd.marks.base.is_none() {
@@ -24,11 +24,11 @@ fn begin(segment: &Segment<'_>, fwd: &mut Flow, rev: &mut Flow) -> bool {
     moved
 }
 
-/// A SYN of a side that has begun already; true where it begins anew.
+/// Handles a SYN of a side that has a base; returns whether it moves the base.
 pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
     let Some(base) = fwd.marks.base else { return false };
     if !segment.has(ACK) {
-        // a repeated SYN mends tracking that a stray RST may have broken
+        // a repeated SYN repairs state that a stray RST may have broken
         fwd.marks.next_seq = fwd.marks.max_seq_to_be_acked;
         return false;
     }
@@ -39,7 +39,7 @@ pub(super) fn restart(segment: &Segment<'_>, fwd: &mut Flow) -> bool {
     base != segment.seq
 }
 
-/// What an ordinary segment (`is_ordinary`) changes of it.
+/// Updates the state after an ordinary segment (`is_ordinary`).
 #[inline(always)]
 pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Marks, shared: &mut Shared) {
     fwd.sacked_bytes = 0;
@@ -47,7 +47,7 @@ pub(super) fn after_ordinary(segment: &Segment<'_>, fwd: &mut Marks, shared: &mu
     shared.completeness |= content(segment);
 }
 
-/// What Wireshark learns from the options and the handshake after the analysis of the same segment.
+/// Updates the state by options and handshake, after the analysis of the same segment.
 pub(super) fn after_options(
     segment: &Segment<'_>,
     now: i64,
@@ -79,7 +79,7 @@ pub(super) fn after_options(
         if let FirstTrip::Since(syn_time) = shared.first_trip
             && now != syn_time
         {
-            // nothing is Wireshark's "not measured yet"
+            // an RTT of 0 is Wireshark's "not measured yet"
             shared.first_trip = FirstTrip::Took(now.wrapping_sub(syn_time));
         }
     }
@@ -88,7 +88,7 @@ pub(super) fn after_options(
         fwd.base.is_some() && rev.base.is_some() && !matches!(shared.first_trip, FirstTrip::Since(_));
 }
 
-/// Wireshark 4.0 counts three blocks.
+/// Sum of the first three SACK blocks: Wireshark 4.0 ignores a fourth.
 #[cold]
 fn sacked_bytes(segment: &Segment<'_>) -> u32 {
     let blocks = segment.options.sack.blocks().iter().take(3);
@@ -97,9 +97,9 @@ fn sacked_bytes(segment: &Segment<'_>) -> u32 {
     })
 }
 
-/// `tcp.completeness`: SYN 1, SYN+ACK 2, ACK 4, data 8, FIN 16, RST 32, as Wireshark's window and two-pass tshark
-/// end up with (one pass leaves out the packet that opens the stream). A SYN counts only where it opens the stream,
-/// its data only where the ports are not in use again.
+/// `tcp.completeness`: SYN 1, SYN/ACK 2, ACK 4, data 8, FIN 16, RST 32, as in Wireshark's window and two-pass tshark
+/// (one pass leaves out the packet that opens the stream). A SYN counts only if it opens the stream, and its data
+/// only if the endpoints are not reused.
 fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     let (syn, has_ack) = (segment.has(SYN), segment.has(ACK));
     let opens = !std::mem::replace(&mut shared.started, true);
@@ -116,7 +116,7 @@ fn completeness(segment: &Segment<'_>, shared: &mut Shared, reused: bool) {
     }
 }
 
-/// What an ACK adds to the completeness: that there is one, or that there is data.
+/// Bit of the completeness for a segment with ACK: 8 with data, 4 without.
 #[inline(always)]
 fn content(segment: &Segment<'_>) -> u8 {
     if segment.len > 0 { 8 } else { 4 }

@@ -1,8 +1,7 @@
-//! Wireshark's TCP analysis: one segment and the state of its stream in, one row of facts out.
+//! Wireshark's TCP analysis: takes one segment and the state of its stream, returns the segment's facts.
 //!
-//! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`), quirks included, so that
-//! every fact can be checked there. Judgement lives elsewhere (`wait`, `cause`).
-//! Step numbers in the comments are the order of the tests, from one segment's first to its last.
+//! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`, packet-tcp.c), quirks included, so that
+//! every fact can be compared with it. Step numbers in the comments are the order of its tests.
 
 mod flight;
 mod handshake;
@@ -61,16 +60,17 @@ pub mod flag {
     ];
 }
 
-/// Unacknowledged segments remembered per direction; Wireshark stops at the same number.
+/// Upper bound on the unacknowledged segments kept per direction, as in Wireshark.
 const MAX_UNACKED: usize = 10_000;
+/// Value of `Marks::window` before the first segment.
 const WINDOW_UNKNOWN: u32 = u32::MAX;
-/// Wireshark's "no duplicate ACKs count here" mark: an unsigned -1, which passes the test for "two or more".
+/// Mark that duplicate ACKs do not count, in Wireshark an unsigned -1, which passes the test for "two or more".
 const DUPACKS_BARRED: u32 = u32::MAX;
 
-/// The window scale of one direction.
+/// Window scale of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// No SYN seen: windows are shown raw and "window full" is unknown.
+    /// No SYN was captured: windows are shown raw, and "window full" is unknown.
     #[default]
     Unknown,
     /// The handshake went without the option.
@@ -78,16 +78,18 @@ pub enum Scale {
     Shift(u8),
 }
 
-/// What one direction of a stream remembers.
+/// State of one direction of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Flow {
     pub marks: Marks,
     unacked: Unacked,
 }
 
-/// What it remembers beside the segments that nobody has acknowledged. Names follow Wireshark's structure where it has one.
+/// State of a direction without its unacknowledged segments. Names follow Wireshark's structure where it has the
+/// field.
 #[derive(Debug, Clone)]
 pub struct Marks {
+    /// Sequence number from which relative numbers count.
     pub base: Option<u32>,
     pub scale: Scale,
     window: u32,
@@ -101,9 +103,10 @@ pub struct Marks {
     bytes_in_flight_valid: bool,
     first_ack_pending: bool,
     push_set_last: bool,
+    /// Bytes sent since the last PSH.
     push_bytes_sent: u32,
     sacked_bytes: u32,
-    /// Highest relative sequence number seen, unwrapped.
+    /// Highest relative sequence number so far, unwrapped.
     pub high: i64,
 }
 
@@ -131,23 +134,23 @@ impl Default for Marks {
 }
 
 impl Flow {
-    /// What its windows stand for is known.
+    /// Whether its windows have a known size.
     pub fn is_scaled(&self) -> bool {
         self.marks.scale != Scale::Unknown
     }
 
-    /// As new. A short list keeps its room: short connections would allocate it again and again.
+    /// Resets the state. A short list keeps its capacity, which short connections would otherwise allocate each time.
     pub fn restart(&mut self) {
         self.resume(Marks::default());
     }
 
-    /// Reuses the lists of a stream that is over.
+    /// Restores the state of an ended stream, without unacknowledged segments.
     pub fn resume(&mut self, marks: Marks) {
         self.marks = marks;
         self.unacked.restart();
     }
 
-    /// When the byte `seq` was sent first, if it is still unacknowledged.
+    /// The packet that first sent the byte `seq`, if that is still unacknowledged.
     fn first_copy(&self, seq: u32) -> Option<At> {
         let marks = &self.marks;
         if marks.next_seq == 0 || !lt(seq, marks.next_seq) {
@@ -161,12 +164,12 @@ impl Flow {
     }
 }
 
-/// The round trip that the handshake measures.
+/// The RTT of the handshake.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum FirstTrip {
     #[default]
     Unknown,
-    /// Since the newest SYN without ACK, until the first plain ACK.
+    /// Time of the newest SYN without ACK, in ns, until the first plain ACK.
     Since(i64),
     Took(i64),
 }
@@ -181,17 +184,17 @@ impl Shared {
     }
 }
 
-/// Handshake facts that both directions share.
+/// State of the handshake that both directions share.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shared {
     first_trip: FirstTrip,
     pub completeness: u8,
     started: bool,
-    /// Both sides' numbers have a beginning, and no round trip is being measured.
+    /// Both directions have a base, and no handshake RTT is being measured.
     settled: bool,
 }
 
-/// The unacknowledged bytes that an ACK newly covers.
+/// The unacknowledged bytes that an ACK newly covers; times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covered {
     pub bytes: u32,
@@ -211,21 +214,22 @@ pub struct Facts {
     pub flags: u16,
     /// It has numbers only: no SYN, FIN or RST, no flag but `WINDOW_FULL`, no SACK.
     pub ordinary: bool,
+    /// Frame that it acknowledges, and the time since that frame in ns.
     pub acks: Option<(u64, i64)>,
     pub bytes_in_flight: Option<u32>,
     pub push_bytes_sent: Option<u32>,
     pub covered: Option<Covered>,
-    /// When its first byte was sent first, if it is a repeat of what is still unacknowledged.
+    /// The packet that first sent its first byte, if it repeats unacknowledged bytes.
     pub first_copy: Option<At>,
 }
 
-/// Where a SYN leads: to the stream found, whose sender began with `base`, or to a new one that reuses its addresses
-/// and ports.
+/// Whether a SYN opens a new connection on the endpoints of a stream whose sender has the initial sequence number
+/// `base`.
 pub fn reuses_ports(segment: &Segment<'_>, base: Option<u32>) -> bool {
     segment.has(SYN) && !segment.has(ACK) && base.is_some_and(|base| base != segment.seq)
 }
 
-/// A segment that is not analysed: its own numbers, relative where the stream's first are known.
+/// Facts of a segment that is not analysed: its own numbers, relative if the stream's bases are known.
 pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     let relative = |number: u32, flow: &Flow| match flow.marks.base {
         Some(base) => unwrap_near(number.wrapping_sub(base), flow.marks.high),
@@ -245,7 +249,7 @@ pub fn unanalysed(segment: &Segment<'_>, fwd: &Flow, rev: &Flow) -> Facts {
     }
 }
 
-/// Fills in the facts of one segment, empty so far; `reused`: it opened a stream on a 4-tuple that was in use.
+/// Fills in the facts of one segment. `reused`: it opened a stream on endpoints that were in use.
 #[inline(always)]
 pub fn analyse(
     segment: &Segment<'_>,
@@ -266,7 +270,7 @@ pub fn analyse(
     }
 }
 
-/// The cold path, one segment in ten: begins, ends, repeats, holes, windows of 0.
+/// The cold path, about one segment in ten: SYN, FIN, RST, repeats, holes, zero windows.
 #[inline(never)]
 fn analyse_unusual(
     segment: &Segment<'_>,
@@ -337,7 +341,7 @@ fn take_in<const ORDINARY: bool>(
                 },
             );
         } else {
-            stored_next = seq.wrapping_add(len); // Wireshark forgets the SYN's or FIN's one here
+            stored_next = seq.wrapping_add(len); // a quirk of Wireshark: without the one of SYN or FIN
         }
     }
     let probe = flags & flag::ZERO_WINDOW_PROBE != 0;
@@ -375,8 +379,8 @@ fn take_in<const ORDINARY: bool>(
     (facts.window, facts.flags) = (scaled, flags);
 }
 
-/// A header quoted inside an ICMP error: Wireshark learns from it what a handshake and its options say, and leaves
-/// out the analysis of the numbers.
+/// Reads a header quoted inside an ICMP error: as in Wireshark, its handshake and options count, its sequence numbers
+/// do not.
 pub fn quoted(
     segment: &Segment<'_>,
     now: i64,

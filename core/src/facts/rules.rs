@@ -1,15 +1,16 @@
-//! The flags of one segment by its numbers beside what was expected (steps 1 to 9 and 12 of the order).
+//! The flags of one segment, by comparison of its numbers with the expected ones (steps 1 to 9 and 12).
 
 use super::handshake::anchor;
 use super::{DUPACKS_BARRED, Flow, Marks, Scale, Shared, flag};
 use crate::segment::{ACK, FIN, RST, SYN, Segment};
 use crate::seq::{le, lt};
 
-/// Out-of-order against retransmission while the round trip is unknown.
+/// Time that separates out-of-order segments from retransmissions while the RTT is unknown.
 const DEFAULT_REORDER_NS: u64 = 3_000_000;
+/// Longest time from the last duplicate ACK to a fast retransmission.
 const FAST_RETRANSMIT_NS: u64 = 20_000_000;
 
-/// The number after the segment's last byte; SYN and FIN take one as well.
+/// Sequence number after the segment's last byte; SYN and FIN occupy one number.
 #[inline(always)]
 pub(super) fn next_of(segment: &Segment<'_>) -> u32 {
     let Segment { seq, len, flags, .. } = *segment;
@@ -17,8 +18,8 @@ pub(super) fn next_of(segment: &Segment<'_>) -> u32 {
         .wrapping_add(u32::from(flags & (SYN | FIN) != 0))
 }
 
-/// Whether none of the rules below but `window_full` can find anything: data that goes on where the sender's last
-/// ended, or an ACK of something new, after the handshake. Nine segments of ten are so.
+/// Whether no rule except `window_full` can apply: after the handshake, data that follows the sender's last, or an
+/// ACK of new data. Nine of ten segments are ordinary.
 #[inline(always)]
 pub(super) fn is_ordinary(segment: &Segment<'_>, fwd: &Marks, rev: &Marks, shared: &Shared) -> bool {
     let Segment { seq, ack, len, .. } = *segment;
@@ -37,7 +38,7 @@ pub(super) fn is_ordinary(segment: &Segment<'_>, fwd: &Marks, rev: &Marks, share
         && segment.options.wscale.is_none()
 }
 
-/// All flags of a segment, and what the flows remember of the beginning of their numbers.
+/// Returns all flags of a segment, and updates the bases and the state of duplicate ACKs.
 pub(super) fn all_flags(
     segment: &Segment<'_>,
     now: i64,
@@ -74,7 +75,7 @@ pub(super) fn all_flags(
     flags
 }
 
-/// Step 7: the segment fills the window that the peer offered, as far as its scale is known.
+/// Step 7: the segment fills the window that the peer offered, if its scale is known.
 #[inline(always)]
 pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
     if segment.len == 0 || rev.scale == Scale::Unknown {
@@ -88,7 +89,7 @@ pub(super) fn window_full(segment: &Segment<'_>, rev: &Marks) -> u16 {
     if filled { flag::WINDOW_FULL } else { 0 }
 }
 
-/// Steps 1 to 9: what the numbers say beside what was expected.
+/// Steps 1 to 9: the numbers compared with the expected ones.
 fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
     let plain = segment.flags & (SYN | FIN | RST) == 0;
     let Segment { seq, ack, len, .. } = *segment;
@@ -133,7 +134,7 @@ fn sequence_flags(segment: &Segment<'_>, fwd: &mut Marks, rev: &Marks) -> u16 {
     flags
 }
 
-/// Step 12: the retransmission family; its members exclude one another.
+/// Step 12: the retransmission flags, of which at most one kind applies.
 fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, shared: &Shared) -> u16 {
     let Segment { seq, len, .. } = *segment;
     let mut not_advanced = fwd.next_seq != 0 && lt(seq, fwd.next_seq);
@@ -146,7 +147,7 @@ fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, share
     if !not_advanced {
         return 0;
     }
-    // differences are unsigned in Wireshark: a clock that went back makes them huge
+    // Differences are unsigned in Wireshark: a clock that was set back makes them huge.
     let since_ack = now.wrapping_sub(rev.last_ack_time) as u64;
     if rev.duplicate_acks >= 2 && rev.last_ack == seq && since_ack < FAST_RETRANSMIT_NS {
         return flag::FAST_RETRANSMISSION | flag::RETRANSMISSION;
@@ -162,7 +163,8 @@ fn repeat_flags(segment: &Segment<'_>, now: i64, fwd: &Marks, rev: &Marks, share
     flag::RETRANSMISSION
 }
 
-/// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement, or inside the second.
+/// `tcp.options.sack.dsack` (RFC 2883 4): the first block ends below the acknowledgement number, or inside the second
+/// block.
 fn repeats_sacked(segment: &Segment<'_>) -> bool {
     match *segment.options.sack.blocks() {
         [] => false,

@@ -1,8 +1,8 @@
-//! The segments of one direction that nobody has acknowledged, in the order in which they were sent.
+//! The unacknowledged segments of one direction, in the order in which they were sent.
 //!
-//! Nearly always they rise without overlap, and their ends hold their extremes. Long lists with repeats or disorder are
-//! kept by their first byte instead (`Sorted`), so that a segment costs the logarithm of their number; short ones are
-//! looked through. Of those whose numbers lie too far apart to have an order, the first `MOST_UNSORTED` are kept.
+//! Nearly always their sequence numbers rise without overlap, so that both ends of the list are the extremes. Long
+//! lists with repeats or disorder are kept in a tree by first byte (`Sorted`), where a segment costs O(log n); short
+//! ones are scanned. Lists whose numbers are too far apart for an order keep only the first `MOST_UNSORTED` segments.
 
 use super::Flow;
 use std::collections::{BTreeMap, VecDeque};
@@ -10,17 +10,19 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Covered, Facts, MAX_UNACKED};
 use crate::seq::{le, lt};
 
-/// Segments that a direction may always remember; longer lists are sorted where they do not rise.
+/// Number of segments that a direction may always keep; longer lists count for the limit of all streams, and are
+/// sorted if they do not rise.
 pub(super) const ALWAYS_REMEMBERED: usize = 64;
-/// Segments of a list that has no order: each question looks through all of them.
+/// Upper bound on a list without an order, which is scanned for every segment.
 const MOST_UNSORTED: usize = 512;
-/// Segments that begin with one byte: the oldest of them, and the newest.
+/// Upper bound on the segments kept that begin with one byte: the oldest of them, and the newest.
 const MAX_ALIKE: usize = 8;
-/// Segments searched, backwards from a byte, for the first that held it.
+/// Upper bound on the segments scanned, backwards from a byte, for the first that contained it.
 const MAX_NEAR: usize = 512;
-/// Numbers that lie nearer to one another than this have the same order on the circle and from the base on.
+/// Numbers closer than this have the same order modulo 2^32 and relative to the base.
 const NEAR: u32 = 1 << 31;
 
+/// A sent segment: first sequence number, the number after its last byte, frame, and time in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     pub(super) seq: u32,
@@ -29,21 +31,21 @@ pub struct Sent {
     pub(super) time: i64,
 }
 
-/// What an ACK took off: the segment that is credited with it, and the bytes that it newly covers.
+/// Result of an ACK: the segment that it acknowledges, and the bytes that it newly covers.
 type Acknowledged = (Option<Sent>, Option<Covered>);
 
-/// Either `list` or `sorted` holds them.
+/// The list; either `list` or `sorted` contains the segments.
 #[derive(Debug, Clone)]
 pub struct Unacked {
     list: VecDeque<Sent>,
     sorted: Option<Box<Sorted>>,
-    /// The list rises without overlap, and nothing is sorted.
+    /// The list rises without overlap, and `sorted` is None.
     rising: bool,
-    /// There were more than `ALWAYS_REMEMBERED` when the budget of all streams was last charged.
+    /// It had more than `ALWAYS_REMEMBERED` segments when it was last counted for the limit of all streams.
     pub(super) long: bool,
-    /// There is no room for more.
+    /// No more segments may be added.
     pub(super) barred: bool,
-    /// The length last charged to the budget of all streams (`room.rs`); 0 while uncharged.
+    /// Length last counted for the limit of all streams; 0 while not counted.
     pub(super) counted: u32,
 }
 
@@ -70,7 +72,7 @@ impl From<Sent> for Unacked {
 }
 
 impl Unacked {
-    /// The one segment that it holds, where that is all there is to know of it.
+    /// Its only segment, if that is its whole state.
     pub(super) fn only(&self) -> Option<Sent> {
         let plain = self.rising && !self.barred && self.counted == 0;
         let sent = self.list.front().filter(|_| plain && self.len() == 1)?;
@@ -81,37 +83,39 @@ impl Unacked {
         self.list.len() + self.sorted.as_ref().map_or(0, |sorted| sorted.by_start.len())
     }
 
-    /// Whether one more may be remembered.
+    /// Whether one more segment may be added.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
         !self.long || !self.barred && self.len() < MAX_UNACKED
     }
 
-    /// Empty again.
+    /// Empties the list.
     pub(super) fn restart(&mut self) {
         let mut list = std::mem::take(&mut self.list);
         list.clear();
-        list.shrink_to(ALWAYS_REMEMBERED); // nothing where it was short
+        list.shrink_to(ALWAYS_REMEMBERED);
         *self = Unacked {
             list,
             ..Unacked::default()
         };
     }
 
-    /// Gives back what a list took that was longer, but for room for so many.
+    /// Shrinks the capacity to this many segments.
     pub(super) fn shrink(&mut self, room: usize) {
         self.list.shrink_to(room);
     }
 
-    /// Relative numbers count from another base now.
+    /// Updates the list after the base has changed.
     pub(super) fn base_moved(&mut self) {
         self.unsort();
         self.rising &= self.list.is_empty();
         self.list.truncate(MOST_UNSORTED);
     }
 
-    /// Adds a sent segment. "Rising" is meant in both orders that the rules compare by: relative to the base, and
-    /// on the circle (bytes from before the base are high in the one and low in the other).
+    /// Adds a sent segment.
+    ///
+    /// `rising` holds for both orders that the rules compare by: relative to the base, and modulo 2^32. (Bytes from
+    /// before the base are high in the first and low in the second.)
     #[inline(always)]
     pub(super) fn push(&mut self, base: u32, new: Sent) {
         if self.sorted.is_some() {
@@ -128,14 +132,14 @@ impl Unacked {
         }
     }
 
-    /// The list is long. It is sorted where it does not rise, or cut where its numbers have no order.
+    /// Handles a long list: sorts it if it does not rise, or truncates it if its numbers have no order.
     #[cold]
     fn grown(&mut self, base: u32) {
         self.long = true;
         if self.rising {
             return;
         }
-        // one that has no order is tried again when it has doubled
+        // sorting is tried again whenever the length has doubled
         let doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MOST_UNSORTED;
         if doubled || self.rose(base) {
             let mut sorted = Box::new(Sorted::default());
@@ -148,7 +152,7 @@ impl Unacked {
         self.list.truncate(MOST_UNSORTED);
     }
 
-    /// Whether all but the newest rise.
+    /// Whether all but the newest segment rise.
     fn rose(&self, base: u32) -> bool {
         let before = self.list.len().saturating_sub(1);
         let pairs = self
@@ -164,7 +168,7 @@ impl Unacked {
     #[cold]
     fn push_sorted(&mut self, base: u32, new: Sent) {
         if let Some(sorted) = &mut self.sorted {
-            sorted.add(base, new); // or what has no place in their order is not remembered
+            sorted.add(base, new); // dropped if it does not fit into their order
         }
     }
 
@@ -175,7 +179,7 @@ impl Unacked {
         }
     }
 
-    /// The lowest number and the one behind the highest, relative to the base.
+    /// Lowest sequence number, and the number after the highest, relative to the base.
     #[inline(always)]
     pub(super) fn extremes(&self, base: u32) -> Option<(u32, u32)> {
         if !self.rising {
@@ -185,7 +189,7 @@ impl Unacked {
         Some((first.seq.wrapping_sub(base), last.next.wrapping_sub(base)))
     }
 
-    /// The slow path, for repeats or disorder.
+    /// `extremes` for a list with repeats or disorder.
     #[cold]
     fn extremes_any(&self, base: u32) -> Option<(u32, u32)> {
         if let Some(sorted) = &self.sorted {
@@ -198,7 +202,7 @@ impl Unacked {
         ends.reduce(|(low, high), (start, end)| (low.min(start), high.max(end)))
     }
 
-    /// The first segment that held the byte `seq`.
+    /// The first segment that contained the byte `seq`.
     pub(super) fn first_copy(&self, base: u32, seq: u32) -> Option<Sent> {
         if let Some(sorted) = &self.sorted {
             sorted.first_copy(base, seq)
@@ -212,8 +216,8 @@ impl Unacked {
         }
     }
 
-    /// Removes the acknowledged segments, and marks the facts of their ACK. The oldest copy that ends at `ack` is
-    /// credited.
+    /// Removes the acknowledged segments and sets the facts of their ACK. It acknowledges the oldest copy that ends
+    /// at `ack`.
     #[inline(always)]
     pub(super) fn acknowledge(&mut self, base: u32, ack: u32, now: i64, facts: &mut Facts) {
         if !self.rising {
@@ -246,7 +250,7 @@ impl Unacked {
         }
     }
 
-    /// The slow path, for repeats or disorder.
+    /// `acknowledge` for a list with repeats or disorder.
     #[cold]
     fn acknowledge_any(&mut self, base: u32, ack: u32) -> Acknowledged {
         if let Some(sorted) = &mut self.sorted {
@@ -260,7 +264,7 @@ impl Unacked {
             self.list.truncate(MOST_UNSORTED);
         }
         let mut found = Found::default();
-        // from newest to oldest: the last match wins
+        // from newest to oldest, so that the oldest match wins
         for sent in self.list.iter_mut().rev() {
             let partial = lt(ack, sent.next);
             if partial && !lt(sent.seq, ack) {
@@ -282,7 +286,7 @@ impl Sent {
     }
 }
 
-/// What an ACK covers, gathered from the newest segment to the oldest, or by their first bytes.
+/// Collects the segments that an ACK covers.
 #[derive(Default)]
 struct Found {
     credited: Option<Sent>,
@@ -317,20 +321,21 @@ impl Found {
     }
 }
 
-/// Segments by their first byte, relative to the base, and then in the order in which they were sent. All of them lie so
-/// near to one another that both orders are one.
+/// Segments by their first byte relative to the base, then in the order of sending. All of them are so close that the
+/// order modulo 2^32 is the same.
 #[derive(Debug, Clone, Default)]
 struct Sorted {
     by_start: BTreeMap<(u32, u32), Sent>,
-    /// So many were added.
+    /// Number of segments added.
     added: u32,
-    /// Behind the highest byte.
+    /// Relative number after the highest byte.
     end: u32,
+    /// Length of the longest segment.
     longest: u32,
 }
 
 impl Sorted {
-    /// False where it cannot be: its numbers lie too far from the others'.
+    /// Returns false if its numbers are too far from the others'.
     fn add(&mut self, base: u32, new: Sent) -> bool {
         let (start, end) = (new.seq.wrapping_sub(base), new.next.wrapping_sub(base));
         if start > end || !self.is_near(start) || !self.is_near(end) {
@@ -343,7 +348,7 @@ impl Sorted {
         true
     }
 
-    /// Of many that begin there the one before the newest goes.
+    /// Adds a segment. If more than `MAX_ALIKE` begin with one byte, the second newest of them is dropped.
     fn insert(&mut self, start: u32, added: u32, new: Sent) {
         self.by_start.insert((start, added), new);
         let mut alike = self.by_start.range((start, 0)..=(start, u32::MAX)).rev();
@@ -353,7 +358,7 @@ impl Sorted {
         }
     }
 
-    /// Whether this number and all that are here have one order.
+    /// Whether this number and all segments have one order.
     fn is_near(&self, number: u32) -> bool {
         let Some((low, high)) = self.extremes() else {
             return true;
@@ -376,7 +381,7 @@ impl Sorted {
             .map(|(_, sent)| *sent)
     }
 
-    /// None where the ACK's number lies before some and behind others of them by half the circle.
+    /// None if the ACK is, modulo 2^32, above some and below others of the segments although it is far from all.
     fn acknowledge(&mut self, base: u32, ack: u32) -> Option<Acknowledged> {
         let number = ack.wrapping_sub(base);
         let mut all = false;
@@ -414,9 +419,9 @@ impl Sorted {
     }
 }
 
-/// What nobody has acknowledged in either direction of a stream that is over, in as little room as it needs.
+/// The unacknowledged segments of both directions of an ended stream, in compact form.
 pub enum Outstanding {
-    /// One segment: mostly all that a RST leaves.
+    /// One segment: the usual case after an RST.
     One {
         from_low: bool,
         sent: Sent,
@@ -425,10 +430,10 @@ pub enum Outstanding {
 }
 
 impl Outstanding {
-    /// Takes it out of the flows. None where there is nothing.
+    /// Takes the segments out of the flows; None if there are none.
     pub fn of(flows: &mut [Flow; 2]) -> Option<Box<Self>> {
         if flows.iter().all(|flow| flow.unacked.len() == 0) {
-            return None; // the lists keep their room for the stream that has this box next
+            return None; // the next stream in this box reuses the capacity of the lists
         }
         let [low, high] = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
         let only = match (low.len(), high.len()) {
@@ -446,7 +451,7 @@ impl Outstanding {
         }))
     }
 
-    /// Puts it back.
+    /// Restores the segments.
     pub fn give_back(self, flows: &mut [Flow; 2]) {
         let both = match self {
             Outstanding::One { from_low: true, sent } => [sent.into(), Unacked::default()],

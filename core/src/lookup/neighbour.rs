@@ -1,5 +1,5 @@
-//! Hosts that are looked up on a link (ARP, neighbour solicitations). Only a repeated question is a row: all else
-//! takes no time that anybody waits.
+//! Hosts that are looked up on a link (ARP, IPv6 neighbour solicitations). Only a repeated request has a row: the
+//! usual answer comes within microseconds.
 
 use std::net::IpAddr;
 
@@ -8,10 +8,10 @@ use crate::base::At;
 use crate::frame::Neighbour;
 use crate::limits::{NEIGHBOUR_ANEW_NS, SYN_TIMER_NS, UNANSWERED_NEIGHBOUR};
 
-/// Hosts that are looked for at a time; beyond it new ones are not seen.
+/// Upper bound on the open requests; beyond it new ones are ignored.
 const MAX_SOUGHT: usize = 1024;
 
-/// A host that is looked for.
+/// An open request; `last` is the time of its last copy in ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Sought {
     sent: At,
@@ -20,7 +20,7 @@ pub struct Sought {
 }
 
 impl Lookups {
-    /// A request, or an answer to one.
+    /// Reads a request or an answer.
     #[cold]
     pub fn neighbour(&mut self, seen: &Neighbour, at: At) {
         let key = (seen.asker, seen.target);
@@ -45,7 +45,7 @@ impl Lookups {
                     self.done.push(row);
                 }
             } else if since >= SYN_TIMER_NS.get() {
-                known.repeats = known.repeats.saturating_add(1); // sooner it is a copy
+                known.repeats = known.repeats.saturating_add(1); // a sooner one is a duplicate
                 known.last = at.time_ns;
             }
         } else if self.neighbours.len() < MAX_SOUGHT {
@@ -53,6 +53,7 @@ impl Lookups {
         }
     }
 
+    /// The row of a request.
     fn sought(&mut self, (asker, target): (IpAddr, IpAddr), sought: Sought, answered: Option<At>) -> Lookup {
         let number = self.next;
         self.next += 1;
@@ -73,7 +74,7 @@ impl Lookups {
         }
     }
 
-    /// Those that the capture's end leaves without an answer, and that were requested again.
+    /// Removes and returns the repeated requests without an answer, at the end of the capture.
     pub(super) fn missed(&mut self) -> Vec<Lookup> {
         let mut left: Vec<_> = self
             .neighbours

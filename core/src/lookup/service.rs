@@ -1,5 +1,6 @@
-//! Requests over UDP that are no DNS, and their answers: DHCP, NTP, SNMP, RADIUS, TFTP, SIP, STUN and Kerberos, read as
-//! far as it takes to pair them (`status.rs`: how they ended). Each is a row of `lookups`, with its repeats.
+//! Requests over UDP other than DNS, and their responses: DHCP, NTP, SNMP, RADIUS, TFTP, SIP, STUN and Kerberos. They
+//! are read as far as pairing requires; `status.rs` reads how they ended. Each request is a row of `lookups`, with
+//! its repeats.
 
 use std::net::IpAddr;
 
@@ -9,13 +10,13 @@ use crate::cursor::{self, Header};
 use crate::frame::Udp;
 use crate::limits::SERVICE_ANEW_NS;
 
-/// Stamps of one client of NTP that an answer may repeat.
+/// Upper bound on the transmit timestamps of one NTP client that a response may echo.
 const MAX_STAMPS: usize = 16;
-/// DHCP's server (RFC 2131 4.1), and its smallest message that is read: to the hardware address.
+/// Port of the DHCP server (RFC 2131 4.1).
 const BOOTPS: u16 = 67;
 const DHCP: &str = "DHCP";
 
-/// What names a request: protocol, client, server, and the number that its answer repeats.
+/// Identifies a request: protocol, client, server, and the token that its response echoes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     protocol: &'static str,
@@ -24,14 +25,15 @@ pub struct Key {
     token: Vec<u8>,
 }
 
-/// A request that waits for its answer.
+/// A request without a response.
 #[derive(Debug)]
 pub struct Waiting {
     pub(super) lookup: Lookup,
+    /// Transmit timestamps of an NTP request and its repeats.
     stamps: Vec<[u8; 8]>,
 }
 
-/// A server's port, by IANA's register.
+/// The protocol of a server's port, by IANA's registry.
 fn service(port: u16) -> Option<&'static str> {
     Some(match port {
         BOOTPS => DHCP,
@@ -47,7 +49,7 @@ fn service(port: u16) -> Option<&'static str> {
     })
 }
 
-/// Whether a message is a request, and the number that pairs it; None where it is neither request nor answer.
+/// Whether a message is a request, and the token that pairs it; None if it is neither request nor response.
 fn kind(protocol: &str, data: &[u8], to_server: bool) -> Option<(bool, Vec<u8>)> {
     match protocol {
         "NTP" => match (Header::<48>::of(data)?.u8::<0>()) & 7 {
@@ -78,7 +80,7 @@ fn kind(protocol: &str, data: &[u8], to_server: bool) -> Option<(bool, Vec<u8>)>
     }
 }
 
-/// The value of the first line that begins with one of these names, in lower case.
+/// The value of the first header line with one of these names, which are in lower case.
 fn header(data: &[u8], names: &[&[u8]]) -> Option<Vec<u8>> {
     data.split(|byte| *byte == b'\n').find_map(|line| {
         let value = names.iter().find_map(|name| {
@@ -90,7 +92,7 @@ fn header(data: &[u8], names: &[&[u8]]) -> Option<Vec<u8>> {
 }
 
 impl Lookups {
-    /// A datagram of one of these protocols; others are left.
+    /// Reads a datagram of one of these protocols; ignores others.
     #[cold]
     pub(super) fn service(&mut self, udp: &Udp<'_>, at: At) {
         if udp.sport == BOOTPS || udp.dport == BOOTPS {
@@ -99,7 +101,7 @@ impl Lookups {
         }
         let (from, to) = ((udp.src, udp.sport), (udp.dst, udp.dport));
         let Some(protocol) = service(udp.dport).or_else(|| service(udp.sport)) else {
-            // a server of TFTP answers from a port of its own (RFC 1350 4)
+            // a TFTP server responds from a port of its own (RFC 1350 4)
             let key = Key {
                 protocol: "TFTP",
                 client: Some(to),
@@ -113,7 +115,7 @@ impl Lookups {
             return;
         };
         let (client, server) = if asks { (from, to) } else { (to, from) };
-        // clients of NTP often take another port for a repeat
+        // NTP clients often use another port for a repeat
         let port = if matches!(protocol, "NTP" | "SIP") {
             0
         } else {
@@ -148,7 +150,8 @@ impl Lookups {
         }
     }
 
-    /// DHCP goes from and to everybody: transaction and hardware address name a request for an offer (RFC 2131 2).
+    /// DHCP uses broadcasts, so the transaction id and the hardware address pair a request with its offer (RFC 2131
+    /// 2).
     fn dhcp(&mut self, udp: &Udp<'_>, at: At) {
         let Some(head) = Header::<34>::of(udp.payload) else {
             return;
@@ -206,8 +209,8 @@ impl Lookups {
         self.services.insert(key, waiting);
     }
 
-    /// A provisional answer (RFC 3261 21.1) ends the client's wait where it is more than "100 Trying"; how the request
-    /// ends is still to come.
+    /// Pairs a response with its request. A provisional SIP response (RFC 3261 21.1) ends the client's wait if it is
+    /// more than "100 Trying"; the request stays open for its final status.
     fn answered(&mut self, key: &Key, data: &[u8], at: At) {
         let provisional = (key.protocol == "SIP").then(|| status::sip(data).unwrap_or(0));
         if let Some(code @ 100..200) = provisional {

@@ -1,10 +1,10 @@
-//! How a request to a service over UDP ended, in the words of its own document. Reads one answer; remembers nothing.
+//! The status of a response over UDP, in the words of its protocol's document.
 
 use crate::cursor::{self, Cursor, Header};
 use crate::messages::Status;
 use crate::messages::errors::{self, Words, word};
 
-/// None where the answer does not show it.
+/// The status of a response; None if the response does not contain one.
 pub(super) fn of(protocol: &str, data: &[u8]) -> Option<Status<'static>> {
     match protocol {
         "DHCP" => dhcp(data),
@@ -25,7 +25,7 @@ pub(super) fn of(protocol: &str, data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// A code and its word; the lowest of a hundred, and these, are no errors.
+/// A status with code and word. Codes in `fine`, and from 100 to 399, are no errors.
 fn numbered(words: Words, code: u16, fine: &[u16], good: &'static str) -> Status<'static> {
     let error = !fine.contains(&code) && !(100..400).contains(&code);
     Status {
@@ -41,13 +41,13 @@ fn text(text: &'static str, error: bool) -> Option<Status<'static>> {
     Some(Status { code, text, error })
 }
 
-/// The status code of a response (RFC 3261 7.2).
+/// Status code of a SIP response (RFC 3261 7.2).
 pub(super) fn sip(data: &[u8]) -> Option<u16> {
     let digits = data.strip_prefix(b"SIP/2.0 ")?.first_chunk::<3>()?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The message's type stands in option 53 (RFC 2132 9.6), behind a fixed part and a magic number.
+/// DHCP: the message type is in option 53 (RFC 2132 9.6), after a fixed part and a magic number.
 fn dhcp(data: &[u8]) -> Option<Status<'static>> {
     let mut cursor = Cursor::new(cursor::from(data, 240));
     loop {
@@ -70,7 +70,8 @@ fn dhcp(data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// The first status code that is none of success, of the message or of what it assigns (RFC 8415 21.13, 21.4, 21.21).
+/// DHCPv6: the first status code other than success, of the message or of an address in it (RFC 8415 21.13, 21.4,
+/// 21.21).
 fn dhcpv6(options: &[u8]) -> u16 {
     let mut cursor = Cursor::new(options);
     while let (Some(option), Some(len)) = (cursor.u16be(), cursor.u16be()) {
@@ -89,7 +90,7 @@ fn dhcpv6(options: &[u8]) -> u16 {
     0
 }
 
-/// KRB-ERROR has its code in its seventh field (RFC 4120 5.9.1).
+/// Kerberos: KRB-ERROR has its code in its seventh field (RFC 4120 5.9.1).
 fn kerberos(data: &[u8]) -> Option<Status<'static>> {
     const ERROR: u8 = 0x7E;
     let (ERROR, mut error) = Cursor::new(data).tagged()? else {
@@ -100,13 +101,14 @@ fn kerberos(data: &[u8]) -> Option<Status<'static>> {
         let (field, mut value) = fields.tagged()?;
         if field == 0xA6 {
             let code = u16::try_from(value.tagged()?.1.number()).ok()?;
-            // the first answer to a client without a ticket, and one that needs TCP
+            // no errors: pre-authentication required, and response too big for UDP
             return Some(numbered(errors::KERBEROS, code, &[25, 52], ""));
         }
     }
 }
 
-/// A leap indicator of 3 is a clock that was never set, a stratum of 0 without it a "kiss of death" (RFC 5905 7.3, 7.4).
+/// NTP: a leap indicator of 3 is a clock that was never set; a stratum of 0 without it is a "kiss of death" (RFC 5905
+/// 7.3, 7.4).
 fn ntp(data: &[u8]) -> Option<Status<'static>> {
     const KISSES: [&str; 15] = [
         "ACST", "AUTH", "AUTO", "BCST", "CRYP", "DENY", "DROP", "RSTR", "INIT", "MCST", "NKEY", "NTSN",
@@ -129,7 +131,7 @@ fn ntp(data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// RFC 2865 3, RFC 2866 3.
+/// RADIUS (RFC 2865 3, RFC 2866 3).
 fn radius(code: u8) -> Option<Status<'static>> {
     match code {
         2 => text("Access-Accept", false),
@@ -140,8 +142,8 @@ fn radius(code: u8) -> Option<Status<'static>> {
     }
 }
 
-/// Version, community, then the unit: its number and its error-status (RFC 1157 4.1, RFC 3416 3). What version 3 hides
-/// is not known; its reports are errors (RFC 3412 6.7).
+/// SNMP: version, community, then the PDU with request id and error-status (RFC 1157 4.1, RFC 3416 3). The encrypted
+/// PDUs of version 3 are unknown; its reports are errors (RFC 3412 6.7).
 fn snmp(data: &[u8]) -> Option<Status<'static>> {
     let (_, mut message) = Cursor::new(data).tagged()?;
     let version = message.tagged()?.1.number();
@@ -167,8 +169,8 @@ fn snmp(data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// An error response has a class of hundreds and a number in attribute 9 (RFC 8489 14.8). A server that wants a log-in
-/// refuses the first request (9.2.4).
+/// STUN: attribute 9 of an error response is a class of hundreds and a number (RFC 8489 14.8). A server that requires
+/// credentials refuses the first request (9.2.4): no error.
 fn stun(data: &[u8]) -> Option<Status<'static>> {
     const ERROR_CODE: u16 = 9;
     let head = Header::<20>::of(data)?;
@@ -186,7 +188,7 @@ fn stun(data: &[u8]) -> Option<Status<'static>> {
     }
 }
 
-/// RFC 1350 5: an error is an operation of its own.
+/// TFTP: an error is an operation of its own (RFC 1350 5).
 fn tftp(data: &[u8]) -> Option<Status<'static>> {
     const ERROR: u16 = 5;
     if cursor::be16_at(data, 0)? != ERROR {

@@ -1,4 +1,4 @@
-//! How a stream ended, and who began to end it.
+//! How a stream ended, and which side ended it.
 
 use super::Stream;
 use crate::base::Side;
@@ -6,7 +6,9 @@ use crate::base::Side;
 /// The first FIN or RST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closing {
+    /// Side that sent it.
     pub by: Side,
+    /// It is an RST.
     pub reset: bool,
 }
 
@@ -27,7 +29,7 @@ impl Closing {
     }
 }
 
-/// How far the ending came.
+/// How complete the ending is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// One side has sent its FIN.
@@ -51,7 +53,7 @@ impl Ending {
 }
 
 impl Stream {
-    /// How the stream ended, as far as the capture goes.
+    /// How the stream ended in the capture; None if it did not.
     pub fn ending(&self) -> Option<Ending> {
         let fins = self.counts.iter().filter(|side| side.fin).count();
         match (fins, self.completeness() & 32 != 0) {

@@ -1,5 +1,5 @@
-//! Compact forms of streams: of one with SYNs only, and of one that is over. Both become whole streams again for their
-//! next packet, with the same rows as if they had stayed whole.
+//! Compact forms of streams: of one with SYNs only, and of one that has ended. With its next packet a stream becomes
+//! whole again, and its rows are as if it had stayed whole.
 
 use super::counts::{Counts, count, sample_rtt};
 use super::tracking::ReadSoFar;
@@ -11,11 +11,10 @@ use crate::facts::{self, Facts, Marks, Outstanding, Shared};
 use crate::observe::transfer::Transfers;
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
 
-/// SYNs, their answers and refusals of one stream that are kept instead of what they say: Linux sends a SYN seven times
-/// (tcp_syn_retries).
+/// Upper bound on the packets of a stream with SYNs only: Linux sends a SYN seven times (tcp_syn_retries).
 pub(super) const MAX_SYN_PACKETS: usize = 7;
 
-/// A stream with SYNs, their answers and refusals only: those packets.
+/// A stream with only SYNs, SYN/ACKs and RSTs: those packets.
 pub(super) struct SynsOnly {
     pub(super) ends: Pair,
     pub(super) bases: [Option<u32>; 2],
@@ -23,7 +22,7 @@ pub(super) struct SynsOnly {
     syn_packets: Vec<SynPacket>,
 }
 
-/// A SYN, its answer or a refusal: its header without addresses and ports.
+/// Header of a SYN, SYN/ACK or RST, without addresses and ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SynPacket {
     at: At,
@@ -44,7 +43,7 @@ pub(super) struct SynPacket {
 }
 
 impl SynPacket {
-    /// None where the packet is more than a SYN, an answer to one or a refusal.
+    /// None if the packet is anything but a SYN, SYN/ACK or RST.
     pub(super) fn new(segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool) -> Option<Self> {
         let options = &segment.options;
         let asks = segment.len == 0 && segment.flags & (SYN | RST) != 0;
@@ -91,12 +90,13 @@ impl SynPacket {
             },
             ip_id: self.ip_id,
             ttl: self.ttl,
-            tos: 0, // their rows are there already; nothing else asks
+            tos: 0, // needed for rows only, which exist already
         }
     }
 }
 
-/// A stream of which both sides have ended, or that a RST has: its row, and what a late packet is held against.
+/// A stream that both sides, or an RST, have ended: the values of its row, and the state by which late packets are
+/// judged.
 pub(super) struct Closed {
     pub(super) ends: Pair,
     marks: [Marks; 2],
@@ -111,12 +111,12 @@ pub(super) struct Closed {
     first: At,
     last: At,
     counts: [Counts; 2],
-    /// None is `i64::MAX`.
+    /// `i64::MAX` for None.
     rtts: [i64; 2],
-    /// Where it is worth a row, or further segments may belong to it.
+    /// Set if the set-up may have a row, or further segments may belong to it.
     setup: Option<Kept>,
     read: ReadSoFar,
-    /// Where one was watched: most connections move too little.
+    /// Set if a transfer was watched: most connections move too little.
     transfers: Option<Box<Transfers>>,
 }
 
@@ -128,7 +128,7 @@ impl Closed {
 }
 
 impl Stream {
-    /// Keeps a SYN, an answer to it or a refusal, while nothing else has passed on the stream.
+    /// Keeps a SYN, SYN/ACK or RST while the stream has nothing else.
     pub(super) fn record_syn_packet(
         &mut self,
         segment: &Segment<'_>,
@@ -145,13 +145,13 @@ impl Stream {
         }
     }
 
-    /// Drops the kept packets: they no longer describe the whole stream.
+    /// Drops the kept packets, which no longer describe the whole stream.
     pub(super) fn drop_syn_packets(&mut self) {
         self.only_syns = false;
-        self.syn_packets.clear(); // the room is for the stream that has this box next
+        self.syn_packets.clear(); // the next stream in this box reuses the allocation
     }
 
-    /// Updates the stream by a kept packet as `Streams::segment` does, without a row: it has one already.
+    /// Updates the stream by a kept packet as `Streams::segment` does, but without a row.
     fn replay(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, from_low: bool, reused: bool) {
         let side = self.sender(segment, from_low);
         let [low, high] = &mut self.flows;
@@ -167,7 +167,7 @@ impl Stream {
         self.track_syn(segment, from_low, at);
     }
 
-    /// Restores a stream from its kept SYN packets.
+    /// Restores a stream from its kept packets.
     pub(super) fn restore_syns(&mut self, syns_only: SynsOnly) {
         let (low, high) = syns_only.ends.both();
         if let Some(first) = syns_only.syn_packets.first() {
@@ -188,7 +188,7 @@ impl Stream {
         self.syn_packets = syns_only.syn_packets;
     }
 
-    /// Takes the compact form of a stream with SYNs only; its box is free for another stream then.
+    /// Takes the compact form of a stream with SYNs only. The box may then be reused.
     pub(super) fn take_syns(&mut self) -> SynsOnly {
         SynsOnly {
             ends: Pair::of(self.low, self.high),
@@ -198,7 +198,8 @@ impl Stream {
         }
     }
 
-    /// Takes the compact form of a stream that is over, from which its last rows are made.
+    /// Takes the compact form of an ended stream. `lookups`: the capture contains DNS lookups, so that any set-up may
+    /// have a row.
     pub(super) fn take_closed(&mut self, lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
         let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);
@@ -229,7 +230,7 @@ impl Stream {
         }
     }
 
-    /// Restores a stream that is over.
+    /// Restores an ended stream.
     pub(super) fn reopen(&mut self, closed: Closed) {
         (self.low, self.high) = closed.ends.both();
         for (flow, marks) in self.flows.iter_mut().zip(closed.marks) {

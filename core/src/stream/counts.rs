@@ -1,4 +1,4 @@
-//! The counters of one row of `streams`, and the round trips that its ACKs measure.
+//! The counters of one row of `streams`, and the RTTs that its ACKs measure.
 
 use super::full_size::FullSize;
 use super::ip_id::IpIds;
@@ -9,17 +9,23 @@ use crate::facts::{Facts, flag};
 use crate::limits::{ACK_AT_ONCE, LARGE_RATIO, SMALLEST_MSS, USUAL_MSS};
 use crate::segment::{ACK, FIN, PSH, RST, SYN, Segment};
 
-/// What one side of a stream did.
+/// Counters of one side of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     pub packets: u64,
+    /// Bytes of whole frames.
     pub bytes: u64,
+    /// TCP payload bytes.
     pub payload: u64,
+    /// None for most sides.
     unusual: Option<Box<Unusual>>,
+    /// MSS option of the SYN, in bytes; None without the option or the SYN.
     pub mss: Option<u16>,
+    /// Estimate of the size of a full segment.
     pub(super) full: FullSize,
+    /// Shift of the window scale option.
     pub scale: Option<u8>,
-    /// SACK permitted, from the SYN.
+    /// Whether the SYN permits SACK; None without a SYN.
     pub sack: Option<bool>,
     pub(super) window_min: Smallest,
     pub trips: RoundTrips,
@@ -27,21 +33,23 @@ pub struct Counts {
     pub ip_ids: IpIds,
 }
 
-/// What most sides of most streams never do.
+/// Counters that stay 0 for most sides.
 #[derive(Debug, Clone, Default)]
 pub struct Unusual {
     pub retransmissions: u64,
     pub out_of_order: u64,
-    /// Of the repeats those whose bytes the peer had acknowledged before: nothing was lost.
+    /// Retransmissions of bytes that the peer had acknowledged before: nothing was lost.
     pub spurious: u64,
-    /// Segments with SACK blocks, and those of them that report bytes that came twice.
+    /// Segments with SACK blocks.
     pub sacks: u64,
+    /// Those of them that report bytes which arrived twice.
     pub dsacks: u64,
-    /// ICMP messages that called a segment too big, and the least MTU of the next hop that one named.
+    /// ICMP messages that a segment exceeds the MTU.
     pub too_big: u32,
+    /// Smallest MTU of the next hop that one of them contains.
     pub next_mtu: Option<u32>,
-    /// The newest repeat or late segment: an ACK of it, or of what was sent before it, does not measure the
-    /// path (Karn).
+    /// Frame of the newest repeat or late segment. By Karn's algorithm, an ACK of it or of earlier segments measures
+    /// no RTT.
     poisoned: u64,
 }
 
@@ -50,7 +58,7 @@ impl Counts {
         self.unusual.as_deref().cloned().unwrap_or_default()
     }
 
-    /// ICMP called a segment of this side too big for the next hop. 0: it did not say how big that is.
+    /// Counts an ICMP message that a segment of this side exceeds the MTU; `mtu` is 0 if the message lacks it.
     pub(super) fn too_big(&mut self, mtu: u32) {
         let unusual = self.unusual.get_or_insert_default();
         unusual.too_big = unusual.too_big.saturating_add(1);
@@ -58,7 +66,7 @@ impl Counts {
         unusual.next_mtu = [unusual.next_mtu, named].into_iter().flatten().min();
     }
 
-    /// A SYN of it is in the capture.
+    /// Whether its SYN was captured.
     pub(super) fn syn(&self) -> bool {
         self.sack.is_some()
     }
@@ -68,9 +76,10 @@ impl Counts {
     }
 }
 
+/// Size of the timestamps option with padding.
 const TIMESTAMP_BYTES: u16 = 12;
 
-/// The smallest window so far, shifted: below 2^30. None is more.
+/// The smallest window so far, scaled, below 2^30; `u32::MAX` for none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Smallest(u32);
 
@@ -87,7 +96,7 @@ impl Smallest {
 }
 
 impl Stream {
-    /// The smallest window that a side offered; without its scale only a window of 0 is known.
+    /// The smallest window in bytes that a side offered. Without the scale only a window of 0 is known.
     pub fn window_min(&self, side: Side) -> Option<u32> {
         let low = (side == Side::Client) == self.client_is_low;
         let [of_low, of_high] = &self.flows;
@@ -97,7 +106,7 @@ impl Stream {
     }
 }
 
-/// What the options say of both senders' segments: the smaller MSS less what the time stamps take.
+/// Announces the size of a full segment by the options: the smaller MSS less the timestamps option.
 pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).min();
     let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -105,8 +114,8 @@ pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
     counts.iter_mut().for_each(|side| side.full.announce(announced));
 }
 
-/// Counters of `streams`. Says whether the segment is a small one, and how many frames are missing before it,
-/// where that is known.
+/// Updates the counters. Returns whether the segment is a small one, and how many frames are missing before it, if
+/// known.
 #[inline(always)]
 pub(super) fn count(
     stream: &mut Stream,
@@ -139,7 +148,7 @@ pub(super) fn count(
     (small, missing)
 }
 
-/// What an ordinary segment of a stream with time stamps does not have.
+/// Counts what an ordinary segment of a stream with timestamps does not have.
 #[inline(never)]
 fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: Side, facts: &Facts) {
     let [client, server] = &mut stream.counts;
@@ -163,12 +172,13 @@ fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: S
     }
 }
 
-/// Of data with options that the capture cut off they are nearly always the option (SACK blocks come with ACKs).
+/// Whether it has the timestamps option. If the capture cut the options of a data segment off, they are nearly always
+/// timestamps, as SACK blocks are on ACKs.
 fn has_timestamps(segment: &Segment<'_>) -> bool {
     segment.options.timestamps.is_some() || segment.options.cut && segment.len > 0
 }
 
-/// Facts that come once or twice in a stream.
+/// Records SYN, FIN, RST, and the first timestamps option.
 fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     let [client, server] = &mut stream.counts;
     let counts = if side == Side::Client { client } else { server };
@@ -192,7 +202,7 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
     }
 }
 
-/// Takes a round trip from an ACK, and gives how long the ACK was held beyond the best round trip so far.
+/// Takes an RTT sample from an ACK. Returns how long the ACK was delayed beyond the best RTT so far.
 #[inline(always)]
 pub(super) fn sample_rtt(
     stream: &mut Stream,
@@ -222,7 +232,7 @@ pub(super) fn sample_rtt(
     } else {
         server_rtt
     };
-    // so much sooner than anything else a FIN was answered by what stands in between
+    // A FIN acknowledged much sooner than anything else was acknowledged by a middlebox: not an RTT of the path.
     let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
     let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
     *rtt = Some(best);

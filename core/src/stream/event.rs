@@ -1,4 +1,4 @@
-//! One segment as a row of facts, and who takes it.
+//! One segment as a row of `events`, and the trait that receives it.
 
 use crate::base::At;
 use crate::facts::{Facts, Flow};
@@ -12,23 +12,25 @@ pub struct Event<'a> {
     pub at: At,
     pub stream: u32,
     pub from_client: bool,
-    /// From the smaller endpoint; unlike the roles this never changes.
+    /// Sent by the smaller endpoint. Unlike the roles this never changes.
     pub from_low: bool,
     pub segment: &'a Segment<'a>,
     pub facts: &'a Facts,
-    /// SACK blocks, relative and unwrapped.
+    /// SACK blocks, relative and unwrapped; None without the option.
     pub sack: Option<&'a [(i64, i64)]>,
+    /// Time since the stream's previous packet, in ns.
     pub time_delta: i64,
+    /// How long an ACK was delayed beyond the best RTT, in ns; None if it measures no RTT.
     pub hold: Option<i64>,
     pub release: &'a Release,
 }
 
-/// Takes the rows of facts.
+/// Receives the rows of `events`.
 pub trait Rows {
     fn event(&mut self, event: &Event<'_>);
 }
 
-/// SACK blocks relative to the acknowledged direction, unwrapped; none without the option.
+/// SACK blocks relative to the acknowledged direction, unwrapped; None without the option.
 pub(super) fn relative_sack(segment: &Segment<'_>, rev: &Flow) -> Option<Box<[(i64, i64)]>> {
     if segment.options.sack.count == 0 {
         return None;

@@ -1,21 +1,25 @@
-//! How much a full segment of one side holds. The options only say the most: a path with a smaller MTU, or an option in
-//! every segment (MPTCP, MD5), leaves less; and without the SYNs it is not known.
+//! Estimates the payload of a full segment of one side. The MSS options are an upper bound only: a path with a
+//! smaller MTU, or an option in every segment (MPTCP, MD5), leaves less. Without the SYNs the options are unknown.
 
 use crate::facts::Facts;
 use crate::limits::{MIN_SAMPLES, SMALLEST_MSS, USUAL_MSS};
 use crate::observe::is_small;
 
-/// Kernels push the end of what a program wrote (tcp_mark_push). So segments that are not pushed, though there was room in
-/// the window, are as long as their sender makes them: what its program wrote goes on behind them.
+/// The estimate for one side.
+///
+/// Kernels set PSH at the end of what a program wrote (tcp_mark_push). A segment without PSH, although the window had
+/// room, is therefore a full one: the program's data goes on after it.
 #[derive(Debug, Clone, Copy)]
 pub struct FullSize {
+    /// The estimate, in bytes.
     mss: u16,
-    /// The most that the options of both sides allow.
+    /// Upper bound by the options of both sides.
     announced: u16,
-    /// What one that was not pushed held, below `mss`.
+    /// Size of a segment without PSH, below `mss`; one more of that size confirms it. 0 for none.
     less: u16,
+    /// Number of times that `mss` was lowered.
     learnt: u8,
-    /// Small segments without a push, before any with.
+    /// Number of small segments without PSH, before any with PSH.
     unpushed: u8,
 }
 
@@ -37,6 +41,7 @@ impl FullSize {
         u32::from(self.mss)
     }
 
+    /// Sets the upper bound by the options.
     pub(super) fn announce(&mut self, announced: u16) {
         if self.mss == self.announced || self.mss > announced {
             self.mss = announced;
@@ -44,7 +49,7 @@ impl FullSize {
         self.announced = announced;
     }
 
-    /// Whether the segment is a small one: not a full one, and the end of what the program wrote.
+    /// Whether the segment is smaller than a full one, and the end of what the program wrote.
     #[inline(always)]
     pub(super) fn small(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
         len > 0
@@ -52,6 +57,7 @@ impl FullSize {
             && (pushed && self.learnt == 0 || self.is_end(len, pushed, fin, facts))
     }
 
+    /// Whether a small segment ends what the program wrote. Learns from those that do not.
     #[cold]
     #[inline(never)]
     fn is_end(&mut self, len: u32, pushed: bool, fin: bool, facts: &Facts) -> bool {
@@ -64,7 +70,7 @@ impl FullSize {
         pushed && is_small(len, self.mss()) || !pushed && self.never_pushes(facts)
     }
 
-    /// A sender that never pushes shows nothing by it.
+    /// Whether the sender never sets PSH, so that its absence proves nothing.
     fn never_pushes(&mut self, facts: &Facts) -> bool {
         let since_push = facts.push_bytes_sent.map(i64::from);
         let not_yet = since_push.is_some_and(|bytes| bytes >= facts.next_seq - 1);
@@ -72,8 +78,9 @@ impl FullSize {
         not_yet && self.unpushed == MIN_SAMPLES.get() as u8
     }
 
+    /// Lowers the estimate after two segments of one size.
     fn learn(&mut self, len: u32) {
-        // several segments in one frame (TSO, GRO) are alike
+        // a captured frame may contain several segments of one size (TSO, GRO)
         let mut frames = len.div_ceil(u32::from(self.announced))..=len / SMALLEST_MSS.get();
         let Some(frames) = frames.find(|frames| len.is_multiple_of(*frames)) else {
             return;
@@ -82,7 +89,7 @@ impl FullSize {
         let before = if self.learnt > 0 { self.mss } else { self.less };
         let common = common_divisor(size, before);
         if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS.get()) && size != self.less {
-            self.less = size; // the next one decides: a single one may have been cut on its way
+            self.less = size; // the next one decides: a middlebox may have split a single one
         } else if usize::from(self.learnt) < MIN_SAMPLES.get() {
             self.learnt += 1;
             self.mss = if u32::from(common) < SMALLEST_MSS.get() {
@@ -206,7 +213,7 @@ mod tests {
         assert_eq!(side.sends(1000, PUSHED), SMALL);
     }
 
-    /// Of a sender that never pushes the first few pass for full ones.
+    /// The first few segments of a sender that never sets PSH count as full.
     #[test]
     fn who_never_pushes_sends_small_ones_all_the_same() {
         let mut side = Side::new();

@@ -1,4 +1,4 @@
-//! Which stream has these ends now? Numbers only: the ends lie with the streams.
+//! Finds the current stream between two endpoints. Holds ids only; the endpoints are stored with the streams.
 
 use ahash::RandomState;
 use hashbrown::HashTable;
@@ -7,24 +7,27 @@ use hashbrown::hash_table::Entry;
 use super::store::{Ends, Store};
 use super::tuple::FourTuple;
 
-/// Half of an entry's hash, and the stream's number: nine bytes of table each, whatever the addresses.
+/// Hash table of half a hash and a stream id: nine bytes per stream, whatever the addresses.
 #[derive(Default)]
 pub(super) struct Index {
     table: HashTable<(u32, u32)>,
     hasher: RandomState,
 }
 
-/// The table wants its seven bits at one end and the place at the other: both ends get all that is known.
+/// A 64-bit hash from the stored half. The table takes seven bits from one end and the slot from the other, so both
+/// ends get the 32 bits.
 fn whole(half: u32) -> u64 {
     u64::from(half) << 32 | u64::from(half)
 }
 
 impl Index {
+    /// Hash of a key.
     pub(super) fn half(&self, key: &FourTuple) -> u32 {
         self.hasher.hash_one(key) as u32
     }
 
-    /// The stream between these ends, and what is known of it without waking it; `half` is that of the key.
+    /// The stream between these endpoints, and its fields that are known without restoring it. `half` is the hash of
+    /// the key.
     pub(super) fn get(&self, half: u32, key: &FourTuple, store: &Store) -> Option<(u32, Ends)> {
         let mut seen = None;
         let found = self.table.find(whole(half), |(known, id)| {
@@ -34,7 +37,7 @@ impl Index {
         Some((found?.1, seen?))
     }
 
-    /// The newest stream between these ends, which may have been another one's.
+    /// Adds the newest stream between its endpoints, in the place of the stream `before`, if any.
     pub(super) fn insert(&mut self, half: u32, id: u32, before: Option<u32>) {
         let entry = self.table.entry(
             whole(half),

@@ -1,31 +1,37 @@
-//! How many of a sender's frames the capture lacks, by the numbers in their IPv4 headers. Identifications in, a count
-//! out; nothing where a sender does not count its packets one by one on each connection, as Linux does.
+//! Counts the frames of a sender that the capture lacks, by IPv4 identifications. Works for senders that count
+//! packets one by one per connection, as Linux does; returns None for others.
 //!
-//! A quiet host with one counter for all it sends (Windows) looks the same, and what it sent to others seems to be
-//! missing. So a gap is believed only of a counter that is shown to be the connection's own: of a server that answers a
-//! SYN with identification 0, for a connection that is not there yet has no counter (Linux, ip_build_and_send_pkt); of
-//! a client that offers time stamps, which Windows does not.
+//! A quiet host with one counter for all its packets (Windows) looks the same, and its packets to others seem to be
+//! missing. So a gap counts only if the counter is shown to be the connection's own. That is the case for a server
+//! that answers a SYN with identification 0, as a connection that does not exist yet has no counter (Linux,
+//! ip_build_and_send_pkt). It is also the case for a client that offers timestamps, which Windows does not.
 
 use crate::limits::{COUNTED_OWN, MAJORITY_ONE_IN, MIN_SAMPLES, NEAR_IDS, RARE_ONE_IN, SEVERAL};
 
 /// One sender's counter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IpIds {
+    /// The newest identification.
     last: u16,
+    /// The identification expected next.
     next: u16,
+    /// Number of packets with the expected identification, or one soon after it.
     steps: u32,
+    /// Number of these that were not the expected one.
     gaps: u32,
+    /// Number of packets whose identification is far from the expected one.
     odd: u32,
+    /// Number of identifications skipped.
     unseen: u32,
-    /// Of the steps by one, those before the last number that was no step.
+    /// Number of steps by one at the last packet that was no such step.
     broken: u32,
-    /// This counter is the connection's own.
+    /// The counter is the connection's own.
     pub own: bool,
 }
 
 impl IpIds {
-    /// A packet; `frames` is how many the network made of it (segmentation offload). Gives the number of frames that are
-    /// missing before it, by its number: 0 right behind the one before it.
+    /// Reads a packet's identification; `frames` is the number of frames that the network made of it (segmentation
+    /// offload). Returns the number of frames missing before it; None if unknown.
     #[inline]
     pub fn packet(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
         if id == Some(self.next) && self.steps > 0 {
@@ -37,14 +43,14 @@ impl IpIds {
         }
     }
 
-    /// Not the number that was awaited.
+    /// Reads an identification that is not the expected one.
     fn other(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
-        // 0 is what hosts write that have no number to give, where it is not this one's turn
+        // an unexpected 0 is written by hosts that do not number the packet
         let id = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0)?;
         let mut missing = None;
         let gap = id.wrapping_sub(self.next).cast_signed();
         if self.steps == 0 && self.odd == 0 {
-            self.odd = 1; // the first one has none before it
+            self.odd = 1; // the first packet
         } else if id == self.last {
             return None; // the same packet twice
         } else if (0..NEAR_IDS.get()).contains(&gap) {
@@ -59,7 +65,7 @@ impl IpIds {
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
         } else if (-NEAR_IDS.get()..0).contains(&gap) {
-            self.unseen = self.unseen.saturating_sub(1); // overtaken
+            self.unseen = self.unseen.saturating_sub(1); // a late packet, counted as missing before
             self.broken = self.by_one();
             return None;
         } else {
@@ -70,16 +76,18 @@ impl IpIds {
         missing
     }
 
+    /// Number of packets with exactly the expected identification.
     fn by_one(&self) -> u32 {
         self.steps.saturating_sub(self.gaps)
     }
 
-    /// The handshake: whether it shows a counter of the connection's own.
+    /// Reads the SYN (`answer`: the SYN/ACK): whether it shows a counter of the connection's own. `stamped`: with
+    /// timestamps.
     pub fn handshake(&mut self, id: Option<u16>, answer: bool, stamped: bool) {
         self.own |= if answer { id == Some(0) } else { stamped };
     }
 
-    /// Frames that were sent before the newest one and are not in the capture; none where that is not known.
+    /// Number of frames that the capture lacks before the newest one; None if unknown.
     pub fn unseen(&self) -> Option<u64> {
         let odd = self
             .odd

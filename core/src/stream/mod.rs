@@ -1,5 +1,6 @@
-//! TCP streams: their numbers as Wireshark gives them, who is the client, and the counters of one row of
-//! `streams`. Segments in, event rows out; data goes on to the stream's `Tracker`.
+//! TCP streams: assigns segments to connections, numbered as Wireshark does, decides which endpoint is the client,
+//! and counts the columns of `streams`. `Streams::segment` appends the segment's `events` row, and passes data to the
+//! stream's `Tracker`.
 
 mod closing;
 mod compact;
@@ -42,14 +43,21 @@ pub use tracking::Tracking;
 use tracking::{Counted, track};
 use tuple::FourTuple;
 
+/// Number of slots of the cache of recent streams.
 const RECENT_SLOTS: usize = 1024;
 
+/// Address and port.
 pub type Endpoint = (IpAddr, u16);
 
+/// State of one connection.
 pub struct Stream {
+    /// The smaller endpoint.
     low: Endpoint,
+    /// The larger endpoint.
     high: Endpoint,
+    /// TCP state of the packets from `low`, and from `high`.
     flows: [Flow; 2],
+    /// TCP state of both directions together.
     shared: Shared,
     /// The client is the endpoint `low`.
     client_is_low: bool,
@@ -58,21 +66,23 @@ pub struct Stream {
     pub last: At,
     /// By `Side`.
     pub counts: [Counts; 2],
-    /// Best round trips from the capture to each side and back, by `Side`.
+    /// Best RTTs from the capture point to each side and back in ns, by `Side`.
     pub rtts: [Option<i64>; 2],
+    /// Some segment had the timestamps option.
     pub timestamps: bool,
     pub closed_by: Option<Closing>,
+    /// An older stream had the same endpoints.
     pub reused: bool,
-    /// From the second packet on, where the first was a SYN.
+    /// State of the handshake, from the second packet on, if the first was a SYN.
     setup: Option<Setup>,
-    /// Further segments may belong to it.
+    /// Further segments may belong to the handshake.
     setting_up: bool,
-    /// The SYNs, until data comes.
+    /// The SYNs, until data is sent.
     pub syns: Vec<SentSyn>,
-    /// Nothing but SYNs, their answers and refusals passed: those are in `syn_packets`.
+    /// Only SYNs, SYN/ACKs and RSTs were captured, and `syn_packets` contains all of them.
     only_syns: bool,
     syn_packets: Vec<SynPacket>,
-    /// It waits to become compact.
+    /// It is queued to become compact.
     compactable: bool,
     pub tracking: Tracking,
     pub transfers: Transfers,
@@ -87,7 +97,7 @@ impl Stream {
         if self.client_is_low { self.high } else { self.low }
     }
 
-    /// Who sent and who received, of the segments of one direction.
+    /// Sender and receiver of the segments of one direction.
     pub fn ends(&self, from_low: bool) -> (Endpoint, Endpoint) {
         if from_low {
             (self.low, self.high)
@@ -104,7 +114,7 @@ impl Stream {
         self.shared.initial_rtt_ns()
     }
 
-    /// The first sequence numbers of the smaller and the larger endpoint.
+    /// Initial sequence numbers of the smaller and the larger endpoint; None if unknown.
     fn bases(&self) -> [Option<u32>; 2] {
         let [low, high] = &self.flows;
         [low.marks.base, high.marks.base]
@@ -115,7 +125,7 @@ impl Stream {
         if side == Side::Client { client } else { server }
     }
 
-    /// Which side sent this segment, as far as is known with it.
+    /// The side that sent this segment, as far as known; the segment itself may improve the roles.
     #[inline(always)]
     fn sender(&mut self, segment: &Segment<'_>, from_low: bool) -> Side {
         if self.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
@@ -128,7 +138,7 @@ impl Stream {
         }
     }
 
-    /// A place for a stream.
+    /// An empty stream.
     fn unused() -> Self {
         let nobody = (IpAddr::from([0; 4]), 0);
         Stream {
@@ -156,7 +166,7 @@ impl Stream {
         }
     }
 
-    /// A segment of a stream that moves more than a first window.
+    /// Reads a segment of a stream that moves more than a first window.
     #[inline(never)]
     fn watch_transfers(&mut self, segment: &Segment<'_>, facts: &Facts, side: Side, at: At, scaled: bool) {
         let known = transfer::Known {
@@ -168,7 +178,7 @@ impl Stream {
         self.transfers.segment(segment, facts, side, at, &known, opened);
     }
 
-    /// Begins a stream in a used box: in place, as a new value would be built on the stack and copied.
+    /// Begins a stream in a reused box. In place, as a new value would be built on the stack and copied.
     fn begin(&mut self, segment: &Segment<'_>, from_low: bool, ends: [Endpoint; 2], at: At, reused: bool) {
         let (sender_is_client, by) = roles(segment);
         let Stream {
@@ -209,13 +219,14 @@ impl Stream {
     }
 }
 
+/// All streams, and what they share.
 #[derive(Default)]
 pub struct Streams {
     index: Index,
     store: Store,
-    /// Streams whose ports others use now, with their numbers: their rows are finished.
+    /// Streams whose endpoints a newer connection uses, with their ids. Their rows may be written.
     pub retired: Vec<(u32, Box<Stream>)>,
-    /// Streams seen lately, by their ports: most packets need no look-up in the large table.
+    /// Cache of streams by 4-tuple, so that most packets need no look-up in the large table.
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub context: Context,
@@ -223,7 +234,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Names are looked up in this capture.
+    /// Records that the capture contains DNS lookups.
     pub fn after_lookups(&mut self) {
         self.store.lookups = true;
     }
@@ -236,7 +247,7 @@ impl Streams {
         self.len() == 0
     }
 
-    /// The SYN that `quoted` is the head of was answered.
+    /// Records an ICMP answer to the SYN that it quotes.
     pub fn answered(&mut self, quoted: &Segment<'_>, answer: SynAnswer) {
         let (key, from_low) = FourTuple::of(quoted);
         if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
@@ -246,7 +257,7 @@ impl Streams {
         }
     }
 
-    /// ICMP reports that this segment, which it quotes, is larger than the MTU of the next hop.
+    /// Records an ICMP message that this segment, which it quotes, exceeds the MTU of the next hop.
     #[cold]
     pub fn too_big(&mut self, quoted: &Segment<'_>, mtu: u32) {
         let (key, from_low) = FourTuple::of(quoted);
@@ -264,8 +275,8 @@ impl Streams {
         }
     }
 
-    /// The segment's stream, opened where it is new: its number, whether the segment comes from its smaller
-    /// endpoint, and whether it reuses the ports of an older stream.
+    /// Finds or opens the segment's stream. Returns its id, whether the segment comes from the smaller endpoint, and
+    /// whether it reuses the endpoints of an older stream.
     #[inline(always)]
     fn find(&mut self, segment: &Segment<'_>, at: At) -> (u32, bool, bool) {
         let (key, from_low) = FourTuple::of(segment);
@@ -275,7 +286,7 @@ impl Streams {
         }
     }
 
-    /// The cold path: a stream that was not seen lately, or may begin.
+    /// The cold path of `find`: the stream is not in the cache, or a SYN may open one.
     #[inline(never)]
     fn find_or_open(
         &mut self,
@@ -320,7 +331,7 @@ impl Streams {
         (id, from_low, reused)
     }
 
-    /// Nothing more will come on this stream: another one has its ports.
+    /// Ends a stream whose endpoints a new one uses.
     fn retire(&mut self, id: u32, at: At) {
         self.store.end(id, at, &mut self.context);
         if let Some(mut stream) = self.store.take(id) {
@@ -338,20 +349,20 @@ impl Streams {
         }
     }
 
-    /// A header quoted inside an ICMP error has a stream, and no row of facts.
+    /// Reads a header quoted inside an ICMP error. It counts for its stream, but has no `events` row.
     pub fn quoted(&mut self, segment: &Segment<'_>, at: At) {
         let (id, from_low, reused) = self.find(segment, at);
         if let Some(stream) = self.store.whole(id) {
             stream.last = at;
             let [low, high] = &mut stream.flows;
             let (fwd, rev) = if from_low { (low, high) } else { (high, low) };
-            // Wireshark does not know how long the quoted packet's payload was
+            // Wireshark takes the payload of the quoted packet as empty
             let segment = Segment { len: 0, ..*segment };
             facts::quoted(&segment, at.time_ns, fwd, rev, &mut stream.shared, reused);
         }
     }
 
-    /// A header that cannot be read on takes part in the numbering only.
+    /// Assigns a segment whose header is incomplete to a stream, for the numbering only.
     #[cold]
     pub fn headless(&mut self, segment: &Segment<'_>, at: At) {
         let (id, ..) = self.find(segment, at);
@@ -360,7 +371,7 @@ impl Streams {
         }
     }
 
-    /// A segment whose header cannot be true: its row, without any fact and without a trace in the stream.
+    /// Appends the row of a segment with an impossible header: without facts, and without effect on the stream.
     #[cold]
     pub fn malformed(&mut self, segment: &Segment<'_>, at: At, to: &mut impl Rows) {
         let (id, from_low, _) = self.find(segment, at);
@@ -386,7 +397,7 @@ impl Streams {
         });
     }
 
-    /// One segment: gives its row of facts.
+    /// Reads one segment and appends its `events` row.
     #[inline(always)]
     pub fn segment(&mut self, segment: &Segment<'_>, at: At, frame_bytes: u32, to: &mut impl Rows) {
         let (id, from_low, reused) = self.find(segment, at);
@@ -472,17 +483,17 @@ impl Streams {
         }
     }
 
-    /// The capture ended, and with it this stream.
+    /// Ends a stream at the end of the capture.
     pub fn end(&mut self, id: u32, at: At) {
         self.store.end(id, at, &mut self.context);
     }
 
-    /// The stream has its row.
+    /// Reuses the box of a stream that has its row.
     pub fn done(&mut self, stream: Box<Stream>) {
         self.store.done(stream);
     }
 
-    /// Takes the stream out, for its row.
+    /// Removes and returns the stream, for its row.
     pub fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         self.store.take(id)
     }

@@ -1,12 +1,12 @@
-//! Who is the client of a stream, and how that was decided.
+//! Which endpoint of a stream is the client, and how that was decided.
 
 use super::{Closing, Stream};
 use crate::base::Side;
 use crate::messages;
 use crate::segment::{ACK, SYN, Segment};
 
-/// Ports that servers listen on (IANA's registry, and what servers come with), where both ends' are above or below 1024
-/// alike. Rising.
+/// Ports of servers (IANA's registry, and defaults of servers), in ascending order. They decide before the comparison
+/// of ports.
 const SERVICES: [u16; 106] = [
     20, 21, 22, 23, 25, 43, 49, 53, 70, 79, 80, 88, 102, 110, 111, 113, 119, 135, 139, 143, 179, 194, 389,
     427, 443, 445, 465, 502, 512, 513, 514, 515, 543, 548, 554, 587, 631, 636, 646, 853, 873, 989, 990, 992,
@@ -16,7 +16,7 @@ const SERVICES: [u16; 106] = [
     9200, 9300, 9418, 10000, 11211, 20000, 26379, 27017, 44818, 61616,
 ];
 
-/// How the client was recognised, the surest last; ports are the weakest.
+/// How the client was recognised, the surest way first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RolesBy {
     Syn,
@@ -44,8 +44,8 @@ impl RolesBy {
     }
 }
 
-/// Whether the sender is the client, from a stream's first packet: handshake, then content, then the ports of known
-/// services, then the lower port.
+/// Whether the sender of a stream's first packet is the client: by handshake, then content, then service ports, then
+/// the lower port.
 pub(super) fn roles(segment: &Segment<'_>) -> (bool, RolesBy) {
     if segment.has(SYN) {
         return if segment.has(ACK) {
@@ -75,7 +75,7 @@ fn by_ports(sport: u16, dport: u16) -> (bool, RolesBy) {
 }
 
 impl Stream {
-    /// Where only ports gave the roles, a late SYN or the first bytes of data are surer.
+    /// Improves roles that only ports gave, by a late SYN or the first bytes of data.
     pub(super) fn better_roles(&mut self, segment: &Segment<'_>, from_low: bool) {
         if self.roles_by.is_handshake() {
             return; // nothing is surer

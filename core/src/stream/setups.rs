@@ -1,4 +1,4 @@
-//! The set-up of every connection that began with a SYN, and which of them are worth a row; and between whom it is.
+//! The set-up of connections that begin with a SYN: which of them have a row, and that row's exchange.
 
 use super::{Endpoint, Stream, Streams};
 use crate::base::{At, Side};
@@ -9,8 +9,8 @@ use crate::lookup::Found;
 use crate::segment::Segment;
 
 impl Stream {
-    /// A segment of a set-up that is not over. The first one has been counted only: most streams of a flood have
-    /// no other.
+    /// Reads a segment of an unfinished handshake. State is created with the second packet only, as most streams of a
+    /// SYN flood have no second one.
     #[inline(never)]
     pub(super) fn track_handshake(&mut self, segment: &Segment<'_>, side: Side, at: At) {
         let packets: u64 = self.counts.iter().map(|c| c.packets).sum();
@@ -39,7 +39,8 @@ impl Streams {
         }
     }
 
-    /// A stream's set-up, if it is worth a row (`Setup::matters`): with the next number there is, and the best round trips.
+    /// The exchange of a stream's set-up and the best RTTs, if it deserves a row (`Setup::matters`). It gets the next
+    /// id.
     pub fn setup(
         &mut self,
         id: u32,

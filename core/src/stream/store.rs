@@ -1,5 +1,5 @@
-//! All streams by number. Those that carry data are kept whole; a stream with SYNs only, or one that is over, in a compact
-//! form (`compact.rs`) from which it can be made whole again.
+//! All streams by id. Those that carry data are whole; a stream with SYNs only, or an ended one, has a compact form
+//! (`compact.rs`).
 
 use std::collections::VecDeque;
 
@@ -8,35 +8,36 @@ use super::{Endpoint, FourTuple, Stream, Tracking};
 use crate::base::At;
 use crate::exchange::Context;
 
-/// Boxes of streams that are gone: the free list.
+/// Upper bound on the boxes of written streams kept for reuse.
 const MAX_SPARE: usize = 32;
 
-/// In which form a stream is kept.
+/// The form in which a stream is stored.
 enum State {
     SynsOnly(Box<SynsOnly>),
     Live(Box<Stream>),
     Closed(Box<Closed>),
-    /// Its row has been given.
+    /// Its row has been written.
     Gone,
 }
 
-/// Streams that are kept whole though they could be compact: most get their next packet soon (a handshake's, a FIN).
+/// Upper bound on the whole streams that could be compact: most of them get their next packet soon (of a handshake,
+/// or a FIN).
 const MAX_COMPACTABLE: usize = 16;
 
-/// Streams that a RST ended and that are still followed: what was on its way then comes soon.
+/// Upper bound on the streams still tracked after an RST, for packets that were in flight.
 const MAX_CUT: usize = 1024;
 
 pub(super) struct Store {
     states: Vec<State>,
     #[allow(clippy::vec_box)] // a kilobyte each, and they go where they came from
     spare: Vec<Box<Stream>>,
-    /// Whole streams that could be compact, the oldest first.
+    /// Whole streams that could be compact, oldest first.
     compactable: VecDeque<u32>,
     pub(super) max_compactable: usize,
-    /// Streams that a RST ended, the oldest first.
+    /// Streams that an RST ended, oldest first.
     cut: VecDeque<u32>,
     pub(super) max_cut: usize,
-    /// Names are looked up in this capture: any set-up may be worth a row for the lookup before it.
+    /// The capture contains DNS lookups, so that any set-up may have a row for the lookup before it.
     pub(super) lookups: bool,
 }
 
@@ -54,7 +55,7 @@ impl Default for Store {
     }
 }
 
-/// The smaller and the larger endpoint, and the first sequence number of each.
+/// The smaller and the larger endpoint, and the initial sequence number of each.
 pub(super) struct Ends {
     pub(super) low: Endpoint,
     pub(super) high: Endpoint,
@@ -72,7 +73,7 @@ impl Store {
         self.states.len()
     }
 
-    /// A new stream.
+    /// Adds a stream and returns its id.
     pub(super) fn open(&mut self, begin: impl FnOnce(&mut Stream)) -> u32 {
         let id = self.states.len() as u32;
         let mut stream = self.spare_stream();
@@ -85,7 +86,7 @@ impl Store {
         self.spare.pop().unwrap_or_else(|| Box::new(Stream::unused()))
     }
 
-    /// Returns a box to the free list.
+    /// Keeps a box for reuse.
     pub(super) fn done(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
             (stream.tracking, stream.compactable) = (Tracking::Before, false);
@@ -93,7 +94,7 @@ impl Store {
         }
     }
 
-    /// The whole stream. Asked for each packet; measured: a call of its own costs 11 instructions.
+    /// The whole stream. Inlined, as it is called for each packet: a call costs 11 instructions more (measured).
     #[inline(always)]
     pub(super) fn get(&mut self, id: u32) -> Option<&mut Stream> {
         if !matches!(self.states.get(id as usize)?, State::Live(_)) {
@@ -112,14 +113,14 @@ impl Store {
         Some(())
     }
 
-    /// The whole stream; its kept SYN packets are dropped, as they no longer describe all of it.
+    /// The whole stream. Drops its kept SYN packets, as the caller reads a packet that they do not contain.
     pub(super) fn whole(&mut self, id: u32) -> Option<&mut Stream> {
         let stream = self.get(id)?;
         stream.drop_syn_packets();
         Some(stream)
     }
 
-    /// Takes the stream out: its number has none any more.
+    /// Removes and returns the stream.
     pub(super) fn take(&mut self, id: u32) -> Option<Box<Stream>> {
         let state = std::mem::replace(self.states.get_mut(id as usize)?, State::Gone);
         match state {
@@ -138,7 +139,7 @@ impl Store {
         }
     }
 
-    /// After a packet of a stream that could be compact: it becomes so when enough others could.
+    /// Queues a stream to become compact, which happens when enough others are queued.
     #[cold]
     pub(super) fn mark_compactable(&mut self, id: u32) {
         if let Some(State::Live(stream)) = self.states.get_mut(id as usize)
@@ -153,7 +154,7 @@ impl Store {
         }
     }
 
-    /// After a RST: what followed the stream's data goes when enough others were ended so.
+    /// Queues a stream that an RST ended. Its tracker is dropped when enough others are queued.
     #[cold]
     pub(super) fn cut(&mut self, id: u32, at: At, context: &mut Context) {
         if self.cut.back() != Some(&id) {
@@ -168,7 +169,7 @@ impl Store {
         }
     }
 
-    /// Makes the stream compact where it can be.
+    /// Makes the stream compact if possible.
     fn compact(&mut self, id: u32) {
         let Some(state) = self.states.get_mut(id as usize) else {
             return;
@@ -192,7 +193,7 @@ impl Store {
         matches!(self.states.get(id as usize), Some(State::Live(stream)) if matches!(stream.tracking, Tracking::Live(_)))
     }
 
-    /// Fields that do not change, and identify the stream.
+    /// Fields that identify the stream and do not change.
     pub(super) fn head(&self, id: u32) -> Option<Ends> {
         let ((low, high), bases) = match self.states.get(id as usize)? {
             State::SynsOnly(syns_only) => (syns_only.ends.both(), syns_only.bases),
@@ -203,7 +204,7 @@ impl Store {
         Some(Ends { low, high, bases })
     }
 
-    /// Nothing more will come on this stream.
+    /// Ends the stream's tracking.
     pub(super) fn end(&mut self, id: u32, at: At, context: &mut Context) {
         if let Some(State::Live(stream)) = self.states.get_mut(id as usize) {
             stream.tracking.end(at, context);

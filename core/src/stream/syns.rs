@@ -1,5 +1,5 @@
-//! The SYNs of a stream that has carried no data yet, and what came back: with no data ever they were probes (port scans,
-//! TCP traceroutes, refused connections).
+//! The SYNs of a stream without data so far, and their answers. If no data follows, they are probes (port scans, TCP
+//! traceroutes, refused connections).
 
 use std::net::IpAddr;
 
@@ -7,9 +7,10 @@ use super::Stream;
 use crate::base::At;
 use crate::segment::{ACK, RST, SYN, Segment};
 
-/// SYNs of one stream that differ; beyond it the rest count as repeats of the newest.
+/// Upper bound on the different SYNs kept per stream; further ones count as repeats of the newest.
 const MAX_SYNS: usize = 16;
 
+/// A SYN, its repeats and the first answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentSyn {
     pub from_low: bool,
@@ -17,18 +18,20 @@ pub struct SentSyn {
     pub sent: At,
     pub ttl: u8,
     pub repeats: u32,
-    /// The first answer counts.
+    /// The first answer.
     pub answer: Option<SynAnswer>,
 }
 
+/// An answer to a SYN or to an echo request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SynAnswer {
     pub kind: AnswerKind,
+    /// Address of the host that answered: a router, for an ICMP error.
     pub from: IpAddr,
     pub at: At,
 }
 
-/// What came back.
+/// Kind of packet that answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerKind {
     SynAck,
@@ -51,7 +54,7 @@ impl AnswerKind {
 }
 
 impl Stream {
-    /// A segment of this stream; those with neither SYN nor RST change nothing here.
+    /// Reads a segment of this stream; only SYN and RST segments have an effect.
     pub(super) fn track_syn(&mut self, segment: &Segment<'_>, from_low: bool, at: At) {
         if segment.len > 0 || segment.flags & (SYN | RST) == 0 {
             return;
@@ -59,7 +62,7 @@ impl Stream {
         match (segment.has(SYN), segment.has(ACK)) {
             (true, false) => self.syn(segment, from_low, at),
             (syn, true) => {
-                // an answer acknowledges the SYN, and no data: with data it is no probe
+                // it acknowledges the SYN and no data
                 let kind = if syn { AnswerKind::SynAck } else { AnswerKind::Rst };
                 let of = segment.ack.wrapping_sub(1);
                 self.answered(
@@ -100,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// The newest SYN was answered, if it came from there and had this number.
+    /// Records the answer if the newest SYN came from this endpoint and has this sequence number.
     pub(super) fn answered(&mut self, from_low: bool, seq: u32, answer: SynAnswer) {
         if let Some(last) = self.syns.last_mut()
             && (last.from_low, last.seq) == (from_low, seq)

@@ -1,5 +1,5 @@
-//! What follows a stream's data: nothing before its first byte, a tracker, and a summary when both sides have
-//! ended, or a RST has. A stream that is over keeps no more than its row needs.
+//! The reading of a stream's data: nothing before its first byte, then a `Tracker`, and a summary once both sides or
+//! an RST have ended the stream.
 
 use super::{Endpoint, Stream};
 use crate::base::{At, Side};
@@ -13,14 +13,14 @@ use crate::observe::Release;
 use crate::observe::transfer::Shut;
 use crate::segment::Segment;
 
-/// How far a stream's data has come.
+/// Progress of reading a stream's data.
 #[derive(Default)]
 pub enum Tracking {
-    /// No byte of data yet.
+    /// No data so far.
     #[default]
     Before,
     Live(Box<Tracker>),
-    /// Both sides sent a FIN and everything was answered: what comes now are repeats. Or it was `cut`.
+    /// Both sides sent a FIN and every exchange ended, so that only repeats can follow. Or an RST ended it (`cut`).
     Over(ReadSoFar),
 }
 
@@ -28,17 +28,18 @@ pub enum Tracking {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadSoFar {
     pub protocol: Option<Protocol>,
+    /// Number of requests.
     pub exchanges: u32,
-    /// What the server calls itself; known when the stream is over.
+    /// Name and version that the server gives itself; set when the stream has ended.
     pub software: Option<Symbol>,
-    /// The time that all exchanges took together.
+    /// Total time of all exchanges, in ns.
     pub busy: i64,
-    /// Its segments are in the capture twice.
+    /// The capture contains each segment twice.
     pub doubled: bool,
     pub begun: Begun,
-    /// A RST ended it. Who did not accept that RST may go on.
+    /// An RST ended it. A side that did not accept the RST may go on.
     pub cut: bool,
-    /// Of addresses, in `Pairs`; 0 where `Before`.
+    /// Id of the two addresses in `Pairs`; 0 in `Before`.
     pair: u32,
 }
 
@@ -51,7 +52,7 @@ impl Tracking {
         matches!(self, Tracking::Over(_))
     }
 
-    /// The number of the two addresses in `Pairs`.
+    /// Id of the two addresses in `Pairs`.
     pub(super) fn pair(&self) -> Option<u32> {
         match self {
             Tracking::Before => None,
@@ -60,7 +61,7 @@ impl Tracking {
         }
     }
 
-    /// HTTP/2's window that was empty behind the last data of this side, where what it acknowledges opens it.
+    /// The HTTP/2 window that was empty after the last data of this side, if what the side acknowledges opens it.
     pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
         match self {
             Tracking::Live(tracker) => tracker.opened(side, acked),
@@ -85,7 +86,7 @@ impl Tracking {
         }
     }
 
-    /// May data begin now?
+    /// Whether the next data begins a new tracker.
     fn begins(&self) -> bool {
         match self {
             Tracking::Before => true,
@@ -94,8 +95,8 @@ impl Tracking {
         }
     }
 
-    /// Lets go of a stream that a RST ended, where nothing came behind it: further data are read like those of a stream
-    /// that was joined in the middle. Says whether it did.
+    /// Drops the tracker of a stream that an RST ended, if no exchange is open. Further data are read like those of a
+    /// stream captured from its middle. Returns whether the tracker was dropped.
     pub(super) fn cut(&mut self, at: At, context: &mut Context) -> bool {
         let done = matches!(self, Tracking::Live(tracker) if tracker.is_done());
         if done {
@@ -107,7 +108,7 @@ impl Tracking {
         done
     }
 
-    /// Nothing more will come.
+    /// Ends the tracking.
     #[inline(never)]
     pub(super) fn end(&mut self, at: At, context: &mut Context) {
         if let Tracking::Live(tracker) = self {
@@ -126,7 +127,7 @@ impl Tracking {
     }
 }
 
-/// A segment, and what the stream's counters make of it.
+/// A segment with its facts, and what the stream's counters return for it.
 pub(super) struct Counted<'a, 'b> {
     pub segment: &'a Segment<'b>,
     pub facts: &'a Facts,
@@ -138,6 +139,7 @@ pub(super) struct Counted<'a, 'b> {
     pub sack: Option<&'a [(i64, i64)]>,
 }
 
+/// Passes a segment to the stream's tracker, and begins or ends the tracking.
 #[inline(always)]
 pub(super) fn track(
     stream: &mut Stream,
@@ -190,10 +192,10 @@ pub(super) fn track(
     }
 }
 
-/// The first data of a stream, or the first behind the RST that ended it.
+/// Begins a tracker with the first data of a stream, or the first after the RST that ended it.
 #[inline(never)]
 fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context, side: Side, at: At) {
-    stream.syns.clear(); // no probe
+    stream.syns.clear(); // with data it is no probe
     let (client, server) = (stream.client(), stream.server());
     let pair = pairs.id(client.0, server.0);
     let read = stream.tracking.read_so_far();
@@ -218,7 +220,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
         tracker.alone(side);
     }
     if context.data_connections.expects() {
-        // where the client named the port, the server has connected to it
+        // in active mode (RFC 959 3.2) the server connects to a port of the client
         let pairs = [Some(pair), pairs.find(server.0, client.0)];
         if let Some(what) = context.carries(pairs, server.1, at) {
             tracker.carry(what);
@@ -234,7 +236,7 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     stream.tracking = Tracking::Live(tracker);
 }
 
-/// Where the evidence about the two senders of a stream is pooled, by `Side`.
+/// Keys of the evidence on the two senders of a stream, by `Side`.
 fn pool_keys(client: Endpoint, server: Endpoint) -> [Key; 2] {
     [Side::Client, Side::Server].map(|sender| Key {
         server: server.0,

@@ -1,4 +1,4 @@
-//! The ends of a TCP connection, and its key.
+//! The endpoints of a TCP connection, as a key and in compact form.
 
 use std::net::{IpAddr, SocketAddrV4};
 
@@ -13,7 +13,7 @@ pub(super) enum FourTuple {
 }
 
 impl FourTuple {
-    /// The connection's key, and whether the segment comes from its smaller endpoint.
+    /// The connection's key, and whether the segment comes from the smaller endpoint.
     #[inline]
     pub(super) fn of(segment: &Segment<'_>) -> (Self, bool) {
         let Segment {
@@ -26,7 +26,7 @@ impl FourTuple {
         Self::ordered((src, sport), (dst, dport))
     }
 
-    /// The key of the connection between these ends.
+    /// The key of the connection between these endpoints.
     pub(super) fn between(a: Endpoint, b: Endpoint) -> Self {
         Self::ordered(a, b).0
     }
@@ -64,7 +64,7 @@ fn wide(address: IpAddr) -> u128 {
     }
 }
 
-/// The ends of a connection that is kept for long: those of IPv4 lie here, others apart.
+/// The endpoints of a connection in compact form: those of IPv4 inline, others boxed.
 #[derive(Debug)]
 pub(super) enum Pair {
     V4(SocketAddrV4, SocketAddrV4),
