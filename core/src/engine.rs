@@ -3,17 +3,15 @@
 //!
 //! - `Engine::push` hands a block to the capture reader, which calls `Pipeline::record` for each record.
 //! - `Pipeline::record` decodes the frame. A TCP segment goes to `Pipeline::tcp`, everything else to
-//!   `Pipeline::uncommon`:
-//!   fragments, tunnels and foreign link layers, which may contain a TCP segment after all, DNS, ARP and ICMP.
+//!   `Pipeline::uncommon`: DNS, ARP and ICMP, but also fragments and layers that may contain a TCP segment.
 //! - `Pipeline::tcp` gives the segment to `Streams`. That appends its `events` row, and queues the exchanges that it
 //!   ends.
 //! - `Pipeline::judge_some` (in `judging`) judges queued exchanges when there are enough, and appends their rows.
-//!   Exchanges that
-//!   contain requests of their own server are judged together (`nested`).
+//!   Exchanges during which the server made requests of its own are judged together (`nested`).
 //! - `Engine::finish` (in `end`) ends all streams, judges the rest and appends the rows of streams.
 //!
 //! Issues: a lower layer returns an `Issue` to the pipeline, or puts it on a list that the pipeline empties after the
-//! packet. All of them are counted by `Reasons`.
+//! packet. `Pipeline` adds file, offset and frame, and `Reasons` counts all of them.
 
 mod end;
 mod judging;

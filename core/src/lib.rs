@@ -3,18 +3,23 @@
 //!
 //! The way of one packet, from the capture file to the tables:
 //!
-//! 1. `capture` splits the bytes of the file into records: frame number, time, bytes. 2. `frame` decodes the link
-//! layer, tunnels and IP of a record, and returns a TCP segment (`segment`) or another packet. 3. `stream` finds the
-//! connection of the segment. `facts` computes its TCP facts: retransmission, RTT, duplicate ACK. 4. `observe` says
-//! why the segment left when it did; `evidence` collects what that shows about its sender. 5. `assemble` orders the
-//! payload, `decrypt` decrypts TLS, and `messages` finds where requests and responses begin and end. 6. `exchange`
-//! pairs requests with responses, and cuts the time of each exchange into steps. 7. `judge` gives every step its
-//! causes of delay, as soon as the evidence of other exchanges suffices. 8. `table` appends rows to the Arrow tables.
+//! 1. `capture` splits the bytes of the file into records: frame number, time, bytes.
+//! 2. `frame` decodes the link layer, tunnels and IP of a record. It returns a TCP segment (`segment`) or another
+//!    packet.
+//! 3. `stream` finds the connection of the segment. `facts` computes its TCP facts: retransmission, RTT, duplicate
+//!    ACK.
+//! 4. `observe` finds why the segment left when it did; `evidence` collects what that shows about its sender.
+//! 5. `assemble` orders the payload, `decrypt` decrypts TLS, and `messages` finds where requests and responses begin
+//!    and end.
+//! 6. `exchange` pairs requests with responses, and cuts the time of each exchange into steps.
+//! 7. `judge` gives every step its causes of delay, as soon as the evidence of other exchanges suffices.
+//! 8. `table` appends rows to the Arrow tables.
 //!
-//! DNS, ARP and ICMP leave this way after step 2, for `lookup` and `probe`. `engine` is the pipeline that calls all
-//! of them, and `python` the boundary to Python.
+//! DNS, ARP and ICMP leave this way after step 2, for `lookup` and `probe`. `engine` is the pipeline that calls the
+//! layers, and `python` the boundary to Python.
 //!
-//! A layer uses only the layers in the lines above its own, and those to its left in the same line:
+//! One layer per file or folder. A layer uses only the layers in the lines above its own, and those to its left in
+//! the same line:
 //!
 //! | layers | contents |
 //! | --- | --- |

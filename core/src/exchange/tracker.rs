@@ -1,12 +1,11 @@
 //! The state of one stream that carries data. For each segment, `Tracker::segment`:
 //!
-//! 1. updates both senders (`observe`) with what the segment acknowledges, and finishes the exchanges whose response
-//! has arrived
-//!    (`arrival`);
-//! 2. finds out why a segment with new data left, and keeps that as a step (`data`); 3. gives the payload to the
-//! assembler, and what is in order to the protocol reader. Its notes come back to the
-//!    `PairingListener` (`listener`), which opens, extends and ends exchanges (`pairing`, and `keyed` for protocols that
-//!    answer in any order).
+//! 1. updates both senders (`observe`) by what the segment acknowledges, and finishes the exchanges whose response
+//!    arrived (`arrival`);
+//! 2. finds why a segment with new data left, and keeps that as a step (`data`);
+//! 3. gives the payload to the assembler, and the bytes in order to the protocol reader. The reader's notes go to the
+//!    `PairingListener` (`listener`), which opens, extends and ends exchanges (`pairing`, and `keyed` for protocols
+//!    that answer in any order).
 
 mod arrival;
 mod beats;
