@@ -60,8 +60,7 @@ pub(super) struct Pairing {
     pub(super) server_ack: i64,
     /// Bytes of the server are missing in the capture, so that some responses may be missing.
     pub(super) answers_lost: bool,
-    /// What the client had acknowledged when it sent a series of requests whose responses can no longer be told
-    /// apart.
+    /// What the client had acknowledged when it sent a series of requests whose responses are indistinguishable.
     mixed: Option<i64>,
     /// The last response had no request: the capture may lack that request.
     was_unsolicited: bool,
