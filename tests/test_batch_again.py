@@ -120,7 +120,7 @@ def test_what_a_pack_replaces_is_not_seen(tmp_path: Path, monkeypatch: pytest.Mo
 def test_many_small_packs_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from latpcap.archive import run
 
-    monkeypatch.setattr(run, "MOST_SMALL", 3)
+    monkeypatch.setattr(run, "MAX_SMALL_PACKS", 3)
     for number in range(5):
         shutil.copy(SMALL, tmp_path / f"{number}.pcap")
         lp.batch(tmp_path / f"{number}.pcap", tmp_path / "results", quiet=True)
@@ -246,7 +246,7 @@ def test_a_capture_is_broken_off_at_its_next_block(tmp_path: Path) -> None:
 
 
 def test_what_was_done_is_kept_when_a_pack_is_broken_off(tmp_path: Path) -> None:
-    class Impatient(worker._Nobody):
+    class Impatient(worker._NoWatch):
         size = 0
 
         def read(self, file_bytes: int) -> None:

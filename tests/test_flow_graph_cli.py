@@ -84,7 +84,7 @@ def test_of_a_long_capture_the_first_packets_are_read(tmp_path: Path, monkeypatc
     whole, first, text = tmp_path / "whole.svg", tmp_path / "first.svg", tmp_path / "a.txt"
     assert run("flow", clip, "-o", whole)[0] == 0
     count = lp.read(clip).arrow("events").num_rows
-    monkeypatch.setattr(flows, "MOST_DRAWN", count - 7)
+    monkeypatch.setattr(flows, "MAX_DRAWN", count - 7)
     assert run("flow", clip, "-o", first)[0] == 0 and run("flow", clip, "-o", text)[0] == 0
     assert f"of {count} item(s)" in whole.read_text(encoding="utf-8")
     drawn = first.read_text(encoding="utf-8")

@@ -102,7 +102,7 @@ def test_machines_of_one_folder_that_cannot_be_the_same(tmp_path: Path) -> None:
      ("224.0.0.251", False), ("2606:4700::1111", False)],
 )  # fmt: skip
 def test_private_addresses(address: str, private: bool) -> None:
-    assert sites.private(address) == private
+    assert sites.is_private(address) == private
 
 
 def test_findings_are_stored_with_many_captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
-"""Many captures at once: found, analysed and written as a Parquet data set. The way in is public.py.
+"""Analyses many captures: finds them, reads them, writes a Parquet data set, reads it. `public` has the entry points.
 
-places ─ model ─ output                    values, where bytes lie, where results go
-inputs ─ series ─ packs ─ plan ─ clear     which captures, which are one, which share files, what is left, what goes
-rotation ─ packfile ─ worker               a pack of captures from bytes to Parquet
-progress ─ run                             all of them, on threads or on a cluster
-checked ─ dataset ─ union ─ results        stored bytes held against their checksums, tables, many captures as one
+places ─ model ─ output                    values, where bytes are, where results go
+inputs ─ series ─ packs ─ plan             which captures, which are one, which share files, what is left to do
+rotation ─ packfile ─ worker               a pack of captures, from bytes to Parquet
+progress ─ run                             all packs, on threads or on a cluster
+checked ─ dataset ─ union ─ results        stored bytes compared with checksums, tables, many captures as one
 """

@@ -1,8 +1,8 @@
-"""Are these the bytes that were written? A checksum for every block of a file, and files that hold them against it.
+"""Checksums for every block of a stored file, and a file system that compares them on reading.
 
 Parquet's own page checksums leave out page headers and footers, where a flipped bit changes what a page means. Here
-every byte that a reader is given belongs to a block whose CRC-32 was compared, and only blocks that are read are
-compared: a look at one row group costs no reading of the rest.
+every byte given to a reader is in a block whose CRC-32 was compared. Only blocks that are read are compared, so that
+reading one row group stays cheap.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from latpcap.format import phrase
 from latpcap.reading import places
 
 BLOCK_BYTES = 1 << 18
-"""Large enough that their list is short (8 characters each), small enough that a look at few rows stays cheap."""
+"""Bytes per checksum: large enough for short lists (8 characters per block), small enough to read few rows quickly."""
 AGAIN = "remove it and run the same batch again"
-"""The way out of every damage."""
+"""The remedy for damage."""
 LATER = "ask again when it can be"
-"""Where the place is the reason: a permission, a network."""
+"""The remedy for a place that cannot be reached: a permission, a network."""
 
 
 def digests(file: Path) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def digests(file: Path) -> dict[str, Any]:
 
 
 class DamagedError(CaptureError):
-    """Which stored file does not hold what was written? `pack` names the pack that it belongs to."""
+    """A stored file differs from what was written. `pack` names its pack."""
 
     def __init__(self, file: str, reason: str, pack: str, *, offset: int | None = None, way_out: str = AGAIN):
         self.pack = pack
@@ -45,45 +45,45 @@ class DamagedError(CaptureError):
 
 
 class OutageError(CaptureError):
-    """Which store gives no answer now? Nothing is known of its files: an answer without them would be a smaller one."""
+    """A store does not answer. Nothing is known of its files, so an answer without them would be incomplete."""
 
     def __init__(self, file: str, problem: Exception):
         super().__init__(file, f"cannot be read ({phrase(problem)}); {LATER}", layer="store")
 
 
 class CheckedFile(io.RawIOBase):
-    """A stored file; what is read of it is compared with its checksums first. DamagedError where it differs."""
+    """A stored file that compares what is read with its checksums; DamagedError if it differs."""
 
     def __init__(self, file: Any, checksums: dict[str, Any], name: str, pack: str):
         self._file, self._checksums, self._name, self._pack = file, checksums, name, pack
         self._size, self._block = int(checksums["size"]), int(checksums["block"])
         self._at = 0
         self._held: tuple[int, bytes] = (-1, b"")
-        """The last block: small reads follow each other."""
+        """Number and bytes of the last block, for consecutive small reads."""
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The place of the next byte."""
+        """The offset of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes to a place, as files do."""
+        """Move to an offset, as files do."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def size(self) -> int:
-        """How long is it?"""
+        """The length in bytes."""
         return self._size
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next bytes, each compared."""
+        """Read bytes, after comparing their blocks."""
         end = self._size if size is None or size < 0 else min(self._at + size, self._size)
         begin, self._at = self._at, max(end, self._at)
         if begin >= end:
@@ -98,7 +98,7 @@ class CheckedFile(io.RawIOBase):
         return held[begin - first * self._block : end - first * self._block]
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes into this buffer, and how many."""
+        """Read bytes into a buffer; return their number."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -108,7 +108,7 @@ class CheckedFile(io.RawIOBase):
         try:
             self._file.seek(begin)
             data = bytes(self._file.read(end - begin))
-        except Exception as problem:  # a file system of fsspec's raises what it likes
+        except Exception as problem:  # file systems of fsspec raise exceptions of any type
             if places.is_url(self._name):
                 raise OutageError(self._name, problem) from None
             raise DamagedError(
@@ -124,16 +124,16 @@ class CheckedFile(io.RawIOBase):
         return data
 
     def close(self) -> None:
-        """Lets go of the file below."""
+        """Close the underlying file."""
         if not self.closed:
             self._file.close()
         super().close()
 
 
 class Checking(fs.FileSystemHandler):  # type: ignore[misc]
-    """Opens files of another pyarrow file system as checked ones; nothing else is changed.
+    """A pyarrow file system that opens the files of another one as checked files.
 
-    `checksums` gives a path's checksums, its name in messages and its pack.
+    `checksums` has the checksums of each path, its name in messages and its pack.
     """
 
     def __init__(self, inner: Any, checksums: dict[str, tuple[dict[str, Any], str, str]]):
@@ -148,19 +148,19 @@ class Checking(fs.FileSystemHandler):  # type: ignore[misc]
     __hash__ = object.__hash__
 
     def get_type_name(self) -> str:
-        """What pyarrow calls it."""
+        """The type name for pyarrow."""
         return "latpcap-checked"
 
     def normalize_path(self, path: str) -> str:
-        """Paths are as they are."""
+        """Paths are used unchanged."""
         return path
 
     def get_file_info(self, paths: list[str]) -> list[Any]:
-        """Of the file system below."""
+        """As the underlying file system."""
         return list(self.inner.get_file_info(paths))
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """The file, checked as it is read; DamagedError where it cannot be opened."""
+        """Open a file that is checked as it is read; DamagedError where it cannot be opened."""
         digest, name, pack = self.checksums[path]
         try:
             file = self.inner.open_input_file(path)

@@ -1,18 +1,18 @@
-"""Did it get better, and which cause moved? Two captures or two archives in; changes with their noise out.
+"""Compares two captures or two archives: how latency and causes changed, and whether by more than noise.
 
-Exchanges of one connection resemble each other, so they are no independent samples. What is counted as independent is
-the largest unit of which both sides have at least `ENOUGH`: captures, else streams, else runs of consecutive
+Exchanges of one connection resemble each other, so they are not independent samples. The units that count as
+independent are the largest of which both sides have at least `ENOUGH`: captures, else streams, else runs of consecutive
 exchanges of a stream.
 
 - Means, of latency and of each cause's time per exchange (these add up to the latency's): ratio estimates over units,
   with the variance that is robust to what happens inside a unit (Cochran, Sampling Techniques, 3rd ed., chapter 6).
 - Percentiles: Woodruff's interval (JASA 47, 1952) with the same variance of the share below; of a difference: MOVER
   (Zou and Donner, Statistics in Medicine 27, 2008).
-- More than noise: the interval of 95 % of the change leaves out 0. For the causes it is wider by their number
-  (Bonferroni): where nothing changed, one comparison in twenty names some cause, and not more.
+- More than noise: the interval of 95 % of the change excludes 0. For causes it is wider by their number (Bonferroni):
+  where nothing changed, at most one comparison in twenty names a cause.
 
-With fewer than `ENOUGH` units there is no interval: unknown. What differs between the recordings besides the fix
-(load, hour, mix of requests) is a change like any other: this shows that it moved, not why.
+With fewer than `ENOUGH` units there is no interval, and noise is unknown. Other differences between the recordings
+(load, hour, mix of requests) are changes as well: the comparison shows what moved, not why.
 """
 
 from __future__ import annotations
@@ -41,19 +41,16 @@ if TYPE_CHECKING:
 
 
 ENOUGH = 20
-"""Units of each side below which noise is unknown."""
+"""Units per side below which noise is unknown."""
 LEVEL = 0.95
 PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
-_LEAST_SHARE = 0.001
-"""Causes below this share of both latencies are not compared: nobody waits for them."""
+_MIN_SHARE = 0.001
+"""Causes below this share of both latencies are not compared."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """How did one number change? `low` and `high` bound the change; None where there are too few units.
-
-    `moved`: whether that is more than noise: True, False, or None for unknown.
-    """
+    """The change of one number in ms. `low` and `high` bound the change; None where there are too few units."""
 
     name: str
     before: float
@@ -68,19 +65,19 @@ class Change:
 
     @property
     def moved(self) -> bool | None:
-        """Is it more than noise?"""
+        """Whether the change is more than noise; None for unknown."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
 
 
 class ComparisonError(LatpcapError):
-    """Why can these not be compared?"""
+    """The two sides cannot be compared."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One side: latency and each cause's ms of every complete exchange, and to which capture and stream it belongs."""
+    """One side: latency and time of each cause (ms) per complete exchange, with its capture and stream."""
 
     name: str
     latency: np.ndarray[Any, Any]
@@ -94,12 +91,12 @@ _COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
 
 
 def needed() -> Needed:
-    """What `sample_of` reads of a capture."""
+    """The part of a capture that `sample_of` reads."""
     return {"exchanges": TableSlice((*_COLUMNS, "complete"), lambda rows: rows["complete"])}
 
 
 def sample_of(source: Capture | Projection | Results) -> Sample:
-    """What does this capture, or do these results, say of each complete exchange?"""
+    """The complete exchanges of a capture or of results."""
     import numpy as np
 
     columns = list(_COLUMNS)
@@ -120,7 +117,7 @@ def sample_of(source: Capture | Projection | Results) -> Sample:
 
 
 def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """What is independent: its name, and the number of each exchange's unit, for every sample."""
+    """The kind of independent unit, and the unit of each exchange, for every sample."""
     import numpy as np
 
     for name in ("capture", "stream"):
@@ -131,8 +128,7 @@ def _units(samples: Sequence[Sample]) -> tuple[str, list[np.ndarray[Any, Any]]]:
 
 
 def _runs(sample: Sample) -> np.ndarray[Any, Any]:
-    """Consecutive exchanges of a stream, cut so that there are about as many runs as a run is long, but enough of
-    them."""
+    """Runs of consecutive exchanges of a stream: about as many runs as exchanges per run, but at least `ENOUGH`."""
     import numpy as np
 
     total = len(sample.latency)
@@ -148,7 +144,7 @@ def _runs(sample: Sample) -> np.ndarray[Any, Any]:
 
 
 def _error(values: np.ndarray[Any, Any], units: np.ndarray[Any, Any]) -> float | None:
-    """The standard error of the mean of these values, whatever they share within a unit; None for too few units."""
+    """The standard error of the mean, robust to correlation within units; None for too few units."""
     import numpy as np
 
     many = int(units.max()) + 1
@@ -165,7 +161,7 @@ def _quantile(z: float, freedom: int) -> float:
 
 
 class Comparison:
-    """What changed from before to after? Made by `latpcap.compare`; prints as a few lines.
+    """What changed from before to after. Made by `latpcap.compare`; prints as a few lines.
 
     `metrics` has a row for p50_ms, p90_ms, p99_ms and mean_ms, `causes` one for each cause's time per exchange; both
     with `before`, `after`, `change`, `low`, `high` (ms; the interval of the change) and `moved` (more than noise;
@@ -181,7 +177,7 @@ class Comparison:
         spent = [
             (cause, [s.spent[:, i] for s in self._sides])
             for i, cause in enumerate(CAUSES)
-            if any(s.spent[:, i].sum() > _LEAST_SHARE * s.latency.sum() for s in self._sides)
+            if any(s.spent[:, i].sum() > _MIN_SHARE * s.latency.sum() for s in self._sides)
         ]
         found = [self._mean(cause, values, len(spent)) for cause, values in spent]
         self._causes = sorted(found, key=lambda c: -abs(c.change))
@@ -221,30 +217,29 @@ class Comparison:
         error = _error((latency <= arrays.percentile(ordered, share)).astype(float), self._of[side])
         if error is None:
             return None
-        error = max(error, (share * (1 - share) / len(latency)) ** 0.5)  # where no value lies above, none was seen
+        error = max(error, (share * (1 - share) / len(latency)) ** 0.5)  # without values above, the error would be 0
         wide = error * self._quantiles(1)[side]
-        if share + wide >= 1:  # the percentile's upper bound is beyond what was seen
+        if share + wide >= 1:  # the upper bound is beyond the largest value
             return None
         return arrays.percentile(ordered, share - wide), arrays.percentile(ordered, share + wide)
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """How did the latency change? A row for p50_ms, p90_ms, p99_ms and mean_ms."""
+        """The change of the latency: a row for p50_ms, p90_ms, p99_ms and mean_ms."""
         return _frame(self._metrics, "metric")
 
     @property
     def causes(self) -> pd.DataFrame:
-        """Which cause moved? A row a cause, its mean ms per exchange, the largest change first; they add up to
-        mean_ms."""
+        """The change of each cause's mean ms per exchange, the largest first; they add up to that of mean_ms."""
         return _frame(self._causes, "cause")
 
     @property
     def moved(self) -> list[str]:
-        """Which causes moved more than noise does? The largest change first."""
+        """The causes that moved by more than noise, the largest change first."""
         return [c.name for c in self._causes if c.moved]
 
     def to_dict(self) -> dict[str, Any]:
-        """Which numbers stand behind the answer? Plain values, durations in ms (for JSON)."""
+        """The numbers as plain values, durations in ms (for JSON)."""
         return {
             **{
                 side: {"name": s.name, "exchanges": len(s.latency), "units": units}
@@ -257,10 +252,10 @@ class Comparison:
         }
 
     def failing(self, rule: str) -> str | None:
-        """Does this rule fail? The sentence about it, or None.
+        """The sentence about a rule that fails, or None.
 
-        `p99_ms>20` fails when that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` when it rose by more, and by more
-        than noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.
+        `p99_ms>20` fails if that is so afterwards; `p99_ms>+5` and `p99_ms>+10%` if it rose by more, and by more than
+        noise. Names are those of `metrics`, and each cause's with `_ms` behind it. ValueError for anything else.
         """
         found = re.fullmatch(r"\s*(\w+)\s*>\s*(\+?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", rule)
         known = {c.name: c for c in self._metrics} | {f"{c}_ms": Change(c, 0.0, 0.0) for c in CAUSES}
@@ -277,7 +272,7 @@ class Comparison:
         return f"{found[1]} rose from {change.before:.3f} to {change.after:.3f}, by more than {limit:.3f}{sure}"
 
     def to_html(self, path: str | os.PathLike[str]) -> None:
-        """Write one page to mail: what changed, and both answers with their waterfalls, as one HTML file.
+        """Write one HTML page: what changed, and both answers with their waterfalls.
 
         Captures that were given as paths are read once more. OutputError where it cannot be written, or for another
         suffix than .html; CaptureError where a capture is gone.

@@ -1,6 +1,7 @@
-"""What lies in a folder of results? The captures that are whole, and their tables as data sets.
+"""`Stored`: the complete captures in a folder of results, and their tables as data sets.
 
-Every byte that is given was compared with its checksum. A pack that cannot be read is left out and is in `failed`.
+All bytes are compared with their checksums when they are read. A pack that cannot be read is left out and listed in
+`failed`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _AGAIN = "run the same batch again"
 
 
 class Stored:
-    """The results at a place. A pack without its manifest is not whole, and is not seen."""
+    """The results at a place. Packs without a manifest are incomplete and ignored."""
 
     def __init__(self, place: str):
         output = Output(place)
@@ -55,7 +56,7 @@ class Stored:
 
     @classmethod
     def of(cls, output: Output, packs: dict[str, Manifest]) -> Stored:
-        """These packs alone."""
+        """The results limited to these packs."""
         self = cls.__new__(cls)
         self._take(output, packs)
         return self
@@ -69,14 +70,14 @@ class Stored:
 
     @property
     def whole(self) -> tuple[Output, dict[str, Manifest]]:
-        """Where the results lie, and the packs that can be read."""
+        """The place of the results, and the packs that can be read."""
         return self._output, self._packs
 
     def _failure(self, relative: str, reason: str) -> Failure:
         return Failure(places.bare(places.join(self.place, relative)), reason)
 
     def lose(self, problem: checked.DamagedError) -> None:
-        """Leaves out the pack that this error names; it is in `failed` from now on."""
+        """Leave out the pack that an error names, and list it in `failed`."""
         where = problem.file if problem.offset is None else f"{problem.file}: byte {problem.offset:,}"
         self._lose(problem.pack, where, problem.reason)
 
@@ -90,7 +91,7 @@ class Stored:
 
     @cached_property
     def _pack_of(self) -> dict[str, str]:
-        """Which pack has this capture?"""
+        """The pack of each capture."""
         return {capture: name for name, manifest in self._packs.items() for capture in manifest.captures}
 
     @cached_property
@@ -99,7 +100,7 @@ class Stored:
         while True:
             try:
                 table = self.read("captures", list(self._pack_of))
-                for name in ("first", "last"):  # as timestamps they would bring pandas along
+                for name in ("first", "last"):  # timestamps with ns would need pandas
                     table = table.set_column(table.schema.get_field_index(name), name, table[name].cast("int64"))
                 rows = table.to_pylist()
             except checked.DamagedError as problem:
@@ -108,7 +109,7 @@ class Stored:
             return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0, r["capture"]))
 
     def check(self) -> None:
-        """Reads every file, and leaves out the packs that are damaged."""
+        """Read every file, and leave out the packs that are damaged."""
         for manifest in list(self._packs.values()):
             for name in manifest.files:
                 try:
@@ -121,7 +122,7 @@ class Stored:
 
     @property
     def failed(self) -> list[Failure]:
-        """What failed, as the manifests say, and what of the results cannot be read."""
+        """Failures in the manifests, and files of the results that cannot be read."""
         markers = [m for manifest in self._packs.values() for m in manifest.markers]
         found = [failure for m in markers for failure in m.outcome.failures]
         return sorted([*found, *self._lost], key=lambda f: f.file)
@@ -139,7 +140,7 @@ class Stored:
 
     @cached_property
     def _files(self) -> Any:
-        """The file system of the results, whose files are checked as they are read."""
+        """The file system of the results, which checks files as they are read."""
         import pyarrow.fs as fs
 
         checksums = {
@@ -150,13 +151,13 @@ class Stored:
         return fs.PyFileSystem(checked.Checking(self._root[0], checksums))
 
     def read(self, table: str, captures: Iterable[str]) -> pa.Table:
-        """This table's rows of these captures, all at once. (A data set would import pandas.)"""
+        """A table's rows of these captures, read at once. (A data set would import pandas.)"""
         import pyarrow as pa
 
         return pa.concat_tables([self.empty(table), *self.pieces(table, captures)])
 
     def pieces(self, table: str, captures: Iterable[str], columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows pack by pack; of the columns these, and the one that names the capture. None: all."""
+        """The rows pack by pack, with these columns (None: all) and `capture`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -171,7 +172,7 @@ class Stored:
             yield found if whole else _of(found, wanted)
 
     def events(self, capture: str, frames: Sequence[int]) -> pa.Table:
-        """These frames' events of a capture, in order; none where they were not stored."""
+        """Events of these frames of a capture, in order; none where events were not stored."""
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
@@ -197,7 +198,7 @@ class Stored:
         return [self._path(n) for n, pack in zip(names, here, strict=True) if n in self._packs[pack].files], here
 
     def dataset(self, table: str, captures: Iterable[str]) -> ds.Dataset:
-        """This table's rows of these captures as a data set."""
+        """A table's rows of these captures as a data set."""
         import pyarrow.dataset as ds
 
         schema, kind, wanted = self.schema(table), ds.ParquetFileFormat(), list(captures)
@@ -214,14 +215,14 @@ class Stored:
 
     @classmethod
     def empty(cls, table: str) -> pa.Table:
-        """This table without rows. (`Schema.empty_table` imports pandas.)"""
+        """A table without rows. (`Schema.empty_table` imports pandas.)"""
         import pyarrow as pa
 
         return pa.Table.from_batches([], cls.schema(table))
 
     @staticmethod
     def schema(table: str) -> pa.Schema:
-        """Which columns does this table have? As this version of latpcap writes it."""
+        """The columns of a table, as this version of latpcap writes it."""
         if table == "captures":
             return layout.with_capture(layout.captures_schema())
         schema = fields(table)

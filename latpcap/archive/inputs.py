@@ -1,7 +1,6 @@
-"""Which captures are meant? Folders, globs, lists, manifests and URLs to files with their size and time.
+"""Finds the captures of a batch: folders, globs, lists, manifests and URLs in, files with their size and time out.
 
-Looks at names only, never into a file. What is named but is not there, is no file or cannot be listed becomes a
-Failure.
+Only names are examined, never the files. What is named but missing, no file, or cannot be listed becomes a Failure.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ Inputs = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _PACKED = rf"(?:\.(?:{'|'.join(SUFFIXES)}))?"
 CAPTURE_NAME = re.compile(rf".*\.(?:pcap|pcapng|cap|dmp|ntar)(?:ng)?\d*{_PACKED}$", re.IGNORECASE | re.DOTALL)
-"""Files of a folder that are taken for captures. A file that is named itself is always taken."""
+"""Names of files in a folder that are taken for captures. A file that is named itself is always taken."""
 _WILD = re.compile(r"[*?\[]")
 
 
 class Found:
-    """Which files were found? `parts` by name, each once; `failures`; and how many of a folder were passed over."""
+    """Files found by name, failures, and the number of other files that were passed over."""
 
     def __init__(self) -> None:
         self.parts: dict[str, Part] = {}
@@ -35,7 +34,7 @@ class Found:
         self.passed_over = 0
 
     def take(self, entry: Entry, *, named: bool) -> None:
-        """Adds what lies at a place; `named` when the user meant this very file."""
+        """Add the file at a place; `named` if the user named this very file."""
         name = places.bare(entry.place)
         if entry.kind == "file":
             if named or CAPTURE_NAME.match(name):
@@ -48,12 +47,12 @@ class Found:
             self.passed_over += 1
 
     def fail(self, name: str, reason: str) -> None:
-        """Adds what cannot be read, and why."""
+        """Record what cannot be read, and why."""
         self.failures.append(Failure(name, reason))
 
 
 def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
-    """Which files do these inputs mean? `leave_out` is a folder that is never searched: that of the results.
+    """Find the files that these inputs mean. `leave_out` is a folder that is not searched: that of the results.
 
     In folders and below URLs, files are taken whose name looks like a capture's (`.pcap`, `.pcapng`, `.cap`,
     `.pcap3`, and compressed). A file that is named, alone or by a glob or a manifest, is always taken.
@@ -72,7 +71,7 @@ def find(inputs: Inputs, *, leave_out: str | None = None) -> Found:
 
 
 def _places(given: str, found: Found) -> Iterator[str]:
-    """The places that are meant; a manifest's lines, relative to its folder."""
+    """The places that an input means: itself, or the lines of a manifest, relative to its folder."""
     if not given.startswith("@") or os.path.lexists(given):
         yield given
         return
@@ -105,7 +104,7 @@ def _search(place: str, found: Found, leave_out: str | None) -> None:
 
 
 def _search_glob(pattern: str, found: Found, leave_out: str | None) -> None:
-    """What the shell's pattern matches, `**` at any depth. A folder is no capture, unless what is in it matches too."""
+    """Add what a glob pattern matches, `**` at any depth. A folder is an error unless something in it matches, too."""
     names = sorted(glob.glob(pattern, recursive=True, include_hidden=False))
     names = [n for n in names if not _inside(n, leave_out)]
     if not names:

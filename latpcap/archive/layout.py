@@ -1,10 +1,10 @@
-"""How do results lie there? Names of folders and files, and the schemas that are not the engine's.
+"""The layout of results: names of folders and files, and the schemas that are not the core's.
 
-events/PACK.parquet       one file a table and pack (a long capture, or many short ones); so for streams, exchanges,
-                          causes, evidence, probes and issues; column `capture` has the row's capture
-captures/PACK.parquet     a row a capture: files, sizes, sha256, frames, first and last instant
-_tasks/PACK.json          the pack's manifest, written last: its tasks, with which input, what failed, and the
-                          checksums of its files. A pack without one is not whole, and is not seen.
+events/PACK.parquet       one file per table and pack; as well for streams, exchanges, causes and so on; the column
+                          `capture` names the capture of a row
+captures/PACK.parquet     one row per capture: files, sizes, sha256, frames, first and last instant
+_tasks/PACK.json          the pack's manifest, written last: its tasks with their input and failures, and the
+                          checksums of its files. A pack without a manifest is incomplete and is ignored.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 TASKS = "_tasks"
 TABLES = (*_core.TABLES, "captures")
 LAYOUT = 2
-"""Rises when files lie elsewhere or mean something else: results of another layout are refused."""
+"""The version of the layout: results with another one are refused."""
 
 
 def file_of(table: str, pack: str) -> str:
-    """Which file holds this table of this pack?"""
+    """The file of a table and pack."""
     return f"{table}/{pack}.parquet"
 
 
 def manifest_of(pack: str) -> str:
-    """The file that marks this pack as whole."""
+    """The manifest file of a pack."""
     return f"{TASKS}/{pack}.json"
 
 
 def pack_of(relative: str) -> str:
-    """To which pack does this file belong?"""
+    """The pack that a file belongs to."""
     return relative.rpartition("/")[2].rpartition(".")[0]
 
 
 def with_capture(schema: pa.Schema) -> pa.Schema:
-    """A table's columns as they are stored: with the one that names the row's capture."""
+    """A table's stored columns: its own, and the name of the row's capture."""
     import pyarrow as pa
 
     return schema.append(pa.field("capture", pa.dictionary(pa.int32(), pa.string()), False))
 
 
 def captures_schema() -> pa.Schema:
-    """The table of all captures: what went in, what came out."""
+    """The schema of `captures`: input files and counts."""
     import pyarrow as pa
 
     instant = pa.timestamp("ns", "UTC")
@@ -68,7 +68,7 @@ def captures_schema() -> pa.Schema:
 
 
 def issues_schema(engine: pa.Schema) -> pa.Schema:
-    """The engine's issues; words as plain text, as other layers have words of their own."""
+    """The schema of issues, with plain text for words, since issues of other layers have further words."""
     import pyarrow as pa
 
     fields = [f.with_type(pa.string()) if pa.types.is_dictionary(f.type) else f for f in engine]

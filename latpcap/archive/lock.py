@@ -1,10 +1,10 @@
-"""Who may write these results? One batch at a time; another one leaves with a sentence that names the first.
+"""Lets one batch at a time write to results; another batch ends with a message that names the first.
 
-In a local folder the system holds the lock, and lets go of it when the process ends, however it ends. Elsewhere (object
-stores, Windows) a batch leaves a file of its own and renews it; one that was not renewed for long is a dead batch's.
+In a local folder the operating system holds the lock and releases it when the process ends. Elsewhere (object stores,
+Windows) a batch writes a lock file and renews it; a lock file that was not renewed for `LEASE_S` is of a dead batch.
 
-filelock and portalocker have the first half alone, which is a few lines here; neither names who holds a lock, nor
-knows object stores.
+filelock and portalocker do only the first, which is a few lines here; they neither name the holder nor support object
+stores.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from latpcap.format import phrase, printable
 from latpcap.reading import places
 
 LEASE_S = 120.0
-"""A batch that did not renew its file for so long, by the store's own clock, is taken for dead."""
-_RENEWED = 4
-"""So many times in that span it is renewed."""
-_TRIES = 4
-"""Two that begin at the same moment both step back, and try again after unlike pauses."""
+"""Age of a lock file, by the store's clock, from which its batch counts as dead."""
+_RENEWALS_PER_LEASE = 4
+"""How often a lock file is renewed within `LEASE_S`."""
+_MAX_TRIES = 4
+"""Upper bound on attempts: two batches that begin at once both withdraw, and try again after random pauses."""
 _PAUSE_S = 0.5
+"""Shortest pause between two attempts."""
 
 
 @contextmanager
 def alone(output: Output) -> Iterator[None]:
-    """No other batch writes here meanwhile; OutputError where one does."""
+    """Keep other batches from writing here, for the duration of the block; OutputError if one does."""
     with _flocked(output) if output.local and _can_lock() else _leased(output):
         output.sweep()
         yield
@@ -49,12 +50,12 @@ def _can_lock() -> bool:
     return hasattr(fcntl, "flock")
 
 
-def _who() -> str:
+def _owner() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _leave(output: Output, who: str) -> NoReturn:
-    other = printable(who.strip()) or "somebody"
+def _refuse(output: Output, owner: str) -> NoReturn:
+    other = printable(owner.strip()) or "somebody"
     what = f"another batch is writing here ({other}); wait for its end, or give another folder"
     raise OutputError(f"{places.bare(output.place)}: {what}")
 
@@ -74,17 +75,17 @@ def _flocked(output: Output) -> Iterator[None]:
         except BlockingIOError:
             with lock:
                 lock.seek(0)
-                _leave(output, lock.read(200))
+                _refuse(output, lock.read(200))
         except OSError as problem:
             lock.close()
             raise OutputError(f"{output.place}: cannot be locked ({phrase(problem)})") from None
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), os.stat(path)):
                 break
-        lock.close()  # taken away by the batch before, which ended just now
+        lock.close()  # the batch that held it has just ended and removed the file
     with lock:
         lock.truncate(0)
-        lock.write(_who())
+        lock.write(_owner())
         lock.flush()
         try:
             yield
@@ -95,18 +96,18 @@ def _flocked(output: Output) -> Iterator[None]:
 
 @contextmanager
 def _leased(output: Output) -> Iterator[None]:
-    mine = f"{LOCK}-{uuid.uuid4().hex}"
-    for left in reversed(range(_TRIES)):
-        output.write(mine, _who().encode())
-        other = _others(output, mine)
+    own_file = f"{LOCK}-{uuid.uuid4().hex}"
+    for tries_left in reversed(range(_MAX_TRIES)):
+        output.write(own_file, _owner().encode())
+        other = _other_owner(output, own_file)
         if other is None:
             break
-        output.remove(mine)
-        if not left:
-            _leave(output, other)
+        output.remove(own_file)
+        if not tries_left:
+            _refuse(output, other)
         time.sleep(_PAUSE_S * (1 + random.random()))
     over = threading.Event()
-    renewal = threading.Thread(target=_renew, args=(output, mine, over), name="latpcap-lock", daemon=True)
+    renewal = threading.Thread(target=_renew, args=(output, own_file, over), name="latpcap-lock", daemon=True)
     renewal.start()
     try:
         yield
@@ -114,14 +115,14 @@ def _leased(output: Output) -> Iterator[None]:
         over.set()
         renewal.join()
         with suppress(OutputError):
-            output.remove(mine)
+            output.remove(own_file)
 
 
-def _others(output: Output, mine: str) -> str | None:
-    """Who else works here? Files of dead batches go."""
+def _other_owner(output: Output, own_file: str) -> str | None:
+    """The owner of another live lock file, or None. Lock files of dead batches are removed."""
     found = output.states(PARTIAL)
     locks = {name: found[name] for name in found if name.startswith(f"{LOCK}-")}
-    now = locks.pop(mine, 0) or max(found.values(), default=0)
+    now = locks.pop(own_file, 0) or max(found.values(), default=0)
     alive = None
     for name, renewed in locks.items():
         if now - renewed > LEASE_S * 1e9:
@@ -129,12 +130,12 @@ def _others(output: Output, mine: str) -> str | None:
             continue
         try:
             alive = output.read(name).decode("utf-8", "replace")[:200]
-        except OutputError:  # it ended just now
+        except OutputError:  # its batch has just ended
             continue
     return alive
 
 
-def _renew(output: Output, mine: str, over: threading.Event) -> None:
-    while not over.wait(LEASE_S / _RENEWED):
-        with suppress(OutputError):  # the work itself will say what is wrong with this place
-            output.write(mine, _who().encode())
+def _renew(output: Output, own_file: str, over: threading.Event) -> None:
+    while not over.wait(LEASE_S / _RENEWALS_PER_LEASE):
+        with suppress(OutputError):  # the batch's own writes will report the error
+            output.write(own_file, _owner().encode())

@@ -1,7 +1,4 @@
-"""What is passed around when many captures are analysed? Plain values that travel between processes.
-
-Reads and writes nothing.
-"""
+"""Plain values of a batch, which are passed between processes: files, tasks, packs, outcomes, manifests."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from latpcap.reading import places
 
 @dataclass(frozen=True)
 class Part:
-    """Which file is this, and in which state was it when the work was planned?"""
+    """A file, with its size and time of change when the batch was planned."""
 
     place: str
     size: int
@@ -26,13 +23,13 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The place in messages."""
+        """The place without credentials, for messages."""
         return places.bare(self.place)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How is every capture of a run treated? What changes the tables is part of each task's fingerprint."""
+    """Options for every capture of a run. Those that change tables are part of each task's fingerprint."""
 
     output: str
     events: bool = True
@@ -40,23 +37,23 @@ class Options:
     schema: str = ""
     keylog: str | None = None
     keys: str | None = None
-    """Identifies this key log; none of its content."""
+    """A fingerprint of the key log; none of its content."""
 
     def to_dict(self) -> dict[str, Any]:
-        """What stands in the metadata of every file."""
+        """The options that the metadata of every file has."""
         return {"events": self.events} | ({} if self.keylog is None else {"keylog": True})
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is analysed in one go? A file, or files that look like one rotated capture."""
+    """What is analysed together: a file, or files that look like one rotated capture."""
 
     name: str
     parts: tuple[Part, ...]
     rotation: str | None = None
 
     def fingerprint(self, options: Options) -> str:
-        """Fingerprint: unchanged as long as neither the input nor what is made of it has changed."""
+        """A hash that changes with the input, the options or the version."""
         state = [[p.name, p.size, p.mtime_ns] for p in self.parts]
         keys = {} if options.keys is None else {"keys": options.keys}
         state_json = json.dumps([state, options.to_dict() | keys, options.version, options.schema, self.rotation])
@@ -64,32 +61,32 @@ class Task:
 
     @property
     def size(self) -> int:
-        """Bytes of all parts, as they lie there."""
+        """The size of all files in bytes, as stored (compressed)."""
         return sum(part.size for part in self.parts)
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Which tasks share their files in the results? A long capture has files of its own."""
+    """Tasks that share files in the results. A long capture is a pack of its own."""
 
     name: str
     tasks: tuple[Task, ...]
 
     @property
     def size(self) -> int:
-        """Bytes of all its tasks."""
+        """The size of all tasks in bytes."""
         return sum(task.size for task in self.tasks)
 
     def fingerprint(self, options: Options) -> str:
-        """Fingerprint: unchanged as long as those of its tasks are."""
+        """A hash that changes with that of any task."""
         return hashlib.sha256("".join(t.fingerprint(options) for t in self.tasks).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why is this file not in the results? `offset` is the byte where reading stopped, or None.
+    """A file that is not in the results, and why. `offset` is the byte where reading stopped, or None.
 
-    `lasting`: the file's own content is the reason: as long as it does not change, it is not tried again.
+    `lasting`: the reason is the file's content, so it is not tried again until it changes.
     """
 
     file: str
@@ -104,7 +101,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """What came of a task? `captures` are its captures with their counts."""
+    """The result of a task: the records of its captures, failures, and files that changed while they were read."""
 
     task: str
     captures: list[dict[str, Any]] = field(default_factory=list)
@@ -114,7 +111,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Marker:
-    """What does a run say of a task? `pack` has its captures."""
+    """A task's entry in a manifest. `pack` has its captures, `fingerprint` identifies its input and options."""
 
     pack: str
     fingerprint: str
@@ -122,7 +119,7 @@ class Marker:
     outcome: Outcome
 
     def to_dict(self) -> dict[str, Any]:
-        """As a manifest has it."""
+        """The entry as JSON values."""
         return {
             "task": self.outcome.task,
             "fingerprint": self.fingerprint,
@@ -134,7 +131,7 @@ class Marker:
 
     @classmethod
     def of(cls, pack: str, record: dict[str, Any]) -> Marker:
-        """Reads what `to_dict` gave; ValueError, KeyError or TypeError for anything else."""
+        """Parse what `to_dict` returned; ValueError, KeyError or TypeError for anything else."""
         failures = [Failure(**f) for f in record["failures"]]
         outcome = Outcome(record["task"], record["captures"], failures, record["changed"])
         return cls(pack, record["fingerprint"], tuple(record["parts"]), outcome)
@@ -142,7 +139,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What does a pack hold? `files` has the size and checksums of each of its files, `replaces` names older packs."""
+    """The content of a pack: size and checksums of each of its files, its tasks, and the packs that it replaces."""
 
     pack: str
     schema: str
@@ -152,11 +149,11 @@ class Manifest:
 
     @property
     def captures(self) -> list[str]:
-        """The captures whose rows are in it, in their order there."""
+        """The captures of the pack, in the order of their rows."""
         return [capture["capture"] for marker in self.markers for capture in marker.outcome.captures]
 
     def to_bytes(self, layout: int) -> bytes:
-        """The manifest as JSON, with a checksum of itself."""
+        """The manifest as JSON, with a checksum."""
         body = {
             "layout": layout,
             "pack": self.pack,
@@ -169,7 +166,7 @@ class Manifest:
 
     @classmethod
     def of(cls, data: bytes, layout: int) -> Manifest:
-        """Reads what `to_bytes` wrote; ValueError, with the reason, for anything else."""
+        """Parse what `to_bytes` returned; ValueError, with the reason, for anything else."""
         try:
             content = json.loads(data)
             if "manifest" not in content and "fingerprint" in content:
@@ -189,7 +186,7 @@ class Manifest:
 
 
 class OldLayoutError(ValueError):
-    """Are these results of a version that laid them out otherwise?"""
+    """The results have the layout of another version."""
 
 
 def _digest(body: Any) -> str:
@@ -197,9 +194,8 @@ def _digest(body: Any) -> str:
 
 
 def identity(name: str) -> str:
-    """What is the capture of this file called in the results? Readable, the same every time, and unique.
-
-    A word that is safe as a folder's name, and twelve digits of a hash of the whole place.
+    """The name of a file's capture in the results: a word that is safe as a folder's name, and twelve digits of a hash
+    of its whole place. Readable, reproducible and unique.
     """
     stem = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(name))[:60].strip("._-") or "capture"
     return f"{stem}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"

@@ -1,7 +1,7 @@
-"""Where do results go? Files that appear whole or not at all, in a local folder or an object store.
+"""`Output`: where a batch writes: files appear complete or not at all, in a local folder or an object store.
 
-A file is written to a scratch folder first. Locally that folder is inside the output and the finished file is renamed
-to its name; for an object store it is a temporary folder of this machine and the finished file is put in one piece.
+A file is written to a scratch folder first. Locally that folder is inside the output, and the finished file is renamed.
+For an object store it is a temporary folder of this machine, and the finished file is uploaded in one piece.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from latpcap.format import phrase
 from latpcap.reading import places
 
 PARTIAL = "_partial"
-"""Holds what is not whole yet; readers of Parquet data sets pass over names that begin with an underscore."""
+"""The folder of incomplete files; readers of Parquet data sets ignore names that begin with an underscore."""
 LOCK = "_partial/lock"
 _STALE_S = 24 * 3600
-"""A scratch folder of another machine is swept when nobody has touched it for so long."""
+"""Age from which a scratch folder of another machine is removed."""
 
 
 class Output:
-    """Where do results go? All methods raise OutputError, with the place and the reason."""
+    """The place of results. All methods raise OutputError, with the place and the reason."""
 
     def __init__(self, place: str):
         self.place = place if places.is_url(place) else os.path.abspath(place)
@@ -41,14 +41,14 @@ class Output:
             yield
         except LatpcapError:
             raise
-        except Exception as problem:  # a file system of fsspec's raises what it likes
+        except Exception as problem:  # file systems of fsspec raise exceptions of any type
             if self.local and not isinstance(problem, OSError):
                 raise
             where = places.bare(places.join(self.place, relative) if relative else self.place)
             raise OutputError(f"{where}: {doing} ({phrase(problem)})") from None
 
     def prepare(self) -> None:
-        """Can anything be written here? Makes the folder, tries, and sweeps what dead runs left behind."""
+        """Make the folder, and check that it can be written to."""
         with self._errors("cannot be written"):
             if self.local:
                 os.makedirs(os.path.join(self.place, PARTIAL), exist_ok=True)
@@ -57,7 +57,7 @@ class Output:
         self.remove(probe)
 
     def sweep(self) -> None:
-        """Takes away what dead runs on this machine, and runs of long ago elsewhere, did not finish."""
+        """Remove unfinished files of dead runs on this machine, and of old runs on other machines."""
         if not self.local:
             return
         for found in Path(self.place, PARTIAL).iterdir():
@@ -75,7 +75,7 @@ class Output:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder for files that are not whole yet; gone afterwards, whatever happens."""
+        """A folder for incomplete files, which is removed at the end of the block."""
         name = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:12]}"
         with self._errors("cannot be written"):
             parent = Path(self.place, PARTIAL) if self.local else Path(tempfile.gettempdir())
@@ -87,7 +87,7 @@ class Output:
             shutil.rmtree(folder, ignore_errors=True)
 
     def put(self, file: Path, relative: str) -> None:
-        """Gives a finished file of a scratch folder its place; one that is there already is replaced."""
+        """Move a finished file from a scratch folder to its place, replacing an existing file."""
         with self._errors("cannot be written", relative):
             if self.local:
                 target = os.path.join(self.place, relative)
@@ -99,7 +99,7 @@ class Output:
                 shutil.copyfileobj(source, sink, 8 << 20)
 
     def write(self, relative: str, data: bytes) -> None:
-        """Writes a small file, whole or not at all."""
+        """Write a small file, whole or not at all."""
         with self.scratch() as folder:
             file = folder / "data"
             with self._errors("cannot be written", relative):
@@ -107,7 +107,7 @@ class Output:
             self.put(file, relative)
 
     def read(self, relative: str) -> bytes:
-        """The bytes of a small file."""
+        """Read a small file."""
         with (
             self._errors("cannot be read", relative),
             places.open_bytes(places.join(self.place, relative)) as file,
@@ -115,7 +115,7 @@ class Output:
             return bytes(file.read())
 
     def remove(self, relative: str) -> None:
-        """Takes a file away; one that is not there is no error. A folder that is empty then goes as well."""
+        """Remove a file, if it exists, and its folder if that is empty then."""
         with self._errors("cannot be removed", relative):
             if not self.local:
                 filesystem, path = places.resolve(places.join(self.place, relative))
@@ -133,7 +133,7 @@ class Output:
                     raise
 
     def states(self, folder: str) -> dict[str, int]:
-        """When were the files of this folder written, in ns by the clock of the place?"""
+        """When each file of a folder was written, in ns by the clock of the place."""
         with self._errors("cannot be listed", folder):
             if self.local:
                 with os.scandir(os.path.join(self.place, folder)) as found:
@@ -142,7 +142,7 @@ class Output:
         return {f"{folder}/{places.bare(e.place).rpartition('/')[2]}": e.mtime_ns for e in found_there}
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """Which whole files lie below this folder? Names from the output on, in order, with their sizes in bytes."""
+        """The complete files below a folder: sorted names relative to the output, with their sizes in bytes."""
         with self._errors("cannot be listed", folder):
             if not self.local:
                 root = places.bare(self.place).rstrip("/") + "/"
@@ -157,12 +157,12 @@ class Output:
         return dict(sorted(named.items()))
 
     def files(self, folder: str) -> list[str]:
-        """Which files lie below this folder? Their names, as in `sizes`."""
+        """The names of the complete files below a folder, as in `sizes`."""
         return list(self.sizes(folder))
 
 
 def _runs(process: int) -> bool:
-    """Is there such a process? (Not for Windows, where this would end it.)"""
+    """Whether a process exists. (Not for Windows, where this would end it.)"""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

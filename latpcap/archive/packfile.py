@@ -1,10 +1,9 @@
-"""How do the rows of a pack become its files? Row groups as rows come in, so that no table is ever held whole; the
-manifest is written last. A file of a table that cannot be written is an OutputError that names it.
+"""Writes the files of a pack: row groups as rows come, so that no table is held in memory; the manifest last.
 
-Parquet with zstd; dictionaries only for words and for numbers of few values, differences (DELTA_BINARY_PACKED) for
-instants and frame numbers, which rise. Measured on 283,258 rows of `events` (benchmarks/README.md): a dictionary on a
-column of mostly different values costs three times its time and twice its space; differences of `seq` and `ack` do not
-pay, as streams alternate.
+Parquet with zstd. Dictionaries are used for words and for numbers with few distinct values, differences
+(DELTA_BINARY_PACKED) for instants and frame numbers, which ascend. Measured on 283,258 rows of `events`
+(benchmarks/README.md): a dictionary for mostly distinct values triples the time and doubles the space; differences of
+`seq` and `ack` do not pay, since streams alternate. An OutputError names the table that cannot be written.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_GROUP = 1 << 16
-"""Rows that are read or passed over together: large enough to pack well, small enough to find a moment or a stream."""
+"""Rows per row group: large enough to compress well, small enough to skip most of a file for one time or stream."""
 _DICTIONARY_COLUMNS = (
     "stream",
     "sport",
@@ -44,25 +43,25 @@ _DICTIONARY_COLUMNS = (
     "index",
     "capture",
 )
-_RISING = ("frame", "time", "acks_frame", "release_frame", "exchange", "connect", "push", "gap", "start", "end",
+_ASCENDING = ("frame", "time", "acks_frame", "release_frame", "exchange", "connect", "push", "gap", "start", "end",
            "from_frame", "to_frame",
            "request_first_frame", "request_last_frame", "request_end", "response_first_frame", "response_last_frame",
            "response_start", "first_frame", "last_frame")  # fmt: skip
 
 
-_PIECES = 64
-"""So many pieces of rows wait at most: pieces of small captures are mostly room that nothing fills."""
+_MAX_PIECES = 64
+"""Upper bound on the batches that wait for a row group; many tiny ones take more memory than their rows."""
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
-    """One dictionary for all: the writer gives up dictionaries when the next piece brings another one."""
+    """One table with one dictionary per column: the writer stops using dictionaries when one changes."""
     import pyarrow as pa
 
     return pa.concat_tables(pieces).unify_dictionaries()
 
 
 class TableFile:
-    """A Parquet file of one table that grows row group by row group."""
+    """A Parquet file of one table that grows by row groups."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -72,13 +71,13 @@ class TableFile:
         self._writer: Any = None
 
     def add(self, table: pa.Table) -> None:
-        """The next rows, in pieces of any size. Row groups do not depend on how the rows were cut."""
+        """Append rows, in batches of any size; row groups do not depend on the batches."""
         self._open(table.schema)
         self.rows += table.num_rows
         self._waiting_rows += table.num_rows
         if table.num_rows:
             self._waiting.append(table)
-        if len(self._waiting) >= _PIECES and self._waiting_rows < ROW_GROUP:
+        if len(self._waiting) >= _MAX_PIECES and self._waiting_rows < ROW_GROUP:
             self._waiting = [_joined(self._waiting).combine_chunks()]
         if self._waiting_rows >= ROW_GROUP:
             self._flush(self._waiting_rows // ROW_GROUP * ROW_GROUP)
@@ -90,7 +89,7 @@ class TableFile:
         import pyarrow.parquet as pq
 
         words = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
-        rising = {f.name: "DELTA_BINARY_PACKED" for f in schema if f.name in _RISING}
+        ascending = {f.name: "DELTA_BINARY_PACKED" for f in schema if f.name in _ASCENDING}
         self._writer = pq.ParquetWriter(
             str(self.path),
             schema,
@@ -98,7 +97,7 @@ class TableFile:
             compression="zstd",
             compression_level=1,
             use_dictionary=[*words, *(n for n in schema.names if n in _DICTIONARY_COLUMNS)],
-            column_encoding=rising,
+            column_encoding=ascending,
             write_page_checksum=True,
         )
 
@@ -109,7 +108,7 @@ class TableFile:
         self._waiting = [whole[rows:]] if self._waiting_rows else []
 
     def close(self, metadata: dict[str, str]) -> None:
-        """Writes what waits and the file's end. `metadata` goes into the file's key-value metadata."""
+        """Write the remaining rows and the end of the file, with `metadata` as its key-value metadata."""
         if self._waiting:
             self._flush(self._waiting_rows)
         if self._writer is not None:
@@ -118,7 +117,7 @@ class TableFile:
             self._writer = None
 
     def drop(self) -> None:
-        """Lets go of a file that is not wanted any more; whatever cannot be written is no matter now."""
+        """Close an unwanted file; errors of writing are ignored."""
         self._waiting = []
         writer, self._writer = self._writer, None
         if writer is not None:
@@ -127,7 +126,7 @@ class TableFile:
 
 
 class PackFiles:
-    """The files of one pack, in a scratch folder until they are whole."""
+    """The files of one pack, in a scratch folder until they are complete."""
 
     def __init__(self, output: Output, names: Sequence[str] = layout.TABLES):
         self.rows: list[dict[str, Any]] = []
@@ -146,14 +145,14 @@ class PackFiles:
         self._stack.close()
 
     def add(self, name: str, table: pa.Table, of: str) -> None:
-        """The next rows of a table, with their captures; `of` is what an error names beside the table."""
+        """Append rows of a table; errors name the table and `of`."""
         with self._writing(f"{name} of {of}"):
             if name not in self._files:
                 self._files[name] = TableFile(self._folder / f"{name}.parquet")
             self._files[name].add(table)
 
     def put(self, pack: str, markers: Sequence[Marker], options: dict[str, str], replaces: Sequence[str] = ()) -> None:
-        """Gives all files their places, and writes the manifest that vouches for them."""
+        """Move all files to their places, and write the manifest."""
         import pyarrow as pa
 
         if self.rows:
@@ -171,7 +170,7 @@ class PackFiles:
         self._output.write(layout.manifest_of(pack), manifest.to_bytes(layout.LAYOUT))
 
     def _metadata(self, options: dict[str, str]) -> dict[str, str]:
-        """Where do these rows come from? In every file, so that it can be read alone."""
+        """The origin of the rows, for every file, so that it can be read alone."""
         inputs = [
             dict(zip(("file", "size", "sha256"), of, strict=True))
             for row in self.rows
@@ -189,7 +188,7 @@ class PackFiles:
 
 
 def file_metadata(options: Options) -> dict[str, str]:
-    """How were these rows made? For the files' metadata."""
+    """How rows were made, for the metadata of files."""
     return {
         "latpcap.schema": options.schema,
         "latpcap.version": options.version,
@@ -198,7 +197,7 @@ def file_metadata(options: Options) -> dict[str, str]:
 
 
 class _Writing:
-    """Turns a system error while a table is written into one sentence."""
+    """Turns an OSError while a table is written into an OutputError."""
 
     def __init__(self, what: str):
         self._what = what

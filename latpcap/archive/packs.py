@@ -1,7 +1,6 @@
-"""Which captures share their files in the results? Short ones do, so that thousands of them are not ten thousands of
-files; a long capture has files of its own.
+"""Divides tasks into packs, which share files in the results: thousands of short captures would be too many files.
 
-Looks at names and sizes only. The same tasks make the same packs on every machine.
+Depends on names and sizes only, so the same tasks make the same packs on every machine.
 """
 
 from __future__ import annotations
@@ -14,41 +13,42 @@ from latpcap.archive.model import Pack, Task
 from latpcap.reading.unpack import SUFFIXES
 
 MOST_BYTES = 16 << 20
-"""A pack is closed before it reads more than this; about a second of work, which is what a killed run may lose."""
+"""Upper bound on the bytes of a pack of several tasks; about a second of work, which a killed run may lose."""
 MOST_TASKS = 512
-_UNFOLDS = 8
-"""A compressed capture is counted so many times."""
+"""Upper bound on the tasks of a pack."""
+_UNPACKED_RATIO = 8
+"""Estimated ratio of uncompressed to compressed size."""
 _PACKED = re.compile(rf"\.(?:{'|'.join(SUFFIXES)})$", re.IGNORECASE)
 
 
 def make_packs(tasks: Iterable[Task]) -> list[Pack]:
-    """The packs of these tasks, the longest first, so that no worker is left alone with it."""
+    """The packs of these tasks, the largest first, so that it does not run alone at the end."""
     found: list[Pack] = []
-    mine: list[Task] = []
+    members: list[Task] = []
     held = 0
     for task in sorted(tasks, key=lambda t: t.name):
         size = _bytes(task)
-        if mine and (held + size > MOST_BYTES or len(mine) == MOST_TASKS):
-            found.append(pack(mine))
-            mine, held = [], 0
-        mine.append(task)
+        if members and (held + size > MOST_BYTES or len(members) == MOST_TASKS):
+            found.append(pack(members))
+            members, held = [], 0
+        members.append(task)
         held += size
-    if mine:
-        found.append(pack(mine))
+    if members:
+        found.append(pack(members))
     return sorted(found, key=lambda p: -p.size)
 
 
 def _bytes(task: Task) -> int:
-    return sum(part.size * (_UNFOLDS if _PACKED.search(part.name) else 1) for part in task.parts)
+    return sum(part.size * (_UNPACKED_RATIO if _PACKED.search(part.name) else 1) for part in task.parts)
 
 
 def pack(tasks: Sequence[Task]) -> Pack:
-    """These tasks as one pack."""
+    """One pack of these tasks."""
     return Pack(name([task.name for task in tasks]), tuple(tasks))
 
 
 def name(tasks: Sequence[str], *, replaces: Sequence[str] = ()) -> str:
-    """What is a pack of these tasks called? A task that is alone gives it its own name."""
+    """The name of a pack of these tasks; a single task gives the pack its own name."""
     if len(tasks) == 1 and not replaces:
         return tasks[0]
     return "pack-" + hashlib.sha256("\n".join([*tasks, *replaces]).encode()).hexdigest()[:16]

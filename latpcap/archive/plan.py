@@ -1,8 +1,7 @@
-"""What is left to do? Holds what was found against what earlier runs say they have done.
+"""Plans a batch: compares the captures found with the manifests of earlier runs.
 
-A task is done when a manifest names it with the same input (files, sizes, times of change), the same options and the
-same version of latpcap, when all files of its pack are there with their sizes, and when whatever failed failed by the
-file's own content.
+A task is done if a manifest names it with the same input (files, sizes, times of change), options and version of
+latpcap, all files of its pack have their sizes, and all of its failures are due to the files' content.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from latpcap.errors import OutputError
 from latpcap.reading import places
 
 _READERS = 16
+"""Threads that read manifests from an object store."""
 OLD = "holds results of another version of latpcap, which laid them out otherwise; give another folder"
 
 
 @dataclass
 class StoredFiles:
-    """What lies in the results? `whole` packs by name, `broken` ones with the reason, files of `damaged` manifests."""
+    """The files of the results: complete packs, broken packs with the reason, and damaged manifests with the reason."""
 
     sizes: dict[str, int]
     whole: dict[str, Manifest] = field(default_factory=dict)
@@ -33,19 +33,19 @@ class StoredFiles:
     old: bool = False
 
     def files_of(self, pack: str) -> list[str]:
-        """Which files of tables belong to this pack?"""
+        """The files of a pack's tables."""
         return [n for n in (layout.file_of(t, pack) for t in layout.TABLES) if n in self.sizes]
 
     @property
     def orphans(self) -> list[str]:
-        """Files of packs that were never finished."""
+        """Files of packs that were never completed."""
         known = {*self.whole, *self.broken, *self.damaged, *self.replaced}
         tables = [n for n in self.sizes if n.endswith(".parquet") and n.partition("/")[0] in layout.TABLES]
         return [n for n in tables if n.count("/") == 1 and layout.pack_of(n) not in known]
 
 
 def held(output: Output) -> StoredFiles:
-    """Reads the manifests, and compares the sizes of the files that they name."""
+    """Read the manifests, and compare the sizes of the files that they name."""
     found = StoredFiles(output.sizes())
     names = [n for n in found.sizes if n.startswith(f"{layout.TASKS}/") and n.endswith(".json")]
 
@@ -80,7 +80,7 @@ def held(output: Output) -> StoredFiles:
 
 
 def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
-    """Why can this pack not be read? By the sizes of its files."""
+    """Why a pack cannot be read, by the sizes of its files; None if it can."""
     for name, file in manifest.files.items():
         if name not in sizes:
             return f"{name} is missing"
@@ -91,7 +91,7 @@ def _wrong(manifest: Manifest, sizes: dict[str, int]) -> str | None:
 
 @dataclass
 class Plan:
-    """What is left to do, and what is done? `outdated` are the tasks of results that do not hold any more."""
+    """The packs to analyse, and the tasks that are done. `outdated` are the tasks whose results no longer hold."""
 
     held: StoredFiles
     todo: list[Pack] = field(default_factory=list)
@@ -101,17 +101,17 @@ class Plan:
 
     @property
     def tasks(self) -> int:
-        """So many tasks have to be done."""
+        """The number of tasks to do."""
         return sum(len(pack.tasks) for pack in self.todo)
 
     @property
     def size(self) -> int:
-        """Bytes that have to be read."""
+        """The number of bytes to read."""
         return sum(pack.size for pack in self.todo)
 
 
 def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
-    """What is left to do? OutputError where results of another layout lie there."""
+    """Make the plan. OutputError where there are results of another layout."""
     found = held(output)
     if found.old:
         raise OutputError(f"{places.bare(output.place)}: {OLD}")
@@ -128,7 +128,7 @@ def make(tasks: Iterable[Task], options: Options, output: Output) -> Plan:
         if marker is not None:
             plan.outdated.append(marker)
         todo.append(task)
-    # a file that belongs to another series now, or to none
+    # tasks whose file now belongs to another series, or to none
     plan.outdated += [m for m in markers.values() if named & set(m.parts)]
     plan.todo = packs.make_packs(todo)
     return plan
@@ -143,5 +143,5 @@ def _holds(marker: Marker, fingerprint: str, found: StoredFiles) -> bool:
 
 
 def failures(plan: Plan) -> list[Failure]:
-    """What failed in an earlier run, and would fail again?"""
+    """The failures of earlier runs, which would occur again."""
     return [failure for outcome in plan.done for failure in outcome.failures]

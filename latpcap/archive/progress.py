@@ -1,5 +1,4 @@
-"""How far is it? A bar where somebody watches (tqdm: terminal or notebook), else a plain line now and then, else
-nothing.
+"""Progress of a batch: a bar if somebody watches (terminal or notebook), else a line every 15 s, or nothing.
 
 Counts files, packets, bytes and failures; several workers report at once.
 """
@@ -11,12 +10,14 @@ import threading
 import time
 from typing import Any
 
+from latpcap import bars
+
 LINE_EVERY_S = 15.0
 _BAR_EVERY_S = 0.25
 
 
 class Progress:
-    """How far is it? Also a worker's Watch: workers tell it what they read, and ask it whether to go on."""
+    """The progress of all workers; as their `Watch` it counts what they read, and can stop them."""
 
     def __init__(self, tasks: int, size: int, *, quiet: bool = False, line_every_s: float = LINE_EVERY_S):
         self.stopped = False
@@ -28,27 +29,25 @@ class Progress:
         self._every = line_every_s
         self._quiet = quiet or not tasks
         self._bar: Any = None
-        if not self._quiet and (sys.stderr.isatty() or _in_notebook()):
+        if not self._quiet and bars.watched():
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=size, unit="B", unit_scale=True, desc=f"0/{tasks:,} captures", smoothing=0.1)
             self._every = _BAR_EVERY_S
 
     def read(self, file_bytes: int) -> None:
-        """So many bytes more of a capture file were read."""
+        """Count bytes read from capture files."""
         with self._lock:
             self._bytes += file_bytes
             self._show()
 
     def seen(self, packets: int) -> None:
-        """So many packets more were analysed."""
+        """Count packets analysed."""
         with self._lock:
             self.packets += packets
 
     def finished(self, failures: int, *, tasks: int = 1, unseen_bytes: int = 0, packets: int = 0) -> None:
-        """So many tasks are done, with so many failures. `unseen_bytes` were read by a worker that cannot tell
-        as it goes.
-        """
+        """Count finished tasks and failures. `unseen_bytes` were read by workers that do not report while reading."""
         with self._lock:
             self._finished += tasks
             self._failures += failures
@@ -57,14 +56,14 @@ class Progress:
             self._show()
 
     def doing(self, what: str) -> None:
-        """All captures are read: what is done now, on the same bar."""
+        """Show what is done after all captures are read, on the same bar."""
         if self._bar is not None:
             with self._lock:
                 self._bar.update(self._size - self._bar.n)
                 self._bar.set_description_str(what)
 
     def stop(self) -> None:
-        """Ask the workers to end."""
+        """Ask the workers to stop."""
         self.stopped = True
 
     def _show(self) -> None:
@@ -95,7 +94,7 @@ class Progress:
         )
 
     def close(self) -> None:
-        """The end: what the bar shows last is what was done."""
+        """Show the final counts, and end the bar."""
         if self._bar is not None:
             with self._lock:
                 self._last = 0.0
@@ -107,8 +106,3 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def _in_notebook() -> bool:
-    shell = sys.modules.get("IPython")
-    return shell is not None and "IPKernelApp" in getattr(shell.get_ipython(), "config", {})

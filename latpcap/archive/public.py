@@ -1,4 +1,4 @@
-"""The public functions about many captures; all that they need is imported when they are called."""
+"""The public functions about many captures. Their modules are imported when the functions are called."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def batch(
     quiet: bool = False,
     keylog: str | os.PathLike[str] | None = None,
 ) -> Batch:
-    """What is in these captures, thousands of them? Their tables as a Parquet data set that any tool can read.
+    """Analyse many captures and write their tables as a Parquet data set, which other tools can read, too.
 
     `inputs` is a folder, file, glob, URL (`s3://bucket/prefix`) or "@manifest" (a text file with one of them a line),
     or a list of these. `output` is a folder or a URL. `jobs` captures are analysed at a time (default: one per core);
-    with `client`, a `dask.distributed.Client`, on its cluster. `events=False` leaves the longest table out. Files
+    with `client`, a `dask.distributed.Client`, on its cluster. `events=False` leaves out the longest table. Files
     that look like one rotated capture are joined (`series=False`: never); a progress bar goes to standard error
     unless `quiet`. `keylog` is a file of TLS keys as in `read`; with a `client`, every worker opens it by this name.
 
-    A run that was broken off goes on where it was: only what is missing, has changed or could not be read is analysed
-    again. A file that cannot be read is in `failed` of the answer and stops nothing. Raises OutputError where results
-    cannot be written, Interrupted (a KeyboardInterrupt) after Ctrl-C; both say what is done.
+    A run that was interrupted can be continued: only what is missing, has changed or could not be read is analysed
+    again. A file that cannot be read is in `failed` of the answer; the others are analysed. Raises OutputError where
+    results cannot be written, Interrupted (a KeyboardInterrupt) after Ctrl-C; both messages have what is done.
     """
     from latpcap.archive.run import run
 
@@ -49,10 +49,10 @@ def batch(
 
 
 def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: Sites = "auto") -> Results:
-    """What is in these results? Opens what `batch` wrote to a folder or URL; reads only which captures there are.
+    """Open what `batch` wrote to a folder or URL; at first this reads only the list of captures.
 
-    Raises CaptureError where there are none. Whatever is read later is compared with its checksums: a table that is
-    damaged raises CaptureError, and answers leave its captures out and say so. `check=True` reads every file at once
+    Raises CaptureError where there are no results. Whatever is read later is compared with its checksums: a damaged
+    table raises CaptureError, and answers leave out its captures and name them. `check=True` reads every file at once
     and leaves out what is damaged; `Results.failed` names it.
 
     `sites`: a private address may be another machine at each site. "auto" counts folders apart whose captures share
@@ -66,7 +66,7 @@ def open_results(place: str | os.PathLike[str], *, check: bool = False, sites: S
 
 
 def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None = None) -> Comparison:
-    """Did it get better, which cause moved, by how much, and is that more than noise?
+    """Compare two sides: how latency and the time of each cause changed, and whether by more than noise.
 
     Each side is a capture, a path of one (`keylog` as in `read`), results of a batch (or a slice of them), or their
     folder or URL. Only complete exchanges are compared; `latpcap/archive/comparison.py` begins with the rule for noise.
@@ -81,7 +81,7 @@ def compare(before: Side, after: Side, *, keylog: str | os.PathLike[str] | None 
 def _side(
     side: Side, keylog: str | os.PathLike[str] | None, sample_of: Callable[[Any], Sample]
 ) -> tuple[Sample, Callable[[], Subject]]:
-    """What is compared of a side, and the way to the whole of it, which a page needs: a file is read again for that."""
+    """The sample of a side, and a function that returns the whole of it for a page: a file is read again for that."""
     from latpcap.archive.comparison import needed
     from latpcap.archive.results import is_results, open_results
     from latpcap.views import capture, partial_report

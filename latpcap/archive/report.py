@@ -1,4 +1,4 @@
-"""What came of a batch? The counts, what failed and what was done before."""
+"""`Batch`: the summary of a batch: counts, failures and what was done before."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """What came of a batch? Made by `latpcap.batch`; prints as a few lines.
+    """The summary of a batch. Made by `latpcap.batch`; prints as a few lines.
 
-    `output` is where the results lie. `failed` lists what is not in them, each with `file`, `reason` and `offset`;
-    `damaged` the captures of which only a part could be read; `changed` the files that changed meanwhile; `skipped`
-    what was done before.
+    `output` is the place of the results. `failed` lists the files that are not in them, each with `file`, `reason` and
+    `offset`; `damaged` the captures of which only a part could be read; `changed` the files that changed while they
+    were read; `skipped` what was done before.
     """
 
     def __init__(self, output: str, plan: Plan, found: Found):
@@ -34,7 +34,7 @@ class Batch:
             self._take(outcome)
 
     def add(self, outcome: Outcome) -> None:
-        """One task more is done."""
+        """Count a finished task."""
         self.finished += 1
         self._take(outcome)
 
@@ -46,12 +46,12 @@ class Batch:
 
     @property
     def damaged(self) -> list[str]:
-        """Which captures are there only in part? The first file of each; `issues` has where and why."""
+        """The captures that are incomplete, by their first file; `issues` has the place and reason."""
         return sorted(c["files"][0] for c in self._captures if c["damaged"])
 
     @property
     def summary(self) -> dict[str, Any]:
-        """How much was it? Counts over all captures of these inputs, whether analysed now or before."""
+        """Counts over all captures of these inputs, whether analysed now or before."""
         totals = {name: sum(c[name] for c in self._captures) for name in ("bytes", "frames", "streams", "exchanges")}
         return {
             "captures": len(self._captures),
@@ -65,7 +65,7 @@ class Batch:
         }
 
     def results(self) -> Results:
-        """What do they tell? The same as `latpcap.open_results` with this output."""
+        """The results, as `latpcap.open_results` returns them."""
         from latpcap.archive.results import open_results
 
         return open_results(self.output)

@@ -1,7 +1,7 @@
-"""What do the results of a batch say, without reading a capture again, and without loading what nobody asks for?
+"""`Results`: what `batch` wrote, as tables over all captures, and the answers made of them.
 
-Only the small table of captures is read at once; everything else is a pyarrow data set until rows are wanted. Streams
-and exchanges are numbered within their capture: (`capture`, `stream`) and (`capture`, `exchange`) are the keys.
+Only the small table of captures is read at once; other tables are pyarrow data sets until rows are needed. Streams and
+exchanges are numbered within their capture: (`capture`, `stream`) and (`capture`, `exchange`) are the keys.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 TABLES = layout.TABLES
 ACCOUNT = ("waits", "actions", "groups")
-"""Tables that are made of those."""
+"""Tables that are computed from the stored ones."""
 READABLE = (
     "server", "server_port", "cause", "owner", "grade", "exchanges", "of_exchanges", "total_ms", "median_ms",
     "of_p50_ms", "of_p99_ms", "fix", "text", "filter", "typical_file",
 )  # fmt: skip
-"""The columns of `findings` that a reader begins with."""
+"""The columns of `findings` that `Results.findings` shows."""
 _T = TypeVar("_T")
 
 
 def is_results(place: object) -> bool:
-    """Do the results of a batch lie here? False for whatever is no path."""
+    """Whether a path or URL has the results of a batch."""
     if not isinstance(place, (str, os.PathLike)):
         return False
     path = os.fspath(place)
@@ -62,7 +62,7 @@ def is_results(place: object) -> bool:
 
 
 class ResultTable:
-    """Which rows does this table hold, over all captures of the results? Nothing is read before rows are taken."""
+    """One table over all captures of the results; reads nothing until rows are taken."""
 
     def __init__(self, results: Results, name: str):
         self.name = name
@@ -70,37 +70,37 @@ class ResultTable:
 
     @property
     def dataset(self) -> ds.Dataset:
-        """The table as a pyarrow data set: scanner, filters, batches, `to_table`; column `capture` is the partition."""
+        """The table as a pyarrow data set; the column `capture` is the partition."""
         return self._results.dataset(self.name)
 
     @property
     def columns(self) -> list[str]:
-        """Which columns are there?"""
+        """The names of the columns."""
         return list(self.dataset.schema.names)
 
     def count(self, filter: Filter = None) -> int:
-        """How many rows are there? `filter` as in `to_arrow`."""
+        """The number of rows; `filter` as in `to_arrow`."""
         return int(self.dataset.count_rows(filter=_expression(filter)))
 
     def to_arrow(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """Which rows are they, as a pyarrow.Table? Integers are int64, so that differences do not wrap.
+        """Return rows as a pyarrow.Table. Integers are int64, so that differences do not wrap.
 
-        `filter` is a pyarrow.dataset expression (`ds.field("latency_ms") > 1000`) or a list as pandas has it
+        `filter` is a pyarrow.dataset expression (`ds.field("latency_ms") > 1000`) or a list in pandas' form
         (`[("latency_ms", ">", 1000)]`); row groups that cannot match are not read.
         """
         found = self.dataset.to_table(filter=_expression(filter), columns=None if columns is None else list(columns))
         return signed(found)
 
     def to_pandas(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Which rows are they, as a data frame? Arguments as in `to_arrow`, column types as in `Capture`."""
+        """Return rows as a data frame. Arguments as in `to_arrow`, column types as in `Capture`."""
         return to_pandas(self.to_arrow(filter, columns))
 
     def to_polars(self, filter: Filter = None, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Which rows are they, for polars? Arguments as in `to_arrow`; ImportError where it is not installed."""
+        """Return rows for polars. Arguments as in `to_arrow`; ImportError where polars is not installed."""
         return to_polars(self.to_arrow(filter, columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's own protocol: polars, pyarrow and others take all rows."""
+        """Export all rows by Arrow's protocol."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __dir__(self) -> list[str]:
@@ -122,11 +122,11 @@ def _expression(given: Filter) -> Any:
 
 
 class Results:
-    """What do the captures of an archive say together?
+    """The results of a batch: tables and answers over all captures.
 
     `events`, `streams`, `exchanges`, `connects`, `pushes`, `gaps`, `causes`, `transfers`, `evidence`, `lookups`,
     `probes`, `issues` and `captures` are `ResultTable`s; `slice` limits all of them and the answers.
-    `waits`, `actions` and `groups` are made of them. `why`, `findings` and `latency` never read `events`.
+    `waits`, `actions` and `groups` are computed from them. `why`, `findings` and `latency` never read `events`.
     """
 
     events: ResultTable
@@ -159,7 +159,7 @@ class Results:
         server: str | None = None,
         file: str | None = None,
     ) -> Results:
-        """What is there of a time, a server or some files only? Limits may be given one after the other.
+        """Return the part of a time, a server or some files. Limits add up when slices are sliced.
 
         `time` is (from, to), to excluded: exchanges, streams and pieces that begin then, events of then; text without
         a zone is UTC. `server` is an address, or address:port. `file` is a name, or a pattern with `*`, of a
@@ -168,8 +168,7 @@ class Results:
         return Results(self._stored, self._scope.narrowed(time, server, file), self._apart)
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Where do I go on with this table on my own? A pyarrow data set of all its files; KeyError for a wrong
-        name."""
+        """Return a table as a pyarrow data set of all its files; KeyError for a wrong name."""
         if name not in TABLES:
             raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}")
         found = self._stored.dataset(name, [row["capture"] for row in self._rows])
@@ -177,7 +176,7 @@ class Results:
         return found if limits is None else found.filter(limits)
 
     def to_arrow(self, name: str = "exchanges") -> pa.Table:
-        """Which rows does this table hold, over all captures? Integers are int64; KeyError for a wrong name.
+        """Return a table over all captures. Integers are int64; KeyError for a wrong name.
 
         "findings" has every column, as `Capture.findings`, and `worst_file` and `typical_file`: the captures of the
         streams and frames; `site`, where private addresses of several sites are counted apart.
@@ -187,19 +186,19 @@ class Results:
         return self._account(name) if name in ACCOUNT else signed(self.dataset(name).to_table())
 
     def to_pandas(self, name: str = "exchanges") -> pd.DataFrame:
-        """The table as a data frame, with all its columns; KeyError for a wrong name."""
+        """Return a table as a data frame, with all its columns; KeyError for a wrong name."""
         return to_pandas(self.to_arrow(name))
 
     def to_polars(self, name: str = "exchanges") -> pl.DataFrame:
-        """The table for polars; ImportError where it is not installed."""
+        """Return a table for polars; ImportError where polars is not installed."""
         return to_polars(self.to_arrow(name))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's own protocol: polars, pyarrow and others take the exchanges."""
+        """Export the exchanges by Arrow's protocol."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def sql(self, query: str) -> pd.DataFrame:
-        """Ask all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
+        """Query all captures in SQL, as `Capture.sql`; tables that the query names are read whole."""
         return sql(query, {name: partial(self.to_arrow, name) for name in (*TABLES, *ACCOUNT, "findings")})
 
     def __reduce__(self) -> tuple[Callable[..., Results], tuple[str, Selection, Sites]]:
@@ -210,12 +209,12 @@ class Results:
 
     @property
     def failed(self) -> list[Failure]:
-        """Which files are not in the results, and why? Captures that could not be read, by the last run, and files
-        of the results that are damaged, missing or of another version."""
+        """The files that are not in the results, and why: captures that the last run could not read, and files of the
+        results that are damaged, missing or of another version."""
         return list(self._stored.failed)
 
     def _answered(self, ask: Callable[[Union], _T]) -> _T:
-        """What do the captures say whose files can be read? Those that turn out to be damaged are in `failed` then."""
+        """Compute something over all readable captures. Packs found damaged meanwhile are moved to `failed`."""
         from latpcap.archive.checked import DamagedError
 
         while True:
@@ -227,15 +226,15 @@ class Results:
                 self._union = None
 
     def _found(self) -> pa.Table:
-        """The findings: as they were stored by the batch, or made anew."""
+        """The findings: those stored by the batch, or computed."""
         whole = self._scope == Selection() and len(self._rows) >= stored.FROM_CAPTURES
         output, packs = self._stored.whole
         kept = stored.findings(output, packs, self._apart) if whole else None
         return self._answered(lambda held: held.found()) if kept is None else kept
 
     def keep_findings(self) -> bool:
-        """Store the findings beside the tables, so that the next reader need not make them; False where they are few,
-        or too many to be made on every batch. OutputError where they cannot be written.
+        """Store the findings with the tables, for later readers; False for few captures, or for more exchanges than a
+        batch should compute them from. OutputError where they cannot be written.
         """
         exchanges = sum(row["exchanges"] for row in self._rows)
         if len(self._rows) < stored.FROM_CAPTURES or exchanges > stored.MOST_EXCHANGES or self._scope != Selection():
@@ -248,8 +247,8 @@ class Results:
 
     @property
     def findings(self) -> pd.DataFrame:
-        """What is wrong in the archive, who owns it, how sure is that, and what would mend it? One row a server and
-        cause.
+        """What is wrong in the archive, who owns it, how certain that is, and what would mend it: one row per server
+        and cause.
 
         As `Capture.findings`, over all captures, in 15 columns: `server, server_port, cause, owner, grade, exchanges,
         of_exchanges, total_ms, median_ms, of_p50_ms, of_p99_ms, fix, text, filter, typical_file` (the capture that the
@@ -267,27 +266,27 @@ class Results:
 
     @property
     def waits(self) -> pd.DataFrame:
-        """What did somebody wait for, over all captures? As `Capture.waits`, with the column `capture`.
+        """As `Capture.waits`, over all captures, with the column `capture`.
 
-        Made of the other tables when it is called for, one capture after the other; it reads `events`.
+        Computed from the other tables on each use, one capture after the other; reads `events`.
         """
         return to_pandas(self._account("waits"))
 
     @property
     def actions(self) -> pd.DataFrame:
-        """What did a client do to get one thing, and how long did each part take, over all captures?
+        """As `Capture.actions`, over all captures, with the column `capture`: (`capture`, `action`) is the key.
 
-        As `Capture.actions`, with the column `capture`: (`capture`, `action`) is the key. Made as `waits` is.
+        Computed as `waits` is.
         """
         return to_pandas(self._account("actions"))
 
     @property
     def groups(self) -> pd.DataFrame:
-        """Which requests are one thing to the user, over all captures? As `Capture.groups`, with `capture`."""
+        """As `Capture.groups`, over all captures, with the column `capture`."""
         return to_pandas(self._account("groups"))
 
     def _account(self, name: str) -> pa.Table:
-        """One of the tables that are made of the others."""
+        """One of the tables that are computed from the others."""
         import pyarrow as pa
         import pyarrow.dataset as ds
 
@@ -303,9 +302,9 @@ class Results:
         empty: dict[str, pa.Table] = {of: self.dataset(of).schema.empty_table() for of in reads}
         found = [made(empty).append_column("capture", pa.array([], pa.string()))]
         for row in self._rows:
-            mine = ds.field("capture") == row["capture"]
+            of_capture = ds.field("capture") == row["capture"]
             tables: dict[str, pa.Table] = {
-                of: self.dataset(of).to_table(filter=mine).unify_dictionaries() for of in reads
+                of: self.dataset(of).to_table(filter=of_capture).unify_dictionaries() for of in reads
             }
             if name != "groups":
                 tables["transfers"] = tables["transfers"].sort_by([("stream", "ascending"), ("start", "ascending")])
@@ -314,7 +313,7 @@ class Results:
         return signed(pa.concat_tables(found))
 
     def latency(self, by: Group | Sequence[Group] | None = None, **more: Any) -> Latency:
-        """How long did the requests take? As `Capture.latency`; also by "capture" and "folder".
+        """Summarise how long the requests took, as `Capture.latency`; also by "capture" and "folder".
 
         Streams and exchanges are numbered within their capture: group by both (`by=["capture", "stream"]`).
         """
@@ -324,24 +323,24 @@ class Results:
         return self._answered(lambda held: held.latency(by, **more))
 
     def waterfall(self, **more: Any) -> Waterfall:
-        """Where did each exchange's time go, over all captures? As `Capture.waterfall`, with its arguments."""
+        """Draw where each exchange's time went, over all captures; arguments as in `Capture.waterfall`."""
         return self._answered(lambda held: held.waterfall(**more))
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
-        """When were the requests slow, over all captures, and what happened on the wire then? As `Capture.timeline`.
+        """Draw when requests were slow and what happened on the wire, over all captures, as `Capture.timeline`.
 
         It reads `events` where they were stored, and keeps what it draws.
         """
         return self._answered(lambda held: held.timeline(scale=scale))
 
     def why(self, *, slow_ms: float | None = None, server: str | None = None, top: int | None = None) -> Why:
-        """Why were the requests slow, over all captures? As `Capture.why`, with the file of the frames to look up."""
+        """Explain why requests were slow, over all captures, as `Capture.why`, with the files of streams and frames."""
         from latpcap.answers.why import Question
 
         return self._answered(lambda held: held.why(Question(slow_ms, server, top)))
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
-        """Write one page to mail, as `Capture.to_html`; flow graphs need a capture and are not in it."""
+        """Write one HTML page, as `Capture.to_html`, without flow graphs, which need a capture."""
         from latpcap import page, words
 
         with words.language(lang):
@@ -356,12 +355,12 @@ class Results:
 
     @property
     def place(self) -> str:
-        """Where do they lie?"""
+        """The folder or URL of the results."""
         return str(self._stored.place)
 
     @property
     def title(self) -> str:
-        """What is this, in a few words?"""
+        """A short name: the folder, the number of captures and the limits."""
         return f"{self._stored.name}: {count(len(self._rows), 'capture')}{self._scope}"
 
     def __str__(self) -> str:

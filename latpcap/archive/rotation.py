@@ -1,16 +1,15 @@
-"""Do these files really follow each other? Reads the beginning of each, and cuts a series where they do not fit.
+"""Checks that the files of a series follow each other, by the beginning of each, and cuts a series where they do not.
 
-Names have brought the files together (series.py). They are one capture only as long as
+The files were grouped by names (`series`). They are one capture only as long as
 
-- their file headers are the same: pcap's 24 bytes (link type, snap length, clock, byte order), pcapng's section
-version and
-  interfaces,
-- their numbers have no hole (a file that is missing took its packets with it),
-- none begins more than a second before the one before it ended (two recordings side by side),
-- and none begins later than a minute and the longest file so far: rotation loses no time, so a longer silence is taken
-  for two recordings. (dumpcap numbers the files of one run, and no others: there any silence will do.)
+- their file headers are equal: pcap's 24 bytes (link type, snap length, clock, byte order), pcapng's section version
+  and interfaces,
+- their numbers are consecutive (a missing file has the missing packets),
+- no file begins more than a second before the end of the one before (two recordings at the same time),
+- no file begins later after that end than a minute and the length of the longest file: rotation loses no time, so a
+  longer silence means two recordings. (dumpcap numbers the files of one run only: there any silence is accepted.)
 
-A ring (`-W`) begins in the middle: numbers that rise, fall once and rise again are turned until they rise in time.
+A ring buffer (`-W`) begins in the middle: numbers whose times fall once are rotated until they ascend.
 """
 
 from __future__ import annotations
@@ -28,14 +27,16 @@ from latpcap.format import phrase
 from latpcap.reading import links, places, sources
 
 OVERLAP_NS = 1_000_000_000
+"""Longest time by which a file may begin before the end of the one before."""
 SILENCE_NS = 60_000_000_000
+"""Longest silence between two files, unless a file is longer."""
 _PCAP_HEADER = 24
 _SECTION, _INTERFACE, _PACKETS = 0x0A0D0D0A, 1, (2, 3, 6)
 
 
 @dataclass(frozen=True)
 class Head:
-    """How does this file begin? `header` is what all files of one capture share, `first_ns` None without packets."""
+    """The beginning of a file: `header` is equal in all files of one capture, `first_ns` is None without packets."""
 
     part: Part
     header: bytes
@@ -43,7 +44,7 @@ class Head:
 
 
 def peek(part: Part) -> Head | Failure:
-    """How does this file begin? A Failure where that is unknown."""
+    """Read the beginning of a file; a Failure where it cannot be read."""
     analysis = _core.Analysis(links.read)
     begin = b""
     try:
@@ -68,7 +69,7 @@ def peek(part: Part) -> Head | Failure:
 
 
 def unopened(problem: OSError) -> str:
-    """Why can this file not be opened or read?"""
+    """Why a file cannot be opened or read."""
     if isinstance(problem, FileNotFoundError):
         return "no such file"
     if isinstance(problem, IsADirectoryError):
@@ -92,7 +93,7 @@ def _shared(begin: bytes) -> bytes:
 
 
 def runs(heads: Iterable[Head | None], rotation: str | None) -> list[list[Head]]:
-    """Which of these files, in the order of their names, can be one capture each? None stands for a file without a
+    """Split these files, in the order of their names, into runs that may be one capture. None is a file without a
     head."""
     found: list[list[Head]] = [[]]
     for head in heads:
@@ -115,7 +116,7 @@ def _alike(before: Head, head: Head, rotation: str | None) -> bool:
 
 
 def _in_time(run: list[Head]) -> list[list[Head]]:
-    """The run, a ring's files turned into their order in time; each file alone where they have none."""
+    """The run in order of time, a ring buffer's files rotated; each file alone where times do not ascend."""
     known = [(h.first_ns, i) for i, h in enumerate(run) if h.first_ns is not None]
     falls = [after[1] for before, after in pairwise(known) if after[0] < before[0]]
     if not falls:
@@ -126,7 +127,7 @@ def _in_time(run: list[Head]) -> list[list[Head]]:
 
 
 def follows(last_ns: int | None, longest_ns: int, head: Head, rotation: str | None) -> bool:
-    """Does this file go on where the ones before it ended? `longest_ns` is the longest of them."""
+    """Whether a file continues the files before it. `longest_ns` is the duration of the longest of them."""
     if last_ns is None or head.first_ns is None:
         return True
     silence = head.first_ns - last_ns

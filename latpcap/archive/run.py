@@ -1,7 +1,7 @@
-"""How is an archive worked through? Finds the captures, leaves out what is done, hands the rest to workers, and counts.
+"""Runs a batch: finds the captures, skips what is done, distributes the rest to workers, and counts the results.
 
-Local workers are threads of this process: the engine, the Parquet writer, hashing and decompression all let go of the
-interpreter. On a Dask cluster a task is a task.
+Local workers are threads of this process: the core, the Parquet writer, hashing and decompression release the
+interpreter lock. On a Dask cluster each pack is a task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from latpcap import _core
-from latpcap.archive import inputs as finding
+from latpcap.archive import inputs as captures_given
 from latpcap.archive import layout, lock, packfile, packs, plan, series, stored, worker
 from latpcap.archive.checked import DamagedError
 from latpcap.archive.dataset import Stored
@@ -31,16 +31,17 @@ from latpcap.reading import places
 if TYPE_CHECKING:
     from latpcap.archive.plan import Plan, StoredFiles
 
-MOST_SMALL = 24
-"""So many packs of few captures may lie there; then they are joined. (A run every hour leaves one each.)"""
+MAX_SMALL_PACKS = 24
+"""Number of small packs above which they are joined. (Each run of an hourly batch adds one.)"""
 SMALL_BYTES = 2 << 20
+"""A pack with fewer bytes is small."""
 
 
 def clear(plan: Plan, options: Options, output: Output) -> None:
-    """Removes captures that are done again, packs that were replaced, and what a dead run left.
+    """Remove captures that are analysed again, packs that were replaced, and files of runs that did not finish.
 
-    A pack that keeps other captures is written anew without those that go, under another name; its manifest names what
-    it replaces, so that readers see each capture once at any moment. Many small packs are joined on the way.
+    A pack that keeps other captures is rewritten under another name without the removed ones. Its manifest names the
+    pack that it replaces, so that readers see each capture once at any moment. Many small packs are joined.
     """
     held = plan.held
     for name in held.replaced:
@@ -56,22 +57,22 @@ def clear(plan: Plan, options: Options, output: Output) -> None:
             _remove(name, held, output)
         elif name in held.whole:
             _rewrite([manifest], tasks, options, held, output)
-    small = [m for name, m in held.whole.items() if name not in gone and _size(m) < SMALL_BYTES]
-    if len(small) > MOST_SMALL:
+    small = [m for name, m in held.whole.items() if name not in gone and _bytes(m) < SMALL_BYTES]
+    if len(small) > MAX_SMALL_PACKS:
         for group in _groups(small):
             _rewrite(group, set(), options, held, output)
 
 
-def _size(manifest: Manifest) -> int:
+def _bytes(manifest: Manifest) -> int:
     return sum(int(file["size"]) for file in manifest.files.values())
 
 
 def _groups(small: list[Manifest]) -> list[list[Manifest]]:
-    """Packs that are joined, none too large."""
+    """The packs to join, in groups up to the size of a pack; groups of one pack are left out."""
     found: list[list[Manifest]] = []
     held = tasks = 0
     for manifest in sorted(small, key=lambda m: m.pack):
-        size, more = _size(manifest), len(manifest.markers)
+        size, more = _bytes(manifest), len(manifest.markers)
         if not found or held + size > packs.MOST_BYTES or tasks + more > packs.MOST_TASKS:
             found.append([])
             held = tasks = 0
@@ -87,7 +88,7 @@ def _remove(name: str, held: StoredFiles, output: Output) -> None:
 
 
 def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: StoredFiles, output: Output) -> None:
-    """These packs as one, without the tasks that go. Packs that are damaged stay as they are."""
+    """Write these packs as one, without the tasks in `gone`. Damaged packs are left as they are."""
     import pyarrow as pa
 
     markers = [m for manifest in manifests for m in manifest.markers if m.outcome.task not in gone]
@@ -102,8 +103,8 @@ def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: 
                     files.add(name, stored.empty(name), name)
                     for batch in stored.dataset(name, captures).to_batches():
                         files.add(name, pa.Table.from_batches([batch]), name)
-            kept = set(captures)
-            files.rows += [row for row in stored.captures if row["capture"] in kept]
+            wanted = set(captures)
+            files.rows += [row for row in stored.captures if row["capture"] in wanted]
             files.put(packs.name([m.outcome.task for m in markers], replaces=replaces), markers, metadata, replaces)
     except DamagedError:
         return
@@ -113,12 +114,14 @@ def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: 
 
 _VERSION = version("latpcap")
 
-_LOOK_EVERY_S = 0.2
+_POLL_S = 0.2
+"""Longest wait for a future, so that Ctrl-C is handled soon."""
 _RETRIES = 2
+"""How often Dask repeats a task whose worker is lost."""
 
 
 def run(
-    inputs: finding.Inputs,
+    inputs: captures_given.Inputs,
     output: str,
     *,
     jobs: int | None,
@@ -128,12 +131,12 @@ def run(
     quiet: bool,
     keylog: str | None = None,
 ) -> Batch:
-    """Works through an archive; the public face is `latpcap.batch`."""
+    """Run a batch; see `latpcap.batch`."""
     place = Output(output)
     place.prepare()
     options = Options(place.place, events, _VERSION, _core.SCHEMA_VERSION, keylog, keys.state(keylog))
     with lock.alone(place):
-        found = finding.find(inputs, leave_out=places.bare(place.place))
+        found = captures_given.find(inputs, leave_out=places.bare(place.place))
         planned = plan.make(series.tasks(found.parts.values(), stitch=stitch), options, place)
         clear(planned, options, place)
         batch = Batch(place.place, planned, found)
@@ -166,7 +169,7 @@ def run(
 
 
 def _keep_findings(place: Output) -> None:
-    """The findings over all captures that lie there, stored with them."""
+    """Compute and store the findings over all captures of the results."""
     from latpcap.archive.results import Results
 
     packs = plan.held(place).whole
@@ -175,7 +178,7 @@ def _keep_findings(place: Output) -> None:
 
 
 class _Local:
-    """Packs on threads of this process."""
+    """Runs packs on threads of this process."""
 
     def __init__(self, packs: list[Pack], options: Options, progress: Progress, jobs: int | None):
         cores = len(os.sched_getaffinity(0))
@@ -185,32 +188,32 @@ class _Local:
         self._running: dict[Future[list[Outcome]], Pack] = {}
 
     def run(self) -> Iterator[list[Outcome]]:
-        """What came of each pack, as they are done."""
+        """The outcomes of each pack, in the order of completion."""
         waiting = iter(self._packs)
         while True:
             while len(self._running) < self._workers and (pack := next(waiting, None)) is not None:
                 self._running[self._pool.submit(worker.analyse, pack, self._options, self._progress)] = pack
             if not self._running:
                 return
-            done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
+            done, _ = wait(self._running, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             for future in done:
                 outcomes = _outcomes(future, self._running.pop(future))
                 self._progress.finished(sum(len(o.failures) for o in outcomes), tasks=len(outcomes))
                 yield outcomes
 
     def remaining(self) -> Iterator[list[Outcome]]:
-        """What came of the packs that were under way when the work was broken off."""
+        """The outcomes of the packs that were running when the work was interrupted."""
         for future in self._running:
             with suppress(worker.Stopped, OutputError):
                 yield future.result()
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Wait for running packs."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
-    """What came of a pack; a worker's own breakdown is a failure of its tasks and of no other."""
+    """The outcomes of a pack; an exception of a worker becomes a failure of its tasks."""
     try:
         result: list[Outcome] = future.result()
         return result
@@ -226,7 +229,7 @@ def _outcomes(future: Any, pack: Pack) -> list[Outcome]:
 
 
 class _Cluster:
-    """Packs on a Dask cluster: one task each, tried again where a worker is lost."""
+    """Runs packs on a Dask cluster, one task each."""
 
     def __init__(self, client: Any, packs: list[Pack], options: Options, progress: Progress):
         self._client, self._progress = client, progress
@@ -238,7 +241,7 @@ class _Cluster:
             self._packs[key] = pack
 
     def run(self) -> Iterator[list[Outcome]]:
-        """What came of each pack, as they are done."""
+        """The outcomes of each pack, in the order of completion."""
         from distributed import as_completed
 
         for future in as_completed(self._futures):
@@ -251,9 +254,9 @@ class _Cluster:
             yield outcomes
 
     def remaining(self) -> Iterator[list[Outcome]]:
-        """Nothing: other processes go on until they hear of the end."""
+        """Nothing: tasks on the cluster go on until they are cancelled."""
         return iter(())
 
     def close(self) -> None:
-        """Takes back what is not done."""
+        """Cancel what is not done."""
         self._client.cancel(self._futures)

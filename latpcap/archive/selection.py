@@ -1,4 +1,4 @@
-"""Which part of an archive is meant: a time, a server, some files? Gives the captures and rows that belong to it."""
+"""`Selection`: the part of an archive that a slice limits answers to: a time, servers, files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _BEGIN = {"events": "time", "streams": "start", "exchanges": "start", "connects": "start",
           "pushes": "start", "gaps": "start", "causes": "start", "transfers": "start",
           "lookups": "start", "probes": "sent"}  # fmt: skip
-"""The column of a row's time."""
+"""The column with the time of a row."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of the results; without any limit all of them. Instants in UTC, `until` excluded."""
+    """A part of the results; without limits, all of them. Instants in UTC, `until` excluded."""
 
     since: Any = None
     until: Any = None
@@ -46,7 +46,7 @@ class Selection:
         return scope
 
     def has(self, row: dict[str, Any]) -> bool:
-        """Can this capture hold anything of it?"""
+        """Whether a capture may have rows of it, by its files and its first and last instant."""
         if self.since is not None and (row["last"] is None or row["last"] < _ns(self.since)):
             return False
         if self.until is not None and (row["first"] is None or row["first"] >= _ns(self.until)):
@@ -55,11 +55,11 @@ class Selection:
 
     @property
     def limited(self) -> bool:
-        """Are rows left out of the captures that are meant?"""
+        """Whether it leaves out rows of captures, besides whole captures."""
         return bool(self.since is not None or self.until is not None or self.servers)
 
     def expression(self, table: str, columns: list[str], stored: Stored, rows: list[dict[str, Any]]) -> Any:
-        """Which rows of this table belong to it? A data set expression, or None for all."""
+        """The rows of a table that belong to it, as a data set expression, or None for all."""
         import pyarrow.dataset as ds
 
         found = []
@@ -69,8 +69,8 @@ class Selection:
             found += [begin < _scalar(self.until)] if self.until is not None else []
         for address, port in self.servers:
             if "server" in columns:
-                here = ds.field("server") == address
-                found.append(here if port is None else here & (ds.field("server_port") == port))
+                is_server = ds.field("server") == address
+                found.append(is_server if port is None else is_server & (ds.field("server_port") == port))
             elif table != "issues" and table != "captures":
                 found.append(_of_server(table, address, port, stored, rows))
         return reduce(lambda a, b: a & b, found) if found else None
@@ -84,13 +84,13 @@ class Selection:
 
 
 def _of_server(table: str, address: str, port: int | None, stored: Stored, rows: list[dict[str, Any]]) -> Any:
-    """Rows whose stream is one of this server's, capture by capture; of `causes` by their exchange."""
+    """Rows of this server's streams, capture by capture; causes by the rows that they belong to."""
     import pyarrow.dataset as ds
 
-    here = ds.field("server") == address
-    here = here if port is None else here & (ds.field("server_port") == port)
+    is_server = ds.field("server") == address
+    is_server = is_server if port is None else is_server & (ds.field("server_port") == port)
     captures = [row["capture"] for row in rows]
-    keys, name = stored.dataset("streams", captures).to_table(filter=here, columns=["capture", "stream"]), "stream"
+    keys, name = stored.dataset("streams", captures).to_table(filter=is_server, columns=["capture", "stream"]), "stream"
     if table == "causes":
         whole = [_of_keys(stored, other, link, captures, keys) for link, other in LINKS.items()]
         return reduce(lambda a, b: a | b, whole)
@@ -98,7 +98,7 @@ def _of_server(table: str, address: str, port: int | None, stored: Stored, rows:
 
 
 def _of_keys(stored: Stored, table: str, link: str, captures: list[str], streams: Any) -> Any:
-    """Causes of these streams' rows in another table."""
+    """Causes of the rows of another table that belong to these streams."""
     both = stored.dataset(table, captures).to_table(columns=["capture", "stream", link])
     return _among(both.join(streams, ["capture", "stream"], join_type="inner"), link)
 
@@ -109,8 +109,8 @@ def _among(keys: Any, name: str) -> Any:
 
     found = []
     for capture in pc.unique(keys["capture"]).to_pylist():
-        mine = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()
-        found.append((ds.field("capture") == capture) & ds.field(name).isin(mine))
+        numbers = keys.filter(pc.equal(keys["capture"], capture))[name].combine_chunks()
+        found.append((ds.field("capture") == capture) & ds.field(name).isin(numbers))
     return reduce(lambda a, b: a | b, found) if found else ds.scalar(False)
 
 

@@ -1,12 +1,11 @@
-"""Which files are one capture that was rotated? By their names; whether they really follow each other is seen later.
+"""Finds files that are one rotated capture, by their names:
 
     tcpdump -C       dump.pcap, dump.pcap1, dump.pcap2 …; with -W all numbered: dump.pcap00, dump.pcap01 …
     tcpdump -G       dump-2026-11-21_10:00:00.pcap: an instant in the name, written in any way; with -C a number behind
     dumpcap -b       dump_00001_20261121100000.pcapng, or with the two the other way round
 
-all of them compressed or not. Files belong together only in one folder and with the same name around number and
-instant. Knows nothing of what is in the files: the worker compares headers and instants and cuts a series where they
-do not fit.
+all of them compressed or not. Files belong together only within a folder and with the same name around number and
+instant. The worker compares headers and instants of the files, and cuts a series where they do not fit (`rotation`).
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ _NUMBERED = re.compile(rf"^(?P<before>.*{_SUFFIX})(?P<number>\d*){_PACKED}", re.
 
 @dataclass(frozen=True)
 class Place:
-    """Where in which series would this file stand? `key` is the series' name, `order` sorts within it."""
+    """The position of a file in a series: `key` identifies the series, `order` sorts within it."""
 
     key: tuple[str, ...]
     order: tuple[str, int]
 
 
 def place_of(name: str) -> Place | None:
-    """Could this file be part of a rotated capture? None where its name has no such number."""
+    """The position of a file in a rotated capture, by its name; None for a name without such a number."""
     folder, slash, base = name.rpartition("/")
     above = folder + slash
     if m := _DUMPCAP.match(base):
@@ -61,10 +60,9 @@ def place_of(name: str) -> Place | None:
 
 
 def tasks(parts: Iterable[Part], *, stitch: bool = True) -> list[Task]:
-    """Which files are analysed in one go? Rotated ones together, in the order of their names; each other one alone.
+    """The tasks of these files: one for each series, in the order of names, and one for each other file.
 
-    A number that is there twice (`dump.pcap` beside `dump.pcap0`) means that two recordings lie there: then each file
-    is a capture of its own.
+    If a number occurs twice (`dump.pcap` beside `dump.pcap0`), there are two recordings, and each file is a task.
     """
     alone: list[Task] = []
     series: dict[tuple[str, ...], list[tuple[tuple[str, int], Part]]] = defaultdict(list)
@@ -90,6 +88,6 @@ def _series_name(key: tuple[str, ...]) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Which number has this file within its series? None for a series that counts by instants."""
+    """The number of a file in its series; None for a series that is ordered by instants."""
     place = place_of(name)
     return None if place is None or place.key[0] == "tcpdump -G" else place.order[1]

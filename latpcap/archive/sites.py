@@ -1,8 +1,8 @@
-"""Do private addresses mean one machine in all captures of an archive, or another one at each site?
+"""Decides whether a private address means the same machine in all captures of an archive, or another one at each site.
 
-Reads which captures there are and the servers of their streams; gives each capture its site. Where sites are apart,
-their private addresses carry the site's name, as an address of one link carries its zone (RFC 4007):
-"192.168.0.30%berlin". Public addresses are the same machine everywhere.
+Takes the captures and the servers of their streams; returns the site of each capture. Where sites are kept apart,
+private addresses carry the site's name, as link-local addresses carry a zone (RFC 4007): "192.168.0.30%berlin". Public
+addresses are the same machine everywhere.
 """
 
 from __future__ import annotations
@@ -21,62 +21,63 @@ if TYPE_CHECKING:
 
 Sites: TypeAlias = Literal["auto", "one", "folder", "capture"]
 ADDRESSES = ("client", "server", "src", "dst", "answer_from")
-"""Columns of addresses, in all tables."""
+"""The columns of addresses, in all tables."""
 ZONE = "%"
 _DATE = re.compile(r"(19|20)\d\d([-_.]?\d\d){0,2}([-_T.]?\d\d){0,3}|\d{1,2}|[hH]?\d\d?h?", re.ASCII)
-"""A folder's name that is a date or a time: captures of one place by day are one site."""
+"""Folder names that are a date or a time: captures of one place by day are one site."""
 _KEPT = re.compile(r"[^\w.+-]+")
 
 
 class Apart(NamedTuple):
-    """What a site is, "folder" or "capture", and the name of each capture's."""
+    """What a site is ("folder" or "capture"), and the site's name for each capture."""
 
     by: str
     names: list[str]
 
     @property
     def distinct(self) -> list[str]:
-        """The sites."""
+        """The names of the sites."""
         return sorted(set(self.names))
 
 
 def checked(given: str) -> Sites:
-    """One of the words; ValueError for another one."""
+    """The word as a `Sites`; ValueError for another word."""
     if given not in get_args(Sites):
         raise ValueError(f"expected one of {', '.join(get_args(Sites))}, got {given!r}")
     return given  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=1 << 16)
-def private(address: str) -> bool:
+def is_private(address: str) -> bool:
+    """Whether several machines can have this address, each in its own network."""
     """Can several machines have this address, each in its own network?"""
     found = ip_address(address)
     return not found.is_global and not found.is_multicast and not found.is_unspecified
 
 
 def site_of(address: str) -> str | None:
-    """Which site's is it? None for an address that is the same machine everywhere."""
+    """The site of an address; None for an address that is the same machine everywhere."""
     return address.partition(ZONE)[2] or None
 
 
 def _folder(file: str) -> str:
-    """The folder of a capture's file, without the parts that are dates."""
+    """The folder of a capture's file, without parts that are dates."""
     folder, _, _ = file.replace("\\", "/").rpartition("/")
     return "/".join(part for part in folder.split("/") if not _DATE.fullmatch(part))
 
 
 def _names(places: Sequence[str]) -> list[str]:
-    """Short names of these, as they stand behind an address."""
+    """Short names of these places, for use behind addresses."""
     distinct = list(dict.fromkeys(places))
     short = dict(zip(distinct, shortest(distinct), strict=True))
     return [_KEPT.sub("_", short[place]).strip("_") or "here" for place in places]
 
 
 def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = "auto") -> Apart | None:
-    """The site of each capture; None where all are one.
+    """The site of each capture; None where all captures are of one network.
 
-    `auto`: a folder is a site where a private address serves in captures of several folders. In one folder a capture is
-    one where a private server's own side of the handshake (window scale, SACK) differs between captures.
+    "auto": folders are sites if a private server is in captures of several folders. Within one folder, each capture is
+    a site if a private server's handshakes (window scale, SACK) differ between captures.
     """
     files = [row["files"][0] for row in rows]
     folders = [_folder(file) for file in files]
@@ -91,7 +92,7 @@ def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = 
     marks: dict[tuple[str, int], dict[int, set[tuple[Any, ...]]]] = {}
     for capture, server, port, *mark in _servers(streams):
         number = place.get(capture)
-        if number is not None and private(server):
+        if number is not None and is_private(server):
             seen.setdefault((server, port), set()).add(folders[number])
             if mark[0] is not None:
                 marks.setdefault((server, port), {}).setdefault(number, set()).add(tuple(mark))
@@ -101,7 +102,7 @@ def split(rows: Sequence[Mapping[str, Any]], streams: pa.Table, wanted: Sites = 
 
 
 def _servers(streams: pa.Table) -> Iterable[tuple[Any, ...]]:
-    """Each server of each capture, with what its handshakes have; every combination once."""
+    """Each server of each capture with the options of its handshakes; every combination once."""
     columns = ("capture", "server", "server_port", "server_wscale", "server_sack")
     plain = streams.select(columns)
     for name in ("capture", "server"):
@@ -111,7 +112,7 @@ def _servers(streams: pa.Table) -> Iterable[tuple[Any, ...]]:
 
 
 def _differ(captures: Iterable[set[tuple[Any, ...]]]) -> bool:
-    """Has a machine of one capture nothing in common with that of another?"""
+    """Whether the handshakes of one capture have nothing in common with those of another."""
     common: set[tuple[Any, ...]] = set()
     for marks in captures:
         if common and not common & marks:
@@ -130,7 +131,7 @@ def zoned(table: pa.Table, which: arrays.Array, sites: Sequence[str]) -> pa.Tabl
         if name not in table.column_names or not table.num_rows:
             continue
         code, addresses = arrays.codes(table, name)
-        local = np.array([*map(private, addresses), False])[code]
+        local = np.array([*map(is_private, addresses), False])[code]
         key = np.where(code < 0, -1, np.where(local, site + 1, 0) * len(addresses) + code)
         known, place = np.unique(key, return_inverse=True)
         names = [_named(int(one), addresses, words) for one in known.tolist()]

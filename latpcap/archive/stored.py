@@ -1,8 +1,8 @@
-"""The findings of a whole archive, as they were stored when it was written: a read instead of a computation.
+"""Stores the findings over all captures of an archive when it is written, so that readers need not compute them.
 
-A file under `_answers/` for each language and division into sites. Its name has a hash of all packs' checksums and of
-the version, so an answer of other captures is never taken; its first bytes are a SHA-256 of the rest. What cannot be
-read, or does not fit, counts as not there.
+There is a file under `_answers/` for each language and division into sites. Its name has a hash of the checksums of all
+packs and of the version, so findings of other captures are never used. Its first bytes are the SHA-256 of the rest. A
+file that cannot be read or does not fit is ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FOLDER = "_answers"
 FROM_CAPTURES, MOST_EXCHANGES = 100, 1 << 21
-"""Of fewer captures the answer is there in a second; of more requests it takes minutes, and is made on request."""
+"""Findings are stored from so many captures on (fewer take a second), up to so many exchanges (more take minutes)."""
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -57,7 +57,7 @@ def findings(output: Output, packs: Mapping[str, Manifest], apart: Sites) -> pa.
 
 
 def store(output: Output, packs: Mapping[str, Manifest], apart: Sites, table: pa.Table) -> None:
-    """Keeps these findings, and removes those of other packs. OutputError where that cannot be done."""
+    """Store these findings, and remove those of other packs. OutputError where that fails."""
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()

@@ -1,8 +1,7 @@
-"""How do many captures answer as one? Their stored tables side by side, streams and exchanges numbered through.
+"""`Union`: the stored tables of many captures as one, with streams and exchanges numbered in one series.
 
-What is computed from a capture's tables (findings, why, latency, pictures of exchanges) is computed from these in the
-same way. Numbers that people look up, streams and exchanges, are given back as they are in their own capture, with
-its file.
+Findings, answers, latencies and pictures are computed from them as from a capture's tables. In results, numbers of
+streams and exchanges are again those of their own capture, with its file.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
 
 _STREAM = re.compile(r"tcp\.stream eq (\d+)")
 _LONGEST_NS = 366 * 86_400 * 10**9
-"""No capture runs for longer; one with a first packet of 1970 spans decades."""
+"""Upper bound on the duration of a capture: one with a first packet of 1970 spans decades."""
 _MARKS = ("server", "server_port", "server_wscale", "server_sack")
-"""Columns of streams that tell machines apart."""
+"""Columns of streams that distinguish machines."""
 
 
 class Union(View):
-    """The tables of several captures as if they were one. `events` is empty: it is never loaded as a whole."""
+    """The tables of several captures as one. `events` is empty: it is never loaded as a whole."""
 
     damage: list[str]
     display_filter: str | None = None
@@ -68,12 +67,12 @@ class Union(View):
 
     @property
     def unfiltered(self) -> Union:
-        """The whole of it; there is no display filter here."""
+        """Itself: results have no display filter."""
         return self
 
     @property
     def title(self) -> str:
-        """What is this, in a few words?"""
+        """The name of the results."""
         return self.name
 
     @property
@@ -86,13 +85,13 @@ class Union(View):
 
     @property
     def seconds(self) -> float:
-        """How much time do the captures cover? What lies between two of them is not counted, and nothing twice."""
+        """The seconds that the captures cover together; gaps between them and overlaps are not counted."""
         spans = [(row["first"], row["last"]) for row in self._rows if row["first"] is not None]
-        steady = [span for span in spans if span[1] - span[0] < _LONGEST_NS]  # longer ones: a clock that was set
+        steady = [span for span in spans if span[1] - span[0] < _LONGEST_NS]  # longer: the clock was set meanwhile
         return length(merged(steady or spans))
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Which rows does this table hold? Streams and exchanges numbered through; KeyError for a wrong name."""
+        """Return a table, with streams and exchanges numbered in one series; KeyError for a wrong name."""
         if name == "findings":
             return self._findings()
         if name not in self._tables:
@@ -105,11 +104,11 @@ class Union(View):
         if name == "events":
             return self._stored.empty("events")
         limited = self._scope.limited
-        if name == "streams" and limited:  # also those that began earlier and have an exchange in the slice
+        if name == "streams" and limited:  # also streams that began earlier and have an exchange in the slice
             table = self._numbered(self._everything("streams"))
-            mine = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
+            used = pc.is_in(table["stream"], value_set=self.arrow("exchanges")["stream"].combine_chunks())
             begun = self._numbered(self._dataset("streams").to_table())["stream"]
-            return table.filter(pc.or_(mine, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
+            return table.filter(pc.or_(used, pc.is_in(table["stream"], value_set=begun.combine_chunks())))
         if name == "causes" and limited:
             table = self._numbered(self._everything("causes"))
             table = of_rows(table, {link: self.arrow(of)[link] for link, of in LINKS.items()})
@@ -127,7 +126,7 @@ class Union(View):
         return self._stored.read(name, [row["capture"] for row in self._rows])
 
     def pieces(self, name: TableName, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """These columns of a table, pack by pack and in no order; those of a slice in one piece."""
+        """Some columns of a table, pack by pack in no order; a slice in one piece."""
         if self._scope.limited:
             yield self.arrow(name).select(columns).combine_chunks()
             return
@@ -136,7 +135,7 @@ class Union(View):
 
     @cached_property
     def sites(self) -> sites.Apart | None:
-        """The site of each capture whose private addresses are its own; None where all captures are of one network."""
+        """The site of each capture, where sites have their own private addresses; None where there is one network."""
         import pyarrow as pa
 
         captures = [row["capture"] for row in self._rows]
@@ -146,14 +145,14 @@ class Union(View):
 
     @cached_property
     def _begins(self) -> list[int]:
-        """The number of each capture's first stream, numbered through."""
+        """The number of each capture's first stream, in one series."""
         begins = [0]
         for row in self._rows:
             begins.append(begins[-1] + row["streams"])
         return begins
 
     def _numbered(self, table: pa.Table) -> pa.Table:
-        """The table with numbers that are its own in all captures, without the column that names the capture."""
+        """The table with numbers that are unique over all captures, without the column `capture`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -180,7 +179,7 @@ class Union(View):
 
     @property
     def kept(self) -> Lazy:
-        """What findings read: `stretches` and their causes, with few columns."""
+        """The tables that findings read, with few columns: `stretches` and their causes."""
         return self._summed.kept
 
     def found(self) -> pa.Table:
@@ -196,19 +195,19 @@ class Union(View):
 
     @cached_property
     def _shortest(self) -> dict[str, str]:
-        """The short name of each capture's first file: names are often the same in every folder."""
+        """The short name of each capture's first file; files often have the same name in several folders."""
         paths = [row["files"][0] for row in self._rows]
         return dict(zip(paths, shortest(paths), strict=True))
 
     def place(self, stream: int) -> tuple[dict[str, Any], int]:
-        """Which capture and which of its streams has this number?"""
+        """The capture of a stream, and the stream's number in it."""
         from bisect import bisect_right
 
         which = bisect_right(self._begins, stream) - 1
         return self._rows[which], stream - self._begins[which]
 
     def _local(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A finding, or a case of one, with numbers that can be looked up and the file where."""
+        """A finding, or a case of one, with the numbers of its own capture and the capture's file."""
         out = dict(row)
         if self.sites is not None and "server" in out:
             out["site"] = sites.site_of(out["server"])
@@ -249,12 +248,12 @@ class Union(View):
         return ArchiveWhy(overall, data, text)
 
     def _quoted(self, name: str, case: Typical) -> pa.Table:
-        """The few stored events that an answer quotes, of one capture; empty where they were not stored."""
+        """The few stored events that an answer quotes, of one capture; none where events were not stored."""
         capture, _ = self.place(case["stream"])
         return self._stored.events(capture["capture"], case["frames"])
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
-        """As `Capture.timeline`; of the stored events only those that it draws are kept."""
+        """As `Capture.timeline`; keeps only the stored events that it draws."""
         import pyarrow as pa
 
         from latpcap.plot.timeline import COLUMNS, MARKED, Timeline, in_a_lane
@@ -268,7 +267,7 @@ class Union(View):
         return Timeline.from_tables(exchanges, events, title=self.title, start_ns=self._start_ns, scale=scale)
 
     def _place(self, stream: int) -> str:
-        """A stream as a picture names it: its capture, and its number there."""
+        """The name of a stream in pictures: its capture, and its number there."""
         capture, number = self.place(stream)
         return f"{self._shortest[capture['files'][0]]} {number}"
 
@@ -280,9 +279,9 @@ class Union(View):
 
 
 class Summed:
-    """Captures as one, for their answer alone: of `exchanges` and `causes` a few columns, of the rest all.
+    """Captures as one, for their answer only: few columns of `exchanges` and `causes`, all other tables.
 
-    They are read pack by pack, and take a fraction of what the whole tables do.
+    They are read pack by pack, and take a fraction of the memory of full tables.
     """
 
     display_filter: str | None = None
@@ -292,27 +291,27 @@ class Summed:
         self.name, self.title, self.frames, self.seconds = union.name, union.title, union.frames, union.seconds
         self.damage = union.damage
         self.called = union.name if len(union.captures) != 1 else None
-        """What an answer calls it: no path, though a slice's pattern may look like one."""
+        """The name in an answer; None: the file's name. (A slice's pattern may look like a path.)"""
         exchanges, causes, pushed = _rows(union)
         made = {name: of.table() for name, of in (("exchanges", exchanges), ("causes", causes)) if of.count}
         self._requests = requests(made["exchanges"]) if exchanges.count else None
         self.kept = Lazy(union.arrow, made=made, evidence=causes.evidence, pushed=pushed)
-        """What findings read: `stretches` and their causes, with few columns."""
+        """The tables that findings read, with few columns: `stretches` and their causes."""
         spill.trim_heap()
 
     @property
     def unfiltered(self) -> Summed:
-        """The whole of it; there is no display filter here."""
+        """Itself: results have no display filter."""
         return self
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The rows of this table; of `exchanges` their numbers alone."""
+        """Return a table; `exchanges` has only its numbers."""
         if name == "exchanges" and self._requests is not None:
             return self._requests
         return self._union.arrow(name)
 
     def rows(self, name: TableName) -> int:
-        """How many rows this table has."""
+        """The number of rows of a table."""
         return int(self.arrow(name).num_rows)
 
 
@@ -339,8 +338,7 @@ def _rows(union: Union) -> tuple[Exchanges, Causes, Pushed]:
 
 
 class ArchiveWhy(Why):
-    """Why were the requests of an archive slow? As `Why`; streams, exchanges and frames are those of the file beside
-    them."""
+    """The answer over an archive. As `Why`; streams, exchanges and frames are those of the file beside them."""
 
     def __init__(self, data: Overall | OneExchange, plain: dict[str, Any], text: str):
         super().__init__(data)
@@ -348,7 +346,7 @@ class ArchiveWhy(Why):
 
     @property
     def picture(self) -> dict[str, int]:
-        """None: the captures' bytes are not read again."""
+        """Empty: the captures' bytes are not read again."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""How does a pack of captures become its part of the results? The same code in this process, in another one and on a
-cluster.
+"""Analyses a pack of captures and writes its files, in a thread, in another process or on a cluster.
 
-Reads each task's files once, block by block; rows go to Parquet as they come, so that memory does not grow with the
-capture. Every table's file appears whole; the manifest is written last: with it all of them are there.
+Reads each file once, in blocks. Rows are written to Parquet as they come, so that memory does not grow with the
+capture. Each table's file appears complete or not at all; the manifest is written last.
 """
 
 from __future__ import annotations
@@ -29,32 +28,32 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 _HAND_ON_BYTES = 1 << 20
-"""Rows are taken out of the engine after so many bytes of the capture."""
-_AHEAD = 2
-"""So many portions of rows may wait for the Parquet writer, which works beside the engine."""
+"""Bytes of a capture after which finished rows are taken out of the core."""
+_MAX_WAITING = 2
+"""Upper bound on the portions of rows that wait for the Parquet writer, which runs beside the core."""
 _AT_END: tuple[TableName, ...] = ("evidence", "issues")
-"""Known when a capture has ended."""
+"""Tables that are complete only when a capture has ended."""
 
 
 class Stopped(LatpcapError):  # noqa: N818
-    """Was the work broken off on request?"""
+    """The work was stopped on request."""
 
 
 class Watch(Protocol):
-    """Receives the progress of the work, and may end it."""
+    """Receives the progress of the work, and may stop it."""
 
     @property
     def stopped(self) -> bool:
-        """Shall the work end here?"""
+        """Whether to stop the work."""
 
     def read(self, file_bytes: int) -> None:
-        """So many bytes more of a file were read."""
+        """Count bytes read from a file."""
 
     def seen(self, packets: int) -> None:
-        """So many packets more were analysed."""
+        """Count packets analysed."""
 
 
-class _Nobody:
+class _NoWatch:
     stopped = False
 
     def read(self, file_bytes: int) -> None:
@@ -90,17 +89,17 @@ class _Metered:
 
 
 def analyse(pack: Pack, options: Options, watch: Watch | None = None) -> list[Outcome]:
-    """What is in the files of these tasks? Writes their tables, and the manifest that marks them as done.
+    """Analyse the files of a pack, and write its tables and manifest.
 
-    What is wrong with the files is in the outcomes. Raises OutputError where the results cannot be written. Where
-    `watch` ends the work, the outcomes are those of the tasks before; Stopped where there is none.
+    Failures of the files are in the outcomes. OutputError where the results cannot be written. If `watch` stops the
+    work, the outcomes are those of the tasks before; Stopped if there are none.
     """
-    watch = watch or _Nobody()
+    watch = watch or _NoWatch()
     broken: dict[str, str] = {}
     while True:
         try:
             return _attempt(pack, options, watch, broken)
-        except _BreakdownError as problem:  # a bug of ours: it costs its own task, and no other
+        except _BreakdownError as problem:  # a bug of latpcap: it fails its own task only
             broken[problem.task] = problem.reason
 
 
@@ -125,7 +124,7 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
                 outcome = work.done()
             except Stopped:
                 if not markers or work.given:
-                    raise  # rows of a capture that is not whole are among the others
+                    raise  # the pack's files have rows of an incomplete capture
                 break
             except LatpcapError:
                 raise
@@ -139,20 +138,20 @@ def _attempt(pack: Pack, options: Options, watch: Watch, broken: dict[str, str])
 
 
 class _Work:
-    """A task on its way into a pack's files."""
+    """A task whose rows go into a pack's files."""
 
     def __init__(self, task: Task, options: Options, files: PackFiles, beside: ThreadPoolExecutor, watch: Watch):
         self.task, self.options, self.files, self.beside, self.watch = task, options, files, beside, watch
         self.given = False
-        """Are rows among those of the pack?"""
+        """Whether the pack's files have rows of this task."""
 
     def marker(self, outcome: Outcome) -> Marker:
-        """Its record in the manifest."""
+        """The task's entry in the manifest."""
         parts = tuple(part.name for part in self.task.parts)
         return Marker("", self.task.fingerprint(self.options), parts, outcome)
 
     def done(self) -> Outcome:
-        """Analyses all its files."""
+        """Analyse all its files."""
         outcome = Outcome(self.task.name)
         for run in _runs(self.task, outcome):
             while run:
@@ -173,7 +172,7 @@ def _runs(task: Task, outcome: Outcome) -> list[list[rotation.Head]]:
 
 
 class _Capture:
-    """One capture on its way into the results: a file, or files that follow each other."""
+    """A capture that is analysed and written: a file, or consecutive files of one capture."""
 
     def __init__(self, heads: list[rotation.Head], work: _Work):
         self._heads, self._work = heads, work
@@ -181,23 +180,23 @@ class _Capture:
         self._id = identity(heads[0].part.name)
         self._engine = _core.Analysis(links.read, keys.text(self._options.keylog))
         self._stored = dict.fromkeys((n for n in TABLES if self._options.events or n != "events"), 0)
-        """Rows of each table that were stored."""
+        """Rows stored, per table."""
         self._parts: list[Part] = []
         self._sizes: list[int] = []
         self._hashes: list[str] = []
         self._pushed = self._handed_on = self._reported = 0
         self._rows: list[dict[str, Any]] = []
-        """Issues that the engine cannot know of."""
+        """Issues from outside the core."""
         self._waiting: deque[Future[None]] = deque()
 
     def write(self, outcome: Outcome) -> int:
-        """Analyses as many files as belong together, writes what came of them, and gives their number."""
+        """Analyse as many of the files as belong together, write their rows, and return the number of these files."""
         try:
             used, failure = self._read(outcome)
             if failure is None:
                 failure = self._finish(outcome)
         finally:
-            for future in self._waiting:  # of a capture that was broken off: nobody else writes these files
+            for future in self._waiting:  # the capture was stopped; nothing may write to its files after this
                 future.cancel()
             wait(self._waiting)
         if failure is not None:
@@ -213,7 +212,7 @@ class _Capture:
             failure = self._file(head.part, outcome)
             if failure is not None and number == 0:
                 return 1, failure
-            if failure is not None:  # its packets are missing, so what comes after it is another capture
+            if failure is not None:  # its packets are missing, so the next file begins another capture
                 outcome.failures.append(failure)
                 return number + 1, None
             if head.first_ns is not None and self._engine.last_ns is not None:
@@ -221,7 +220,7 @@ class _Capture:
         return len(self._heads), None
 
     def _file(self, part: Part, outcome: Outcome) -> Failure | None:
-        """Feeds one file to the engine. A Failure when not a byte of it could be read."""
+        """Push one file into the core. Returns a Failure if no byte of it could be read."""
         begin = self._pushed
         try:
             file = places.open_bytes(part.place)
@@ -241,12 +240,12 @@ class _Capture:
                     return Failure(escaped(part.name), problem.reason, problem.offset, lasting=problem.layer != "file")
                 offset = self._pushed - begin if problem.offset is None else problem.offset
                 self._issue(part, "damaged", offset, problem.layer, problem.reason)
-                if problem.layer == "file":  # not its content: the next run tries again
+                if problem.layer == "file":  # not due to its content: the next run tries again
                     outcome.changed.append(escaped(part.name))
             try:
                 digest = metered.drain()
             except OSError:
-                digest = ""  # its cut end has its issue
+                digest = ""  # an issue has the end of the file
         self._parts.append(part)
         self._sizes.append(metered.size)
         self._hashes.append(digest)
@@ -254,9 +253,9 @@ class _Capture:
         return None
 
     def _compare(self, part: Part, size: int, outcome: Outcome) -> None:
-        """Is the file still what it was when the work was planned? (Some servers tell no size before.)"""
+        """Record if the file differs from its state when the batch was planned. (Some servers give no size then.)"""
         if escaped(part.name) in outcome.changed:
-            return  # its cut end has its issue
+            return  # an issue has it
         try:
             now = places.look(part.place)
         except OSError:
@@ -274,12 +273,12 @@ class _Capture:
         self._rows.append({**place, "reason": reason, "count": 1})
 
     def _hand_on(self) -> None:
-        """Takes the finished rows out of the engine; they are written while it goes on."""
+        """Take the finished rows out of the core; they are written while it goes on."""
         rows = taken(self._engine, skip_tables=_AT_END)
         self._handed_on = self._pushed
         self._watch.seen(self._engine.frames - self._reported)
         self._reported = self._engine.frames
-        while len(self._waiting) >= _AHEAD:
+        while len(self._waiting) >= _MAX_WAITING:
             self._waiting.popleft().result()
         self._waiting.append(self._work.beside.submit(self._add, rows))
 
@@ -291,7 +290,6 @@ class _Capture:
                 self._store(name, pa.table(of))
 
     def _store(self, name: TableName, table: pa.Table) -> None:
-
         self._work.given |= table.num_rows > 0
         self._stored[name] += table.num_rows
         self._work.files.add(name, packfile.of_capture(table, self._id), escaped(self._heads[0].part.name))
@@ -304,7 +302,7 @@ class _Capture:
         if self._engine.refused is not None:
             _, offset, reason = self._engine.refused
             return Failure(escaped(first.name), reason, offset, lasting=first.name not in outcome.changed)
-        while more:  # part by part: of very many streams not all rows are there at once
+        while more:  # in parts: the rows of very many open streams do not fit into memory at once
             more = self._engine.finish_some()
             if more:
                 self._hand_on()
@@ -321,7 +319,7 @@ class _Capture:
         return None
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The engine's issues, and what the engine cannot know."""
+        """The core's issues and those from outside the core."""
         import pyarrow as pa
 
         schema = layout.issues_schema(table.schema)

@@ -1,7 +1,6 @@
-"""What do a trace of system calls or a server's log, taken beside the capture, add to its answer?
+"""Sources recorded beside a capture: a trace of system calls, a server's log, and processes that the capture names.
 
-Each source gives a `SideSource`: sentences and their numbers. They stand as that source's, next to the verdict; the
-grades of the answer stay what the capture alone is worth.
+Each returns `SideSource`s: sentences and numbers that an answer shows beside its verdict. They do not change grades.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from latpcap.tables import HasTables
 
 
 def read_sources(capture: HasTables, *, strace: str | Path | None, access_log: str | Path | None) -> list[SideSource]:
-    """What the given sources say of this capture; LatpcapError where one cannot be read."""
+    """Compare the given sources with this capture; LatpcapError where one cannot be read."""
     results = []
     if strace is not None:
         results.append(calls.compare(capture, strace))

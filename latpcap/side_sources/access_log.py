@@ -1,8 +1,9 @@
-"""What does the server's own log say of the requests that a capture holds?
+"""Compares a server's access log with the requests of a capture.
 
-nginx's and Apache's combined format with the time a request took: nginx's `$request_time` (seconds with a point, or
-`rt=`, `request_time=`), Apache's `%D` (whole microseconds at the end). A line belongs to an exchange of the same
-method, target and status that ended within a second of it; where the addresses in log and capture meet, of that client.
+Reads nginx's and Apache's combined format with the time of a request: nginx's `$request_time` (seconds with a decimal
+point, or `rt=`, `request_time=`), Apache's `%D` (integer microseconds at the end). A line belongs to an exchange with
+the same method, target and status that ended within a second of it. If any client address of the log is in the capture,
+the client must be the same, too.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ _LINE = re.compile(
     r'^(?P<client>\S+) \S+ .*?\[(?P<time>[^]]{20,32})\] "(?P<method>[A-Z]+) (?P<target>\S+)[^"]*" (?P<status>\d{3}) '
     r"(?P<rest>.*)$"
 )
-_NAMED = re.compile(r"\b(?:rt|request_time)[=:]\"?(\d{1,9}\.\d{1,9})")
+_NAMED_SECONDS = re.compile(r"\b(?:rt|request_time)[=:]\"?(\d{1,9}\.\d{1,9})")
 _SECONDS = re.compile(r"(?:^|[\s\"])(\d{1,9}\.\d{1,9})(?=$|[\s\"])")
 _MICROS = re.compile(r"(?:^|\s)(\d{1,15})\s*$")
-_NEAR_S = 1.0
-"""Logs say whole seconds, when a request ended (nginx) or began (Apache); clocks of one host."""
+_MAX_APART_S = 1.0
+"""Upper bound on the time between a log line and its exchange: logs have whole seconds, of the end of the request
+(nginx) or of its start (Apache).
+"""
 
 
 class _Entry(NamedTuple):
+    """A line of the log; `key` is method, target and status, `second` its time since 1970."""
+
     client: str
     key: tuple[str, str, int]
     second: float
@@ -38,7 +43,7 @@ class _Entry(NamedTuple):
 
 
 def compare(capture: HasTables, path: str | Path) -> SideSource:
-    """Which requests of this capture does the log name, and how long did the server take for them by its own clock?
+    """Compare how long the server's log and the capture say that requests took.
 
     LatpcapError where the file cannot be read, or no line of it has a request and the time that it took.
     """
@@ -66,9 +71,9 @@ def compare(capture: HasTables, path: str | Path) -> SideSource:
         lines = waiting.get(
             (clients[row["stream"]] if by_client else "", (row["method"], row["target"], row["status"]))
         )
-        while lines and lines[0].second + 1 < row["start"] - _NEAR_S:
-            lines.popleft()  # before this request, and so before all that end later
-        if lines and lines[0].second <= row["end"] + _NEAR_S:
+        while lines and lines[0].second + 1 < row["start"] - _MAX_APART_S:
+            lines.popleft()  # before this request, and so before all requests that end later
+        if lines and lines[0].second <= row["end"] + _MAX_APART_S:
             pairs.append((row["latency_ms"], lines.popleft().took_ms))
     return _compared(pairs, len(rows), len(entries))
 
@@ -104,7 +109,7 @@ def _entry(line: str) -> _Entry | None:
 
 
 def _took_ms(rest: str) -> float | None:
-    if named := _NAMED.search(rest):
+    if named := _NAMED_SECONDS.search(rest):
         return float(named[1]) * 1e3
     if seconds := _SECONDS.search(rest):
         return float(seconds[1]) * 1e3

@@ -1,4 +1,4 @@
-"""Which processes does the capture itself name? A sentence for the answer; nothing of the verdict rests on it."""
+"""A sentence about the processes that the capture names; no verdict depends on it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from latpcap.side_sources.source import SideSource
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMED = 3
-"""So many are named in the sentence."""
+_MAX_NAMED = 3
+"""Upper bound on the processes named in the sentence."""
 
 
 def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
-    """The sentence, where the capture names processes; `events` gives those of a capture that has none at hand."""
+    """The sentence, if the capture names processes; `events` makes the table for a capture that does not have it."""
     try:
         if not processes.names_some(capture):
             return []
@@ -29,7 +29,7 @@ def name_processes(capture: Recorded, events: Any = None) -> list[SideSource]:
 
 
 def of_table(table: pa.Table) -> list[SideSource]:
-    """The sentence of these processes."""
+    """The sentence about the rows of `processes`."""
     counts: Counter[str] = Counter()
     for row in table.to_pylist():
         place = row["pod"] or row["container"]
@@ -40,7 +40,7 @@ def of_table(table: pa.Table) -> list[SideSource]:
         counts[words.say("process_is", end=end, process=named) if row["side"] else named] += row["frames"]
     if not counts:
         return []
-    some = [text for text, _ in counts.most_common(_NAMED)]
+    some = [text for text, _ in counts.most_common(_MAX_NAMED)]
     left = len(counts) - len(some)
     more = words.say("process_more", n=left) if left else ""
     return [SideSource("processes", (words.joined([*some, more]),), {"count": len(counts)})]

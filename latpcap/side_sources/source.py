@@ -1,4 +1,4 @@
-"""What does a file beside the capture give? Its lines in, `SideSource` out: sentences and their numbers."""
+"""`SideSource`, the result of a file recorded beside the capture, and how such files are read."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from latpcap import files
 from latpcap.errors import LatpcapError
 from latpcap.format import phrase
 
-MOST_BYTES = 1 << 30
-"""Traces and logs beyond this are refused: they are held in memory."""
+MAX_BYTES = 1 << 30
+"""Upper bound on the size of a trace or log, which is held in memory."""
 CONFIRMS, CONTRADICTS = 0.8, 0.2
-"""From this share of a time on a source confirms the capture, up to the second it contradicts it: in words."""
+"""A source confirms the capture from the first share of a time on; up to the second it contradicts the capture."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SideSource:
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values (for JSON)."""
+        """Plain values, for JSON."""
         return {"source": self.source, "text": list(self.text), **self.numbers}
 
 
@@ -33,8 +33,8 @@ def lines_of(path: str | Path) -> list[str]:
     """The lines of a text file; LatpcapError where it cannot be read, or is longer than 1 GiB."""
     files.note_input(path)
     try:
-        if Path(path).stat().st_size > MOST_BYTES:
-            raise LatpcapError(f"{path}: is longer than {MOST_BYTES:,} bytes: cut out the time of the capture")
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise LatpcapError(f"{path}: is longer than {MAX_BYTES:,} bytes: cut out the time of the capture")
         return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except (OSError, ValueError) as problem:
         raise LatpcapError(f"{path}: cannot be read ({phrase(problem)})") from None

@@ -1,9 +1,8 @@
-"""What did the program do at its sockets, and when?
+"""Compares a trace of system calls with the capture: options of sockets, and when late segments were written.
 
-Lines of `strace -f -tt -e trace=network,write,writev,sendfile,close -p PID` (also `-ttt`, `-y`, `-yy`): which options a
-connection's socket had, and when the bytes were written that left late. A trace identifies a connection by accept's or
-connect's address (or by `-yy`), and a time of day without date or zone; the offset to the capture's clock is found by
-the connections' own beginnings.
+Reads lines of `strace -f -tt -e trace=network,write,writev,sendfile,close -p PID` (also `-ttt`, `-y`, `-yy`). A
+connection is identified by the address of accept or connect, or by `-yy`. Times of day have neither date nor zone: the
+offset to the capture's clock is estimated from the starts of the connections.
 """
 
 from __future__ import annotations
@@ -36,30 +35,31 @@ _OPTION = re.compile(r"(?:SOL_TCP|IPPROTO_TCP), (TCP_NODELAY|TCP_CORK|TCP_QUICKA
 _WRITES = frozenset(("write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "splice"))
 _STALLS = cause_names("stall")
 _DAY_S, _ZONE_S = 86_400.0, 900.0
-_NEAR_S = 5.0
-"""How far a trace's clock may be from the capture's, apart from the time zone."""
+_MAX_APART_S = 5.0
+"""Upper bound on the difference between the clocks of trace and capture, apart from the time zone."""
 _ROUNDING_S = 1e-5
-"""Traces and captures count microseconds."""
+"""Rounding of timestamps: traces and captures have microseconds."""
 _KERNEL_MS = 1.0
-"""What left within this of its write was not held: a kernel's own work, and strace's brake on the program."""
+"""A segment that left within this time of its write was not held: the kernel's own work, and the delay by strace."""
 
 
 @dataclass
 class _Socket:
-    """A connection as a trace shows it."""
+    """A connection in the trace; times in seconds on the trace's clock."""
 
     began: float
-    server: bool
+    is_server: bool
     peer: tuple[str, int]
     own_port: int | None = None
     options: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     writes: list[float] = field(default_factory=list)
+    """The time of each write."""
     written: list[int] = field(default_factory=list)
-    """How many bytes were written with each of these."""
+    """The bytes written up to and including each write."""
 
 
 def compare(capture: HasTables, path: str | Path) -> SideSource:
-    """Which options did these sockets have, and what does the trace say of the waits that the capture shows?
+    """Compare the options of sockets and the times of writes with the waits that the capture shows.
 
     LatpcapError where the file cannot be read, or no line of it is a system call with its time.
     """
@@ -83,24 +83,24 @@ def compare(capture: HasTables, path: str | Path) -> SideSource:
 
 
 def _calls(lines: list[str]) -> Iterator[tuple[float, str, str, str, int, str]]:
-    """Time, process, name, arguments, result, what stands behind it; from two lines where a process was interrupted."""
+    """Calls as time, process, name, arguments, result, text after the result; interrupted calls are joined."""
     begun: dict[str, tuple[float, str]] = {}
     for line in lines:
         found = _CALL.match(line)
         if not found:
             continue
-        who, rest = found["pid"] or found["bare"] or "", found["rest"]
+        process, rest = found["pid"] or found["bare"] or "", found["rest"]
         when = _seconds(found["time"])
         if rest.endswith("<unfinished ...>"):
-            begun[who] = when, rest.removesuffix("<unfinished ...>")
+            begun[process] = when, rest.removesuffix("<unfinished ...>")
             continue
         if resumed := _RESUMED.match(rest):
-            if who not in begun:
+            if process not in begun:
                 continue
-            when, first = begun.pop(who)
+            when, first = begun.pop(process)
             rest = first.rstrip() + rest[resumed.end() :]
         if whole := _WHOLE.match(rest):
-            yield when, who, whole["name"], whole["given"], int(whole["result"]), whole["behind"]
+            yield when, process, whole["name"], whole["given"], int(whole["result"]), whole["behind"]
 
 
 def _seconds(text: str) -> float:
@@ -108,48 +108,51 @@ def _seconds(text: str) -> float:
     return float(hours) if not others else int(hours) * 3600 + int(others[0]) * 60 + float(others[1])
 
 
-class _Numbers:
-    """What each process's descriptors are. A thread of another number has those of the one process that has them."""
+class _Descriptors:
+    """The sockets of each process by file descriptor.
+
+    Threads share descriptors but have another pid: a descriptor that one process has is found for all.
+    """
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, _Socket]] = {}
 
-    def get(self, who: str, number: str) -> _Socket | None:
+    def get(self, process: str, number: str) -> _Socket | None:
         held = self._held.get(number, {})
-        return held.get(who) or (next(iter(held.values())) if len(held) == 1 else None)
+        return held.get(process) or (next(iter(held.values())) if len(held) == 1 else None)
 
-    def put(self, who: str, number: str, socket: _Socket) -> None:
-        self._held.setdefault(number, {})[who] = socket
+    def put(self, process: str, number: str, socket: _Socket) -> None:
+        self._held.setdefault(number, {})[process] = socket
 
-    def drop(self, who: str, number: str) -> None:
+    def drop(self, process: str, number: str) -> None:
         held = self._held.get(number, {})
-        held.pop(who if who in held or len(held) != 1 else next(iter(held)), None)
+        held.pop(process if process in held or len(held) != 1 else next(iter(held)), None)
 
 
 def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket]:
-    """The connections, each with its options and writes; an accepted one begins with its listener's options."""
+    """The connections, each with its options and writes; an accepted one inherits its listener's options."""
     found: list[_Socket] = []
-    numbers = _Numbers()
+    descriptors = _Descriptors()
     fresh: dict[str, dict[str, list[tuple[float, int]]]] = {}
-    for when, who, name, given, result, behind in calls:
+    for when, process, name, given, result, behind in calls:
         at = _DESCRIPTOR.match(given)
         number = at[1] if at else ""
-        known = numbers.get(who, number)
+        known = descriptors.get(process, number)
         if name in ("accept", "accept4") and result >= 0 and (peer := _PEER.search(given)):
             socket = _Socket(when, True, (peer[2], int(peer[1])))
             socket.options = {option: list(values) for option, values in fresh.get(number, {}).items()}
-            numbers.put(who, str(result), socket)
+            descriptors.put(process, str(result), socket)
             fresh.pop(str(result), None)
             found.append(socket)
         elif name == "connect" and (result == 0 or "EINPROGRESS" in behind) and (peer := _PEER.search(given)):
             known = _Socket(when, False, (peer[2], int(peer[1])), options=fresh.pop(number, {}))
-            numbers.put(who, number, known)
+            descriptors.put(process, number, known)
             found.append(known)
         elif name == "socket" and result >= 0:
-            numbers.drop(who, str(result))
+            descriptors.drop(process, str(result))
             fresh.pop(str(result), None)
         elif name == "close":
-            numbers.drop(who, number)
+            descriptors.drop(process, number)
             fresh.pop(number, None)
         elif name == "setsockopt" and result == 0 and (option := _OPTION.search(given)):
             held = known.options if known else fresh.setdefault(number, {})
@@ -165,7 +168,7 @@ def _sockets(calls: list[tuple[float, str, str, str, int, str]]) -> list[_Socket
 def _paired(
     sockets: list[_Socket], streams: list[dict[str, Any]], starts: list[float], *, whole: bool
 ) -> tuple[list[tuple[_Socket, int]], float]:
-    """Each socket with its stream's place, and what is to be added to the trace's times."""
+    """Each socket with the position of its stream, and the offset to add to the trace's times."""
     places: dict[tuple[str, int], list[int]] = {}
     for place, row in enumerate(streams):
         places.setdefault((row["client"], row["client_port"]), []).append(place)
@@ -184,14 +187,14 @@ def _paired(
             for place in places.get(socket.peer, ())
             if place not in taken and (socket.own_port is None or socket.own_port in _ports(streams[place]))
         ]
-        if near and min(near)[0] <= _NEAR_S:
+        if near and min(near)[0] <= _MAX_APART_S:
             taken.add(min(near)[1])
             pairs.append((socket, min(near)[1]))
     return pairs, offset
 
 
 def _step(apart: float, *, whole: bool) -> float:
-    """A time zone and a date: whole quarters of an hour."""
+    """The difference of clocks by date and time zone: a multiple of 15 minutes; 0 for times since 1970 (`whole`)."""
     return 0.0 if whole else round(apart / _ZONE_S) * _ZONE_S
 
 
@@ -200,8 +203,8 @@ def _ports(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def _options(pairs: list[tuple[_Socket, int]], numbers: dict[str, Any]) -> str:
-    """What was set on the matched connections."""
-    sides = {socket.server for socket, _ in pairs}
+    """The sentence about the options that were set on the matched connections."""
+    sides = {socket.is_server for socket, _ in pairs}
     numbers["side"] = " and ".join(word for word, side in (("client", False), ("server", True)) if side in sides)
     seen = []
     for option in ("TCP_NODELAY", "TCP_CORK", "TCP_QUICKACK"):
@@ -220,7 +223,7 @@ def _state(values: list[tuple[float, int]]) -> str:
 def _dated(
     capture: HasTables, pairs: list[tuple[_Socket, int]], offset: float, numbers: dict[str, Any]
 ) -> Iterator[str]:
-    """Of the waits that are called the kernel's, and of the program's: when was the late segment written?"""
+    """Sentences about when late segments were written: for waits of the kernel, and for those of the program."""
     import numpy as np
 
     causes, streams = capture.arrow("causes"), capture.arrow("streams")
@@ -233,7 +236,7 @@ def _dated(
     (cause, words), exchange = arrays.codes(causes, "cause"), arrays.filled(causes, "exchange", -1)
     owner, owners = arrays.codes(causes, "owner")
     start, end = (arrays.filled(causes, name, 0) for name in ("start", "end"))
-    here = owner != arrays.code_of(owners, "backend")  # those are of another connection
+    own = owner != arrays.code_of(owners, "backend")  # time of a backend is on another connection
     stalls = np.isin(cause, [code for code, word in enumerate(words) if word in _STALLS])
     frame = arrays.filled(causes, "to_frame", -1)
     table = capture.arrow("events")
@@ -247,16 +250,16 @@ def _dated(
     ]:
         if word not in words:
             continue
-        for row in np.flatnonzero((cause == words.index(word)) & here).tolist():
+        for row in np.flatnonzero((cause == words.index(word)) & own).tolist():
             socket = sockets.get(stream_of.get(int(exchange[row]), -1))
-            ours = socket is not None and (owners[int(owner[row])] == "server") == socket.server
-            if socket is None or ours == (word == "delayed_ack"):  # who holds an ACK lets the other side wait
+            is_own_side = socket is not None and (owners[int(owner[row])] == "server") == socket.is_server
+            if socket is None or is_own_side == (word == "delayed_ack"):  # a held ACK delays the other side's data
                 continue
-            last = row  # a stall is its rows in a row: the late segment leaves at the end of the last
+            last = row  # a stall may have several rows: the late segment leaves at the end of the last one
             while kind == "held" and last + 1 < len(cause) and start[last + 1] == end[last] and stalls[last + 1]:
                 last += 1
             segment = events.get(int(frame[last]))
-            if segment is None or (segment[0] == socket.server) or not segment[2]:
+            if segment is None or (segment[0] == socket.is_server) or not segment[2]:
                 continue  # it did not end with data of this side
             late = bisect.bisect_left(socket.written, segment[1])
             began, ended, left = (ns / 1e9 - offset for ns in (start[row], end[row], end[last]))

@@ -1,7 +1,7 @@
-"""What a user holds of a capture: `Capture`, which `read` makes, and `Stream`, one connection of it.
+"""`Capture`, which `read` returns, and `Stream`, one connection of it: the public API of a capture.
 
-`read` feeds a capture's bytes to the engine; `Capture` shows the tables that come out, and the answers, graphs and
-files that are made of them.
+`read` pushes a capture's bytes into the core. `Capture` provides the tables, and the answers, graphs and files made of
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from latpcap.statistics.conversations import Layer
 
 MANY_ROWS = 1 << 16
-"""From so many requests on findings read few columns, which lie in files."""
+"""Requests from which findings read few columns, which are stored in files (`latpcap.spill`)."""
 
 
 def read(
@@ -47,7 +47,7 @@ def read(
     keylog: Keylog | None = None,
     progress: bool = False,
 ) -> Capture:
-    """What is in this capture, and why was each request slow? Without a source: in the sample that comes with latpcap.
+    """Read and analyse a capture; without a source, the sample that comes with latpcap.
 
     `source` is a path, a glob ("ring_*.pcap"), a URL (http:// and https://; s3://, gs:// ... by pyarrow, others by
     fsspec), "-" for standard input, bytes, or a binary file object; pcap, pcapng, snoop or Network Monitor's format,
@@ -56,22 +56,22 @@ def read(
     whole capture is analysed; its tables are held in memory.
 
     `keylog` is a file of TLS keys as browsers, curl and Python write them for SSLKEYLOGFILE: with it TLS 1.2 and 1.3
-    are decrypted, and requests inside are read. Keys inside a pcapng file are used as well.
-    What stays sealed is in `Capture.issues`, with the reason. Keys are never part of what is stored, shown or pickled.
+    are decrypted, and requests inside are read. Keys inside a pcapng file are used as well. `Capture.issues` has what
+    stays encrypted, and why. Keys are never stored, shown or pickled.
 
     `start` and `end` limit the time: ISO text or a datetime (UTC where it names no zone), or seconds since the first
-    frame. At `end` the reading stops, as if the file ended there. What lies before `start` is read, because streams,
-    facts and verdicts rest on it, and left out as by `filter`: segments since then are left, with their exchanges,
-    whole. Both stand in `display_filter`; a frame of `end` itself is left out. ValueError for what is no instant.
+    frame. Reading stops at `end` (excluded), as if the file ended there. What lies before `start` is read, because
+    streams and verdicts depend on it, and then left out as by `filter`: segments from `start` on are kept, with their
+    whole exchanges. Both are in `display_filter`. ValueError for an invalid instant.
 
-    Files of a list that show the same packets, as captures at two points do, are read, with a UserWarning: `join` is
-    for them.
+    Files of a list that show the same packets, such as captures at two points, cause a UserWarning: use `join` for
+    them.
 
     `progress` shows a bar in a notebook or terminal where that takes longer than a second.
 
-    Raises CaptureError when nothing can be read: no such file or key log, no capture, a header that is cut. A capture
-    that is damaged further on gives its rows up to the damage, and so does each file of several; `Capture.issues` has
-    which file, where and why.
+    Raises CaptureError when nothing can be read: no such file or key log, no capture, a truncated header. A capture
+    that is damaged further on has its rows up to the damage, and so has each file of several; `Capture.issues` has
+    the file, place and reason.
     """
     since, until = timestamps.given(start, "start"), timestamps.given(end, "end")
     feed = Feed(source, keylog, until)
@@ -87,7 +87,7 @@ def read(
 
 
 def _warn_of_copies(origins: Sequence[sources.Origin]) -> None:
-    """Files that show the same packets are no ring; the reader learns of it as a UserWarning."""
+    """Warn where files show the same packets: they are not the files of one ring buffer."""
     import warnings
 
     from latpcap.reading import same_traffic
@@ -97,18 +97,18 @@ def _warn_of_copies(origins: Sequence[sources.Origin]) -> None:
 
 
 class Capture(Recording):
-    """What does this capture tell?
+    """A capture: its tables, and the answers, graphs and files made of them. Made by `latpcap.read`.
 
-    Made by `latpcap.read`. `name` is the file's name as given, `files` the names of all files in the order in which
-    they were read, `frames` counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng",
-    "snoop" or "netmon" (of several files the last one's), `digits` are the decimals of a second of its clock;
-    `first_ns` and `last_ns` bound it in ns since 1970, `zero_ns` is frame 1, from which Wireshark counts (None for a
-    capture without packets). `display_filter` is what it was limited to, or None.
+    `name` is the file's name as given, `files` the names of all files in the order in which they were read, `frames`
+    counts every record, `format` is "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop" or "netmon" (of several
+    files the last one's), `digits` are the decimals of a second of its clock. `first_ns` and `last_ns` bound it in ns
+    since 1970; `zero_ns` is the instant of frame 1, Wireshark's time 0 (None without packets). `display_filter` is the
+    filter that it was limited by, or None.
     """
 
     @property
     def kept(self) -> Lazy | None:
-        """What findings read of a capture of many requests, with few columns; None where they read its tables."""
+        """The columns that findings read, of a capture of many requests; None where they read its tables."""
         if self._whole is not None or self.rows("exchanges") < MANY_ROWS:
             return None
         if "_kept" not in self.__dict__:
@@ -119,7 +119,7 @@ class Capture(Recording):
         return found
 
     def stream(self, number: int) -> Stream:
-        """What happened on this stream? `number` is Wireshark's tcp.stream; IndexError where there is none."""
+        """Return one TCP connection; `number` is Wireshark's tcp.stream. IndexError where there is none."""
         have = len(self._raw["streams"])
         if not (0 <= number < have if self._whole is None else number in self.arrow("streams")["stream"].to_pylist()):
             raise _missing(self, number, have)
@@ -137,19 +137,18 @@ class Capture(Recording):
         access_log: str | Path | None = None,
         lang: str | None = None,
     ) -> Why:
-        """Why were the requests slow, who waited for whom, and which frames show it?
+        """Explain why the requests were slow, who waited for whom, and which frames show it.
 
         Prints as at most 15 lines; `to_dict()` has every number of the text, `.headline`, `.fix`, `.grade`, `.findings`
         and `.servers` the most important. `stream` limits the answer to one tcp.stream, `exchange` to one row of
-        `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. Slow is what
-        takes `slow_ms` and more beyond the path's round trip (None: the protocol's default). `server`, an address,
-        "address:port" or a name that clients requested, is whom the answer is about, else the one with the most slow
-        requests; `top` lists so many.
-        `strace` and `access_log` are files taken beside the capture (docs/capture.md): what they say is added, the
-        grades stay the capture's; they are for whole captures.
-        `lang` is the language of the sentences: "en" (the default) or "zh".
+        `exchanges`, or with `stream` to its number there, or to the "worst", "typical" or "first" one. A request is
+        slow if it takes `slow_ms` or more beyond the path's round trip (None: the protocol's default). `server`, an
+        address, "address:port" or a name that clients requested, selects the server; default: the one with the most
+        slow requests. `top` limits the list of servers.
+        `strace` and `access_log` are files recorded beside the capture (docs/capture.md), for whole captures only:
+        their sentences are added, the grades stay the capture's. `lang` is "en" (the default) or "zh".
         IndexError where there is no such stream or exchange, ValueError for another word, server or language,
-        LatpcapError where a file beside it cannot be read.
+        LatpcapError where one of these files cannot be read.
         """
         from latpcap import words
 
@@ -178,33 +177,33 @@ class Capture(Recording):
         return answer.with_beside([*processes.name_processes(self), *external])
 
     def report(self, tool: Tool, *, server: str | None = None) -> Report:
-        """What would this tool have printed? The lines of "wrk", "ping", "hping3", "traceroute", "curl" or
+        """Return what a tool would have printed: the lines of "wrk", "ping", "hping3", "traceroute", "curl" or
         "pgbench", by its own formulas, and what it or the capture cannot know.
 
         `server`, an address or "address:port", limits them. `.lines`, `.unknown` and `.numbers` are its parts.
-        ValueError for another tool, or where nothing here is what it does; CaptureError where the bytes cannot be read
-        again.
+        ValueError for another tool, or where the capture has no such traffic; CaptureError where the bytes cannot be
+        read again.
         """
         from latpcap import reports
 
         return reports.make_report(self, tool, server)
 
     def conversations(self, layer: Layer | None = None) -> pd.DataFrame:
-        """Who exchanged how much with whom, and for how long? A row each pair of ends, as in Wireshark's Conversations.
+        """One row per pair of ends, as in Wireshark's Conversations.
 
-        Of one `layer` ("eth", "ip", "ipv6", "tcp" or "udp") or of all, by second reading. `stream`: of TCP and UDP, as
-        in Wireshark. `a, a_port` sent the first packet to `b, b_port`; `packets, bytes` (whole frames on the wire) and
-        both for each way: `packets_a_to_b, bytes_a_to_b, packets_b_to_a, bytes_b_to_a`; `start`, `start_s` (since the
-        capture's first frame), `duration_s`, `bits_per_s_a_to_b, bits_per_s_b_to_a` (null without a duration). Largest
-        first. Packets that an ICMP error quotes do not count. ValueError for another layer; CaptureError where the
-        source cannot be read twice.
+        Of one `layer` ("eth", "ip", "ipv6", "tcp" or "udp") or of all; reads the capture again. `stream`: of TCP and
+        UDP, as in Wireshark. `a, a_port` sent the first packet to `b, b_port`; `packets, bytes` (whole frames on the
+        wire) and both for each way: `packets_a_to_b, bytes_a_to_b, packets_b_to_a, bytes_b_to_a`; `start`, `start_s`
+        (since the capture's first frame), `duration_s`, `bits_per_s_a_to_b, bits_per_s_b_to_a` (null without a
+        duration). Largest first. Packets quoted in ICMP errors do not count. ValueError for another layer;
+        CaptureError where the source cannot be read twice.
         """
         from latpcap.statistics.conversations import conversations
 
         return to_pandas(conversations(self, layer))
 
     def endpoints(self, layer: Layer | None = None) -> pd.DataFrame:
-        """How much did each end send and receive? A row an address (of TCP and UDP: and port), as in Endpoints.
+        """One row per address (of TCP and UDP: address and port), as in Wireshark's Endpoints.
 
         `layer` and errors as in `conversations`; `address, port, packets, bytes`, `packets_sent, bytes_sent`,
         `packets_received, bytes_received`, `start, start_s, duration_s`.
@@ -214,18 +213,18 @@ class Capture(Recording):
         return to_pandas(endpoints(self, layer))
 
     def hierarchy(self) -> pd.DataFrame:
-        """Which protocols carry what share of the frames? A row each protocol below the one that carries it.
+        """One row per protocol below the protocol that carries it, as in Wireshark's Protocol Hierarchy.
 
         `path` ("eth:ip:tcp:http"), `protocol`, its `level`, `frames, bytes`, `frames_share, bytes_share` (of all), and
-        `end_frames`, in which nothing more was recognised. As Wireshark's Protocol Hierarchy up to TCP and UDP; above
-        TCP all segments with payload count. CaptureError where the source cannot be read twice.
+        `end_frames`, in which no further protocol was recognised. Equal to Wireshark up to TCP and UDP; above TCP, all
+        segments with payload count. CaptureError where the source cannot be read twice.
         """
         from latpcap.statistics.hierarchy import hierarchy
 
         return to_pandas(hierarchy(self))
 
     def expert(self) -> pd.DataFrame:
-        """What would Wireshark remark on? A row a remark: its expert information, of TCP, HTTP, DNS, ICMP and damage.
+        """One row per remark of Wireshark's expert information: of TCP, HTTP, DNS, ICMP and damage.
 
         `severity` ("error", "warning", "note", "chat") and `group` as in Wireshark 4.0, `protocol`, `summary`, `count`,
         `first_frame`, the display `filter` that finds them (null where Wireshark has none) and the first 100 `frames`.
@@ -249,13 +248,13 @@ class Capture(Recording):
         collapse: bool | None = None,
         lang: str | None = None,
     ) -> FlowGraph:
-        """Who sent what to whom, and where did the time go? The flow graph of all TCP streams, or of one exchange.
+        """Draw which packets went between whom and where the time went: the flow graph of all TCP streams.
 
-        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. A word
-        is meant of one server: `server` (address, address:port or name), or the one that `why` names; `server` alone
+        As `Stream.flow_graph`; `exchange` is "worst", "typical", "first" or a number of the table `exchanges`. The word
+        picks from one server: `server` (address, address:port or name), or the one that `why` names; `server` alone
         draws all of its packets. `filter` is a display filter (FilterError). `flows` is "tcp", "icmp" (and ICMPv6),
-        "all" (every frame) or "any" (every frame, with the text of `tshark -z flow,any,network`); but for "tcp" they
-        read the file again (CaptureError where it cannot be) and take no filter. `lang`: "en" (the default) or "zh"; a
+        "all" (every frame) or "any" (every frame, with the text of `tshark -z flow,any,network`); all but "tcp" read
+        the file again (CaptureError where that fails) and take no filter. `lang`: "en" (the default) or "zh"; a
         UserWarning, and English, where no installed font has its letters. ValueError for an unknown server.
         """
         from latpcap.views.flows import graph, of_server
@@ -267,10 +266,10 @@ class Capture(Recording):
         return graph(limited, limited, options, flows=flows, exchange=exchange, server=server, lang=lang)
 
     def to_html(self, path: str | os.PathLike[str], *, lang: str | None = None) -> None:
-        """Write one page to mail: actions, answer, servers, findings, rates, times, waterfall, exchanges, flow graphs.
+        """Write one HTML page: actions, answer, servers, findings, rates, times, waterfall, exchanges, flow graphs.
 
-        One HTML file that fetches nothing and runs no script but its own; tables sort, pictures zoom. `lang` is the
-        language of its answer, as in `why`. OutputError where it cannot be written, or for another suffix than .html.
+        The file fetches nothing and runs only its own script; tables sort, pictures zoom. `lang` is the language of
+        its answer, as in `why`. OutputError where it cannot be written, or for another suffix than .html.
         """
         from latpcap import page, words
 
@@ -290,7 +289,7 @@ class Capture(Recording):
 
 
 def _picked(view: View, exchange: int | Pick) -> int:
-    """The number of the exchange that this word or number means."""
+    """The number of the exchange that a number or one of the words of `Pick` selects."""
     if not isinstance(exchange, str):
         return exchange
     from latpcap.views.flows import chosen
@@ -299,7 +298,7 @@ def _picked(view: View, exchange: int | Pick) -> int:
 
 
 def read_stream(source: sources.Source, number: int, *, keylog: Keylog | None = None, progress: bool = False) -> Stream:
-    """What happened on this stream? As `read(source).stream(number)`, without the other streams' rows in memory."""
+    """Read one stream: as `read(source).stream(number)`, without the other streams' rows in memory."""
     from latpcap.views import partial_report
 
     found: Any = partial_report.read(source, partial_report.of_stream(number), keylog=keylog, progress=progress)
@@ -314,7 +313,7 @@ def _missing(capture: Recording, number: int, have: int) -> IndexError:
 
 
 class Stream(View):
-    """What happened on this TCP stream? A view of its capture, limited to one tcp.stream."""
+    """One TCP connection: a view of its capture, limited to one tcp.stream."""
 
     def __init__(self, capture: Capture, number: int):
         self.capture = capture
@@ -323,12 +322,12 @@ class Stream(View):
 
     @property
     def client(self) -> str:
-        """Which end asks? "address:port"."""
+        """The client as "address:port"."""
         return self._end("client")
 
     @property
     def server(self) -> str:
-        """Which end answers? "address:port"."""
+        """The server as "address:port"."""
         return self._end("server")
 
     def _end(self, side: Side) -> str:
@@ -353,7 +352,7 @@ class Stream(View):
         return self.capture.first_ns or 0
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Give this stream's rows of a table as a pyarrow.Table; KeyError for a wrong name.
+        """Return this stream's rows of a table as a pyarrow.Table; KeyError for a wrong name.
 
         `evidence` and `issues` are about endpoints and files: they are the whole capture's. `probes` are this
         stream's SYNs, if it never carried data.
@@ -375,8 +374,8 @@ class Stream(View):
         return self._arrow[name]
 
     def why(self, *, exchange: int | Pick | None = None, slow_ms: float | None = None) -> Why:
-        """Why were this stream's requests slow? `exchange` counts from 0 on this stream (`index`), or is a word as in
-        `Capture.why`, as is `slow_ms`.
+        """Explain why this stream's requests were slow. `exchange` counts from 0 on this stream (`index`), or is a word
+        as in `Capture.why`, as is `slow_ms`.
         """
         from latpcap.answers.why import Question, Why
 
@@ -385,7 +384,7 @@ class Stream(View):
         if isinstance(exchange, str):
             return Why.of_exchange(self.capture, _picked(self, exchange))
         rows = stretches(self).select(["exchange", "index", "protocol", "method"]).to_pylist()
-        # a pause has its request's index, and a set-up that of the first one
+        # a pause has the index of the request after it, and a set-up that of the first request
         rows = [r for r in rows if r["protocol"] != SETUP] or [r for r in rows if r["method"] == "connect"]
         number = next((r["exchange"] for r in rows if r["index"] == exchange), None)
         if number is None:
@@ -405,17 +404,16 @@ class Stream(View):
         collapse: bool | None = None,
         lang: str | None = None,
     ) -> FlowGraph:
-        """Who sent what to whom, and where did the time go? Wireshark's flow graph, with the causes.
+        """Draw the packets of this stream and where the time went: Wireshark's flow graph, with the causes.
 
         `exchange` shows one exchange: "worst", "typical", "first" or its number on this stream (`index`). `frames`
         limits the graph to a range of frame numbers (both included). `time` is "relative" (seconds since the capture's
         first frame), "delta" (since the frame before), "delta_displayed" (since the row before), "date" or "epoch".
-        `to_scale` gives long gaps room as long as they took; waits of at least `mark_ms` are marked; `max_rows` rows
-        are on a page (60; 36 of a PDF), and the picture names what is left out. A long run of data segments that
-        nothing happened in is one row, "11 x 1448 B, 12 ms"; `collapse` does so with short runs too, False with none
-        (tshark's text has every packet). Draws itself in a notebook;
-        `.save("flow.png")` writes PNG, SVG, PDF, or tshark's text (.txt). ValueError for options that make no sense,
-        IndexError where there is no such exchange.
+        With `to_scale` distances are proportional to time. Waits of at least `mark_ms` are marked. A page has at most
+        `max_rows` rows (default 60; 36 in a PDF), and the picture states what is left out. A long run of data segments
+        without events is one row, "11 x 1448 B, 12 ms"; `collapse` True does so with short runs too, False with none
+        (tshark's text has every packet). Draws itself in a notebook; `.save("flow.png")` writes PNG, SVG, PDF, or
+        tshark's text (.txt). ValueError for invalid options, IndexError where there is no such exchange.
         """
         from latpcap.views.flows import graph
 
@@ -423,7 +421,7 @@ class Stream(View):
         return graph(self.capture, self, options, stream=self.number, exchange=exchange, lang=lang)
 
     def follow(self) -> Follow:
-        """What did the two ends say, and which frame brought which bytes? Wireshark's "Follow TCP Stream".
+        """Return what both ends sent, with the frame of each piece: Wireshark's "Follow TCP Stream".
 
         `.text()`, `.hex()` and `.raw()` are what tshark prints, with `frames=True` the frames beside it; `.chunks` are
         the pieces, `.payload(0)` one end's bytes; plain text where the keys of TLS are known (`read(..., keylog=)`). Of
@@ -435,7 +433,7 @@ class Stream(View):
         return follow(self.capture, self.number)
 
     def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
-        """Write this stream's segments to a file, as `Capture.to_pcap` does; gives how many."""
+        """Write this stream's segments to a file, as `Capture.to_pcap` does; return their number."""
         from latpcap.reading.slices import write_slice
 
         about = f"{self.title}; comments have its frame numbers"
@@ -449,12 +447,12 @@ class Stream(View):
         panels: Sequence[SequencePanel] = ("sequence", "flight", "rtt", "throughput"),
         mark_ms: float = 5.0,
     ) -> TimeSequence:
-        """How did the bytes move, and where did they stand still? tcptrace's time-sequence graph, with the stalls.
+        """Draw sequence numbers over time, with the stalls: tcptrace's time-sequence graph.
 
-        `sender` is "client" or "server" (default: who sends more bytes), `frames` a range of frame numbers, `panels`
-        some of "sequence", "flight" (bytes in flight, and the window), "rtt" and "throughput"; waits of at least
-        `mark_ms` are marked in the colour of their cause, transfers in that of what limits them. ValueError for
-        another word, or where that side sends no data.
+        `sender` is "client" or "server" (default: the side that sends more bytes), `frames` a range of frame numbers,
+        `panels` some of "sequence", "flight" (bytes in flight, and the window), "rtt" and "throughput". Waits of at
+        least `mark_ms` have the colour of their cause, transfers that of their limit. ValueError for another word, or
+        where that side sends no data.
         """
         from latpcap.plot.timeseq import TimeSequence
 

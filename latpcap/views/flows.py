@@ -1,7 +1,7 @@
-"""Which flow graph answers this question of a capture or a stream?
+"""Selects the packets of a flow graph of a capture or a stream.
 
-Reads a view's tables, and the records of the file where the tables do not hold what is needed; picks packets and
-gives a `FlowGraph`. How it looks is decided in `plot/`.
+Reads a view's tables, and the file again for packets that the tables do not have; returns a `FlowGraph`, which
+`latpcap.plot` draws.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 PICKS: tuple[Pick, ...] = get_args(Pick)
 FLOWS: tuple[Flows, ...] = get_args(Flows)
-MOST_DRAWN = 1 << 20
-"""So many packets are read for a picture: its pages have fewer rows by far."""
+MAX_DRAWN = 1 << 20
+"""Upper bound on the packets read for a picture; its pages have far fewer rows."""
 _PICKED = ("exchange", "index", "stream", "complete", "latency_ms", "start", "protocol", "method",
            "request_first_frame", "request_last_frame", "response_last_frame")  # fmt: skip
-"""Columns of `stretches` that tell which row is meant, and where it ends."""
+"""Columns of `stretches` that select an exchange and bound its frames."""
 
 
 class Around:
-    """A capture that is drawn, or of which exchanges are; `read` opens it for what is needed of it, once a need: for
-    which exchange is meant, and for its stream alone. `drawn`: no text is wanted, which has all packets.
+    """A file of which a flow graph is drawn. `read` opens it for one need: first to pick the exchange, then for its
+    stream. `drawn` is false for tshark's text, which has all packets.
     """
 
     def __init__(self, read: Callable[[Needed], Recording], *, drawn: bool = False):
@@ -51,7 +51,7 @@ class Around:
 
         options = FlowOptions(**settings)
         if exchange is None:
-            first = _First(MOST_DRAWN if self._drawn and options.frames is None else None)
+            first = _First(MAX_DRAWN if self._drawn and options.frames is None else None)
             others: tuple[TableName, ...] = ("causes", "exchanges", "connects", "gaps", "pushes")
             capture = self._read({"events": TableSlice(EVENTS, first), **dict.fromkeys(others, TableSlice(None))})
             return graph(capture, capture, options, flows=flows, total=first.total)
@@ -70,7 +70,7 @@ class Around:
 
 
 class _First:
-    """Marks so many rows, and counts all."""
+    """Masks the first `most` rows (None: all) of consecutive batches, and counts all rows."""
 
     def __init__(self, most: int | None):
         self._most, self.total = most, 0
@@ -78,9 +78,9 @@ class _First:
     def __call__(self, rows: pa.Table) -> pa.ChunkedArray:
         import numpy as np
 
-        left = rows.num_rows if self._most is None else self._most - self.total
+        room = rows.num_rows if self._most is None else self._most - self.total
         self.total += rows.num_rows
-        return arrays.column(np.arange(rows.num_rows) < left)
+        return arrays.column(np.arange(rows.num_rows) < room)
 
 
 def graph(
@@ -96,14 +96,13 @@ def graph(
     row: dict[str, Any] | None = None,
     total: int | None = None,
 ) -> FlowGraph:
-    """Who sent what to whom, and where did the time go? The graph of the packets of a view of this capture.
+    """The flow graph of the packets of a view of this capture.
 
     `view` is the capture, a part of it, or its `stream`. `exchange` is one of `PICKS` or a number: of the table
-    `exchanges` for a capture, counted from 0 on it for a stream.
-    A word is meant of the requests of one server: `server`, or the one that the answer names. Its packets are shown,
-    and the ACK after them; `row` is what `pick` gives for it, where that is known. `total`: so many packets there are,
-    of which the view may have the first alone. ValueError for options that make no sense, IndexError where there is no
-    such exchange.
+    `exchanges` for a capture, counted from 0 on it for a stream. A word picks from the requests of one server:
+    `server`, or the one that the answer names. The exchange's packets are shown, and the ACK after them. `row` is the
+    exchange's row where it is known (`pick`). `total` is the number of packets, where the view has only the first ones.
+    ValueError for invalid options, IndexError where there is no such exchange.
     """
     from latpcap.plot import figure
 
@@ -136,7 +135,7 @@ def _graph(
         if stream is None:
             title.append(f"tcp.stream eq {row['stream']}")
         events, exchanges = (_where(table, "stream", [row["stream"]]) for table in (events, exchanges))
-        if row["protocol"] != SETUP:  # a pause goes on behind a picked request, a set-up began before it
+        if row["protocol"] != SETUP:  # for a request, leave out pauses and set-ups of its stream
             exchanges = _where(view.arrow("exchanges"), "stream", [row["stream"]])
         causes = _where(causes, "exchange", exchanges["exchange"].to_pylist())
         options = replace(options, frames=(row["request_first_frame"], _last_frame(events, row)))
@@ -159,19 +158,19 @@ def _graph(
 
 
 def chosen(view: HasTables, which: int | Pick, server: str | None = None) -> dict[str, Any]:
-    """Which exchange of a capture is meant? A word means one of the requests of this server, or of the one that the
-    answer names; of any where that answered none. ValueError for an unknown server, or a word that is none.
+    """The row of the exchange that a number or word selects. A word picks from the requests of this server, or of the
+    one that the answer names, if it has complete ones. ValueError for an unknown server or word.
     """
     table = stretches(view)
     if isinstance(which, str) and which in PICKS:
-        mine = _asked(view.arrow("streams"), table, server)
-        if server is not None or mine.filter(mine["complete"]).num_rows:
-            table = mine
+        of_one = _of_server(view.arrow("streams"), table, server)
+        if server is not None or of_one.filter(of_one["complete"]).num_rows:
+            table = of_one
     return pick(table, which)
 
 
-def _asked(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Table:
-    """The requests of this server, or of the one that the answer begins with; all where there is none."""
+def _of_server(streams: pa.Table, exchanges: pa.Table, server: str | None) -> pa.Table:
+    """The requests of this server, or of the one that the answer begins with; all requests where no server has any."""
     servers = cause_totals.servers(streams, exchanges)
     if server is not None:
         servers = cause_totals.named(server, servers, lambda of: names_of(of, {"streams": streams}))
@@ -190,16 +189,16 @@ def of_server(view: HasTables, server: str) -> str:
 
 
 def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -> dict[str, Any]:
-    """Which row of `exchanges` is meant? ValueError for an unknown word, IndexError where there is none."""
+    """The row of `exchanges` that a number or word selects. ValueError for an unknown word, IndexError for none."""
     import pyarrow.compute as pc
 
     table = exchanges.select(_PICKED)
     table = table.set_column(_PICKED.index("start"), "start", table["start"].cast("int64"))
     found: list[dict[str, Any]]
     if not isinstance(which, str):
-        known = 0 <= which < 1 << 63  # Arrow compares no larger ones
+        known = 0 <= which < 1 << 63  # Arrow cannot compare larger numbers
         found = table.filter(pc.equal(table[counted_by], which)).to_pylist() if known else []
-        found = [row for row in found if _counts(row, counted_by)]
+        found = [row for row in found if _is_counted(row, counted_by)]
         if not found:
             raise IndexError(f"no exchange {which}: there are {len(table):,}, counted from 0")
         return found[0]
@@ -215,8 +214,8 @@ def pick(exchanges: pa.Table, which: int | Pick, counted_by: str = "exchange") -
     return found[0]
 
 
-def _counts(row: dict[str, Any], counted_by: str) -> bool:
-    """A pause has the index of the request that follows it."""
+def _is_counted(row: dict[str, Any], counted_by: str) -> bool:
+    """Whether an index means this row: a pause has the index of the request after it, and does not count."""
     return counted_by == "exchange" or row["protocol"] != SETUP or row["method"] == "connect"
 
 
@@ -228,7 +227,7 @@ def _where(table: pa.Table, column: str, values: list[int]) -> pa.Table:
 
 
 def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
-    """The exchange's last frame, or the one after it on its stream if that only acknowledges."""
+    """The exchange's last frame, or the next frame of its stream if that is a pure ACK of the other side."""
     import pyarrow.compute as pc
 
     last: int = row["response_last_frame"] or row["request_last_frame"]
@@ -240,15 +239,15 @@ def _last_frame(events: pa.Table, row: dict[str, Any]) -> int:
 
 
 def _before(capture: Recording, events: pa.Table, frames: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
-    """For each frame of the events the instant of the frame before it, TCP or not: from the file, once."""
+    """Each frame of the events, with the instant of the frame before it (TCP or not); reads the file again."""
     wanted = [frame - 1 for frame in events["frame"].to_pylist() if not frames or frames[0] <= frame <= frames[1]]
     yield from ((record.frame + 1, record.time_ns) for record in capture.records(wanted))
 
 
 def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
-    """The frames that are not TCP, and with `flows` "all" or "any" those that are, in the order of the file.
+    """The graph of the frames that are not TCP, and for `flows` "all" or "any" of all frames, in file order.
 
-    The text of "any" is tshark's: its columns Protocol and Info, where latpcap knows them.
+    The text of "any" has tshark's columns Protocol and Info, where latpcap knows them.
     """
     from latpcap.plot.flow.graph import FlowGraph
     from latpcap.plot.flow.packet_rows import Clock
@@ -281,13 +280,13 @@ def _other(capture: Recording, flows: Flows, options: FlowOptions) -> FlowGraph:
 
 
 def _as_tshark(packet: dict[str, Any]) -> dict[str, Any]:
-    """An echo packet as tshark writes it in a flow graph's text."""
+    """An ICMP echo packet as tshark's flow graph writes it."""
     comment = f"{packet['protocol']}: {packet['info']}"
     return packet | {"label": packet["info"], "comment": comment, "dport": packet["code"]}
 
 
 def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The packets with the words of tshark's columns; those that latpcap does not know keep its own."""
+    """The packets with tshark's columns Protocol and Info; latpcap's own text where these are not known."""
     from latpcap.reading import info_column
 
     known = info_column.info_texts(capture)
@@ -299,7 +298,7 @@ def _with_info(capture: Recording, packets: list[dict[str, Any]]) -> list[dict[s
 
 
 def _segments(capture: Recording, low: int, high: int) -> list[dict[str, Any]]:
-    """The TCP segments as packets with labels: where an HTTP message begins, its first line takes the flags' place."""
+    """The TCP segments as packets with labels; the first segment of an HTTP message has its first line as label."""
     import pyarrow.compute as pc
 
     from latpcap.plot.flow.packet_rows import comment, label

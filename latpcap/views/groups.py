@@ -1,7 +1,6 @@
-"""Which group does each exchange belong to?
+"""Groups of exchanges: the words of `by` in reports, in pictures and on the command line.
 
-Reads the `exchanges` table; gives a column or a name per exchange. The words of `by` in reports,
-pictures and on the command line; knows nothing of what is done with the groups.
+Takes rows of `exchanges`; returns a column of keys, or the name of each exchange's group.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OTHER_NAMES = {"uri": "target"}
-"""Words of `by` that name a column otherwise."""
+"""Words of `by` for columns with another name."""
 
 PLACES = ("capture", "folder")
-"""Words of `by` that say where a row was captured."""
+"""Words of `by` for the place of a capture."""
 
 PROCESSES = ("process", "container", "pod")
-"""Words of `by` that say who it was, where the capture does; columns that exchanges get for it."""
+"""Words of `by` for processes, where the capture names them; `View` adds these columns to exchanges."""
 
 _UNITS = {"ms": "millisecond", "s": "second", "min": "minute", "h": "hour", "d": "day"}
 _SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.values())})")
@@ -34,7 +33,7 @@ _SPAN = re.compile(rf"([1-9]\d{{0,8}}) ?({'|'.join(_UNITS)})|({'|'.join(_UNITS.v
 
 @cache
 def _columns() -> tuple[str, ...]:
-    """Columns of `exchanges` that group: words, whole numbers, yes and no. Durations and instants do not."""
+    """Columns of `exchanges` that can group: words, integers and booleans, but not durations and instants."""
     import pyarrow as pa
 
     from latpcap.tables import fields
@@ -49,7 +48,7 @@ def _instant(kind: Any) -> bool:
 
 
 def span(word: str) -> tuple[int, str] | None:
-    """How long are the stretches of time that this word cuts? "10s", "5min", "hour": number and pyarrow's unit."""
+    """The number and pyarrow's unit of a time span such as "10s", "5min" or "hour"; None for other words."""
     found = _SPAN.fullmatch(word)
     if found is None:
         return None
@@ -57,7 +56,7 @@ def span(word: str) -> tuple[int, str] | None:
 
 
 def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
-    """The words of `by` as a tuple; ValueError for a word that names no column, place or span of time."""
+    """The words of `by` as a tuple; ValueError for a word that names no column, place or time span."""
     names: tuple[Group, ...] = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     for name in names:
         if name not in (*PLACES, *PROCESSES, *OTHER_NAMES, *_columns()) and span(name) is None:
@@ -70,7 +69,7 @@ def chosen(by: Group | Sequence[Group] | None) -> tuple[Group, ...]:
 
 
 def of_processes(by: Group | Sequence[Group] | None) -> list[str]:
-    """Which of these words are of processes."""
+    """The words of `by` that name processes."""
     return [name for name in chosen(by) if name in PROCESSES]
 
 
@@ -88,7 +87,7 @@ def _made_of(name: Group) -> tuple[str, ...]:
 
 
 def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
-    """Each exchange's value; a server has its port, a client has none. `files` are the captures, by number."""
+    """The key of each exchange; a server includes its port, a client does not. `files` are the captures by number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -109,7 +108,7 @@ def column(exchanges: pa.Table, by: Group, files: Sequence[str] = ("",)) -> Any:
 
 
 def captures(exchanges: pa.Table) -> Any:
-    """The number of each exchange's capture, where several answer as one; else 0."""
+    """The number of each exchange's capture, in results of several captures; else 0."""
     import pyarrow.compute as pc
 
     return pc.shift_right(exchanges["exchange"], CAPTURE_BITS)
@@ -120,7 +119,7 @@ def _folders(files: Sequence[str]) -> list[str]:
 
 
 def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequence[str] = ("",)) -> list[str] | None:
-    """Each exchange's group in words; None where nothing is grouped."""
+    """The name of each exchange's group; None where nothing is grouped."""
     words = chosen(by)
     if not words:
         return None
@@ -130,7 +129,7 @@ def names(exchanges: pa.Table, by: Group | Sequence[Group] | None, files: Sequen
 
 
 def named(by: Sequence[str], key: Sequence[Any]) -> str:
-    """A group's name, safe for a terminal, with its kind: a bare number means nothing."""
+    """A group's printable name; numbers are preceded by the group's word."""
     return " ".join(_word(name, value) for name, value in zip(by, key, strict=True))
 
 

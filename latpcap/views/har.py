@@ -1,6 +1,6 @@
-"""The requests of HTTP as an HTTP Archive (HAR 1.2), which browsers' tools and many others open.
+"""The requests of HTTP as an HTTP Archive (HAR 1.2), a format of browsers' developer tools.
 
-Reads tables by name, gives a plain dict. Headers and bodies are not kept by latpcap: sizes are those of whole messages.
+Returns a plain dict. latpcap keeps neither headers nor bodies: sizes are those of whole messages.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from latpcap.tables import HasTables
 from latpcap.user_waits.waits import KINDS
 
 UNKNOWN = -1
-"""What HAR has where a size or a time is not known."""
+"""HAR's value for an unknown size or time."""
 VERSIONS = {"http": "HTTP/1.1", "http2": "HTTP/2", "grpc": "HTTP/2"}
-"""Protocols whose exchanges are entries."""
+"""Protocols whose exchanges become entries, with HAR's name of the version."""
 PORTS = {"http": 80, "https": 443}
 COLUMNS = (
     "exchange", "stream", "index", "protocol", "method", "target", "host", "status", "start", "end", "request_bytes",
@@ -37,10 +37,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def har_log(scope: HasTables) -> dict[str, Any]:
-    """The requests of this capture or stream as a HAR 1.2 log, in the order in which they began."""
+    """The requests of a capture or stream as a HAR 1.2 log, in the order of their starts."""
     exchanges = [row for row in _rows(scope, "exchanges", COLUMNS) if row["method"] or row["protocol"] == "tls"]
     streams = {row["stream"]: row for row in _rows(scope, "streams", STREAMS)}
-    sealed = {row["stream"]: row["latency_ms"] for row in reversed(exchanges) if row["protocol"] == "tls"}
+    tls_ms = {row["stream"]: row["latency_ms"] for row in reversed(exchanges) if row["protocol"] == "tls"}
     connects = {row["stream"]: row for row in _rows(scope, "connects", CONNECTS)}
     first: dict[int, int] = defaultdict(lambda: 1 << 62)
     requests = [row for row in exchanges if row["protocol"] in VERSIONS]
@@ -50,8 +50,8 @@ def har_log(scope: HasTables) -> dict[str, Any]:
     for row in requests:
         opens = row["index"] == first[row["stream"]]
         stream = streams[row["stream"]]
-        connect = connects.get(row["stream"]) or _connect(stream, sealed) if opens else None
-        entry = _entry(row, stream, connect, sealed=row["stream"] in sealed)
+        connect = connects.get(row["stream"]) or _connect(stream, tls_ms) if opens else None
+        entry = _entry(row, stream, connect, is_tls=row["stream"] in tls_ms)
         action = actions.get(row["exchange"])
         entries.append(entry if action is None else {**entry, "_action": action})
     entries.sort(key=lambda entry: entry["startedDateTime"])
@@ -59,16 +59,16 @@ def har_log(scope: HasTables) -> dict[str, Any]:
     return {"log": {"version": "1.2", "creator": creator, "pages": [], "entries": entries}}
 
 
-def _connect(stream: dict[str, Any], sealed: dict[int, float | None]) -> dict[str, Any] | None:
-    """What the connect of a stream would say that has no row for it; None where no SYN was captured."""
+def _connect(stream: dict[str, Any], tls_ms: dict[int, float | None]) -> dict[str, Any] | None:
+    """The row of `connects` for a stream that has none there; None where no SYN was captured."""
     if stream["roles_by"] not in ("syn", "syn_ack") or stream["initial_rtt_ms"] is None:
         return None
     handshake = {"start": stream["start"], "handshake_ms": stream["initial_rtt_ms"]}
-    return {**handshake, "tls_ms": sealed.get(stream["stream"]), "dns_ms": None}
+    return {**handshake, "tls_ms": tls_ms.get(stream["stream"]), "dns_ms": None}
 
 
 def _actions(scope: HasTables) -> dict[int, dict[str, Any]]:
-    """By exchange: what its client did to get it, with the parts in ms as in the table `actions`."""
+    """The action of each exchange, with its parts in ms as in the table `actions`."""
     parts = ("action", "total_ms", *(f"{kind}_ms" for kind in (*KINDS, "other")))
     rows = {row["action"]: row for row in scope.arrow("actions").select(list(parts)).to_pylist()}
     waits = scope.arrow("waits").select(["action", "kind", "table", "row"]).to_pylist()
@@ -78,7 +78,7 @@ def _actions(scope: HasTables) -> dict[int, dict[str, Any]]:
 
 
 def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Writes the log as JSON, whole or not at all; OutputError where the file cannot be written."""
+    """Write the log as JSON, whole or not at all; OutputError where the file cannot be written."""
     try:
         files.write(path, json.dumps(log, indent=1).encode())
     except OSError as problem:
@@ -86,7 +86,7 @@ def write(log: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The table's rows, instants in ns since 1970."""
+    """Some columns of a table as dicts, instants in ns since 1970."""
     table = scope.arrow(name).select(list(columns))
     for instant in {"start", "end"}.intersection(columns):
         table = table.set_column(table.column_names.index(instant), instant, table[instant].cast("int64"))
@@ -95,10 +95,10 @@ def _rows(scope: HasTables, name: Any, columns: tuple[str, ...]) -> list[dict[st
 
 
 def _entry(
-    row: dict[str, Any], stream: dict[str, Any], connect: dict[str, Any] | None, *, sealed: bool
+    row: dict[str, Any], stream: dict[str, Any], connect: dict[str, Any] | None, *, is_tls: bool
 ) -> dict[str, Any]:  # fmt: skip
     begin, times = _timings(row, connect)
-    url = _url(row, stream, "https" if sealed else "http")
+    url = _url(row, stream, "https" if is_tls else "http")
     version = VERSIONS[row["protocol"]]
     headers = [{"name": "Host", "value": row["host"]}] if row["host"] else []
     query = parse_qsl(urlsplit(url).query, keep_blank_values=True) if "?" in url else []
@@ -135,7 +135,7 @@ def _entry(
 
 
 def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, dict[str, float]]:
-    """When the entry begins, and its parts. The time before a connection's first request is that request's."""
+    """The start of an entry and its parts. A connection's first request includes the time of its set-up."""
     parts = ("request_spread_ms", "service_ms", "response_spread_ms")
     known: list[float] = [UNKNOWN if row[part] is None else row[part] for part in parts]
     send, wait, receive = known
@@ -152,7 +152,7 @@ def _timings(row: dict[str, Any], connect: dict[str, Any] | None) -> tuple[int, 
 
 
 def _url(row: dict[str, Any], stream: dict[str, Any], scheme: str) -> str:
-    """The whole URL: a target may be one, or name a host alone (CONNECT)."""
+    """The absolute URL. A target may be absolute, or name a host only (CONNECT)."""
     target = row["target"] or "/"
     if "://" in target.partition("?")[0] or row["method"] == "CONNECT":
         return str(target)

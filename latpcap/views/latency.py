@@ -1,8 +1,7 @@
-"""How long do requests take, by whatever they are grouped?
+"""`Latency`: how long requests took, in groups: as a data frame, as text in the shape of wrk's report, as a picture.
 
-Reads the `exchanges` table; gives `Latency`: counts, mean, deviation and percentiles as a data frame, as
-text in the shape of wrk's report, and as a picture. Mean and deviations follow wrk's rules, percentiles are nearest
-ranks; wrk's correction of the samples ("coordinated omission") is not made: these are the exchanges of the capture.
+Mean and deviation follow wrk's rules, percentiles are nearest ranks. wrk's correction for coordinated omission is not
+applied: these are the exchanges of the capture.
 """
 
 from __future__ import annotations
@@ -23,23 +22,25 @@ if TYPE_CHECKING:
     from latpcap.plot.latency import LatencyPlot
 
 WHICH: tuple[Which, ...] = get_args(Which)
-"""The latency of an exchange: as the capture saw it, or as the client's own clock would say (an estimate)."""
+"""The latency of an exchange: as measured at the capture, or on the client's own clock (an estimate)."""
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
 MOST_ROWS = 40
+"""Upper bound on the groups that the text lists."""
 _WHY = {
     "latency_ms": "not complete in the capture",
     "client_latency_ms": "not complete in the capture, or the path to the client not known",
 }
-_OTHERS = 8  # groups that a picture overlays
+_OTHERS = 8
+"""Upper bound on the groups that a picture overlays."""
 
 
 class Latency:
-    """How long did the requests take?
+    """How long requests took, by group.
 
-    Attributes: `table`, a data frame with a row per group, the one with the most time first, spans of time in their
-    order (a single row without groups); `by`, `which` and `percentiles` as given; `title`, what was measured;
-    `seconds`, from the first request to the last answer, of several captures the time that any of them covers.
+    Attributes: `table`, a data frame with a row per group (a single row without groups), sorted by total time, or by
+    time for time spans; `by`, `which` and `percentiles` as given; `title`, what was measured; `seconds`, from the first
+    request to the last answer; for several captures, the time that any of them covers.
     Columns of `table`:
 
     | column | unit | meaning |
@@ -85,9 +86,8 @@ class Latency:
         title: str = "",
         files: Sequence[str] = ("",),
     ) -> Latency:
-        """How does the table of exchanges become latencies? `by` is a word that `groups.chosen` knows, several, or None
-        for one group of all; `files` are the captures. Raises ValueError for another word, another `which`, or a
-        percentile outside 0 to 100.
+        """Summarise the exchanges. `by` is a word that `groups.chosen` knows, several, or None for one group; `files`
+        are the captures. ValueError for another word, another `which`, or a percentile outside 0 to 100.
         """
         names = groups.chosen(by)
         needed(names, which)
@@ -99,10 +99,10 @@ class Latency:
         )
 
     def rows(self) -> list[tuple[str, pd.DataFrame]]:
-        """Which exchanges belong to which group? Name and rows of each, in the order of `table`."""
+        """The name and exchanges of each group, in the order of `table`."""
         if not self.by:
             return [("all", self._samples)]
-        # dict(groups) and list(groups) ask for their number, which pandas 2 cannot tell where a key is null
+        # dict(groups) and list(groups) need the number of groups, which pandas 2 miscounts where a key is null
         groups_of = self._samples.groupby(list(self.by), dropna=False, observed=True, sort=True)
         found = {key: rows for key, rows in groups_of}
         spent = {key: float(rows[self.which].sum()) for key, rows in found.items()}
@@ -110,7 +110,7 @@ class Latency:
         return [(groups.named(self.by, key), found[key]) for key in order]
 
     def _table(self) -> pd.DataFrame:
-        """A row per group, by sums over all rows at once: there may be very many groups."""
+        """The rows of `table`, summed over all groups at once: there may be very many."""
         import numpy as np
         import pandas as pd
 
@@ -123,16 +123,16 @@ class Latency:
         known = ~np.isnan(value)
         order = np.lexsort((value, group))
         order = order[known[order]]
-        of, rising = group[order], value[order]
-        count = np.bincount(of, minlength=many)
-        total = np.bincount(of, rising, many)
+        groups_of, ascending = group[order], value[order]
+        count = np.bincount(groups_of, minlength=many)
+        total = np.bincount(groups_of, ascending, many)
         sizes = pd.to_numeric(samples["response_bytes"]).fillna(0).to_numpy(float)
         columns: dict[str, Any] = {name: samples[name].iloc[first].tolist() for name in self.by}
         columns |= {"count": count, "left_out": np.bincount(group, minlength=many) - count}
-        columns |= _summary(rising, of, count, self.percentiles)
+        columns |= _summary(ascending, groups_of, count, self.percentiles)
         timed = self._seconds(columns)
         columns["requests_per_s"] = count / timed
-        columns["transfer_bytes_per_s"] = np.bincount(of, sizes[order], many) / timed
+        columns["transfer_bytes_per_s"] = np.bincount(groups_of, sizes[order], many) / timed
         table = pd.DataFrame(columns)
         if self._in_time:
             return table.sort_values(list(self.by), kind="stable", ignore_index=True)
@@ -140,11 +140,11 @@ class Latency:
 
     @property
     def _in_time(self) -> bool:
-        """Are the groups stretches of time? Then they stand in its order."""
+        """Whether groups are time spans; they are then sorted by time."""
         return any(groups.span(name) for name in self.by)
 
     def _seconds(self, keys: dict[str, Any]) -> Any:
-        """By how many seconds a group's numbers are divided: those of its captures, within its stretch of time."""
+        """The seconds by which each group's numbers are divided: those of its captures, within its time span."""
         import numpy as np
 
         places = [name for name in self.by if name in groups.PLACES]
@@ -167,8 +167,8 @@ class Latency:
         panel: LatencyPanel | None = None,
         ax: Axes | None = None,
     ) -> LatencyPlot:
-        """How are the latencies distributed, and where do they pile up? Shares (ECDF) with the percentiles marked,
-        and counts (histogram), by top cause where there is one group.
+        """Draw the distribution of latencies: shares (ECDF) with the percentiles marked, and counts (histogram), by
+        top cause where there is one group.
 
         `others` are overlaid: other captures, or before and after. `labels` name them (default: their titles, or
         their groups); `scale` of the time axis is "log", "linear" or "auto" (log where the values differ much);
@@ -180,7 +180,7 @@ class Latency:
         if labels is not None and len(labels) != len(every):
             raise ValueError(f"{len(labels)} labels for {len(every)} latencies")
         titles = [one.title for one in every]
-        if len(set(titles)) < len(titles):  # files of one name, in several folders
+        if len(set(titles)) < len(titles):  # files with one name, in several folders
             given = labels or [f"{title} ({i})" for i, title in enumerate(titles, 1)]
             titles = [own if title in own else f"{title} ({own})" for title, own in zip(titles, given, strict=True)]
         series, left = [], 0
@@ -222,14 +222,14 @@ class Latency:
 
 
 def needed(by: Group | Sequence[Group] | None, which: Which) -> list[str]:
-    """Which columns of `exchanges` does this report read? ValueError for words that it does not know."""
+    """The columns of `exchanges` that a report needs. ValueError for unknown words."""
     if which not in WHICH:
         raise ValueError(f"no latency {which!r}; known are {' and '.join(WHICH)}")
     return ["exchange", "start", "end", which, "response_bytes", "top_cause", *groups.needed(groups.chosen(by))]
 
 
 def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequence[str]) -> pd.DataFrame:
-    """The exchanges with what they are grouped by, under the names of `by`; words as categories."""
+    """The exchanges with the keys of their groups, in columns with the names of `by`; words as categories."""
     import pyarrow as pa
 
     columns = {name: exchanges[name] for name in needed((), which) if name != "exchange"}
@@ -241,11 +241,11 @@ def _samples(exchanges: pa.Table, by: Sequence[Group], which: Which, files: Sequ
 
 
 _Spans: TypeAlias = list[tuple[int, int]]
-"""From when to when, in nanoseconds."""
+"""Time spans: first and last instant in ns since 1970."""
 
 
 def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...], _Spans]:
-    """When was there a request or an answer in these captures, from the first to the last of each? By place."""
+    """The time spans from the first request to the last answer of each capture, merged by place."""
     if not len(timed):
         return {}
     if "of_capture" not in timed:
@@ -259,7 +259,7 @@ def _covered(timed: pd.DataFrame, places: Sequence[str]) -> dict[tuple[Any, ...]
 
 
 def merged(spans: _Spans) -> _Spans:
-    """The stretches that these cover, in order, none twice."""
+    """The union of time spans, sorted and without overlaps."""
     found: _Spans = []
     for first, last in sorted(spans):
         if found and first <= found[-1][1]:
@@ -278,12 +278,12 @@ def _within(spans: _Spans, begin: pd.Timestamp, stretch: str) -> _Spans:
 
 
 def length(spans: _Spans) -> float:
-    """How many seconds these stretches have together."""
+    """The total length of time spans in seconds."""
     return sum(last - first for first, last in spans) / 1e9
 
 
 def _summary(rising: Array, group: Array, count: Array, percentiles: Sequence[float]) -> dict[str, Array]:
-    """The numbers of each group, of its values that rise, one group behind the other; NaN where it has none."""
+    """The statistics per group, of values sorted by group and then by value; NaN for empty groups."""
     import numpy as np
 
     many, end = len(count), np.cumsum(count)
@@ -328,7 +328,7 @@ def _report(latency: Latency) -> str:
 
 
 def _grouped(latency: Latency) -> str:
-    """Groups as a table with wrk's words."""
+    """Several groups as a table with wrk's headings."""
     heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
     rows = []
     for row in latency.table.head(MOST_ROWS).to_dict("records"):
@@ -357,7 +357,7 @@ def _grouped(latency: Latency) -> str:
 
 
 def _scaled(value: float, step: float, units: Sequence[str]) -> str:
-    """A number in the unit that wrk would take: the next one from 85 % of it on."""
+    """A number in wrk's unit: wrk changes to the next unit from 85 % of it on."""
     unit = 0
     while unit + 1 < len(units) and value >= 0.85 * step:
         value, unit = value / step, unit + 1

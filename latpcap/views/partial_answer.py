@@ -1,6 +1,6 @@
-"""A capture read for its answer alone: no events, and of the other tables the columns that an answer needs.
+"""`AnswerView`: a capture read for its answer only: no events, and few columns of the other tables.
 
-`latpcap why FILE` needs no more. What few segments an answer quotes is read again.
+`latpcap why FILE` reads captures so. The few segments that an answer quotes are read again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _ENDS = ("client", "client_port", "server", "server_port")
 _AT_END: tuple[TableName, ...] = ("evidence", "transfers", "lookups", "probes", "issues")
-"""They are small, and kept as a whole."""
+"""Small tables, which are kept whole."""
 _LED = ("connect", "first_frame", "dns_ms", "dns_name")
-"""Of connects that a lookup led to. All others are among the stretches."""
+"""Columns of the connects that a DNS lookup preceded; `stretches` has the columns that all connects need."""
 
 
 def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool = False) -> AnswerView:
-    """Reads a capture as `latpcap.read` does, and keeps what its answer needs. It is read again where that is more."""
+    """Read a capture as `latpcap.read` does, keeping what its answer needs; other tables are read again on use."""
     feed = Feed(source, keylog)
     rows = _Rows()
     for portion in portions(feed, skip_tables=_AT_END, progress=progress):
@@ -49,7 +49,7 @@ def read(source: sources.Source, *, keylog: Keylog | None = None, progress: bool
 
 
 class _Rows:
-    """What is kept of the growing tables."""
+    """The columns kept of the growing tables."""
 
     def __init__(self) -> None:
         self.segments, self.folded, self.streams = Segments(tuple), Folded(), Streams()
@@ -57,7 +57,7 @@ class _Rows:
         self.counts: dict[TableName, int] = dict.fromkeys(("connects", "gaps"), 0)
 
     def add(self, portion: Portion) -> None:
-        """The next rows."""
+        """Add the rows of one portion."""
         self.folded.add("exchanges", _whole(portion["exchanges"]))
         for name in self.counts:
             others = _whole(portion[name])
@@ -77,21 +77,21 @@ class _Rows:
 
 
 def _whole(rows: _core.Table, columns: Sequence[str] | None = None) -> pa.Table:
-    """These columns, or all, each in one piece: what is done with a piece takes as long for few rows."""
+    """Some columns (None: all), each as one chunk: work per chunk does not depend on its rows."""
     table = as_table(rows)
     return (table if columns is None else table.select(columns)).combine_chunks()
 
 
 class AnswerView(recording.Recording):
-    """What a capture's answer needs. `events` and `causes` have no rows, `exchanges` has its numbers; `streams`,
-    `connects` and `gaps` are read again for who asks for all of them.
+    """The tables that a capture's answer needs. `events` and `causes` are empty, `exchanges` has only its numbers.
+    `streams`, `connects` and `gaps` are read again when they are used.
     """
 
     def __init__(self, feed: Feed, rows: _Rows, keylog: Keylog | None):
         import pyarrow as pa
 
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
-        del feed.analysis  # it holds what was remembered of all streams
+        del feed.analysis  # frees the state of all streams
         spill.trim_heap()
         rows.segments.again = lambda: self._reread("events")
         self._counts = {"streams": rows.streams.count, **rows.counts}
@@ -101,7 +101,7 @@ class AnswerView(recording.Recording):
         if rows.counts["connects"]:
             made["connects"] = pa.concat_tables(rows.led).sort_by("connect") if rows.led else pa.table({})
         self.kept = Lazy(self.arrow, rows.segments, made, rows.folded.causes.evidence, rows.folded.pushed)
-        """What findings read: `stretches` and their causes, streams and connects, with few columns."""
+        """The tables that findings read, with few columns: `stretches` and their causes, streams and connects."""
         if "exchanges" in made:
             self._arrow["exchanges"] = requests(made["exchanges"])
 
@@ -131,49 +131,49 @@ class AnswerView(recording.Recording):
         return answer.with_beside(processes.name_processes(self, lambda: pa.concat_tables(self._reread("events"))))
 
     def _quoted(self, frames: Sequence[int]) -> pa.Table:
-        """The few events that an answer quotes, made of these packets alone: empty where it takes others to tell what
-        they are.
+        """The few events that an answer quotes, analysed from these packets alone; no rows where the result depends on
+        other packets.
         """
         import numpy as np
 
         packets = list(self.records(frames))
         if len({(packet.link, packet.interface) for packet in packets}) != 1:
             return self.arrow("events")
-        held, first = io.BytesIO(), min(packet.time_ns for packet in packets)
+        held, first_ns = io.BytesIO(), min(packet.time_ns for packet in packets)
         write = slices.pcap(held, nanos=True, link=packets[0].link)
         for packet in packets:
-            write(packet._replace(time_ns=packet.time_ns - first))
+            write(packet._replace(time_ns=packet.time_ns - first_ns))
         analysis = _core.Analysis(links.read)
         analysis.push(held.getvalue())
         analysis.finish()
         rows = taken(analysis)
-        events, turned = _whole(rows["events"]), self._turned(_whole(rows["streams"]))
-        if turned is None or events.num_rows != len(frames):
+        events, swapped = _whole(rows["events"]), self._has_swapped_sides(_whole(rows["streams"]))
+        if swapped is None or events.num_rows != len(frames):
             return self.arrow("events")
         made = {
             "frame": np.array(sorted(frames), np.uint64),
-            "from_client": arrays.numbers(events, "from_client") != turned,
+            "from_client": arrays.numbers(events, "from_client") != swapped,
         }
         for name, values in made.items():
             events = events.set_column(events.schema.get_field_index(name), name, arrays.column(values))
         return events
 
-    def _turned(self, streams: pa.Table) -> bool | None:
-        """Is the client of this one stream the server here? None where neither is."""
+    def _has_swapped_sides(self, streams: pa.Table) -> bool | None:
+        """Whether the client of this one stream is the server in the capture. None where it is neither."""
         if streams.num_rows != 1:
             return None
-        (one,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
-        here = self.kept["streams"]
-        for client, server, turned in ((0, 2, False), (2, 0, True)):
-            wanted = one[client], one[client + 1], one[server], one[server + 1]
-            ports = (arrays.numbers(here, _ENDS[1]) == wanted[1]) & (arrays.numbers(here, _ENDS[3]) == wanted[3])
-            found = ((arrays.taken(here, name, ports.nonzero()[0]).to_pylist()) for name in _ENDS)
+        (ends,) = arrays.looked_up(streams, "stream", arrays.numbers(streams, "stream"), _ENDS)
+        kept = self.kept["streams"]
+        for client, server, swapped in ((0, 2, False), (2, 0, True)):
+            wanted = ends[client], ends[client + 1], ends[server], ends[server + 1]
+            same_ports = (arrays.numbers(kept, _ENDS[1]) == wanted[1]) & (arrays.numbers(kept, _ENDS[3]) == wanted[3])
+            found = ((arrays.taken(kept, name, same_ports.nonzero()[0]).to_pylist()) for name in _ENDS)
             if wanted in zip(*found, strict=True):
-                return turned
+                return swapped
         return None
 
     def _reread(self, wanted: TableName) -> Iterator[pa.Table]:
-        """The rows of this table once more. What could not be read the first time is no news."""
+        """The rows of a table, read again. Errors that the first reading had are not reported again."""
         feed = Feed((), self._keylog, reread=self._origins, was_broken=bool(self._broken))
         for portion in portions(feed):
             yield _whole(portion[wanted])

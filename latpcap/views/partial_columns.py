@@ -1,7 +1,7 @@
-"""The columns that an answer over a whole capture needs, and none besides: rows as they come in, tables out.
+"""Accumulates the columns that an answer over a whole capture needs: takes rows batch by batch, returns tables.
 
-Narrow types, words as small numbers, and no memory for what is 0: a capture of millions of exchanges answers in a
-fraction of what its tables take. The tables that come out are read by the same code as the whole ones.
+Numbers have narrow types, words are indices, and zeros take no memory: a capture of millions of exchanges takes a
+fraction of its full tables. The resulting tables are read by the same code as full ones.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from latpcap.views.recording import Recording
 
 ALWAYS = ("network", *cause_names(trait="of_data"), "capture_gap")
-"""Causes whose time of complete exchanges is kept, too. Of the others only that of incomplete ones: the time
-of complete ones is summed from `causes`."""
+"""Causes whose time is kept for complete exchanges, too. For the other causes it is kept for incomplete exchanges
+only: that of complete ones is summed from `causes`.
+"""
 
 
 class Numbers:
-    """A column of numbers on its way; what is 0 takes no memory. `kind` None: as few bytes as do."""
+    """A growing column of numbers; zeros take no memory. `kind` None: the narrowest unsigned type that fits."""
 
     def __init__(self, kind: str | None):
         self._narrows, self._column = kind is None, spill.Column(kind or "uint8")
 
     def add(self, values: Array) -> None:
-        """The values of the next rows."""
+        """Append values."""
         import numpy as np
 
         if not values.any():
@@ -46,22 +47,22 @@ class Numbers:
         self._column.add(values)
 
     def skip(self, count: int) -> None:
-        """So many rows of 0."""
+        """Append zeros."""
         self._column.skip(count)
 
     def values(self, order: Array | None) -> Array:
-        """Those of all rows, in this order, not to be written to; forgets them."""
+        """All values in this order (None: as appended), read-only; empties the column."""
         zero, values = self._column.zero, self._column.array()
         return values if order is None or zero else spill.take(values, order)
 
     def arrow(self, order: Array | None) -> pa.Array:
-        """Those of all rows as an Arrow array; NaN is null."""
+        """All values as an Arrow array, NaN as null; empties the column."""
         values = self.values(order)
         known = (values[s] == values[s] for s in spill.parts(len(values)))
         return arrays.column(values, arrays.bits(known) if values.dtype.kind == "f" else None)
 
     def lowered(self, order: Array | None) -> tuple[Array, Array | None]:
-        """Those that were kept one higher, as they were, and bits that tell which are known: 0 is null."""
+        """Values that were stored increased by one, with 0 for null: the values, and bits of the known ones."""
         zero, values = self._column.zero, self.values(order)
         if zero:
             return values, spill.shared_zeros((len(values) + 7) // 8, "uint8")
@@ -71,14 +72,14 @@ class Numbers:
 
 
 class Words:
-    """A column of words, or of a few numbers that come again and again, as places in their list; null is -1."""
+    """A growing column of words, or of numbers with few distinct values, as indices into their list; null is -1."""
 
     def __init__(self) -> None:
         self._codes = Numbers(None)
         self.known: dict[str, int] = {}
 
     def add(self, codes: Array, words: list[str]) -> None:
-        """The next rows, as `arrays.codes` gives them."""
+        """Append rows, as `arrays.codes` returns them."""
         import numpy as np
 
         places = [self.known.setdefault(word, len(self.known)) for word in words]
@@ -86,7 +87,7 @@ class Words:
         self._codes.add(kept[codes + 1])
 
     def arrow(self, order: Array | None) -> pa.Array:
-        """All rows as a dictionary array."""
+        """All rows as a dictionary array; empties the column."""
         import numpy as np
 
         codes, known = self._codes.lowered(order)
@@ -96,17 +97,17 @@ class Words:
 
 
 class Exchanges:
-    """The table of exchanges."""
+    """Accumulates the table `exchanges`."""
 
     WORDS = ("protocol", "kind", "method", "target", "status_text", "cut_by")
     NUMBERS = ("stream", "index", "request_first_frame")
     TIMES = ("start", "end", "request_end")
     INCOMPLETE = ("request_last_frame", "pieces", "request_bytes")
-    """Asked of incomplete exchanges alone, as most causes; of these also where the answer is a stream."""
+    """Columns kept for incomplete exchanges and streamed responses only, as most causes."""
     STREAMED = ("longest_gap_ms",)
-    """Asked where the answer is a stream; 0 for null."""
+    """Columns kept as INCOMPLETE, with 0 for null."""
     NULLABLE = ("status", "error", "response_last_frame")
-    """Stored one higher: 0 is null."""
+    """Columns stored increased by one, with 0 for null."""
     COLUMNS = ("exchange", "complete", "server_asks", "response_first_frame", "response_start", "latency_ms", *WORDS,
                *NUMBERS, *TIMES, *INCOMPLETE, *STREAMED, *NULLABLE, *(f"{name}_ms" for name in CAUSES))  # fmt: skip
 
@@ -119,16 +120,16 @@ class Exchanges:
         self._numbers |= {name: Numbers("float64") for name in ("latency_ms", *self.STREAMED)}
         self._response_start = Numbers("int64")
         self._numbers |= {f"{name}_ms": Numbers("float64") for name in CAUSES}
-        self._answered, self._complete, self._turned = Numbers("bool"), Numbers("bool"), Numbers("bool")
+        self._answered, self._complete, self._server_asks = Numbers("bool"), Numbers("bool"), Numbers("bool")
 
     def add(self, rows: pa.Table) -> None:
-        """The next rows."""
+        """Append rows."""
         import numpy as np
 
         self.count += rows.num_rows
         complete = arrays.numbers(rows, "complete")
         self._complete.add(complete)
-        self._turned.add(arrays.numbers(rows, "server_asks").astype(bool))
+        self._server_asks.add(arrays.numbers(rows, "server_asks").astype(bool))
         answered = ~np.isnan(arrays.numbers(rows, "response_first_frame").astype(float))
         self._answered.add(answered)
         self._response_start.add(np.where(answered, arrays.filled(rows, "response_start", 0), 0))
@@ -151,7 +152,7 @@ class Exchanges:
             self._words[name].add(*arrays.codes(rows, name))
 
     def table(self) -> pa.Table:
-        """All rows, by their numbers; forgets them."""
+        """All rows, by number; empties this object."""
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number)}
         columns |= {name: of.arrow(order) for name, of in self._numbers.items() if name not in self.NULLABLE}
@@ -159,7 +160,7 @@ class Exchanges:
             columns[name] = arrays.column(*self._numbers[name].lowered(order))
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
         columns["complete"] = arrays.column(self._complete.values(order))
-        columns["server_asks"] = arrays.column(self._turned.values(order))
+        columns["server_asks"] = arrays.column(self._server_asks.values(order))
         answered = self._answered.values(order)
         columns["response_start"] = arrays.column(self._response_start.values(order), answered)
         columns["response_first_frame"] = arrays.column(answered.view("uint8"), answered)
@@ -167,7 +168,7 @@ class Exchanges:
 
 
 class Causes:
-    """The table of causes."""
+    """Accumulates the table `causes`."""
 
     WORDS = ("cause", "parent", "owner", "rule", "because", "rival")
     COLUMNS = ("duration_ms", *WORDS, "confidence", "evidence")
@@ -180,7 +181,7 @@ class Causes:
         self._lengths, self._frames = Numbers(None), Numbers(None)
 
     def add(self, rows: pa.Table) -> None:
-        """The next rows."""
+        """Append rows."""
         import numpy as np
 
         self.count += rows.num_rows
@@ -196,7 +197,7 @@ class Causes:
             self._frames.add(frames)
 
     def table(self) -> pa.Table:
-        """All rows, by exchange and in its order; forgets them. (An exchange's own rows come in their order.)"""
+        """All rows, by exchange (the order within an exchange is kept); empties this object except `evidence`."""
         number, order = _ordered(self._number.values(None))
         columns = {"exchange": arrays.column(number), "duration_ms": self._duration.arrow(order)}
         columns |= {name: of.arrow(order) for name, of in self._words.items()}
@@ -205,7 +206,7 @@ class Causes:
         return _table(columns)
 
     def evidence(self, row: int) -> list[int]:
-        """The frames of this row of the table. They stay as they came: a table of them takes more than all else."""
+        """The evidence frames of a row of the table. Kept unsorted: a column of lists would take most of the memory."""
         order, lengths, frames = self._evidence
         row = row if order is None else int(order[row])
         begin = sum(int(lengths[:row][span].sum()) for span in spill.parts(row))
@@ -214,7 +215,7 @@ class Causes:
 
 
 class Streams:
-    """The table of streams."""
+    """Accumulates the table `streams`."""
 
     WORDS = ("client", "server", "protocol", "position", "closed_by", "server_software", "server_name")
     SIDES: ClassVar = {
@@ -229,11 +230,11 @@ class Streams:
         "client_rtt_ms": "float64", "server_rtt_ms": "float64",
         **{f"{side}_{what}": kind for what, kind in SIDES.items() for side in ("client", "server")},
     }  # fmt: skip
-    """As wide as they come: they are summed."""
+    """Columns with their types; wide enough for sums."""
     NULLABLE = (
         "client_unseen_frames", "server_unseen_frames", "client_icmp_next_mtu", "server_icmp_next_mtu",
     )  # fmt: skip
-    """Stored one higher: 0 is null."""
+    """Columns stored increased by one, with 0 for null."""
     COLUMNS = (*NUMBERS, *WORDS)
 
     def __init__(self) -> None:
@@ -242,7 +243,7 @@ class Streams:
         self._words = {name: Words() for name in self.WORDS}
 
     def add(self, rows: pa.Table) -> None:
-        """The next rows."""
+        """Append rows."""
         import numpy as np
 
         self.count += rows.num_rows
@@ -256,7 +257,7 @@ class Streams:
             words.add(*arrays.codes(rows, name))
 
     def table(self) -> pa.Table:
-        """All rows, by their numbers; forgets them."""
+        """All rows, by number; empties this object."""
         number, order = _ordered(self._numbers.pop("stream").values(None))
         columns = {"stream": arrays.column(number)}
         for name, of in self._numbers.items():
@@ -267,7 +268,7 @@ class Streams:
 
 
 class Folded:
-    """The growing tables in the columns that findings read; the first rows are of `exchanges`."""
+    """Accumulates the columns that findings read; the first rows added are of `exchanges`, for their schema."""
 
     def __init__(self) -> None:
         from latpcap.findings.pushes import Pushed
@@ -276,7 +277,7 @@ class Folded:
         self._schema: pa.Schema | None = None
 
     def add(self, name: TableName, rows: pa.Table) -> None:
-        """Fold the next rows of `exchanges`, `connects`, `gaps`, `pushes` or `causes`."""
+        """Append rows of `exchanges`, `connects`, `gaps`, `pushes` or `causes`."""
         if name in ("gaps", "pushes", "causes"):
             self.pushed.add(name, rows)
         if name == "exchanges":
@@ -289,7 +290,7 @@ class Folded:
 
 
 def compact_tables(capture: Recording) -> Lazy:
-    """Fold a capture whose tables are there as one that is read for its answer alone; what findings read of it."""
+    """The columns that findings read, from the tables of a capture that is already analysed."""
     from latpcap.findings import Lazy
 
     folded = Folded()
@@ -316,7 +317,7 @@ def requests(rows: pa.Table) -> pa.Table:
 
 
 def _ordered(numbers: Array) -> tuple[Array, Array | None]:
-    """Rising, and the order that makes them so; None where they rise already."""
+    """The numbers sorted, and the order that sorts them; None where they are sorted already."""
     if spill.is_sorted(numbers):
         return numbers, None
     order = spill.argsort_nearly_sorted(numbers)
@@ -324,8 +325,8 @@ def _ordered(numbers: Array) -> tuple[Array, Array | None]:
 
 
 def _as_named(words: pa.DictionaryArray) -> pa.DictionaryArray:
-    """A column with its list of words in the order in which the rows name them. (Of equal ones findings take the first
-    in the list.)
+    """A column of words with its list in the order in which the rows use the words: findings prefer the first of equal
+    words.
     """
     import numpy as np
     import pyarrow as pa

@@ -1,6 +1,6 @@
-"""A capture read for its page alone: for its answer, its requests, what users waited for, and what is drawn of it.
+"""`PageSource`: a capture read for its page only: its answer, its requests, its actions, and the drawn packets.
 
-Gives `latpcap.page` what a `Capture` would, in a fraction of its memory: no two of these are there at once.
+Provides for `latpcap.page` what a `Capture` does, in a fraction of its memory: these parts are never held together.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 _EVENTS = ["stream", "time", "frame", "tsval", "from_client", "seq", "len", "flags"]
-"""What the account reads of them: how connections begin."""
+"""Columns of events that actions are made of: they show how connections begin."""
 
 
 _PASSES = 5
-"""The answer, the requests, the actions, the rates and the packets that are drawn."""
+"""Readings of the file: for the answer, the requests, the actions, the rates and the drawn packets."""
 
 
 class PageSource:
-    """A page's tables of a capture. `read` opens it for what is needed of it, once a need."""
+    """The tables of a page. `read` opens the capture for one need; it is called once for each."""
 
     def __init__(self, answer_view: Callable[[], AnswerView | Capture], read: Callable[[Needed], Projection]):
         bars.expect(_PASSES)
@@ -53,21 +53,21 @@ class PageSource:
         self._requests = read(_needed())
 
     def why(self) -> Why:
-        """The answer."""
+        """As `Capture.why`."""
         return self._answer
 
     def arrow(self, name: TableName) -> pa.Table:
-        """The columns of its requests that a page reads; what its users waited for."""
+        """The columns of requests that a page reads, and the table `actions`."""
         if name == "actions":
             return self._read({of: TableSlice(_EVENTS if of == "events" else None) for of in waits.READS}).arrow(name)
         return self._requests.arrow(name)
 
     def waterfall(self, *, top: int | None = None) -> Waterfall:
-        """Where the time of its longest exchanges went."""
+        """As `Capture.waterfall`."""
         return self._requests.waterfall(top=top)
 
     def latency(self, by: Group | None = None) -> latency.Latency:
-        """How long its requests took."""
+        """As `Capture.latency`."""
         return self._requests.latency(by=by)
 
     def throughput(self, *, by: ThroughputGroup = "direction") -> Throughput:
@@ -75,12 +75,12 @@ class PageSource:
         return self._read(throughput.needed()).throughput(by=by)
 
     def around(self, streams: Sequence[int]) -> Drawn:
-        """What draws exchanges of these streams."""
+        """The streams of some exchanges that are drawn."""
         return Drawn(self._read(partial_report.of_streams(streams)))
 
 
 class Drawn:
-    """Some streams of a capture, to be drawn."""
+    """Some streams of a capture, for flow graphs."""
 
     def __init__(self, capture: Recording):
         self._capture = capture

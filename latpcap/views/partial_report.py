@@ -1,6 +1,6 @@
-"""A capture read for one report or picture: of all its tables the columns and rows that this needs.
+"""`Projection`: a capture read for one report or picture, with only the columns and rows that it needs.
 
-Nothing else of the growing tables is kept, so that what is made of a long capture takes a fraction of its tables.
+Of a long capture this takes a fraction of the memory of all tables.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 TAKE_BYTES = 4 << 20
-"""Rows are taken out of the engine after so many bytes: most of them are dropped."""
+"""Bytes of the capture after which rows are taken out of the core; most of them are dropped at once."""
 COPY_ROWS = 1 << 14
-"""So many rows are copied together. A column of the engine's keeps all its batch in memory until then."""
+"""Rows that are copied together. Until then, a selected column keeps its whole batch in memory."""
 
 
 def of_stream(number: int) -> Needed:
-    """All rows of one stream, and `streams`."""
+    """The tables and rows to read for one stream: all of its rows, and all of `streams`."""
     return of_streams([number])
 
 
 def of_streams(numbers: Sequence[int]) -> Needed:
-    """All rows of these streams, and `streams`."""
+    """The tables and rows to read for these streams: all of their rows, and all of `streams`."""
 
-    def mine(rows: pa.Table) -> pa.ChunkedArray:
+    def has_stream(rows: pa.Table) -> pa.ChunkedArray:
         import numpy as np
 
         return arrays.column(np.isin(arrays.numbers(rows, "stream"), numbers))
 
-    theirs = TableSlice(None, mine)
-    tables = dict.fromkeys(LINKS.values(), theirs)
+    selected = TableSlice(None, has_stream)
+    tables = dict.fromkeys(LINKS.values(), selected)
     return {
         "streams": TableSlice(None),
-        "events": theirs,
-        "transfers": theirs,
+        "events": selected,
+        "transfers": selected,
         **tables,
         "causes": TableSlice(None, of_selected=True),
     }
 
 
 def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None, progress: bool = False) -> Projection:
-    """Reads a capture as `latpcap.read` does, and keeps what is needed of these tables; `issues` as a whole."""
+    """Read a capture as `latpcap.read` does, keeping the needed part of these tables, and all of `issues`."""
     feed = Feed(source, keylog)
     kept: dict[TableName, _Rows] = {name: _Rows(name, of) for name, of in needed.items() if name != "issues"}
     for portion in portions(feed, take_bytes=TAKE_BYTES, progress=progress):
@@ -67,7 +67,7 @@ def read(source: sources.Source, needed: Needed, *, keylog: Keylog | None = None
 
 
 class _Rows:
-    """What is kept of a table."""
+    """The part of a table that is kept."""
 
     def __init__(self, name: TableName, kept: TableSlice):
         self._name = name
@@ -78,8 +78,8 @@ class _Rows:
         self._waiting: list[pa.Table] = []
 
     def add(self, rows: pa.Table, numbers: Mapping[str, pa.ChunkedArray]) -> pa.Table:
-        """Takes the next rows, and gives those of them that are kept, with all columns. `numbers` are of rows that are
-        kept of this portion.
+        """Add the next rows; return those that are kept, with all columns. `numbers` has the numbers of the rows that
+        other tables keep of this portion, by their link.
         """
         if self._of_kept:
             rows = of_rows(rows, numbers)
@@ -98,7 +98,7 @@ class _Rows:
         self._waiting.clear()
 
     def table(self) -> pa.Table:
-        """All rows in their order; forgets them."""
+        """All rows in order; empties this object."""
         import pyarrow as pa
 
         if self._waiting:
@@ -111,11 +111,11 @@ class _Rows:
 
 
 class Projection(recording.Recording):
-    """Some columns of some tables of a capture. KeyError for any other."""
+    """Some columns of some tables of a capture; KeyError for other tables."""
 
     def __init__(self, feed: Feed, kept: dict[TableName, _Rows], keylog: Keylog | None):
         super().__init__(feed.name, feed.analysis, feed.broken, origins=feed.origins, keylog=keylog)
-        del feed.analysis  # it holds what was remembered of all streams
+        del feed.analysis  # frees the state of all streams
         self._raw = {"issues": self._raw["issues"]}
         for name, rows in kept.items():
             self._arrow[name] = rows.table()

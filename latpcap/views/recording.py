@@ -1,7 +1,7 @@
-"""A capture's tables and, read once more, its bytes.
+"""`Recording`: a capture's tables, and methods that read its bytes again.
 
-The engine's tables are taken over as they come and become pyarrow tables when somebody asks; a filter makes a part of
-a capture, which has fewer rows and the same numbers.
+The core's batches are taken over as they are and become pyarrow tables on first use. A filter makes a part of a
+capture, which has fewer rows with unchanged numbers.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from latpcap.reading.timestamps import Given
 
 _CACHES = ("_frames", "_found", "_heads", "_kept", "_named")
+"""Attributes that are computed from the tables: neither pickled nor shared with a filtered part."""
 
 
 class Recording(View):
-    """The tables of a capture and the way back to its bytes."""
+    """The tables of a capture, and access to its bytes."""
 
     _raw: dict[str, _core.Table | pa.Table]
     _whole: Self | None
@@ -70,11 +71,11 @@ class Recording(View):
 
     @staticmethod
     def tables() -> tuple[TableName, ...]:
-        """The names of a capture's tables, without the findings, which are computed from them."""
+        """The names of a capture's tables, without `findings`, which are computed from them."""
         return TABLES
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Give a table as a pyarrow.Table, without a copy; KeyError for a wrong name."""
+        """Return a table as a pyarrow.Table, without a copy; KeyError for a wrong name."""
         if name == "findings":
             return self._findings()
         if name in ("waits", "actions") and name not in self._arrow:
@@ -96,7 +97,7 @@ class Recording(View):
                 raise KeyError(f"no table {name!r}; there are {', '.join(TABLES)}, findings, waits, actions, groups")
             import pyarrow as pa
 
-            # pa.table() would do the same, and import pandas on the way
+            # as pa.table(), which would import pandas
             table = pa.RecordBatchReader.from_stream(raw).read_all()
             if name == "streams":
                 table = numbered(table)
@@ -109,19 +110,19 @@ class Recording(View):
                 table = table.sort_by([(column, "ascending") for column in ORDER[name]])
             self._arrow[name] = table
             if name not in ("streams", "issues"):
-                self._raw.pop(name, None)  # else rows that were put in order would be there twice
+                self._raw.pop(name, None)  # frees the unsorted rows
                 del raw
                 if table.num_rows >= spill.BLOCK:
                     spill.trim_heap()
         return self._arrow[name]
 
     def rows(self, name: TableName) -> int:
-        """How many rows a table has. It is not made for that."""
+        """The number of rows of a table, without making it."""
         raw = self._raw.get(name)  # another thread may be making it
         return self.arrow(name).num_rows if raw is None or name in self._arrow else len(raw)
 
     def pieces(self, name: TableName) -> Iterator[pa.Table]:
-        """The rows of a table in the order in which they came, or in its own where it has been made, in parts."""
+        """The rows of a table in parts, in the core's order, or sorted if the table was made already."""
         import pyarrow as pa
 
         raw, made = self._raw.get(name), self._arrow.get(name)
@@ -132,12 +133,12 @@ class Recording(View):
             yield from (pa.Table.from_batches([batch]) for batch in pa.RecordBatchReader.from_stream(raw))
 
     def __getstate__(self) -> dict[str, Any]:
-        """For pickle and other processes: the tables, and the way back to the bytes of files, as a path."""
+        """For pickle: the tables, and the paths of the files, from which bytes can be read again."""
         state = {name: value for name, value in self.__dict__.items() if name not in _CACHES}
-        left = {name: self.arrow(name) for name in TABLES}
-        again = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
-        origins = again if len(again) == len(self._origins) else []
-        return state | {"_raw": left, "_arrow": dict(left), "_origins": origins}
+        tables = {name: self.arrow(name) for name in TABLES}
+        reopenable = [o for o in self._origins if isinstance(o.source, (str, os.PathLike))]
+        origins = reopenable if len(reopenable) == len(self._origins) else []
+        return state | {"_raw": tables, "_arrow": dict(tables), "_origins": origins}
 
     @property
     def title(self) -> str:
@@ -154,7 +155,7 @@ class Recording(View):
         return self.first_ns or 0
 
     def _issues(self, table: pa.Table) -> pa.Table:
-        """The engine's issues, and what went wrong before a file's bytes reached it."""
+        """The core's issues, and errors of reading that occurred before the core."""
         import pyarrow as pa
 
         if not self._broken:
@@ -175,19 +176,19 @@ class Recording(View):
 
     @property
     def unfiltered(self) -> Self:
-        """The capture that `filter` was called on first; itself if none was."""
+        """The capture that `filter` was first called on; itself if it is not filtered."""
         return self if self._whole is None else self._whole
 
     def _known_origins(self) -> Sequence[sources.Origin]:
-        """Give where the bytes come from; CaptureError where that is not known."""
+        """The sources of the bytes; CaptureError where they are not known."""
         if not self._origins:
             raise CaptureError(self.name, "its bytes are not known any more")
         return self._origins
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
-        """Give frames with their bytes, TCP or not, all without `frames`; reads the capture again.
+        """Return frames with their bytes, TCP or not (default: all), in file order; reads the capture again.
 
-        In file order. CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
+        CaptureError where the source cannot be read twice (standard input, a pipe) or was replaced.
         """
         from latpcap.reading.reread import records
 
@@ -195,13 +196,13 @@ class Recording(View):
         return islice(found, self.frames)  # the file may have grown
 
     def foreign(self, frames: Container[int] | None = None) -> Foreign:
-        """Give what a pcapng file holds besides its packets, of these frames or of all; reads the capture again."""
+        """Return what a pcapng file holds besides packets, of these frames or of all; reads the capture again."""
         from latpcap.reading import pcapng_blocks
 
         return pcapng_blocks.read_extras(self.blocks_again(), frames)
 
     def blocks_again(self) -> list[Iterator[bytes]]:
-        """Give the bytes of each pcapng file again; none of other formats. What breaks as before ends its file."""
+        """The bytes of each pcapng file, read again; none for other formats. A known damage ends its file."""
 
         def blocks(origin: sources.Origin) -> Iterator[bytes]:
             try:
@@ -213,7 +214,7 @@ class Recording(View):
         return [blocks(origin) for origin in self._origins] if self.format == "pcapng" else []
 
     def processes(self) -> pd.DataFrame:
-        """Which processes talked? A row each TCP connection, side and process, where the capture names them.
+        """One row per TCP connection, side and process, where the capture names processes.
 
         `stream`, `side` ("client", "server", null where only the host is known), `address, port`, `pid`, `process`,
         `command`, `user`, `container`, `pod`, `namespace`, `frames`, `first_frame`. From pcapng's ids of processes,
@@ -230,26 +231,26 @@ class Recording(View):
         return self.__dict__["_named"]
 
     def heads(self) -> Iterator[bytes]:
-        """Give each frame's time and length; reads the capture again, see `packets.heads`."""
+        """Each frame's time and lengths; reads the capture again, see `reread.heads`."""
         from latpcap.reading.reread import heads
 
         return heads(self._known_origins(), broken=bool(self._broken))
 
     def segments(self, stream: int) -> Segments:
-        """Analyse the capture again for what this stream's segments carried, in file order; for `Stream.follow`."""
+        """Analyse the capture again for the payload of this stream's segments, in file order; for `Stream.follow`."""
         from latpcap.reading.reread import Segments
 
         return Segments(self._known_origins(), stream, broken=bool(self._broken), keylog=self._keylog, end=self._end)
 
     def headers_again(self) -> Iterator[bytes]:
-        """Analyse the capture again for what `events` lacks of the headers; see `packets.headers`."""
+        """Analyse the capture again for the header fields that `events` lacks; see `reread.headers`."""
         from latpcap.reading.reread import headers
 
         return headers(self._known_origins(), broken=bool(self._broken), end=self._end)
 
     @property
     def headers(self) -> pd.DataFrame:
-        """Give the header fields that `events` does not keep: a row for each of its rows, by a second reading.
+        """One row per row of `events` with the header fields that it lacks; reads the capture again.
 
         `frame, ttl` (IPv6: the hop limit), `dscp, ecn, ip_id, seq_raw, ack_raw`: as they stand in the innermost IP
         header and in TCP's; `frame_len`, the whole frame's length on the wire. Null: the header is damaged; of `ip_id`:
@@ -268,26 +269,26 @@ class Recording(View):
         return {**super()._by_name(), "headers": self._headers}
 
     def payloads(self, *, stream: int | None = None, exchange: int | None = None) -> pd.DataFrame:
-        """Give the bytes that segments carried: a row each with payload, in file order, by a second reading.
+        """Return the payload of segments: one row per segment with payload, in file order; reads the capture again.
 
         `frame, from_client, seq, len` as in `events`, and `payload`: bytes, shorter than `len` where the capture cut
         them. Of one `stream`, or of one row of `exchanges` (from its request's first frame to its answer's last).
-        Repeats have rows; `Stream.follow` gives each byte once, and plain text inside TLS. TypeError without either;
-        IndexError where there is none; CaptureError where the source cannot be read twice.
+        Retransmissions have rows, too; `Stream.follow` returns each byte once, and plain text inside TLS. TypeError
+        without either; IndexError where there is none; CaptureError where the source cannot be read twice.
         """
         from latpcap.reading.rereadable import payloads
 
         return to_pandas(payloads(self, stream, exchange))
 
     def record(self, frame: int) -> Record:
-        """Give a frame with its bytes. `frame` is Wireshark's frame.number; IndexError where there is none."""
+        """Return a frame with its bytes. `frame` is Wireshark's frame.number; IndexError where there is none."""
         if 1 <= frame <= self.frames:
             for record in self.records([frame]):
                 return record
         raise IndexError(f"no frame {frame}: {Path(self.name).name} has {count(self.frames, 'frame')}, counted from 1")
 
     def packet(self, frame: int) -> Any:
-        """Give a frame as a dpkt object (Ethernet, SLL, IP ... by link type), from frame 1 on.
+        """Return a frame as a dpkt object (Ethernet, SLL, IP ... by link type); frames count from 1.
 
         IndexError where there is no such frame; CaptureError where dpkt cannot read it or the bytes are gone.
         """
@@ -296,16 +297,16 @@ class Recording(View):
         return packet(self.record(frame), self.name)
 
     def to_pcap(self, path: str | os.PathLike[str], *, anonymise: bool | str | bytes = False) -> int:
-        """Write these packets to a .pcap or .pcapng file, by suffix; gives how many.
+        """Write these packets to a .pcap or .pcapng file, by suffix; return their number.
 
-        Original times, lengths and link types; in .pcapng each packet's comment has its frame number and the wait that
-        it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for `records`.
-        Of a segment in IP fragments a part has only the frame that completes it; the whole capture has them all.
+        Times, lengths and link types are the original ones; in .pcapng each packet's comment has its frame number and
+        the wait that it shows. OutputError where the file cannot be written or cannot hold them, CaptureError as for
+        `records`. A part of a capture has only the last IP fragment of a segment; the whole capture has them all.
 
-        `anonymise=True` replaces addresses (those that share a prefix share one afterwards) and names, and masks
-        payload; HTTP/1 and TLS keep what bounds their messages. Times, lengths, ports, sequence numbers and the
-        server's software stay. Frames that are no plain TCP segment (others, tunnels, fragments) are left out. A key
-        instead of True (text or bytes, to be kept secret) gives the same replacements in every file.
+        `anonymise=True` replaces addresses (common prefixes stay common) and names, and masks payload; HTTP/1 and TLS
+        keep what bounds their messages. Times, lengths, ports, sequence numbers and the server's software stay. Frames
+        other than plain TCP segments (tunnels, fragments ...) are left out. A key instead of True (text or bytes, to be
+        kept secret) gives the same replacements in every file.
         """
         from latpcap.reading.slices import write_slice
 
@@ -313,21 +314,21 @@ class Recording(View):
         return write_slice(self, None if self._whole is None else self, path, about, anonymise=anonymise)
 
     def filter(self, expression: str) -> Self:
-        """Keep what passes this Wireshark display filter: a Capture of those segments and what belongs to them.
+        """Return the part of this capture that passes a Wireshark display filter.
 
-        `events`: the segments that pass; `streams`: those that have one, each row as it was; `exchanges` and `causes`:
-        those that such a segment is a part of, whole. `others`: the frames of other protocols that pass, which
+        `events`: the segments that pass; `streams`: those with such a segment, unchanged; `exchanges` and `causes`:
+        those that such a segment is a part of, complete. `others`: the frames of other protocols that pass, which
         `to_pcap` writes, too. Frame, stream and exchange numbers stay. FilterError shows the place of a mistake. The
         fields are in docs/filters.md.
         """
         from latpcap.reading.filters.limit import tables
 
-        limited = object.__new__(type(self))  # a copy would be what pickle makes, which may lose its bytes
+        limited = object.__new__(type(self))  # copy.copy would use __getstate__, which may lose the bytes
         limited.__dict__.update(self.__dict__)
         for cache in _CACHES:
             limited.__dict__.pop(cache, None)
-        left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
-        limited._arrow, limited._raw = left, dict(left)
+        tables_left = {name: self.arrow(name) for name in TABLES} | tables(self, expression)
+        limited._arrow, limited._raw = tables_left, dict(tables_left)
         limited._whole = self.unfiltered
         before = self.display_filter
         limited.display_filter = expression if before is None else f"({before}) and ({expression})"
@@ -335,7 +336,7 @@ class Recording(View):
 
     @property
     def others(self) -> list[int]:
-        """The frames that pass the display filter and are no TCP segments, by a second reading; [] without a filter.
+        """The frames that pass the display filter and are no TCP segments; [] without a filter. Reads again.
 
         CaptureError where the source cannot be read twice.
         """
@@ -364,7 +365,7 @@ class Recording(View):
 
 
 def numbered(streams: pa.Table) -> pa.Table:
-    """The streams by their numbers: in each of the engine's batches they rise, those of reused ports come earlier."""
+    """Sort streams by number, if the batches overlap: streams of reused ports are completed earlier."""
     batches = [chunk for chunk in streams["stream"].chunks if len(chunk)]
     ends = [chunk[:1].to_pylist() + chunk[-1:].to_pylist() for chunk in batches]
     if all(before[1] < after[0] for before, after in pairwise(ends)):

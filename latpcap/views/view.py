@@ -1,7 +1,7 @@
-"""What a capture, a stream and an archive have in common: tables as data frames, reports and pictures.
+"""`View`: what a capture, a stream and an archive have in common: tables as data frames, reports and pictures.
 
-Reads only Arrow tables, by name; where they come from is the business of whoever inherits `View`. pandas, pyarrow and
-matplotlib are imported when something of theirs is first needed.
+It reads Arrow tables by name, which its subclasses provide. pandas, pyarrow and matplotlib are imported when they are
+first needed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ _FOLDED: dict[TableName, list[str]] = {
     "streams": ["stream", "client", "client_port", "server", "server_port", "protocol", "exchanges", "initial_rtt_ms"],
     "issues": ["kind", "frame", "layer", "reason", "count"],
 }
+"""The tables below the answer in a notebook's card, with the columns that are shown."""
 
 
 class View:
     """The tables as data frames and as Arrow tables, with their reports and pictures."""
 
     def arrow(self, name: TableName) -> pa.Table:
-        """Which rows does this table hold? A pyarrow.Table, without a copy.
+        """Return a table as a pyarrow.Table, without a copy.
 
         `name` is one of "events", "streams", "exchanges", "connects", "pushes", "gaps", "causes", "evidence",
         "transfers", "lookups", "probes", "issues", "waits", "actions", "groups" and "findings"; KeyError otherwise.
@@ -48,11 +49,11 @@ class View:
         raise NotImplementedError
 
     def rows(self, name: TableName) -> int:
-        """How many rows has this table?"""
+        """The number of rows of a table."""
         return int(self.arrow(name).num_rows)
 
     def _findings(self) -> pa.Table:
-        """The one table that is computed from the others, once in each language."""
+        """The table that is computed from the others; cached per language."""
         from latpcap import findings, words
 
         found: dict[str, pa.Table] = self.__dict__.setdefault("_found", {})
@@ -61,10 +62,10 @@ class View:
         return found[words.current()]
 
     def to_arrow(self, name: TableName = "exchanges", *, names: Names | None = None) -> pa.Table:
-        """Give a table to Arrow's tools: `arrow(name)` with every integer as int64, so that differences do not wrap.
+        """Return `arrow(name)` with every integer as int64, so that differences do not wrap around.
 
-        `names`, "otel", "ecs" or "zeek", renames the columns of "streams", "exchanges" and "lookups" as OpenTelemetry,
-        Elastic Common Schema or Zeek's logs do, in their units (docs/exports.md); ValueError for others.
+        `names`, "otel", "ecs" or "zeek", renames the columns of "streams", "exchanges" and "lookups" to those of
+        OpenTelemetry, Elastic Common Schema or Zeek's logs, in their units (docs/exports.md); ValueError for others.
         """
         table = signed(self.arrow(name))
         if names is None:
@@ -74,43 +75,43 @@ class View:
         return renamed(table, name, names)
 
     def to_polars(self, name: TableName = "exchanges") -> pl.DataFrame:
-        """Give a table to polars; integers are Int64, words Categorical. ImportError where polars is not installed."""
+        """Return a table as a polars frame: integers Int64, words Categorical. ImportError without polars."""
         return to_polars(self.arrow(name))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Arrow's own protocol: `polars.DataFrame(cap)`, `pyarrow.table(cap)` and others take the exchanges."""
+        """Export the exchanges by Arrow's protocol: for `polars.DataFrame(cap)`, `pyarrow.table(cap)` and others."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def sql(self, query: str) -> pd.DataFrame:
-        """Ask the tables in SQL: `cap.sql("select target, max(latency_ms) from exchanges group by 1")`.
+        """Query the tables in SQL: `cap.sql("select target, max(latency_ms) from exchanges group by 1")`.
 
-        Through duckdb (ImportError where it is not installed), in UTC and to the microsecond; tables have the names
-        that `arrow` takes, and a capture has `headers`, too. A query that makes no sense raises duckdb's own error.
+        Runs in duckdb (ImportError where it is not installed), in UTC and to the microsecond. Tables have the names
+        that `arrow` takes; a capture also has `headers`. An invalid query raises duckdb's own error.
         """
         return sql(query, self._by_name())
 
     def _by_name(self) -> dict[str, Callable[[], pa.Table]]:
-        """What SQL may name."""
+        """The tables that SQL may name, each with the function that makes it."""
         return {name: partial(self.arrow, name) for name in get_args(TableName)}
 
     def __dir__(self) -> list[str]:
-        """What is public: the rest is nobody's business at a prompt."""
+        """The public names, for completion at a prompt."""
         return [name for name in super().__dir__() if not name.startswith("_") or name.endswith("__")]
 
     def to_otlp(self, path: str | os.PathLike[str]) -> int:
-        """Write what clients did as OpenTelemetry's spans: OTLP/JSON, a line a server; gives how many spans.
+        """Write the actions of clients as OpenTelemetry spans (OTLP/JSON, one line per server); return their number.
 
-        A span each action, each of its waits, each cause; docs/exports.md has their names and attributes. OutputError
-        where the file cannot be written.
+        There is a span per action, per wait in it, and per cause; docs/exports.md has their names and attributes.
+        OutputError where the file cannot be written.
         """
         from latpcap import exports
 
         return exports.write(self, path, "otlp", self.title)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> int:
-        """Write what clients did as Chrome's trace events, for ui.perfetto.dev; gives how many spans.
+        """Write the actions of clients as Chrome trace events, for ui.perfetto.dev; return the number of spans.
 
-        As `to_otlp`: a process a server, a thread a stream. OutputError where the file cannot be written.
+        Spans as in `to_otlp`; a server is a process, a stream a thread. OutputError where the file cannot be written.
         """
         from latpcap import exports
 
@@ -118,7 +119,7 @@ class View:
 
     @property
     def title(self) -> str:
-        """What is this, in a few words: which file, stream and filter? The title of reports and pictures."""
+        """The title of reports and pictures: the file, stream and filter."""
         raise NotImplementedError
 
     def latency(
@@ -128,13 +129,13 @@ class View:
         which: Which = "latency_ms",
         percentiles: Sequence[float] = (50.0, 75.0, 90.0, 99.0),
     ) -> Latency:
-        """How long did the requests take? Count, mean, deviation, maximum and percentiles, as wrk has them.
+        """Summarise how long the requests took: count, mean, deviation, maximum and percentiles, as wrk does.
 
         `by` groups: "server", "client", "uri", "method", "status", "capture", "folder", any other column of exchanges
-        that is no duration, a span of time ("10s", "5min", "hour"), where the capture has them "process", "container",
-        "pod" (see `Capture.processes`), or a list of them. `which` is "latency_ms" (first
-        request byte to last response byte, at the capture) or "client_latency_ms" (an estimate of the client's own
-        clock). `.table` is a data frame, `.plot()` the picture. ValueError for another word.
+        that is no duration, a time span ("10s", "5min", "hour"), or a list of them. "process", "container" and "pod"
+        need a capture that names them (see `Capture.processes`). `which` is "latency_ms" (first request byte to last
+        response byte, at the capture) or "client_latency_ms" (an estimate for the client's own clock). `.table` is a
+        data frame, `.plot()` the picture. ValueError for another word.
         """
         from latpcap.views.latency import Latency
 
@@ -144,7 +145,7 @@ class View:
         )
 
     def _of_processes(self, exchanges: pa.Table, by: Group | Sequence[Group] | None) -> pa.Table:
-        """The exchanges, with columns of processes where `by` names some."""
+        """The exchanges, with a column per word of `by` that names processes, containers or pods."""
         from latpcap.views import groups
 
         if not (wanted := groups.of_processes(by)):
@@ -171,12 +172,12 @@ class View:
         top: int | None = None,
         max_rows: int = 60,
     ) -> Waterfall:
-        """Where did each exchange's time go? Horizontal bars, cut into the causes; an area is time spent.
+        """Draw where each exchange's time went: a horizontal bar each, divided into causes; areas are time.
 
         `sort` is "latency_ms" (longest first), "start", or a cause (most of it first); `by` groups as in `latency`.
-        `align="clock"` puts each bar at its time in the capture, the first `max_rows` of them only. `top` shows so many
-        only. Else, above `max_rows` exchanges bars have no names, above 80 one is the mean of several, which stands in
-        the picture. ValueError for another word or without exchanges.
+        `align="clock"` puts each bar at its time in the capture, for the first `max_rows` only. `top` limits the
+        number of exchanges. Without it, bars have no names above `max_rows` exchanges; above 80 each is the mean of
+        several, as the picture states. ValueError for another word or without exchanges.
         """
         from latpcap.plot.waterfall import Waterfall
         from latpcap.views import groups
@@ -196,10 +197,10 @@ class View:
         )
 
     def timeline(self, *, scale: Scale = "auto") -> Timeline:
-        """When were the requests slow, and what happened on the wire then? A dot per exchange over the capture's time,
-        in the colour of its top cause; below, retransmissions, windows of 0, resets and the like.
+        """Draw when requests were slow and what happened on the wire: a dot per exchange over the capture's time.
 
-        `scale` of the latency is "log", "linear" or "auto". ValueError where there is nothing to draw.
+        Dots have the colour of the top cause; below are retransmissions, zero windows, resets and the like. `scale` of
+        the latency is "log", "linear" or "auto". ValueError where there is nothing to draw.
         """
         from latpcap.plot.timeline import Timeline
 
@@ -207,10 +208,10 @@ class View:
         return Timeline.from_tables(*tables, title=self.title, start_ns=self._start_ns, scale=scale)
 
     def throughput(self, *, by: ThroughputGroup = "direction") -> Throughput:
-        """How many bytes moved when, and whose? Payload in Mbit/s over the clock, stacked, as Wireshark's I/O graph.
+        """Draw the payload in Mbit/s over time, stacked by its group, as Wireshark's I/O graph.
 
-        `by` is "direction", "server" or "stream"; beyond seven groups the rest is one. ValueError for another word, or
-        without payload.
+        `by` is "direction", "server" or "stream"; the groups after the seventh are drawn as one. ValueError for another
+        word, or without payload.
         """
         from latpcap.plot.throughput import Throughput
 
@@ -220,11 +221,11 @@ class View:
     def distributions(
         self, *, server: str | None = None, panels: Sequence[EvidencePanel] = ("path", "kernel", "program", "holds")
     ) -> EvidencePlot:
-        """What do the verdicts on one server rest on? Path, kernel, program and holds as they were measured.
+        """Draw the measurements that the verdicts on one server rest on.
 
-        `server` is an address or address:port; without it the server with the most evidence. `panels`: some of
-        "path" (round trips over time), "kernel" (from an ACK to what it freed), "program" (waits between two small
-        segments, held and not) and "holds" (how late ACKs came). ValueError for others, or where nothing was measured.
+        `server` is an address or address:port; default: the server with the most evidence. `panels`: some of "path"
+        (round trips over time), "kernel" (from an ACK to the segment it released), "program" (gaps between two small
+        segments, held and not) and "holds" (delays of ACKs). ValueError for others, or where nothing was measured.
         """
         from latpcap.plot.evidence import EvidencePlot
 
@@ -232,11 +233,11 @@ class View:
         return EvidencePlot.from_tables(*tables, server=server, panels=panels, start_ns=self._start_ns)
 
     def to_har(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """Give the requests of HTTP/1, HTTP/2 and gRPC as an HTTP Archive (HAR 1.2), and write it to `path`.
+        """Return the requests of HTTP/1, HTTP/2 and gRPC as an HTTP Archive (HAR 1.2), and write it to `path`.
 
-        A dict with `log`; of each entry `timings` in ms (-1: unknown): `blocked, dns, connect, ssl` before the first
-        request of a connection, as far as `connects` has them, then TRANSUM's `send, wait, receive`. No headers but
-        Host, no bodies. `_exchange` and `_frame` say where to look. OutputError where the file cannot be written.
+        The dict has `log`. `timings` of an entry are in ms (-1: unknown): `blocked, dns, connect, ssl` for the first
+        request of a connection, as far as `connects` has them, then TRANSUM's `send, wait, receive`. Headers but Host
+        and bodies are missing. `_exchange` and `_frame` locate it. OutputError where the file cannot be written.
         http://www.softwareishard.com/blog/har-12-spec/
         """
         from latpcap.views import har
@@ -247,7 +248,7 @@ class View:
         return log
 
     def _folded(self) -> dict[str, pa.Table]:
-        """What stands behind the answer, for a notebook's card: a few columns of a few rows."""
+        """The tables below the answer in a notebook's card, by caption: a few columns of a few rows."""
         import pyarrow.compute as pc
 
         found = {}
@@ -263,11 +264,11 @@ class View:
         return found
 
     _place: Callable[[int], str] | None = None
-    """Names a stream, where streams of several captures are numbered through."""
+    """Returns a name for a stream, in results of several captures, whose streams are numbered in one series."""
 
     @property
     def _files(self) -> Sequence[str]:
-        """The captures that this is of, by their number."""
+        """The names of the captures, in the order of their numbers."""
         return [self.title]
 
     @property
@@ -283,42 +284,42 @@ class View:
 
     @property
     def events(self) -> pd.DataFrame:
-        """What did each TCP segment say and do? One row a segment, in frame order, with Wireshark's facts.
+        """One row per TCP segment, in frame order, with Wireshark's analysis.
 
-        Who and when: `frame, time, stream, from_client, src, sport, dst, dport, time_delta_ms`. The header: `seq, ack`
+        Identity: `frame, time, stream, from_client, src, sport, dst, dport, time_delta_ms`. Header: `seq, ack`
         (relative, unwrapped to 64 bits), `len, flags, window` (scaled), `mss, wscale, tsval, tsecr, sack`.
         Wireshark 4.0's analysis: `acks_frame, ack_rtt_ms, bytes_in_flight, push_bytes_sent` and the flags of
         tcp.analysis (`retransmission` to `reused_ports`), `dsack`. latpcap's own: `ack_hold_ms` (how long the receiver
-        sat on the ACK), `released_by, release_frame, waited_ms` (why this data left now). Null where Wireshark shows
+        delayed the ACK), `released_by, release_frame, waited_ms` (what released this data). Null where Wireshark shows
         nothing, or nothing is known. docs/events-and-streams.md has each column.
         """
         return self._frame("events")
 
     @property
     def streams(self) -> pd.DataFrame:
-        """Which TCP connections are there, and how did each go? One row a stream, numbered as Wireshark's tcp.stream.
+        """One row per TCP connection, numbered as Wireshark's tcp.stream.
 
-        The ends: `client, client_port, server, server_port`, and `roles_by`, why that end is the client (`syn` and
-        `syn_ack` are certain, `content` nearly, `port` and `first_packet` a guess). When: `start, end, first_frame,
+        Ends: `client, client_port, server, server_port`, and `roles_by`, how the client was recognised (`syn` and
+        `syn_ack` are certain, `content` nearly, `port` and `first_packet` a guess). Time: `start, end, first_frame,
         last_frame`. Handshake: `completeness` (Wireshark's code), `initial_rtt_ms`. Path: `client_rtt_ms` and
         `server_rtt_ms` (the best from the capture to that end and back), `position`; `…_rtt_samples, …_rtt_mean_ms,
         …_rtt_stdev_ms, …_rtt_max_ms` leave out ACKs as late as a delayed-ACK timer makes them (counted in
         `…_held_acks`), unless two full segments or the handshake obliged the receiver. By side: packets, bytes,
         retransmissions, out-of-order, `…_unseen_frames` (lost before the capture, by the IPv4 identifications), SACKs
-        and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (who
-        first), `closed_how` (`fin, half, rst, fin_rst`; null where the capture ended before). Null is unknown;
+        and DSACKs, the SYN's options, `…_window_min`. The end: `closed_by` (the first side to close), `closed_how`
+        (`fin, half, rst, fin_rst`; null where the capture ended before). Null is unknown;
         docs/events-and-streams.md has each column.
         """
         return self._frame("streams")
 
     @property
     def exchanges(self) -> pd.DataFrame:
-        """How long did each request take? One row a request and its answer, with its time in ms by cause.
+        """One row per request and its response, with its time in ms by cause.
 
-        Which: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol shows that
-        it is a request; `server_asks` where the accepting side requests). Of which trace, and for whom: `trace_id,
-        request_id, forwarded_for`. How it ended: `status, status_text, error`.
-        When: `start, end`, and of request and answer the first and last frame, instants and bytes. How long:
+        Identity: `exchange, stream, index, protocol, method, target, host`, and `kind` (null where no protocol shows
+        that it is a request; `server_asks` where the accepting side requests). Correlation: `trace_id, request_id,
+        forwarded_for`. Result: `status, status_text, error`.
+        Time: `start, end`, and of request and response the first and last frame, instants and bytes. Durations:
         `latency_ms` (at the capture), `client_latency_ms` (the client's clock, estimated), `ttfb_ms`, TRANSUM's
         `request_spread_ms, service_ms, response_spread_ms`; of a streamed body `pieces, first_chunk_ms,
         longest_gap_ms`; a column `…_ms` for each cause (0 where it has none), `top_cause`. The latencies are null
@@ -328,34 +329,34 @@ class View:
 
     @property
     def connects(self) -> pd.DataFrame:
-        """What happened before the first request? One row a connection whose set-up mattered: a SYN was repeated, no
-        request followed, TLS was set up, or a tenth of its time went.
+        """One row per connection whose set-up mattered: a SYN was repeated, no request followed, TLS was set up, or it
+        took a tenth of the connection's time.
 
         From the first SYN to the client's first byte: `connect, stream, start, end, duration_ms`, its frames, and the
-        time in ms by cause with `top_cause`, as in `exchanges`. `dns_ms, dns_name, lookup`: what the client had looked
-        up before (null: nothing was seen); `handshake_ms`: SYN to ACK (null: not made); `tls_ms`: the TLS handshake
-        (null: none seen), of which `tls_version, tls_round_trips, tls_resumed, tls_server_name, tls_alpn,
-        tls_alpn_offered` tell more (null: hidden, or not seen); `greeting_ms`: until a server that speaks first did
-        (null: it did not); `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
+        time in ms by cause with `top_cause`, as in `exchanges`. `dns_ms, dns_name, lookup`: the client's DNS lookup
+        before (null: not seen); `handshake_ms`: SYN to ACK (null: not completed); `tls_ms`: the TLS handshake
+        (null: none seen), with `tls_version, tls_round_trips, tls_resumed, tls_server_name, tls_alpn,
+        tls_alpn_offered` (null: hidden, or not seen); `greeting_ms`: until the first data of a server that sends first
+        (null: it does not); `cut_by`: `rst` (refused, or given up) or `capture_end` (no answer).
         docs/exchanges-and-causes.md has each column.
         """
         return self._frame("connects")
 
     @property
     def pushes(self) -> pd.DataFrame:
-        """What did servers send without a request? One row a message, as far as the protocol shows them.
+        """One row per message that a server sent without a request, as far as the protocol shows such messages.
 
-        `push, stream, protocol, method, target`, when it passed, its frames and `bytes`, and in ms by cause what kept
-        its parts. docs/exchanges-and-causes.md has each column.
+        `push, stream, protocol, method, target`, when it passed, its frames and `bytes`, and in ms by cause what
+        delayed its parts. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("pushes")
 
     @property
     def gaps(self) -> pd.DataFrame:
-        """When did nobody wait for an answer? One row a wait that belongs to no request.
+        """One row per gap that belongs to no request.
 
-        `kind` "pause": the client waited 20 ms or more before its next request (`index`), not just once, and such
-        pauses are a tenth of its connection's time. "held": its kernel kept what it pushed. "one_way": only one
+        `kind` "pause": the client waited 20 ms or more before its next request (`index`), more than once, and such
+        pauses are a tenth of its connection's time. "held": its kernel held back what it wrote. "one_way": only one
         direction was captured, and a gap in it may be a stall. With frames and the time in ms by cause.
         docs/exchanges-and-causes.md has each column.
         """
@@ -363,22 +364,22 @@ class View:
 
     @property
     def causes(self) -> pd.DataFrame:
-        """Where did each exchange's time go? Rows that follow each other without gap, to the nanosecond.
+        """The time of each exchange, divided into causes without gap or overlap, to the nanosecond.
 
-        `exchange`, or `connect`, `push` or `gap`, is whose time it is (the others are null); `start, end,
-        duration_ms`; `cause`, the `parent` that it is inside (null: none) and its `owner` (`client, server, network,
-        capture, backend`); `from_frame, to_frame` bound it, `evidence` lists the frames to look up, `rule` names the
-        test that spoke. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is what that rule and grade
-        were measured to be worth (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected); `because` names what
-        excludes the rivals or what is missing, `rival` what else it may be (null: nothing). Of an exchange that is not
-        complete the rows cover what was seen of it: leave them out of sums. docs/exchanges-and-causes.md has each
-        column, docs/causes.md how each cause is recognised.
+        `exchange`, `connect`, `push` or `gap` is the row whose time it is (the others are null); `start, end,
+        duration_ms`; `cause`, its `parent` cause if it lies inside another (else null) and its `owner` (`client,
+        server, network, capture, backend`); `from_frame, to_frame` bound it, `evidence` lists the frames that show it,
+        `rule` names the test that found it. `grade`: `proven, probable, suspected` or `unknown`; `confidence` is the
+        measured accuracy of that rule and grade (from 0.9 on proven, above 0.5 probable, up to 0.5 suspected);
+        `because` names what excludes the rivals or what is missing, `rival` another explanation (null: none). The rows
+        of an incomplete exchange cover the seen part only: leave them out of sums. docs/exchanges-and-causes.md has
+        each column, docs/causes.md how each cause is recognised.
         """
         return self._frame("causes")
 
     @property
     def evidence(self) -> pd.DataFrame:
-        """Does Nagle act here, or not? One row a sender and peer, with what was counted for and against.
+        """One row per sender and peer, with the counts for and against Nagle's algorithm.
 
         `server, server_port, client`, and the `sender` whose segments were counted. `verdict`: `nagle`, `nodelay`,
         `pause` (the program's own), `mixed` (its connections differ), `open` (too little to say). Counts:
@@ -394,28 +395,28 @@ class View:
 
     @property
     def findings(self) -> pd.DataFrame:
-        """What is wrong, who owns it, how sure is that, and what would mend it? One row a server and cause.
+        """One row per server and cause: what is wrong, who owns it, how certain that is, and what would mend it.
 
-        The most time first; then what happened to connections, then delayed ACKs that nobody waited for.
+        Sorted by time; then come events of connections, then delayed ACKs that delayed nothing.
         The columns and their meanings: `latpcap.findings.COLUMNS`, and docs/exchanges-and-causes.md.
         """
         return to_pandas(self._findings())
 
     @property
     def lookups(self) -> pd.DataFrame:
-        """Is it DNS? One row a question to a name server, or a request to another service over UDP.
+        """One row per question to a name server, or request to another service over UDP.
 
         `lookup, stream` (null: over UDP), `client, client_port, server, server_port, id`; the question: `method` (A,
         AAAA ...; NTP, DHCP ...), `target`; the answer: `status, status_text` (NOERROR, NXDOMAIN ...), `error,
         addresses`. `start, end, latency_ms` from the first question to the answer, `last_sent` and `repeats`:
-        retransmissions of the question; frames. Null: not answered. Over TCP it is an exchange, too, with its causes.
-        `dns_ms` of `connects` has who waited for a lookup. RFC 1035.
+        retransmissions of the question; frames. Null: not answered. A lookup over TCP is an exchange, too, with causes.
+        The lookups that connections waited for are in `dns_ms` of `connects`. RFC 1035.
         """
         return self._frame("lookups")
 
     @property
     def transfers(self) -> pd.DataFrame:
-        """How fast was each transfer, and what held it back? One row a direction that moved 30 kB and more in one go.
+        """One row per direction that moved 30 kB or more in one go: its rate, and what limited it.
 
         `stream, direction` ("to_client", "to_server"), ends; `start, end, bytes, segments`; `duration_ms` (at the
         receiver, without waits for the other side's data), `rate_mbit` of that, `burst_mbit`: of segments that follow
@@ -430,30 +431,29 @@ class View:
 
     @property
     def waits(self) -> pd.DataFrame:
-        """What did somebody wait for? One row a lookup, connect, TLS handshake, greeting, request, push or transfer.
+        """One row per lookup, connect, TLS handshake, greeting, request, push or transfer that somebody waited for.
 
         `kind`; `action`: the number of the action that it belongs to, null of a push; `client, server, server_port`,
         `name` (a host, a URL, SQL ...); `start, end, waited_ms`; `ended`: `answered, error, refused, reset, given_up`
         (another address was tried), `never, open` (at the capture's end), `cut`; `family, cause, owner` and `grade`,
-        how sure that is; `stream`, and in `table` and `row` where more of it stands. docs/exchanges-and-causes.md has
-        each column.
+        its grade; `stream`, and `table` and `row` with more about it. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("waits")
 
     @property
     def actions(self) -> pd.DataFrame:
-        """What did a client do to get one thing, and how long did each part take? One row an action.
+        """One row per action: what a client did to get one thing, and how long each part took.
 
         A lookup, the addresses that were tried, TLS, the greeting and the first request are one action; each further
-        request on a connection is one of its own. `total_ms` is the sum of `lookup_ms, connect_ms, tls_ms, greeting_ms,
-        request_ms` and `other_ms` (it waited for nothing that the capture shows), to the nanosecond: where two waits
-        overlap, the time is the earlier one's. docs/exchanges-and-causes.md has each column.
+        request on the connection is another. `total_ms` is the sum of `lookup_ms, connect_ms, tls_ms, greeting_ms,
+        request_ms` and `other_ms` (no wait that the capture shows), to the nanosecond: where two waits overlap, the
+        time is the earlier one's. docs/exchanges-and-causes.md has each column.
         """
         return self._frame("actions")
 
     @property
     def groups(self) -> pd.DataFrame:
-        """Which requests are one thing to the user? One row a pipeline, transaction, statement or subscription.
+        """One row per pipeline, transaction, statement or subscription: requests that are one thing to the user.
 
         `kind`: `pipeline` (requests that left before the first was answered), `transaction` (MULTI to EXEC, BEGIN to
         COMMIT), `statement` (prepared and executed next), and what goes on: `subscription`, `event_stream`, `long_poll`
@@ -467,8 +467,8 @@ class View:
 
     @property
     def probes(self) -> pd.DataFrame:
-        """Did the other end answer, and how fast? One row a ping, and a SYN of a connection that never carried data:
-        of hping3, a port scan, a TCP traceroute, or a connect that was refused.
+        """One row per ping, and per SYN of a connection that never carried data: of hping3, a port scan, a TCP
+        traceroute, or a refused connect.
 
         `probe` counts from 0 in the order sent; `kind` is "icmp_echo" or "tcp_syn". What was sent: `src, dst`, of a SYN
         `stream, sport, dport`, of a ping `id, seq` (null for the other kind), `ttl`, `sent_frame, sent`, and `repeats`,
@@ -481,7 +481,7 @@ class View:
 
     @property
     def issues(self) -> pd.DataFrame:
-        """What could not be read or trusted? One row a reason, with its first place and its count.
+        """One row per kind of data that could not be read or trusted, with its first place and its count.
 
         `file`; `kind`: `refused`, `damaged` (rows up to there are given), `skipped` (not understood), `distrusted`;
         `offset` in bytes after decompression, `frame` and `last_frame` (null where it has no such place), `layer`,
