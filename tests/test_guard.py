@@ -384,7 +384,7 @@ def test_signals_reach_a_program_that_waits_in_c(number: int) -> None:
 import ctypes, signal
 from latpcap.cli import exit_codes
 signal.signal(signal.SIGINT, signal.default_int_handler)
-exit_codes._DEAF_S = 0.3
+exit_codes._HANDLER_WAIT_S = 0.3
 lock, mutex = ctypes.CDLL(None), (ctypes.c_long * 8)()
 def stuck():
     print(1, flush=True)

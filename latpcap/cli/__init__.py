@@ -1,4 +1,4 @@
-"""The command `latpcap`. `app` is its root; each other module adds commands or options to it."""
+"""The command `latpcap`. `app` is its root; each other module adds commands or options."""
 
 from latpcap.cli.app import main
 

@@ -1,4 +1,4 @@
-"""The command `why`: one capture's answer, a line for each of several, or one answer over all of them."""
+"""The command `why`: one capture's answer, a line for each of several captures, or one answer over all of them."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ def why(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command to the program."""
+    """Add the command to the program."""
     app.command()(why)
 
 
 def _actions(file: str, display_filter: str | None, keylog: str | None) -> list[dict[str, Any]]:
-    """The rows of the table of actions; read for itself, as the answer does without them."""
+    """The rows of the table `actions`; the answer itself does not need them."""
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
 
@@ -165,7 +165,7 @@ def _actions(file: str, display_filter: str | None, keylog: str | None) -> list[
 
 
 class Wanted(TypedDict):
-    """What `why` takes beside a stream and an exchange."""
+    """Options of `why` besides stream and exchange."""
 
     slow_ms: float | None
     server: str | None
@@ -186,7 +186,7 @@ def _apart(sites: str) -> Sites:
 
 
 def _picture(file: str, answer: Why) -> None:
-    """The command that draws the evidence, behind the answer."""
+    """Print the command that draws the evidence, after the answer."""
     if file == "-" or not answer.picture:
         return
     from latpcap.reading import sources
@@ -217,7 +217,7 @@ def _of(capture: Capture, stream: int | None, exchange: str | None, wanted: Want
 
 
 def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> None:
-    """Writes the answer above the flow graph of its evidence, or of the slowest request where it names none."""
+    """Write the answer above the flow graph of its evidence, or of the slowest request if it names none."""
     from latpcap.plot.ticket import Ticket
 
     shown = answer.picture
@@ -234,7 +234,7 @@ def _draw(answer: Why, capture: Capture, stream: int | None, picture: Path) -> N
 
 
 def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None:
-    """A line for each file, as soon as it is known; what cannot be read is a line of its own and stops nothing."""
+    """Print a line for each file as soon as it is known; a file that cannot be read is reported and skipped."""
     names = shortest(files)
     width = max(map(len, names))
     answers: list[dict[str, Any]] = []
@@ -257,7 +257,7 @@ def _each(files: list[str], why: Callable[[str], Why], *, as_json: bool) -> None
 
 
 def _line(answer: Why) -> str:
-    """An answer in a line: how many requests, how slow, and the headline."""
+    """An answer in one line: the number of requests, their latency, and the headline."""
     row, headline = answer.to_dict(), answer.headline
     if "p50_ms" not in row:
         return headline
@@ -268,7 +268,7 @@ def _line(answer: Why) -> str:
 
 
 def _origins(file: str, sources: Any) -> list[Any]:
-    """What a word names, as far as it can be opened: the batch reports what cannot."""
+    """The files that a word names; none if it cannot be opened, which the batch reports."""
     try:
         return list(sources.origins(file))
     except CaptureError:
@@ -276,19 +276,19 @@ def _origins(file: str, sources: Any) -> list[Any]:
 
 
 def _over_all(files: list[str], keylog: str | None, wanted: Wanted, sites: Sites) -> Why:
-    """One answer over several captures, each analysed by itself: by way of results that nobody keeps."""
+    """One answer over several captures, each analysed by itself, by way of temporary results."""
     from latpcap.archive.public import batch, open_results
     from latpcap.reading import same_traffic, sources
 
     for sentence in same_traffic.warnings([origin for file in files for origin in _origins(file, sources)]):
         typer.echo(f"latpcap: warning: {sentence}", err=True)
     with tempfile.TemporaryDirectory(prefix="latpcap-") as scratch:
-        folder = Path(scratch) / "all"  # its name begins the answer
+        folder = Path(scratch) / "all"  # the answer begins with this name
         done = batch(files, folder, events=False, series=False, keylog=keylog, quiet=not sys.stderr.isatty())
         for failure in done.failed:
             typer.echo(f"latpcap: warning: {failure}", err=True)
         if len(done.failed) == len(files):
             raise CaptureError(files[0], "none of these could be read")
         answer = open_results(folder, sites=sites).why(**wanted)
-        str(answer)  # its words may still look something up
+        str(answer)  # its text may still read from the folder
         return answer

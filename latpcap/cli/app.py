@@ -1,6 +1,6 @@
-"""The `latpcap` command: the same words as in Python, in the same order.
+"""The `latpcap` command, with the names and order of Python's API.
 
-Exit codes are in exit_codes.py. Answers go to standard output; warnings and errors, one line each, to standard error.
+Answers go to standard output; warnings and errors, one line each, to standard error. `exit_codes` has the exit codes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 _SUFFIXES = (".pcap", ".pcapng", ".cap", *(f".{suffix}" for suffix in SUFFIXES))
-"""A word that ends so is meant as a file, also where there is none of that name."""
+"""A first word that ends so is a file of `why`, whether it exists or not."""
 
 app = typer.Typer(
     cls=Listed,
@@ -49,12 +49,12 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Runs the command; however it ends is for exit_codes.py to say."""
+    """Run the command, and end the process with its exit code."""
     exit_codes.run(_work)
 
 
 def _work() -> int | None:
-    program: Any = typer.main.get_command(app)  # it is made once: `app(words)` would make it again
+    program: Any = typer.main.get_command(app)  # built once: `app(words)` would build it again
     words = [str(sources.SAMPLE) if word == SAMPLE else word for word in sys.argv[1:]]
     with bars.command():
         code: int | None = program(_completed(words, program.commands), standalone_mode=False)
@@ -62,7 +62,7 @@ def _work() -> int | None:
 
 
 def _completed(words: list[str], known: Container[str]) -> list[str]:
-    """`latpcap FILE` means `latpcap why FILE`, also with options before or behind the file."""
+    """Insert "why" before a file: `latpcap FILE` means `latpcap why FILE`, also with options before or behind it."""
     if not words or words[0] in known:
         return words
     options = words[0].startswith("-") and words[0] != "-"

@@ -1,4 +1,4 @@
-"""Which words of an answer are coloured? Labels and headlines, on a terminal, unless NO_COLOR is set (no-color.org)."""
+"""Colours labels and headlines of answers on a terminal, unless NO_COLOR is set (no-color.org), and wraps lines."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import textwrap
 import typer
 
 _LABEL = re.compile(r"^(  )(\S+)( *)", re.MULTILINE)
-INDENT, LEAST_WIDTH = 12, 40
-"""Where the words of a labelled line begin, and the narrowest terminal that lines are fitted to."""
+INDENT, MIN_WIDTH = 12, 40
+"""Column at which the text of a labelled line begins, and the narrowest width that lines are wrapped to."""
 _STYLES = {"fix": "green", "gain": "green", "unknown": "yellow"}
 
 
 def wanted() -> bool:
-    """Is standard output a terminal that shows colours, and does its user want them?"""
+    """Whether standard output is a terminal with colours, and NO_COLOR is not set."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def answer(text: str) -> str:
-    """An answer of `why` with its headline in bold and its labels coloured, where colours are wanted."""
+    """An answer of `why`; on a terminal with a bold headline and coloured labels."""
     title, headline, rest = (wrapped(part) for part in [*text.split("\n", 2), "", ""][:3])
     if not wanted():
         return "\n".join(part for part in (title, headline, rest) if part)
@@ -36,7 +36,7 @@ def answer(text: str) -> str:
 
 
 def wrapped(text: str, width: int | None = None) -> str:
-    """An answer whose lines fit the terminal, continued below their words; as it is where there is no terminal."""
+    """An answer wrapped to the terminal's width, with continued lines indented; unchanged without a terminal."""
     if width is None:
         if not sys.stdout.isatty():
             return text
@@ -44,12 +44,12 @@ def wrapped(text: str, width: int | None = None) -> str:
     lines = []
     for line in text.split("\n"):
         behind = " " * INDENT if _LABEL.match(line) else ""
-        fits = max(width, LEAST_WIDTH)
+        fits = max(width, MIN_WIDTH)
         lines += textwrap.wrap(line, fits, subsequent_indent=behind, break_on_hyphens=False, break_long_words=False,
                                drop_whitespace=True, replace_whitespace=False) or [line]  # fmt: skip
     return "\n".join(lines)
 
 
 def head(line: str) -> str:
-    """The heads of a table's columns in bold, where colours are wanted."""
+    """The header of a table, bold on a terminal."""
     return typer.style(line, bold=True) if wanted() else line

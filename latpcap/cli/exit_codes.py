@@ -1,8 +1,8 @@
-"""How does the command end? Whatever happens ends in one line on standard error and an exit code that means something.
+"""Runs the command so that it ends with one line on standard error and a meaningful exit code.
 
 0 analysed; 1 a rule of `compare --fail-on` fails, and nothing else; 2 wrong usage, an output that cannot be written, or
-a bug of ours (LATPCAP_TRACEBACK=1 shows where); 3 a capture could not be read; 128 and the signal's number after a
-signal that ends programs. A reader that leaves (`| head`) is no error.
+a bug of latpcap (LATPCAP_TRACEBACK=1 shows where); 3 a capture could not be read; 128 and the signal's number after a
+signal that ends programs. A closed pipe (`| head`) is no error.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from latpcap.format import escaped, phrase
 
 EXIT_USAGE = 2
 _TOO_LONG = "integer string conversion"
-"""Python's message for numbers of thousands of digits."""
-_ENDING = ("SIGTERM", "SIGHUP")
-"""Signals that end the work as Ctrl-C does."""
-_NAMED = 3
-"""Files that are named at the end, of those that were written."""
-_DEAF_S = 5.0
-"""Python's handlers run between two of its own steps. A call into C that takes longer ends with the program."""
+"""Python's message for numbers with thousands of digits."""
+_ENDING_SIGNALS = ("SIGTERM", "SIGHUP")
+"""Signals that are handled as Ctrl-C."""
+_MAX_NAMED = 3
+"""Upper bound on the written files that are named at the end."""
+_HANDLER_WAIT_S = 5.0
+"""Longest wait for Python's signal handler, which cannot run during a call into C; then the program is ended."""
 
 
 def run(work: Callable[[], int | None]) -> None:
-    """Does the work; SystemExit where the exit code is not 0. `work` raises what it likes."""
+    """Run `work`, which may raise anything; SystemExit where the exit code is not 0."""
     memory_limit.guarded(lambda: _run(work))
 
 
 def _run(work: Callable[[], int | None]) -> None:
     before = _Signals()
-    _occupied()
+    _open_standard_files()
     _escape_unprintable()
     try:
         with files.protected_inputs() as written:
@@ -63,8 +63,8 @@ def _run(work: Callable[[], int | None]) -> None:
     if before.caught is not None:
         code = 128 + before.caught
     if written and not code:
-        more = f" and {len(written) - _NAMED:,} more" if len(written) > _NAMED else ""
-        _say(f"wrote {', '.join(written[:_NAMED])}{more}", "")
+        more = f" and {len(written) - _MAX_NAMED:,} more" if len(written) > _MAX_NAMED else ""
+        _say(f"wrote {', '.join(written[:_MAX_NAMED])}{more}", "")
     if sentence is not None:
         _say(sentence)
     if code:
@@ -72,9 +72,9 @@ def _run(work: Callable[[], int | None]) -> None:
 
 
 def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
-    """The exit code, and the message."""
+    """Run `work`; return the exit code and the message, if any."""
     try:
-        code = work()  # of a typer that turns Ctrl-C into one
+        code = work()  # typer returns a code for Ctrl-C
         return (code, "interrupted") if code else (0, None)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
@@ -98,9 +98,9 @@ def _ending(work: Callable[[], int | None]) -> tuple[int, str | None]:
 def _of_others(problem: BaseException) -> str | None:
     if type(problem).__name__ == "Abort":
         return "interrupted"
-    if hasattr(problem, "format_message"):  # the parser's own errors carry their sentence
+    if hasattr(problem, "format_message"):  # an error of the parser
         text = str(problem.format_message())
-        if "\n" in text:  # no command at all: the help is the answer
+        if "\n" in text:  # without a command, the message is the help
             sys.stderr.write(f"{text}\n")
             return None
         return f"{text.removesuffix('.')} (see --help)"
@@ -117,7 +117,7 @@ def _of_others(problem: BaseException) -> str | None:
     places = [f for f in traceback.extract_tb(problem.__traceback__) if "latpcap" in f.filename]
     where = f", {os.path.basename(places[-1].filename)} line {places[-1].lineno}" if places else ""
     what = " ".join(str(problem).split())[:200]
-    if memory_limit.limit_mb() is not None:  # others' code makes many things of a lack of it
+    if memory_limit.limit_mb() is not None:  # libraries raise many types of exceptions for a lack of memory
         return f"{memory_limit.sentence()}, which may not suffice ({type(problem).__name__}: {what}{where})"
     return f"this is a bug of latpcap: {type(problem).__name__}: {what}{where} (LATPCAP_TRACEBACK=1 shows more)"
 
@@ -127,7 +127,7 @@ def _unwritten(problem: OSError | ValueError) -> str:
 
 
 def _say(sentence: str, name: str = "latpcap: ") -> None:
-    """One line on standard error, whatever it holds; a line that nobody can read is no matter."""
+    """Print escaped lines on standard error; errors of writing are ignored."""
     lines = "\n".join(escaped(line) for line in f"{name}{sentence}".split("\n"))
     try:
         print(lines, file=sys.stderr, flush=True)  # noqa: T201
@@ -136,7 +136,7 @@ def _say(sentence: str, name: str = "latpcap: ") -> None:
 
 
 class _Signals:
-    """SIGTERM and SIGHUP are Ctrl-C while the command works; what was ignored (nohup) stays ignored."""
+    """Handles SIGTERM and SIGHUP as Ctrl-C while the command runs; ignored signals (nohup) stay ignored."""
 
     def __init__(self) -> None:
         self.caught: int | None = None
@@ -144,7 +144,7 @@ class _Signals:
         self._handled = threading.Event()
         self._ends: tuple[int, int] | None = None
         if threading.current_thread() is threading.main_thread():
-            for name in _ENDING:
+            for name in _ENDING_SIGNALS:
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                     self._before[number] = signal.signal(number, self._on_signal)
@@ -162,7 +162,7 @@ class _Signals:
         raise KeyboardInterrupt
 
     def _watch(self) -> None:
-        """Ends the program where the main thread waits in C (for a store that is silent) and handles no signal."""
+        """End the program where the main thread waits in C (for a silent store) and cannot handle a signal."""
         read, write = self._ends = os.pipe()
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -170,7 +170,8 @@ class _Signals:
 
         def watched() -> None:
             while number := int.from_bytes(os.read(read, 1), "big"):
-                if signal.getsignal(number) in (self._on_signal, self._interrupted) and not self._handled.wait(_DEAF_S):
+                is_ours = signal.getsignal(number) in (self._on_signal, self._interrupted)
+                if is_ours and not self._handled.wait(_HANDLER_WAIT_S):
                     _say("interrupted")
                     os._exit(128 + number)
             os.close(read)
@@ -178,12 +179,12 @@ class _Signals:
         threading.Thread(target=watched, daemon=True).start()
 
     def _forgotten(self) -> None:
-        """A child of a fork has its parent's pipe, and no thread that reads it."""
+        """Reset the wakeup file in a forked child, which has the parent's pipe but not the thread that reads it."""
         if self._ends is not None:
             signal.set_wakeup_fd(-1)
 
     def restored(self) -> None:
-        """What they meant before."""
+        """Restore the handlers that were set before."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._ends is not None:
@@ -192,8 +193,8 @@ class _Signals:
             self._ends = None
 
 
-def _occupied() -> None:
-    """No file that is opened later may become the standard input, output or error that somebody closed."""
+def _open_standard_files() -> None:
+    """Open /dev/null for closed standard files, so that no file opened later gets their numbers."""
     while True:
         try:
             number = os.open(os.devnull, os.O_RDWR)
@@ -205,7 +206,7 @@ def _occupied() -> None:
 
 
 class _Closed:
-    """A standard output that somebody closed: it is an error to write to it."""
+    """Stands for a closed standard output: writing is an error."""
 
     encoding = "utf-8"
 
@@ -213,19 +214,19 @@ class _Closed:
         raise OSError(errno.EBADF, "it is closed")
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing."""
 
     def isatty(self) -> bool:
-        """No."""
+        """Return False."""
         return False
 
 
 def _escape_unprintable() -> None:
-    """What the terminal's letters cannot say is written as an escape."""
+    """Write characters that the terminal's encoding lacks as escapes."""
     if sys.stdout is None:
         sys.stdout = _Closed()
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the program
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - open until the program ends
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -233,7 +234,7 @@ def _escape_unprintable() -> None:
 
 
 def _silenced() -> None:
-    """What still waits to be written goes nowhere; else Python would complain about it at its end."""
+    """Discard what is still buffered: Python would report an error when it flushes at exit."""
     stream: TextIO | None = sys.__stdout__
     try:
         number = 1 if stream is None else stream.fileno()

@@ -1,4 +1,4 @@
-"""The `flow` command of `latpcap`: a flow graph by the words that Python has for it."""
+"""The command `flow`: a flow graph as a picture or as text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page:
-    """Options that say how a page is drawn."""
+    """Options for how a page is drawn."""
 
     time: Annotated[str, typer.Option("--time", help="relative, delta, delta_displayed, date or epoch.")] = "relative"
     to_scale: Annotated[bool, typer.Option("--to-scale", help="Long gaps get room as long as they took.")] = False
@@ -63,7 +63,7 @@ class Right:
 
     @property
     def wanted(self) -> bool:
-        """There is a second graph."""
+        """Whether there is a second graph."""
         return self.beside is not None or self.beside_stream is not None
 
 
@@ -144,7 +144,7 @@ def flow(
     with drawable_language():
         left = graph(capture, scope.stream)
         if not file_wanted:
-            for line in left.lines():  # the text of a long capture is longer than the capture
+            for line in left.lines():  # not joined: the text may be longer than the capture
                 sys.stdout.write(f"{line}\n")
             return
         picture = cast(Path, output)
@@ -156,5 +156,5 @@ def flow(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command to the program."""
+    """Add the command to the program."""
     app.command()(flow)

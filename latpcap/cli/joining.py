@@ -23,7 +23,7 @@ More = Annotated[list[str] | None, typer.Argument(metavar="[MORE]...", help="Cap
 
 
 def joined(client: str, server: str, keylog: str | None) -> Joined:
-    """Both captures on one clock; files that are damaged give what they have, and a warning."""
+    """Two captures on one clock; damage is reported as a warning."""
     spill.configure_malloc()
     from latpcap.joined import join as of
 
@@ -31,7 +31,7 @@ def joined(client: str, server: str, keylog: str | None) -> Joined:
 
 
 def every(files: list[str], keylog: str | None) -> Joined | Chain:
-    """One capture with both legs of a proxy, two, or more in a row; damaged ones as `joined`."""
+    """One capture with both legs of a proxy, two captures, or more in a row, on one clock."""
     from latpcap.joined import join as of
 
     spill.configure_malloc()
@@ -50,7 +50,7 @@ def _warned(found: Found) -> Found:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command to the program."""
+    """Add the command to the program."""
 
     @app.command()
     @grouped

@@ -1,7 +1,7 @@
-"""A pipe that a person may end: the first Ctrl-C ends the capture there, and what has arrived is the answer.
+"""Reads pipes so that the first Ctrl-C ends the capture, and the answer is about what has arrived.
 
-A second Ctrl-C ends the program. What the other end of the pipe still hands over when it hears of the first one is
-read too: tcpdump empties its buffer then.
+A second Ctrl-C ends the program. After the first one reading goes on briefly, since tcpdump flushes its buffer when it
+is interrupted.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any, BinaryIO
 
 import typer
 
-_LOOK_S = 0.2
-"""So often a silent pipe is left to see whether somebody pressed Ctrl-C."""
+_POLL_S = 0.2
+"""Longest wait for data before Ctrl-C is checked."""
 _QUIET_S = 0.3
-"""After Ctrl-C: so long a silence is the end."""
-_MOST_S = 2.0
-"""After Ctrl-C: so long is read at most, whatever still comes."""
+"""Silence after Ctrl-C that ends reading."""
+_MAX_AFTER_S = 2.0
+"""Upper bound on the time of reading after Ctrl-C."""
 
 
 class Live:
-    """A pipe as a binary file object; its end is where it ends, or where Ctrl-C was pressed."""
+    """A pipe as a binary file object, which ends at its end or after Ctrl-C."""
 
     def __init__(self, file: BinaryIO, name: str):
         self.name = name
@@ -40,12 +40,12 @@ class Live:
         typer.echo("latpcap: reading ends here, this is about what has arrived; Ctrl-C again ends", err=True)
 
     def read(self, size: int) -> bytes:
-        """What has arrived, at most so much; waits for the first byte. Empty at the end."""
+        """Read up to `size` bytes; waits for the first byte. Empty at the end."""
         while True:
             began = self._pressed
-            if began is not None and time.monotonic() - began > _MOST_S:
+            if began is not None and time.monotonic() - began > _MAX_AFTER_S:
                 return b""
-            ready, _, _ = select.select([self._file], [], [], _LOOK_S if began is None else _QUIET_S)
+            ready, _, _ = select.select([self._file], [], [], _POLL_S if began is None else _QUIET_S)
             if ready and (block := os.read(self._file.fileno(), size)):
                 return block
             if ready or began is not None:
@@ -53,12 +53,12 @@ class Live:
                 return b""
 
     def close(self) -> None:
-        """Ctrl-C means again what it meant before."""
+        """Restore the handler of Ctrl-C."""
         signal.signal(signal.SIGINT, self._before)
 
 
 def is_pipe(file: str) -> bool:
-    """Is this a named pipe?"""
+    """Whether a path is a named pipe."""
     try:
         return stat.S_ISFIFO(os.stat(file).st_mode)
     except (OSError, ValueError):
@@ -66,9 +66,9 @@ def is_pipe(file: str) -> bool:
 
 
 def pipe(file: str) -> Live | None:
-    """The pipe that this word names ("-", or a named pipe), where it is one and Ctrl-C arrives; else None."""
+    """The pipe that a word names ("-", or a named pipe), if it is one and Ctrl-C can be handled; else None."""
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
-        return None  # select is for sockets there, and only the main thread hears signals
+        return None  # select is for sockets on Windows, and only the main thread handles signals
     try:
         if file == "-":
             found: BinaryIO = sys.stdin.buffer
@@ -77,7 +77,7 @@ def pipe(file: str) -> Live | None:
             mode = os.stat(file).st_mode
             if not stat.S_ISFIFO(mode):
                 return None
-            found = open(file, "rb", buffering=0)  # noqa: SIM115 - it lives as long as the program
+            found = open(file, "rb", buffering=0)  # noqa: SIM115 - open until the program ends
     except (OSError, ValueError, AttributeError):
         return None
     return Live(found, "<stdin>" if file == "-" else file) if stat.S_ISFIFO(mode) else None

@@ -1,4 +1,4 @@
-"""The manual page `latpcap(1)`, made from the commands and options themselves; knows nothing of what they do."""
+"""The manual page `latpcap(1)`, generated from the commands and options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXIT = {
 
 
 def page(top: Any, version: str) -> str:
-    """The page in roff, for `man -l`. `top` is the click command of the program."""
+    """The page in roff, for `man -l`. `top` is the program's click command."""
     return "\n".join(_lines(top, version)) + "\n"
 
 
@@ -54,6 +54,6 @@ def _command(name: str, command: Any) -> Iterator[str]:
 
 
 def _text(words: str | None) -> str:
-    """Plain words as roff takes them literally."""
+    """Plain text, escaped for roff."""
     line = " ".join((words or "").split()).replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from latpcap.views.capture import Capture
 
 HELD = 2
-"""Captures whose tables are kept for the next question."""
+"""Captures whose tables are kept for the next request."""
 MOST_ROWS = 500
 MOST_CHARACTERS = 50_000
-"""What one answer holds at most: an agent reads all of it."""
+"""Upper bounds on an answer, all of which an agent reads."""
 _NAMED = 200
-"""Letters of a name that an error quotes."""
+"""Upper bound on the letters of a name that an error quotes."""
 _AROUND, _DEEPER = 500, 6
-"""Characters around an answer's rows, and before each of their lines with its end."""
+"""Characters around an answer's rows, and the indentation and end of each of their lines."""
 INSTRUCTIONS = (
     "Packet captures: why each request was slow, who waited for whom, and which frames show it. Begin with `why`; its "
     "answer names servers, causes, grades and frames. `proven` may be acted on; `probable` names a rival; `suspected` "
@@ -80,7 +80,7 @@ class Desk:
         return capture if display_filter is None else capture.filter(display_filter)
 
     def _open(self, path: Path, state: os.stat_result) -> BinaryIO:
-        """The file that was checked, though its name may lead elsewhere by now."""
+        """Open the file that was checked, though its name may point elsewhere by now."""
         file = path.open("rb")
         if path.resolve() != path or not os.path.samestat(os.fstat(file.fileno()), state):
             file.close()
@@ -88,16 +88,16 @@ class Desk:
         return file
 
     def scope(self, file: str, stream: int | None, display_filter: str | None) -> HasTables:
-        """A capture, what a filter leaves of it, or one of its streams."""
+        """A capture, its part that passes a filter, or one of its streams."""
         capture = self.capture(file, display_filter)
         return capture if stream is None else capture.stream(stream)
 
     def _inside(self, path: Path) -> bool:
-        """Does this name lead to a file below the folders, whatever links are on the way?"""
+        """Whether a path leads to a file below the folders, with all links resolved."""
         return any(path.resolve().is_relative_to(root) for root in self.roots)
 
     def files(self) -> list[dict[str, Any]]:
-        """Files that are named like captures, the newest first."""
+        """Files with names of captures, the newest first."""
         from latpcap.archive.inputs import CAPTURE_NAME
 
         named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
@@ -121,7 +121,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
     serves = MCPServer("latpcap", instructions=INSTRUCTIONS, version=latpcap.__version__)
 
     def tool(answer: Callable[..., Any]) -> Callable[..., Any]:
-        """Registers a tool whose known errors are sentences for the agent."""
+        """Register a tool; known errors become messages for the agent."""
         from functools import wraps
 
         @wraps(answer)
@@ -132,7 +132,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
                 raise ToolError(_cut(str(problem.args[0] if isinstance(problem, KeyError) else problem))) from None
             return _cut(found) if isinstance(found, str) else found
 
-        # a picture is content of its own; what else is no text is structured
+        # a picture is content of its own; other results than text are structured
         serves.add_tool(call, structured_output=False if answer.__annotations__["return"] == "Any" else None)
         _refuse_unknown(serves, answer.__name__)
         return call
@@ -224,7 +224,7 @@ def _cut(text: str) -> str:
 
 
 def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    """The first rows that an answer has room for, and how many it has not. As text a client gets them indented."""
+    """The first rows that fit into an answer, and the number of the others. Clients get the text indented."""
     room = MOST_CHARACTERS - _AROUND
     for place, row in enumerate(found):
         text = json.dumps(row, default=str, indent=2)
@@ -235,7 +235,7 @@ def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
 
 
 def _refuse_unknown(serves: Any, name: str) -> None:
-    """An argument that the tool does not have is an error: `filter=` would answer for the whole capture."""
+    """Make unknown arguments an error: `filter=` would otherwise be ignored."""
     model = serves._tool_manager.get_tool(name)
     arguments = model.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
@@ -252,7 +252,7 @@ def _largest(table: Any, column: str) -> Any:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
+    """Add the commands to the program."""
 
     @app.command()
     def schema(name: Annotated[str, typer.Argument(help="why, findings or exchanges.")]) -> None:

@@ -1,6 +1,6 @@
-"""What happens where memory is limited (`ulimit -v`)? Libraries in C end the program then, each in its own way.
+"""Runs the command in a child process where memory is limited (`ulimit -v`): C libraries end the process then.
 
-The work is done in a child, and the parent prints in one line how it ended. Knows no command.
+The parent prints in one line how the child ended.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import warnings
 from collections.abc import Callable
 from typing import NoReturn
 
-_MOST_HELD = 1 << 16
-"""Bytes of the child's messages that are kept until it ends."""
+_MAX_HELD = 1 << 16
+"""Upper bound on the bytes of the child's messages kept until it ends."""
 _ORDERLY = b"\0ended"
-"""The child's last word where it ended by itself; no message has this."""
+"""The child's last output if it ended by itself; no message contains it."""
 _M_ARENA_MAX = -8
-"""malloc.h of glibc: how many areas of 64 MB of room threads share."""
+"""Parameter of mallopt(3), from malloc.h of glibc: the number of arenas, 64 MB of address space each."""
 _PR_SET_PDEATHSIG = 1
-"""prctl.h of Linux: the signal that a process gets when its parent ends."""
+"""Option of prctl(2): the signal that a process gets when its parent ends."""
 
 
 def limit_mb() -> int | None:
-    """How much memory may this process have? None: as much as there is."""
+    """The memory that this process may have, in MB; None without a limit."""
     try:
         import resource
     except ImportError:
@@ -35,16 +35,16 @@ def limit_mb() -> int | None:
 
 
 def sentence() -> str:
-    """Say that memory is lacking, and how much is allowed."""
+    """The message for a lack of memory, with the limit."""
     limit = limit_mb()
     return "out of memory" if limit is None else f"out of memory: {limit} MB are allowed (ulimit -v)"
 
 
 def guarded(work: Callable[[], None]) -> None:
-    """Does the work, where memory is limited in a child: SystemExit with its exit code, 2 where a library ended it."""
+    """Run `work`, in a child if memory is limited; SystemExit with the child's code, or 2 if a library ended it."""
     if limit_mb() is None or not hasattr(os, "fork"):
         return work()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes some 30 MB of room
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes about 30 MB of address space
     read, write = os.pipe()
     parent, child = os.getpid(), os.fork()
     if not child:
@@ -70,22 +70,22 @@ def guarded(work: Callable[[], None]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Lets the kernel end this process where its parent ends, also where nobody can tell it (SIGKILL)."""
+    """Let the kernel end this process with its parent, even after SIGKILL."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it had ended before
+    if os.getppid() != parent:  # the parent ended before the call
         os._exit(1)
 
 
 def _work(work: Callable[[], None], write: int) -> NoReturn:
-    """The child: its messages go to the parent, and behind them that it ended by itself."""
+    """Run in the child: send messages to the parent, then `_ORDERLY`."""
     code: object = 1
     try:
         os.dup2(write, 2)
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-        warnings.filterwarnings("ignore", module="matplotlib")  # of parts that could not be loaded
+        warnings.filterwarnings("ignore", module="matplotlib")  # about parts that could not be loaded
         try:
             _prepare()
             work()
@@ -100,7 +100,7 @@ def _work(work: Callable[[], None], write: int) -> NoReturn:
 
 
 def _prepare() -> None:
-    """Starts the threads of Arrow's pools: where one cannot be started later, a scan or a filter never ends."""
+    """Start the threads of Arrow's pools early: if one cannot be started later, a scan or a filter never ends."""
     import ctypes
     import io
 
@@ -115,10 +115,10 @@ def _prepare() -> None:
 
 
 def _read(end: int) -> bytes:
-    """What the child writes, the last of it where that is much."""
+    """The child's output; of a long one the end."""
     messages = b""
-    while part := os.read(end, _MOST_HELD):
-        messages = (messages + part)[-_MOST_HELD:]
+    while part := os.read(end, _MAX_HELD):
+        messages = (messages + part)[-_MAX_HELD:]
     os.close(end)
     return messages
 

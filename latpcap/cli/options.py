@@ -1,4 +1,4 @@
-"""The options that several commands of `latpcap` have."""
+"""The options that several commands of `latpcap` share."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FIRST = re.compile(r".*?[.?](?=\s|$)", re.DOTALL)
 
 
 class Listed(typer.core.TyperGroup):
-    """Commands that are listed with the whole of their help's first sentence, on as many lines as it takes."""
+    """A group of commands that is listed with the whole first sentence of each command's help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Writes the list of commands below the options."""
+        """Write the list of commands below the options."""
         rows = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
@@ -44,9 +44,9 @@ class Listed(typer.core.TyperGroup):
 
 
 EXIT_UNREADABLE = 3
-"""A file cannot be read."""
+"""The exit code for a file that cannot be read."""
 SAMPLE = "--sample"
-"""Stands for the sample's path wherever a command takes a file."""
+"""An argument that stands for the sample's path, wherever a command takes a file."""
 
 File = Annotated[
     str,
@@ -102,34 +102,34 @@ class Scope:
 
     @property
     def whole(self) -> bool:
-        """No stream, no filter and no time is chosen."""
+        """Whether neither stream nor filter nor time is limited."""
         return self.stream is None and self.display_filter is None and not span()
 
     def of(self, read: Callable[..., Capture], file: str, **how: bool) -> Any:
-        """Reads the part: a `Capture` or a `Stream`."""
+        """Read the selected part: a `Capture` or a `Stream`."""
         capture = read(file, self.display_filter, keylog=self.keylog, **how)
         return capture if self.stream is None else capture.stream(self.stream)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Canvas:
-    """Options that say where a picture goes, and how fine it is."""
+    """Options for the file of a picture, and its resolution."""
 
     output: PictureOption
     dpi: DpiOption = 200
 
     def save(self, picture: Callable[[], Any]) -> None:
-        """Draws and writes it."""
+        """Draw and write the picture."""
         save(picture, self.output, dpi=self.dpi)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn(Canvas, Scope):
-    """Options of a picture of a part of a capture."""
+    """Options for a picture of a part of a capture."""
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command some of whose parameters are dataclasses: each of their fields is an option."""
+    """Turn parameters of a command that are dataclasses into one option per field."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)}
     parameters = []
@@ -157,7 +157,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def over_time(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that reads captures, with `--start` and `--end`, which `span` reads, and groups of options."""
+    """Add `--start` and `--end`, which `span` returns, to a command that reads captures; as well as `grouped`."""
     command = grouped(command)
     signature = inspect.signature(command, eval_str=True)
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_TIMES[n]) for n in _TIMES]
@@ -180,7 +180,7 @@ _LANG = Annotated[str | None, typer.Option("--lang", help="The language of sente
 
 
 def in_language(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose sentences may be in another language, with `--lang`."""
+    """Add `--lang` to a command that writes sentences."""
     signature = inspect.signature(command, eval_str=True)
     added = inspect.Parameter("lang", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_LANG)
 
@@ -195,7 +195,7 @@ def in_language(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _instant(name: str, text: str) -> str | float:
-    """What `latpcap.read` takes; a mistake is reported before a file is read."""
+    """The value for `latpcap.read`; a mistake is reported before a file is read."""
     from latpcap.reading import timestamps
 
     value: str | float = text
@@ -209,18 +209,18 @@ def _instant(name: str, text: str) -> str | float:
 
 
 def span() -> dict[str, Any]:
-    """What `--start` and `--end` of the running command say, as `latpcap.read` takes them; empty without."""
+    """`--start` and `--end` of the running command as arguments of `latpcap.read`; empty without them."""
     return _span.get() or {}
 
 
 def warn(capture: Recording) -> None:
-    """Says on standard error where a capture is damaged."""
+    """Print on standard error where a capture is damaged."""
     for sentence in capture.damage:
         typer.echo(f"latpcap: warning: {sentence}; rows up to there are given", err=True)
 
 
 def frames_range(text: str | None) -> tuple[int, int] | None:
-    """Which frames does --frames name? Both ends included; None for no option."""
+    """The first and last frame of --frames, both included; None without the option."""
     if text is None:
         return None
     first, dash, last = text.partition("-")
@@ -230,7 +230,7 @@ def frames_range(text: str | None) -> tuple[int, int] | None:
 
 
 def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
-    """Draws and writes; what cannot be drawn or written is one sentence."""
+    """Draw and write a picture; OutputError where it cannot be drawn or written."""
     try:
         picture().save(output, **how)
     except (OSError, ValueError) as problem:
@@ -242,7 +242,7 @@ def save(picture: Callable[[], Any], output: Path, **how: Any) -> None:
 
 @contextlib.contextmanager
 def usage_errors() -> Iterator[None]:
-    """Inside, a ValueError is about the command's options."""
+    """Report a ValueError inside as wrong usage of the options."""
     try:
         yield
     except ValueError as problem:
@@ -251,7 +251,7 @@ def usage_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def drawable_language() -> Iterator[str]:
-    """Inside, sentences are in a language that a picture can have; a note where that is English instead."""
+    """Use a language inside that a picture's fonts have; print a note where that is English instead."""
     from latpcap import words
     from latpcap.plot import figure
 

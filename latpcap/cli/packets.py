@@ -89,7 +89,7 @@ def slice_(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands to the program."""
+    """Add the commands to the program."""
     app.command()(follow)
     app.command()(har)
     app.command("export")(export_)

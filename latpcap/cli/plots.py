@@ -1,4 +1,4 @@
-"""The `latency` and `plot` commands of `latpcap`: reports and pictures by the words that Python has for them."""
+"""The commands `latency` and `plot`: reports and pictures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Files = Annotated[list[str], typer.Argument(help="One capture, or several to lay
 
 @dataclass(frozen=True)
 class Measured:
-    """Options that say which latencies are measured, and how."""
+    """Options for the latencies that are measured."""
 
     by: ByOption = None
     which: Annotated[
@@ -51,8 +51,8 @@ plots = typer.Typer(cls=Listed, no_args_is_help=True, rich_markup_mode=None, hel
 
 
 def _opened(file: str, needed: Needed | None, scope: Scope, *, stored: bool = False) -> Any:
-    """What is needed of a whole capture (all of it: None); a part of one, or where they will do the results of a
-    batch.
+    """The needed part of a whole capture, or a capture or stream as selected; with `stored` also results of a batch.
+    `needed` None: all tables.
     """
     from latpcap.archive.public import open_results
     from latpcap.archive.results import is_results
@@ -240,6 +240,6 @@ def delay(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds `latency` and the commands of `plot` to the program."""
+    """Add `latency` and the commands of `plot` to the program."""
     app.command()(latency)
     app.add_typer(plots, name="plot")

@@ -1,6 +1,6 @@
-"""The commands that print a table: `streams`, `events`, `exchanges` and so on, by the names that Python has for them.
+"""The commands that print a table: `streams`, `events`, `exchanges` and so on.
 
-Rows that need no look at the whole (no filter, no order) are printed while the capture is still being read.
+Without filter and sorting, rows are printed while the capture is being read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NamesOption = Annotated[
 
 @dataclass(frozen=True)
 class Rows:
-    """Options that choose and order what is shown of a table."""
+    """Options that select and sort the rows and columns of a table."""
 
     sort: Annotated[str | None, typer.Option("--sort", help="Sort by this column, largest first.")] = None
     top: Annotated[int | None, typer.Option("--top", help="Only the first N rows.", min=0)] = None
@@ -60,18 +60,19 @@ _TABLES: dict[TableName, str] = {
     "issues": "What could not be read or trusted? One row a reason.",
 }
 _ACCOUNT = ("actions", "waits", "groups")
-"""Tables that are made of several others."""
+"""Tables that are made of several other tables."""
 _OF_EXCHANGE = ("exchanges", "causes")
 """Tables whose rows belong to one exchange."""
 _STREAMED = ("events", "exchanges")
 """Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
+"""Bytes of a capture after which finished rows are printed."""
 MOST_HELD = 8192
-"""So many finished rows wait for the one before them: a second or two of a busy server, some megabytes."""
+"""Upper bound on the finished rows that wait for an earlier one: a second or two of a busy server, some megabytes."""
 
 
 def register(app: typer.Typer) -> None:
-    """Adds a command for each table to the program."""
+    """Add a command for each table to the program."""
 
     def few(file: str, name: TableName, keylog: str | None) -> Capture | AnswerView | Projection:
         return (
@@ -140,7 +141,7 @@ def _command(
 
 
 def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str) -> pa.Table:
-    """The rows of this exchange."""
+    """The rows of one exchange."""
     import pyarrow.compute as pc
 
     from latpcap.cli.options import usage_errors
@@ -155,7 +156,7 @@ def _of_one(table: pa.Table, capture: Capture, stream: int | None, exchange: str
 
 
 def _renamed(table: pa.Table, name: str, names: str | None) -> pa.Table:
-    """The columns under the names of a schema, where one is wanted."""
+    """The columns under the names of a published schema, if one is given."""
     if names is None:
         return table
     from latpcap.exports.names import renamed
@@ -173,7 +174,7 @@ def _on_terminal() -> bool:
 
 
 def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None) -> pa.Table:
-    """The wanted rows; columns of headers, which take a second reading, only where they are named."""
+    """The rows; columns that need a second reading are added only where they are named."""
     table = (capture if stream is None else capture.stream(stream)).arrow(name)
     if not (wanted := _of_headers(name, columns)):
         return table
@@ -190,7 +191,7 @@ def _rows(capture: Any, stream: int | None, name: TableName, columns: str | None
 
 
 def _of_headers(name: str, columns: str | None) -> list[str]:
-    """Which of these columns does only a second reading give?"""
+    """The named columns that need a second reading of the capture."""
     if name not in ("events", "streams") or columns is None:
         return []
     from latpcap.reading import processes, rereadable
@@ -200,7 +201,7 @@ def _of_headers(name: str, columns: str | None) -> list[str]:
 
 
 def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.Table]:
-    """The rows of a table as they are finished, in their order; then warnings, as behind any reading."""
+    """The rows of a table in order as they are finished; then warnings."""
     from latpcap.cli.options import warn
     from latpcap.reading import drain
     from latpcap.reading.feed import Feed
@@ -218,10 +219,10 @@ def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.T
 
 
 class _Turns:
-    """Exchanges are finished in any order, and printed in the order of their numbers.
+    """Sorts exchanges, which are finished in any order, by number.
 
-    Where more than MOST_HELD rows wait for one that is not finished (the first of a long connection, say), the next
-    one's turn has come, and the late one follows when it is. All by the order of rows alone, not by their portions.
+    If more than MOST_HELD rows wait for an unfinished one (such as the first of a long connection), they are printed,
+    and the late one follows when it is finished. The result depends on the order of rows only, not on portions.
     """
 
     def __init__(self) -> None:
@@ -230,7 +231,7 @@ class _Turns:
         self._next = 0
 
     def ready(self, new: pa.Table) -> pa.Table:
-        """The rows whose turn it is, of these and those that were held."""
+        """The rows that can be printed, of the new ones and those that were held."""
         import heapq
 
         import pyarrow as pa
@@ -252,12 +253,12 @@ class _Turns:
         return together.take(pa.array(turn, pa.int64()))
 
     def rest(self) -> pa.Table:
-        """The rows that are left when all are finished."""
+        """The rows that are left at the end."""
         return self._held
 
 
 def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
-    """The first rows of all; what is behind them is not read."""
+    """The first `top` rows; the rest is not read."""
     left = top
     for table in tables:
         yield table if left is None else table[:left]
@@ -268,7 +269,7 @@ def _first(tables: Iterator[pa.Table], top: int | None) -> Iterator[pa.Table]:
 
 
 def arranged(table: pa.Table, name: str, rows: Rows) -> Any:
-    """The rows in the wanted order, the wanted number of them."""
+    """The rows sorted and limited as wanted."""
     if rows.sort is not None:
         table = _sorted(table, _known(table, name, rows.sort, "--sort"))
     return table if rows.top is None else table[: rows.top]
@@ -282,7 +283,7 @@ def chosen(table: pa.Table, name: str, columns: str | None) -> Any:
 
 
 def _known(table: pa.Table, name: str, column: str, option: str) -> str:
-    """The column, where the table has it."""
+    """The column's name, checked; wrong usage where the table does not have it."""
     if column not in table.column_names:
         import difflib
 
@@ -292,7 +293,7 @@ def _known(table: pa.Table, name: str, column: str, option: str) -> str:
 
 
 def _sorted(table: pa.Table, column: str) -> Any:
-    """Largest first; words by the alphabet, backwards; nulls last."""
+    """The rows sorted by a column: largest first, words in reverse alphabetical order, nulls last."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

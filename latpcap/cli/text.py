@@ -1,7 +1,7 @@
-"""How does a table look as text? Columns beside each other, row after row, as the rows come.
+"""Prints a table as text columns, row by row as they come.
 
-The first rows set the widths; a longer value further on widens its column from there on. Neither pandas nor the whole
-table is needed, so that `latpcap events big.pcap | head` answers at once.
+The first rows determine the widths; a longer value further on widens its column from there. Neither pandas nor the
+whole table is needed, so that `latpcap events big.pcap | head` prints at once.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_CELL = 60
-"""Characters of one value; what is longer ends with "…"."""
+"""Upper bound on the characters of a value; longer values end with "…"."""
 ROWS = 1024
-"""So many rows are laid out together."""
+"""Rows that are laid out together."""
 _GAP = "  "
 
-# What a terminal shows of a table, as far as it is wide enough; --columns and files have the rest.
+# The columns shown on a terminal, as far as it is wide enough; --columns and files have the others.
 BRIEF = {
     "events": "frame time stream src sport dst dport flags seq ack len time_delta_ms released_by waited_ms",
     "streams": "stream client client_port server server_port protocol exchanges initial_rtt_ms client_payload_bytes "
@@ -42,17 +42,17 @@ BRIEF = {
 
 
 class Layout:
-    """The columns of one table and how wide they are. Rows come in several tables of the same columns."""
+    """The columns of a table and their widths. Rows may come in several tables with the same columns."""
 
     def __init__(self, room: int | None = None):
         self.left_out: list[str] = []
-        """Columns that did not fit into `room` characters; those on the right go first."""
+        """Columns that do not fit into `room` characters, taken from the right."""
         self._room = room
         self._widths: list[int] = []
         self._names: list[str] = []
 
     def lines(self, tables: Iterable[pa.Table]) -> Iterator[str]:
-        """The head and the rows. "no rows" where there are none."""
+        """The header and the rows; "no rows" if there are none."""
         for table in tables:
             for start in range(0, table.num_rows, ROWS):
                 yield from self._some(table.slice(start, ROWS))
@@ -95,14 +95,14 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _words(column: pa.ChunkedArray, *, dates: bool) -> list[str]:
-    """The column's values as they are shown; nothing for null. Where room is short, instants have no date."""
+    """The values as text, null as nothing. Instants have no date where room is limited."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_timestamp(kind):
         texts = pc.strftime(column, format="%Y-%m-%d %H:%M:%S" if dates else "%H:%M:%S").to_pylist()
-        if all(text is None or text.endswith("000") for text in texts):  # most clocks tell microseconds
+        if all(text is None or text.endswith("000") for text in texts):  # most clocks have microseconds
             texts = [text and text[:-3] for text in texts]
         return [text or "" for text in texts]
     shown: Callable[[Any], str] = str
@@ -122,11 +122,11 @@ def _several(values: list[Any]) -> str:
 
 
 def item(value: object) -> str:
-    """One value of a list, as text: a SACK block is `left-right`."""
+    """A value of a list as text; a SACK block is `left-right`."""
     return f"{value['left']}-{value['right']}" if isinstance(value, dict) else str(value)
 
 
 def _text(value: object) -> str:
-    """Words of the capture's own, which must not write on the terminal themselves."""
+    """Text from the capture, made harmless for the terminal and cut."""
     text = printable(str(value))
     return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"

@@ -1,1 +1,1 @@
-"""Bytes of captures: where they come from, what of them is looked at again, and which of them are chosen."""
+"""Bytes of captures: sources and compression, second readings, display filters, and what is made of packets' bytes."""

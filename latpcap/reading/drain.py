@@ -1,8 +1,7 @@
-"""Takes finished rows out of the engine while a capture is read: the only place that does, whoever wants them.
+"""Takes finished rows out of the core while a capture is read, in portions.
 
-Gives portions, each with every table's rows since the one before. A row of `causes` comes in the portion of the row
-that its link names (LINKS), however large the portions are: what is made of portions, one after the other, is what
-is made of the whole. Knows nothing of what is kept of them.
+A portion has the rows of every table since the one before. A row of `causes` is in the portion of the row that its link
+names (LINKS), whatever the size of portions, so that portions can be processed one by one.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
 
 TABLES: tuple[TableName, ...] = cast("tuple[TableName, ...]", tuple(_core.TABLES))
 TAKE_BYTES = 16 << 20
-"""Bytes of the capture until the next portion, at most."""
+"""Upper bound on the bytes of the capture between two portions."""
 TAKE_ROWS = 1 << 18
-"""Rows of a portion, about: a segment of pipelined requests has hundreds of rows, one of a download less than one."""
+"""Approximate rows per portion: a segment of pipelined requests makes hundreds of rows, one of a download few."""
 Portion: TypeAlias = "dict[TableName, _core.Table]"
 
 
 def taken(analysis: _core.Analysis, skip_tables: Container[TableName] = ()) -> Portion:
-    """All rows that are finished; they are given once. Those of `skip_tables` stay in the engine."""
+    """All finished rows; each is returned once. Tables in `skip_tables` stay in the core."""
     return {name: analysis.take(name) for name in TABLES if name not in skip_tables}
 
 
 def table(rows: _core.Table) -> pa.Table:
-    """These rows as a pyarrow table."""
+    """The rows as a pyarrow table."""
     import pyarrow as pa
 
     return pa.RecordBatchReader.from_stream(rows).read_all()  # pa.table() would import pandas on the way
@@ -45,9 +44,9 @@ def portions(
     skip_tables: Container[TableName] = ("issues",),
     progress: bool = False,
 ) -> Iterator[Portion]:
-    """Reads all that `feed` has, and gives its rows portion by portion; the last is behind the end.
+    """Read the whole source and yield its rows in portions; the last portion is the end's.
 
-    `take_bytes` is for less than TAKE_BYTES; `skip_tables` are taken when all is read. Errors as in `Feed.run`.
+    `take_bytes` lowers TAKE_BYTES; tables in `skip_tables` are left in the core. Errors as in `Feed.run`.
     """
     ceiling = min(TAKE_BYTES, take_bytes or TAKE_BYTES)
     waiting, enough = 0, max(ceiling // 8, 1)
@@ -61,6 +60,6 @@ def portions(
                     rows = sum(len(of) for of in portion.values())
                     enough = max(min(ceiling, waiting * TAKE_ROWS // max(rows, 1)), 1)
                 yield portion
-                portion.clear()  # who took it may still hold it: else two portions were there at once
+                portion.clear()  # the caller may still hold it; two portions would take twice the memory
                 waiting = 0
     yield taken(feed.analysis, skip_tables)

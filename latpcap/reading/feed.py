@@ -1,6 +1,6 @@
-"""Gives the engine the bytes of a source, block by block, and keeps count of what could not be read.
+"""Pushes the bytes of a source into the core, block by block, and records what could not be read.
 
-Reads files; knows nothing of tables. Whoever drives it may take rows out between two blocks.
+The caller may take rows out of the core between two blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PACKED = tuple(f".{suffix}" for suffix in SUFFIXES)
 
 
 class Feed:
-    """A source on its way into the engine: `analysis`; `broken` are the files that could not be read whole."""
+    """A source that is pushed into `analysis`; `broken` are the files that could not be read completely."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class Feed:
         reread: Sequence[sources.Origin] = (),
         was_broken: bool = False,
     ):
-        """`reread`: the origins of an earlier reading, instead of a source. What could not be read of them then
-        (`was_broken`) is no news; what changed since is a CaptureError.
+        """`reread`: the origins of an earlier reading, instead of a source. Read errors are ignored if the first
+        reading had some (`was_broken`); changes since then are a CaptureError.
         """
         self.origins = reread or sources.origins(source)
         self._reread, self._was_broken = bool(reread), was_broken
@@ -45,13 +45,13 @@ class Feed:
 
     @property
     def name(self) -> str:
-        """What several files are called together: "ring_1.pcap and 9 more"."""
+        """The name of the capture; of several files: "ring_1.pcap and 9 more"."""
         files = [origin.name for origin in self.origins]
         return files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
     @property
     def size(self) -> int | None:
-        """How many bytes will be read? None where that is not known before, as of pipes and packed files."""
+        """The bytes to read; None where that is unknown, as for pipes and compressed files."""
         known = 0
         for origin in self.origins:
             path = origin.source
@@ -64,9 +64,9 @@ class Feed:
         return known
 
     def run(self, *, by_parts: bool = False) -> Iterator[int]:
-        """Pushes every block; gives its length after each. CaptureError where nothing at all could be read.
+        """Push every block and yield its length. CaptureError where nothing could be read.
 
-        `by_parts`: what is still open at the end is settled part by part, and gives 0 after each.
+        `by_parts`: finish the analysis in parts at the end, and yield 0 after each.
         """
         analysis, lost = self.analysis, 0
         for origin in self.origins:
@@ -87,7 +87,7 @@ class Feed:
                     if self._was_broken:
                         continue
                     raise
-                problem.__context__ = None  # its frames hold what unpacked the file: 64 MB and more of xz
+                problem.__context__ = None  # its frames hold the decompressor: 64 MB and more for xz
                 self.broken.append(problem.with_traceback(None))
                 lost += analysis.frames == before
         while by_parts and analysis.finish_some():

@@ -1,8 +1,7 @@
-"""What did the two ends of this stream say to each other, and which frame brought which bytes?
+"""Reassembles the payload of one stream as Wireshark's "Follow TCP Stream" does, with the frame of each piece.
 
-Reads the capture a second time for the payload of one stream and puts it in order as Wireshark's "Follow TCP Stream"
-does: each byte once, as it came first, a hole where the other end acknowledged what the capture has not got. Where the
-keys of its TLS are known, the plaintext takes the place of the records.
+Reads the capture a second time. Each byte is returned once, as it was first captured, with a hole where the other end
+acknowledged bytes that are not in the capture. Where the keys of its TLS are known, plain text replaces the records.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _SHOWN = bytes(b if 32 <= b < 127 else ord(".") for b in range(256))
 
 
 class Chunk(NamedTuple):
-    """Which bytes did this frame bring?
+    """The bytes that a frame added to the stream.
 
     `node` is 0 for the sender of the stream's first segment, 1 for its peer; `at` counts that node's bytes from 0,
-    holes included. `data` are the bytes that are new; `lost` how many more there were: cut off by the snap length, or,
-    with no data, missing in the capture (`frame` is then the one that acknowledged them).
+    holes included. `data` are the new bytes; `lost` how many more there were: cut off by the snap length, or, with no
+    data, missing in the capture (`frame` is then the frame that acknowledged them).
     """
 
     frame: int
@@ -41,12 +40,12 @@ class Chunk(NamedTuple):
 
     @property
     def missing(self) -> bool:
-        """Is this a hole in the capture?"""
+        """Whether this is a hole in the capture."""
         return not self.data and self.lost > 0
 
 
 class Segment(NamedTuple):
-    """One segment as the core gives it; numbers are relative and unwrapped, `length` is by the IP header."""
+    """A segment from the core; numbers are relative and unwrapped, `length` is by the IP header."""
 
     frame: int
     from_first: bool
@@ -59,7 +58,7 @@ class Segment(NamedTuple):
 
 @dataclass
 class _Side:
-    """One direction: the next byte, and what came before its turn, by number and by arrival (heaps)."""
+    """One direction: the next byte, and early segments by sequence number and by arrival (heaps)."""
 
     next: int | None = None
     first: int = 0
@@ -68,13 +67,13 @@ class _Side:
     arrivals: int = 0
 
     def wait(self, segment: Segment) -> None:
-        """Keeps a segment until its turn."""
+        """Keep a segment that came early."""
         self.arrivals += 1
         heappush(self.early, (segment.seq, self.arrivals, segment))
 
 
 def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
-    """In which order would the ends have read these bytes? One chunk for each piece of new bytes."""
+    """The pieces of new bytes in the order in which the receivers read them."""
     sides = (_Side(), _Side())
     for segment in segments:
         node = 0 if segment.from_first else 1
@@ -84,7 +83,7 @@ def chunks(segments: Iterable[Segment]) -> Iterator[Chunk]:
 
 
 def _acknowledged(side: _Side, node: int, by: Segment) -> Iterator[Chunk]:
-    """The peer has bytes that are not in the capture: what came early goes on behind a hole."""
+    """Report a hole for bytes that the peer acknowledged but the capture lacks, and go on behind it."""
     while side.next is not None and side.early:
         lowest = side.early[0][0]
         if lowest >= by.ack:
@@ -107,7 +106,7 @@ def _arrived(side: _Side, node: int, segment: Segment) -> Iterator[Chunk]:
 
 
 def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator[Chunk]:
-    """What this segment adds to the bytes before it. A repeat whose new bytes were not captured adds nothing."""
+    """The new bytes of a segment; none for a retransmission whose new bytes were not captured."""
     at = side.next or 0
     end = segment.seq + length
     data = segment.payload[at - segment.seq : length]
@@ -119,7 +118,7 @@ def _new_part(side: _Side, node: int, segment: Segment, length: int) -> Iterator
 
 
 def _in_turn(side: _Side, node: int) -> Iterator[Chunk]:
-    """Early segments whose turn it is now, the one that came first first."""
+    """The early segments that are next, in order of arrival."""
     while side.next is not None:
         while side.early and side.early[0][0] <= side.next:
             _, arrival, segment = heappop(side.early)

@@ -1,8 +1,7 @@
-"""Where do captures lie? Local paths, web servers and object stores behind one face.
+"""Files in local folders, on web servers and in object stores, with one interface.
 
-A place is a local path, an address of a web server, or a URL that pyarrow.fs (else fsspec) knows:
-`s3://bucket/key?region=…`, `gs://`, `abfss://`, `hdfs://`, `file://`. Gives what lies there and its bytes; knows
-nothing of captures.
+A place is a local path, an address of a web server, or a URL that pyarrow.fs (else fsspec) supports:
+`s3://bucket/key?region=…`, `gs://`, `abfss://`, `hdfs://`, `file://`.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from latpcap.format import phrase
 _WILD = re.compile(r"[*?\[]")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _ROOTED = ("hdfs", "viewfs", "file")
-"""Schemes whose host is no part of the path."""
+"""Schemes whose host is not part of the path."""
 _READ_AHEAD_BYTES = 8 << 20
-"""One request of an object store: its latency is paid once per so many bytes."""
+"""Bytes per request to an object store, to pay its latency less often."""
 _ANSWER_S, _ATTEMPTS = 10.0, 3
-"""So long may a store of S3's kind take to connect, and to send the next byte; then it is tried again."""
+"""Longest wait for a connection to an S3 store and for its next byte, and the number of attempts."""
 
 
 def is_url(place: str) -> bool:
-    """Is this a URL rather than a local path?"""
+    """Whether a place is a URL."""
     return _URL.match(place) is not None
 
 
 def is_web(place: str) -> bool:
-    """Is this an address of a web server?"""
+    """Whether a place is on a web server."""
     return place.lower().startswith(("http://", "https://"))
 
 
@@ -46,13 +45,13 @@ def _filesystem(scheme: str, authority: str, query: str) -> Any:
     found = fs.FileSystem.from_uri(f"{scheme}://{authority}" + (f"?{query}" if query else ""))[0]
     if scheme != "s3":
         return found
-    _, (options,) = found.__reduce__()  # no URL has these: a silent store would be tried for minutes
+    _, (options,) = found.__reduce__()  # URLs cannot set timeouts, and a silent store would be tried for minutes
     options |= {"connect_timeout": _ANSWER_S, "request_timeout": _ANSWER_S}
     return fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(_ATTEMPTS))
 
 
 def resolve(url: str) -> tuple[Any, str]:
-    """Which pyarrow file system is this URL on, and what is its path there? OSError where none knows it."""
+    """The pyarrow file system of a URL, and the path in it. OSError where none supports it."""
     scheme, _, rest = url.partition("://")
     path, _, query = rest.partition("?")
     if is_web(url):
@@ -74,7 +73,7 @@ def resolve(url: str) -> tuple[Any, str]:
 
 
 def join(place: str, relative: str) -> str:
-    """Which place is this, below another one?"""
+    """A place below another one."""
     if not is_url(place):
         return os.path.join(place, relative)
     before, mark, query = place.partition("?")
@@ -82,9 +81,7 @@ def join(place: str, relative: str) -> str:
 
 
 def bare(place: str) -> str:
-    """What is this place called in tables and messages? A URL without its options and without a user's name: both may
-    hold a key.
-    """
+    """The name of a place in tables and messages: a URL without options and user, which may hold a key."""
     if not is_url(place):
         return place
     path = place.partition("?")[0] if is_web(place) else _pattern(place)[0]
@@ -94,7 +91,7 @@ def bare(place: str) -> str:
 
 
 class Entry(NamedTuple):
-    """What lies at this place? `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
+    """A place's state. `kind` is "file", "folder", "other" (a pipe, a device) or "missing"."""
 
     place: str
     kind: str
@@ -103,9 +100,9 @@ class Entry(NamedTuple):
 
 
 def look(place: str) -> Entry:
-    """What lies here? OSError where it is unknown."""
+    """The state of a place; OSError where it is unknown."""
     if is_web(place):
-        from latpcap.reading import web  # here, as it imports much
+        from latpcap.reading import web  # late, for its many imports
 
         try:
             size, version = web.look(place)
@@ -131,7 +128,7 @@ def _entry(info: Any, place: str) -> Entry:
 
 
 def listing(url: str) -> list[Entry]:
-    """Which files lie below this URL, at any depth? Sorted; empty where nothing is there. Raises OSError."""
+    """All files below a URL, sorted; empty where there are none. Raises OSError."""
     import pyarrow.fs as fs
 
     filesystem, path = resolve(url)
@@ -141,12 +138,12 @@ def listing(url: str) -> list[Entry]:
 
 
 def is_pattern(url: str) -> bool:
-    """Does this URL name several files?"""
+    """Whether a URL has wildcards."""
     return not is_web(url) and _WILD.search(_pattern(url)[0]) is not None
 
 
 def matching(url: str) -> list[Entry]:
-    """Which files does a URL with `*`, `?`, `[...]` or `**` name? By the rules of glob. Raises OSError."""
+    """The files that a URL with `*`, `?`, `[...]` or `**` names, by the rules of glob. Raises OSError."""
     pattern, query = _pattern(url)
     wild = _WILD.search(pattern)
     top = pattern[: wild.start() if wild else None].rpartition("/")[0]
@@ -155,13 +152,13 @@ def matching(url: str) -> list[Entry]:
 
 
 def _pattern(url: str) -> tuple[str, str]:
-    """A URL and its options, which begin with their "?"; a "?" without a "=" behind it stands for any letter."""
+    """A URL and its options with their "?"; a "?" without a "=" behind it is a wildcard."""
     path, mark, options = url.rpartition("?")
     return (path, mark + options) if mark and "=" in options else (url, "")
 
 
 def _matcher(pattern: str) -> Callable[[str], object]:
-    """glob's rules for names that are not in a folder tree: `*` stays within a name, `**` does not."""
+    """A matcher with glob's rules for names without folders: `*` stays within a name, `**` does not."""
     words = []
     for piece in re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern):
         if piece == "**/":
@@ -180,7 +177,7 @@ def _matcher(pattern: str) -> Callable[[str], object]:
 
 
 def open_bytes(place: str) -> BinaryIO:
-    """The bytes of a local file, a download or an object, to be read once from the front. Raises OSError."""
+    """Open a local file, a download or an object for reading once from the start. Raises OSError."""
     if is_web(place):
         from latpcap.reading import web
 

@@ -1,6 +1,6 @@
-"""Which process sent or received each frame, where the capture names it? Bytes of a capture in, processes by frame out.
+"""Finds the process of each frame, where the capture names it.
 
-Read are the ids of process and thread of a pcapng packet (option 8), Wireshark's block of process information (a custom
+Reads the ids of process and thread of a pcapng packet (option 8), Wireshark's block of process information (a custom
 block of its enterprise number, entry 3), Apple's block and options for the same, Apple's PKTAP header, and ptcpdump's
 comments, which name containers and pods, too. Nothing is guessed: a frame without any of these has no process.
 """
@@ -25,11 +25,12 @@ _CUSTOM_BLOCKS = (0xBAD, 0x40000BAD)
 _APPLE_BLOCK = 0x80000001
 _COMMENT, _FLAGS, _PROCESS_THREAD, _APPLE, _APPLE_EFFECTIVE = 1, 2, 8, 0x8001, 0x8003
 _NAME, _PATH, _COMMAND_LINE, _USER = 2, 3, 4, 7
-"""Options of Wireshark's block; Apple's has the name alone."""
+"""Options of Wireshark's block; Apple's block has only the name."""
 _PKTAP = (258, 149)
-_MOST_PROCESSES = 1 << 16
+_MAX_PROCESSES = 1 << 16
+"""Upper bound on the processes of a section."""
 _MAX_TEXT = 1024
-"""Letters of a name or command line."""
+"""Upper bound on the letters of a name or command line."""
 _PTCPDUMP = {
     "PID": "pid", "Cmd": "path", "Command": "path", "Args": "command", "UserId": "user",
     "ContainerName": "container", "PodName": "pod", "PodNamespace": "namespace",
@@ -38,7 +39,7 @@ _PTCPDUMP = {
 
 @dataclass(frozen=True)
 class Process:
-    """Who it was; empty where that is not known."""
+    """A process; fields that are not known are empty or 0."""
 
     pid: int = 0
     name: str = ""
@@ -59,7 +60,7 @@ class Seen:
 
 
 def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
-    """What pcapng files say, in the order of their frames."""
+    """The processes that pcapng files name, in the order of frames."""
     frame = 0
     for file in files:
         by_id: dict[int, Process] = {}
@@ -70,10 +71,10 @@ def of_blocks(files: Iterable[Iterable[bytes]]) -> Iterator[Seen]:
                 frame += 1
             if kind == pcapng_blocks.SECTION:
                 by_id, apple = {}, []
-            elif kind in _CUSTOM_BLOCKS and len(by_id) < _MOST_PROCESSES:
+            elif kind in _CUSTOM_BLOCKS and len(by_id) < _MAX_PROCESSES:
                 if (found := _of_wireshark(body, order)) is not None:
                     by_id[found.pid] = found
-            elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MOST_PROCESSES:
+            elif kind == _APPLE_BLOCK and len(body) >= 4 and len(apple) < _MAX_PROCESSES:
                 options = dict(_options(body[4:], order))
                 apple.append(Process(struct.unpack_from(f"{order}I", body)[0], _text(options.get(_NAME, b""))))
             elif kind == pcapng_blocks.PACKET and len(body) >= 20:
@@ -95,7 +96,7 @@ def _options(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_wireshark(body: bytes, order: str) -> Process | None:
-    """A custom block's process; its entry is little-endian in any section."""
+    """The process in a custom block; its entry is little-endian in any section."""
     if len(body) < 16 or struct.unpack_from(f"{order}I", body)[0] != _WIRESHARK:
         return None
     entry, size, pid = struct.unpack_from("<III", body, 4)
@@ -130,7 +131,7 @@ def _of_packet(
 
 
 def _of_comment(text: str) -> Process | None:
-    """What ptcpdump writes of a packet, a `Key: value` a line."""
+    """The process in a comment of ptcpdump, which has lines `Key: value`."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.strip().partition(":")
@@ -143,7 +144,7 @@ def _of_comment(text: str) -> Process | None:
 
 
 def of_records(records: Iterable[Record]) -> Iterator[Seen]:
-    """What PKTAP headers say; the effective process, for which another one works, where there is one."""
+    """The processes in PKTAP headers; the effective process, on whose behalf another one works, if it is named."""
     for record in records:
         if record.link not in _PKTAP or len(record.data) < 108:
             continue
@@ -158,7 +159,7 @@ def of_records(records: Iterable[Record]) -> Iterator[Seen]:
 
 
 def _text(value: bytes, *, lines: bool = False) -> str:
-    """Printable text; a command line's parts are parted by zeros."""
+    """Printable text; the arguments of a command line are separated by zero bytes."""
     text = value.rstrip(b"\0").replace(b"\0", b" ").decode("utf-8", "replace")
     kept = "".join(letter if letter.isprintable() or (lines and letter == "\n") else "\ufffd" for letter in text)
     return kept if lines else kept[:_MAX_TEXT]
@@ -169,7 +170,7 @@ _HEAD_BYTES = 1 << 20
 
 
 def names_some(capture: Recorded) -> bool:
-    """Whether the capture's first frames name a process; cheap, and asks only what can be read again at once."""
+    """Whether the capture's first frames name a process; reads only what can be read again quickly."""
     if any("://" in name for name in capture.files):
         return False
     for blocks in capture.blocks_again():
@@ -187,7 +188,7 @@ def seen(capture: Recorded) -> Iterator[Seen]:
 
 
 def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
-    """The processes of TCP connections, a row each process and side; see `Capture.processes`."""
+    """The processes of TCP connections, a row per process and side; see `Capture.processes`."""
     import pyarrow as pa
 
     whole = capture.unfiltered
@@ -225,11 +226,11 @@ def table(capture: Recorded, events: pa.Table | None = None) -> pa.Table:
 
 
 COLUMNS = [f"{side}_{what}" for side in SIDES for what in ("process", "pid", "container", "pod")]
-"""Columns that `streams` gets on request."""
+"""Columns that `streams` has on request."""
 
 
 def of_streams(streams: pa.Table, processes: pa.Table) -> pa.Table:
-    """COLUMNS beside these streams: of the process with the most frames on each side."""
+    """The streams with COLUMNS: of the process with the most frames on each side."""
     import pyarrow as pa
 
     best: dict[tuple[int, str], dict[str, Any]] = {}
@@ -246,13 +247,13 @@ _ENDS = ("stream", "client", "client_port", "server", "server_port")
 
 
 def _local(pairs: set[frozenset[str]]) -> str | None:
-    """The one address that all these pairs share: the recorder's own."""
+    """The address that all these pairs share, which is the recording host's; None where there is none."""
     common = frozenset.intersection(*pairs) if pairs else frozenset()
     return next(iter(common)) if len(common) == 1 else None
 
 
 def by_stream(processes: pa.Table, what: str) -> dict[int, str]:
-    """Of each stream the "process", "container" or "pod" of its ends, the client's first."""
+    """The "process", "container" or "pod" of each stream's ends, the client's first."""
     found: dict[int, list[str]] = {}
     rows = processes.to_pylist()
     for row in sorted(rows, key=lambda row: (row["stream"], row["side"] or "z", -row["frames"])):

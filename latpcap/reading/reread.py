@@ -1,7 +1,7 @@
-"""Read a capture's bytes a second time: chosen records, raw or as dpkt objects.
+"""Reads a capture's bytes a second time: chosen records, raw or as dpkt objects.
 
-The tables keep no payload, so the bytes are fetched again: a path is read again, bytes are still there, a file object
-is wound back. `slices.py` writes what comes out to files, `follow.py` puts payload together.
+The tables have no payload, so a path is read again, and a file object is rewound. `slices` writes records to files,
+`follow` reassembles payload.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ RAW_LINKS = {12, 14, 101, 228, 229}
 
 
 class Record(NamedTuple):
-    """What the file holds of one frame: its bytes, uninterpreted.
+    """A frame's record in the file, uninterpreted.
 
     `frame` is Wireshark's frame.number, `time_ns` counts from 1970, `link` is the LINKTYPE_ number (None: a frame
     that is no packet, such as a journal entry), `interface` the number in its pcapng section (0 in pcap), `data` the
-    captured bytes, `original_len` how many there were on the wire.
+    captured bytes, `original_len` the length on the wire.
     """
 
     frame: int
@@ -44,10 +44,10 @@ class Record(NamedTuple):
 def records(
     origins: Sequence[Origin], frames: Iterable[int] | None = None, *, broken: bool = False
 ) -> Iterator[Record]:
-    """Give these frames with their bytes. Reads the capture again, block by block; None stands for every frame.
+    """Yield frames with their bytes, in file order (None: every frame); reads the capture again.
 
-    In file order, each frame once. Frames that the capture does not have are left out. CaptureError where the source is
-    gone, was changed, or cannot be read twice. `broken`: the first reading ended early as well, which is no news.
+    Frames that the capture does not have are left out. CaptureError where the source is gone, was changed, or cannot be
+    read twice. `broken`: the first reading ended early as well, so that this is no error.
     """
     reader = _core.Records(None if frames is None else list(frames))
     for found in _through(reader, reader.push, origins, broken):
@@ -56,9 +56,9 @@ def records(
 
 
 def heads(origins: Sequence[Origin], *, broken: bool = False) -> Iterator[bytes]:
-    """Give every frame's time, original and captured length.
+    """Yield every frame's time, original and captured length.
 
-    Three little-endian int64 a frame; raises as `records` does.
+    Three little-endian int64 per frame; raises as `records` does.
     """
     reader = _core.Records()
     return _through(reader, reader.heads, origins, broken)
@@ -78,7 +78,7 @@ def _through(reader: _core.Records, read: Callable[[bytes], T], origins: Sequenc
 
 
 def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | None = None) -> Iterator[bytes]:
-    """Give what `events` lacks of the headers, as `_core.Analysis.headers` packs it."""
+    """Yield the header fields that `events` lacks, as `_core.Analysis.headers` returns them."""
     feed = Feed((), end=end, reread=origins, was_broken=broken)
     feed.analysis.watch_headers()
     for _ in _analysed(feed):
@@ -86,16 +86,16 @@ def headers(origins: Sequence[Origin], *, broken: bool = False, end: Given | Non
 
 
 def _analysed(feed: Feed) -> Iterator[None]:
-    """Analyses the capture again; stops after each block, for what is wanted of it."""
+    """Analyse the capture again; pauses after each block, for the caller to take something out."""
     for _ in feed.run(by_parts=True):
         yield
-        taken(feed.analysis)  # they are here already
+        taken(feed.analysis)  # discarded: the tables exist already
 
 
 class Segments:
-    """Give what this stream's segments carried. Analyses the capture again, up to its end, while it is iterated.
+    """Yields what this stream's segments carried, by analysing the capture again while it is iterated.
 
-    Fields as `_core.Analysis.followed` has them. The analysis and not `records`: it knows streams, tunnels, fragments.
+    Fields as in `_core.Analysis.followed`. The analysis, unlike `records`, knows streams, tunnels and fragments.
     """
 
     def __init__(
@@ -115,15 +115,14 @@ class Segments:
             yield from self._feed.analysis.followed()
 
     def decryption(self) -> _core.Decryption | None:
-        """Open the stream's TLS with the keys that were given or found; None without any. Call it after the last
-        segment."""
+        """A decryptor with the keys that were given or found; None without keys. Call it after the last segment."""
         return self._feed.analysis.decryption()
 
 
 def packet(record: Record, name: str) -> Any:
-    """Give a frame's outermost layer as a dpkt object.
+    """A frame's outermost layer as a dpkt object.
 
-    CaptureError for a link type that dpkt does not read, or bytes that dpkt gives up on; `record.data` has them still.
+    CaptureError for a link type that dpkt does not read, or bytes that it cannot parse; `record.data` has them.
     """
     import dpkt
 
@@ -139,7 +138,7 @@ def packet(record: Record, name: str) -> Any:
 
 
 def _layer(record: Record) -> Any:
-    """dpkt's class for the outermost layer; None where it has none."""
+    """dpkt's class for the outermost layer, or None."""
     import dpkt
 
     if record.link in RAW_LINKS:

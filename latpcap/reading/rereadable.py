@@ -1,5 +1,5 @@
-"""A capture whose bytes can be read a second time: what `reading` needs of it, which `Capture` implements; and the two
-tables that are only made then, of headers and of payloads.
+"""`Recorded`: the interface of a capture whose bytes can be read again, which `Recording` implements; and the tables
+that need a second reading: headers and payloads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Recorded(HasTables, Protocol):
-    """A capture with its tables and, once more, its bytes."""
+    """A capture with its tables and access to its bytes."""
 
     format: str
 
@@ -27,11 +27,11 @@ class Recorded(HasTables, Protocol):
 
     @property
     def unfiltered(self) -> Recorded:
-        """The capture of which this is a part; itself where it is whole."""
+        """The capture that this is a filtered part of, or itself."""
 
     @property
     def others(self) -> list[int]:
-        """The frames that pass its filter and are no segments; none without a filter."""
+        """The frames that pass its filter and are no TCP segments; none without a filter."""
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
         """These frames with their bytes, or all of them, in file order."""
@@ -41,27 +41,27 @@ class Recorded(HasTables, Protocol):
 
     @property
     def frames(self) -> int:
-        """How many records it has."""
+        """The number of records."""
 
     def blocks_again(self) -> list[Iterator[bytes]]:
-        """The bytes of each pcapng file; none of other formats, and of what is not at hand."""
+        """The bytes of each pcapng file; none for other formats and unknown sources."""
 
     def heads(self) -> Iterator[bytes]:
-        """Instant and lengths of each frame, as `packets.heads` packs them."""
+        """Time and lengths of each frame, as `reread.heads` returns them."""
 
     def headers_again(self) -> Iterator[bytes]:
-        """What headers say beside `events`, as `packets.headers` packs it."""
+        """Header fields that `events` lacks, as `reread.headers` returns them."""
 
     def segments(self, stream: int) -> Segments:
         """This stream's segments with their payload, in file order."""
 
 
 HEADERS = ("ttl", "dscp", "ecn", "ip_id", "seq_raw", "ack_raw", "frame_len")
-"""Left out of `events`: a time to live that nobody wants would cost every capture time and memory."""
+"""Fields left out of `events`, since they are rarely needed and would cost every capture time and memory."""
 
 
 def headers(capture: Recorded, events: pa.Table) -> pa.Table:
-    """Read HEADERS of these events, with their `frame`: of the innermost IP header, behind tunnels and fragments, too.
+    """HEADERS of these events, with their `frame`: of the innermost IP header, inside tunnels and fragments, too.
 
     `frame_len` is the whole frame's length on the wire. Null: the header was damaged; of `ip_id`: IPv6.
 
@@ -76,7 +76,7 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
     frames = arrays.numbers(events, "frame").astype(np.int64)
     known = np.ones(len(frames), bool)
     if not np.array_equal(read[:, 0], frames):
-        rows = np.searchsorted(read[:, 0], frames)  # of several segments in one frame the first
+        rows = np.searchsorted(read[:, 0], frames)  # the first of several segments in a frame
         rows = np.minimum(rows, max(len(read) - 1, 0))
         read = read[rows] if len(read) else np.zeros((len(frames), 6), np.int64)
         known = read[:, 0] == frames
@@ -91,7 +91,7 @@ def headers(capture: Recorded, events: pa.Table) -> pa.Table:
 
 
 def payloads(capture: Recorded, stream: int | None, exchange: int | None) -> pa.Table:
-    """Read the segments with payload of a stream, or of an exchange; see `Capture.payloads`."""
+    """The segments with payload of a stream, or of an exchange; see `Capture.payloads`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

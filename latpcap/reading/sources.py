@@ -1,7 +1,7 @@
-"""Where do a capture's bytes come from?
+"""Opens the sources of a capture and reads their bytes.
 
-Takes a path, a glob, a URL, a file object, bytes, "-" (standard input), or a list of these; gives names and blocks of
-bytes, unpacked; knows nothing of what is in them but the time of the first packet, which orders rotated files.
+Takes a path, a glob, a URL, a file object, bytes, "-" (standard input), or a list of these; returns names and blocks of
+uncompressed bytes. Of the content only the time of the first packet is used, to sort rotated files.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from latpcap.reading import places
 from latpcap.reading.unpack import single, unpacked
 
 One = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
-"""One file: a path or URL, "-", bytes, a binary file object."""
+"""One file: a path or URL, "-", bytes, or a binary file object."""
 
 Source = One | Iterable[One]
-"""What `latpcap.read` takes: one file, a glob, or several of them that are one capture."""
+"""What `latpcap.read` takes: one file, a glob, or several files that are one capture."""
 
 SAMPLE = Path(__file__).resolve().parents[1] / "samples" / "nginx-latency.pcap"
-"""The capture that every install has: nginx with tcp_nodelay off, see sample_pcaps/README.md."""
+"""The installed sample: nginx with tcp_nodelay off, see sample_pcaps/README.md."""
 
 _HELD = (bytes, bytearray, memoryview)
 BLOCK_BYTES = 1 << 17
+"""Bytes per block."""
 _PEEK_BYTES = 1 << 22
+"""Upper bound on the bytes read to find the first packet's time."""
 _END_BYTES = 1 << 12
+"""Bytes at the start and end of a file that identify its content."""
 
 
 def name_of(source: One) -> str:
-    """What is this capture called in messages and tables? A URL without its options, which may hold a key."""
+    """The name of a source in messages and tables; a URL without its options, which may hold a key."""
     if isinstance(source, _HELD):
         return "<bytes>"
     if isinstance(source, (str, os.PathLike)):
@@ -50,9 +53,9 @@ def name_of(source: One) -> str:
 
 
 class Origin:
-    """Can this file's bytes be read a second time?
+    """A file of a capture, which may be read a second time.
 
-    Made before the first reading, while it can still be seen where that begins.
+    Created before the first reading, when the position of a file object is known.
     """
 
     def __init__(self, source: One):
@@ -71,14 +74,14 @@ class Origin:
                 self._start = cast(BinaryIO, source).tell()
 
     def first_blocks(self) -> Iterator[bytes]:
-        """Which bytes does the file hold? The first reading; CaptureError as `blocks` of this module."""
+        """Read the file for the first time; CaptureError as `blocks` of this module."""
         found, self._peeked = self._peeked or blocks(self.source), None
         return found
 
     def first_ns(self) -> int | None:
-        """When was the first packet, in ns since 1970? None where the file's first bytes do not tell.
+        """The time of the first packet in ns since 1970; None where the first bytes do not show it.
 
-        What is wrong with them is reported when the file is read.
+        Errors are reported when the file is read.
         """
         found = blocks(self.source)
         again = _is_path(self.source) or isinstance(self.source, _HELD)
@@ -97,9 +100,9 @@ class Origin:
         return first
 
     def blocks(self) -> Iterator[bytes]:
-        """Which bytes does the capture hold? The same as the first time.
+        """Read the file again.
 
-        CaptureError where they are gone: standard input and pipes are read once, a file was replaced or cut.
+        CaptureError where that is not possible: standard input and pipes are read once, a file was replaced or cut.
         """
         source = self.source
         if isinstance(source, (str, os.PathLike)):
@@ -116,7 +119,7 @@ class Origin:
                     if (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino) or now.st_size < before.st_size:
                         raise CaptureError(self.name, "was replaced since it was read")
                     touched = now.st_mtime_ns != before.st_mtime_ns
-                    grown = now.st_size > before.st_size  # it is still being written: what was read must be there
+                    grown = now.st_size > before.st_size  # still being written: what was read must be unchanged
                     if (touched and not grown) or self._ends != _ends(source, before):
                         raise CaptureError(self.name, "was changed since it was read")
         elif not isinstance(source, _HELD):
@@ -133,7 +136,7 @@ class Origin:
 
 
 def _ends(path: str | os.PathLike[str], size: os.stat_result) -> bytes | None:
-    """The first and the last block of what a regular file held when it had this size, as a hash."""
+    """A hash of the first and last block of the first `size` bytes of a regular file."""
     if not stat.S_ISREG(size.st_mode):
         return None
     with open(path, "rb", buffering=0) as file:
@@ -143,9 +146,9 @@ def _ends(path: str | os.PathLike[str], size: os.stat_result) -> bytes | None:
 
 
 def origins(source: Source) -> list[Origin]:
-    """Which files does this source name? Those of a list, a glob or a URL with `*` in order of their first packets.
+    """The files that a source names; several files are sorted by the times of their first packets.
 
-    A path that exists is that file, whatever its name. CaptureError where a glob finds nothing.
+    A path that exists is that file, even with wildcards in its name. CaptureError where a glob finds nothing.
     """
     if _is_one(source):
         found = _expanded(cast(One, source))
@@ -158,10 +161,10 @@ def origins(source: Source) -> list[Origin]:
 
 
 def blocks(source: One) -> Iterator[bytes]:
-    """Which bytes does this file hold, block by block?
+    """Read a file block by block, uncompressed.
 
-    Compressed content is given unpacked. Raises CaptureError where the source cannot be opened or read, or where the
-    compressed data is damaged: what was unpacked up to the damage has been given by then.
+    Raises CaptureError where the source cannot be opened or read, or where the compressed data is damaged, after the
+    blocks up to the damage.
     """
     name = name_of(source)
     file, ours = _open(source, name)
@@ -173,11 +176,11 @@ def blocks(source: One) -> Iterator[bytes]:
 
 
 def _captured(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """These blocks, or the capture that tcpdump printed as text."""
+    """The blocks of a capture; of a capture that tcpdump printed as text, converted."""
     head = next(blocks, b"")
     blocks = chain([head] if head else [], blocks)
     if head[:1] in b"\t\n\r\xef\xfe\xff" or b" " <= head[:1] <= b"~":
-        from latpcap.reading.text_formats import captured  # its patterns take as long to make as all else here
+        from latpcap.reading.text_formats import captured  # late: compiling its patterns takes long
 
         blocks = captured(blocks, name)
     return blocks
@@ -188,7 +191,7 @@ def _is_one(source: Source) -> bool:
 
 
 def _expanded(source: One) -> list[One]:
-    """A glob's files by name; anything else is itself."""
+    """The files of a glob by name; for anything else, itself."""
     if not isinstance(source, (str, os.PathLike)):
         return [source]
     path = os.fspath(source)
@@ -215,7 +218,7 @@ def _expanded(source: One) -> list[One]:
 
 
 def _in_time_order(ours: list[Origin]) -> list[Origin]:
-    """By the time of each file's first packet; a file that does not tell stays behind the one before it."""
+    """Sort by the time of the first packet; a file without one stays behind the file before it."""
     placed: list[tuple[int, Origin]] = []
     last = -(1 << 63)
     for origin in ours:
@@ -270,7 +273,7 @@ def _read(file: BinaryIO, name: str, size: int) -> bytes:
         block = file.read(size)
     except LatpcapError:
         raise
-    except Exception as problem:  # a file object of somebody else's raises what it likes
+    except Exception as problem:  # file objects may raise exceptions of any type
         raise CaptureError(name, f"cannot be read ({phrase(problem)})") from problem
     if not isinstance(block, (bytes, bytearray)):
         raise TypeError("expected a binary file object, got one that reads text")

@@ -1,7 +1,6 @@
-"""Is this capture compressed, and what is in it?
+"""Decompresses captures: gzip, bz2, xz (standard library), zstd and lz4 (pyarrow), recognised by their first bytes.
 
-Blocks of bytes in, blocks of bytes out: gzip, bz2, xz (standard library), zstd and lz4 (pyarrow), by their first
-bytes; anything else passes as it is. Knows nothing of files or captures.
+Takes and returns blocks of bytes; other formats pass unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from latpcap.errors import CaptureError
 from latpcap.format import phrase
 
 SUFFIXES = ("gz", "zst", "zstd", "lz4", "bz2", "xz")
-"""What names of compressed files end with, behind a dot."""
+"""Suffixes of compressed files, without the dot."""
 _BITE_BYTES = 1 << 14
 _PART_BYTES = 1 << 17
 _LONGEST_MAGIC = 6
@@ -37,10 +36,10 @@ _MAGIC = {
 
 
 def unpacked(raw: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Which bytes are in these blocks, unpacked if they are compressed?
+    """The blocks, decompressed if they are compressed.
 
     CaptureError where the compressed data is damaged, ends early, or is a decompression bomb (it unpacks to more than
-    1 GiB and more than 1,000 times its size); what was unpacked up to there has been given by then.
+    1 GiB and more than 1,000 times its size), after the blocks up to there.
     """
     head = next(raw, b"")
     while 0 < len(head) < _LONGEST_MAGIC and (more := next(raw, b"")):

@@ -1,5 +1,3 @@
-"""Which packets does a Wireshark display filter choose?
-
-`grammar.py` reads the text, `fields.py` finds a field's values in the tables, `values.py` what a word means
-for a field, `evaluate.py` tests all segments at once, `limit.py` makes the tables of the smaller capture.
+"""Wireshark display filters: `grammar` parses the text, `fields` finds a field's values in the tables, `values` what a
+literal means for a field, `evaluate` tests all segments at once, `limit` makes the tables of the filtered capture.
 """

@@ -1,7 +1,7 @@
-"""Where do the values of a filter's fields stand? In the tables of a capture, each read when it is first needed.
+"""The values of a filter's fields, from the tables of a capture, each of which is read when it is first needed.
 
-`Source` asks of TCP segments, `Datagrams` of the frames of lookups over UDP. Values stand either beside the events, one
-a segment (`Column`), or belong to some frames only (`Keyed`).
+`Source` has the fields of TCP segments, `Datagrams` those of lookups over UDP. Values are either one per segment
+(`Column`), or belong to some frames only (`Keyed`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from latpcap.reading.rereadable import Recorded
 
 ENCAPSULATIONS = {0: 15, 1: 1, 12: 7, 14: 7, 101: 7, 9: 4, 104: 28, 108: 15, 113: 25, 228: 129, 229: 130, 276: 210}
-"""Wireshark's own numbers of link layers, by those of pcap."""
+"""Wireshark's numbers of link layers, by LINKTYPE_ number."""
 _MEDIA = {
     "text/html": "data-text-lines", "text/plain": "data-text-lines", "text/css": "data-text-lines",
     "text/javascript": "data-text-lines", "application/javascript": "data-text-lines",
@@ -39,27 +39,27 @@ _ABOVE_TCP = {
     587: "smtp", 1433: "tds", 1883: "mqtt", 1935: "rtmpt", 3128: "http", 3268: "ldap", 3306: "mysql", 5060: "sip",
     5222: "xmpp", 5432: "pgsql", 5672: "amqp", 6379: "resp", 6667: "irc", 8080: "http", 9042: "cql",
 }  # fmt: skip
-"""Wireshark's names of what these ports carry."""
+"""Wireshark's protocols by TCP port."""
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One value a segment, in the order of `events`."""
+    """One value per segment, in the order of `events`."""
 
     values: pa.ChunkedArray
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """Values of some frames; a frame may be there twice."""
+    """Values of some frames; a frame may have several."""
 
     frames: pa.ChunkedArray
     values: pa.ChunkedArray
 
 
 class Source:
-    """The tables of one capture, each read when a field first asks for it."""
+    """The tables of one capture, each read when a field needs it."""
 
     whole = False
     """Whether the filter runs over every frame of the capture, not only TCP segments."""
@@ -106,7 +106,7 @@ class Source:
                     frames.append(record.frame)
                     held.append(value)
         later: dict[str, list[tuple[int, Any]]] = {**before.finished()} if before else {}
-        if "http" in found:  # the bytes of its messages
+        if "http" in found:  # the bytes of messages
             messages = list(messages_of(self.http))
             carried = frames_of(messages, self.capture.unfiltered.arrow("events"))
             later["http"] = [
@@ -165,7 +165,7 @@ class Source:
         return [self.heads.get(name) or _keyed([], [])]
 
     def of_records(self) -> list[int] | None:
-        """The frames whose bytes are looked at; None stands for all."""
+        """The frames whose bytes are read; None for all."""
         return [int(frame) for frame in self.events["frame"].to_pylist()]
 
     def shown(self, name: str) -> list[Column | Keyed]:
@@ -183,6 +183,7 @@ class Source:
         """Exchanges of DNS with the frames that completed question and answer."""
         whole = self.capture.unfiltered
         return completed(whole.arrow("exchanges"), whole.arrow("events"), "dns")
+        """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
 
     @cached_property
     def dns(self) -> pa.Table:
