@@ -124,7 +124,7 @@ fn turned(before: &[Shown], after: &[Shown]) -> bool {
 mod tests {
     use super::*;
 
-    /// So many that waited (`true`) or did not, in order, on one connection.
+    /// The change in runs of segments of one connection: the length of each, and whether they waited.
     fn found(runs: &[(usize, bool)]) -> Option<(u64, bool, bool)> {
         let runs: Vec<_> = runs.iter().map(|(count, kind)| (*count, *kind, 0)).collect();
         found_on(&runs)

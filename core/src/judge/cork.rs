@@ -119,14 +119,14 @@ mod tests {
     use super::*;
     use crate::base::Side;
     use crate::evidence::{Key, SenderStore};
+    use crate::judge::partition::pieces::{piece, step};
     use crate::judge::{Grade, Paths, Row};
-    use crate::observe::{Step, Wait};
 
     const MS: i64 = 1_000_000;
     /// Multiples of 4 ms that lie on no longer tick.
     const ENDS: [i64; 10] = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
 
-    /// So many that waited 204 ms until such a tick, and so many that left sooner.
+    /// Messages of which `late` waited for 204 ms until such a tick, and `prompt` left sooner.
     fn starts(late: usize, prompt: u64) -> MessageStarts {
         MessageStarts {
             prompt,
@@ -163,27 +163,8 @@ mod tests {
     #[test]
     fn what_a_long_round_trip_in_the_timer_may_explain_is_not_proven() {
         let judged = |waited, corked, to_answer| {
-            let (from, to) = (
-                At { frame: 1, time_ns: 0 },
-                At {
-                    frame: 9,
-                    time_ns: waited,
-                },
-            );
-            let step = Step {
-                from,
-                to,
-                wait: Wait::App,
-            };
-            let piece = TimeSlice {
-                start: 0,
-                end: waited,
-                from_frame: 1,
-                to_frame: 9,
-                request_at: 0,
-                sender: Side::Server,
-                step: &step,
-            };
+            let step = step(waited);
+            let piece = piece(&step, Side::Server);
             let judged = Judged {
                 timed: true,
                 corked,
@@ -197,7 +178,7 @@ mod tests {
             let mut rows: Vec<Row> = Vec::new();
             late_turn(
                 &mut Cutter::new(&piece, &mut rows),
-                from,
+                step.from,
                 [0; 2],
                 Some(&judged),
                 &piece,

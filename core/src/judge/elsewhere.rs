@@ -67,7 +67,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// So many answers that took 43 ms each, until shortly after a tick of 4 ms.
+    /// Answers after 43 ms each, which end shortly after a tick of 4 ms.
     fn answers(count: usize) -> MessageStarts {
         let ends = [0, 52, 96, 148, 200, 252, 296, 348, 400, 452];
         MessageStarts {

@@ -139,3 +139,29 @@ pub(super) fn row(
         evidence,
     }
 }
+
+/// Pieces of time for tests, from frame 1 at 0 ns to frame 9.
+#[cfg(test)]
+pub(super) mod pieces {
+    use crate::base::{At, Side};
+    use crate::exchange::TimeSlice;
+    use crate::observe::{Step, Wait};
+
+    pub(in crate::judge) fn step(end: i64) -> Step {
+        let at = |frame, time_ns| At { frame, time_ns };
+        let (from, to, wait) = (at(1, 0), at(9, end), Wait::App);
+        Step { from, to, wait }
+    }
+
+    pub(in crate::judge) fn piece(step: &Step, sender: Side) -> TimeSlice<'_> {
+        TimeSlice {
+            start: 0,
+            end: step.to.time_ns,
+            from_frame: 1,
+            to_frame: 9,
+            request_at: 0,
+            sender,
+            step,
+        }
+    }
+}

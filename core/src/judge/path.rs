@@ -1,6 +1,6 @@
 //! The path: round trips to both hosts, and queues on it.
 //!
-//! Claims: packets were on their way for so long (`network`), or stood in a queue (`queueing`).
+//! Claims: packets were under way (`network`), or waited in a queue (`queueing`).
 //! Predicts: no kernel answers sooner than the path's best round trip; the timestamp of a queued packet is older than
 //! the best path explains.
 //! Rivals: a program that works (`program`), a host too busy for its packets.

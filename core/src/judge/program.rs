@@ -261,28 +261,15 @@ mod tests {
     use super::*;
     use crate::evidence::rtt::KernelRtt;
     use crate::judge::Row;
-    use crate::observe::{Step, Wait};
+    use crate::judge::partition::pieces::{piece, step};
 
     const MS: i64 = 1_000_000;
 
     #[test]
     fn what_kernels_took_just_before_is_suspected_to_be_a_queue() {
         let suspected = |round: i64, because| {
-            let at = |frame, time_ns| At { frame, time_ns };
-            let step = Step {
-                from: at(1, 0),
-                to: at(9, 40 * MS),
-                wait: Wait::App,
-            };
-            let piece = TimeSlice {
-                start: 0,
-                end: 40 * MS,
-                from_frame: 1,
-                to_frame: 9,
-                request_at: 0,
-                sender: Side::Server,
-                step: &step,
-            };
+            let step = step(40 * MS);
+            let piece = piece(&step, Side::Server);
             let paths = Paths {
                 min: [Some(0), Some(6 * MS)],
                 rounds: [KernelRtt::default(), KernelRtt::new(round, true)],
@@ -303,21 +290,8 @@ mod tests {
     fn no_turn_is_proven_where_something_nearer_acknowledges() {
         // ACKs come after 1 ms, handshakes took 100 ms at best
         let turn = |waited: i64, behind| {
-            let at = |frame, time_ns| At { frame, time_ns };
-            let step = Step {
-                from: at(1, 0),
-                to: at(9, waited),
-                wait: Wait::App,
-            };
-            let piece = TimeSlice {
-                start: 0,
-                end: waited,
-                from_frame: 1,
-                to_frame: 9,
-                request_at: 0,
-                sender: Side::Server,
-                step: &step,
-            };
+            let step = step(waited);
+            let piece = piece(&step, Side::Server);
             let paths = Paths {
                 min: [Some(0), Some(MS)],
                 behind: [None, behind],
@@ -325,7 +299,7 @@ mod tests {
             };
             let mut rows: Vec<Row> = Vec::new();
             let cutter = &mut Cutter::new(&piece, &mut rows);
-            bounded(cutter, at(1, 0), MS as u32, 0, Side::Server, &paths).grounds
+            bounded(cutter, step.from, MS as u32, 0, Side::Server, &paths).grounds
         };
         let proven = Grounds::proven(Because::KernelAnswered);
         assert_eq!(turn(200 * MS, None), proven);

@@ -138,27 +138,14 @@ pub(super) fn probe(
 mod tests {
     use super::*;
     use crate::base::Side;
+    use crate::judge::partition::pieces::{piece, step};
     use crate::judge::{Grade, Judged, Paths, Row};
-    use crate::observe::{Step, Wait};
 
     #[test]
     fn what_left_as_late_as_a_probe_is_one_where_nagles_algorithm_acts() {
-        let at = |frame, time_ns| At { frame, time_ns };
         let judged = |verdict| {
-            let step = Step {
-                from: at(1, 0),
-                to: at(9, 220_000_000),
-                wait: Wait::App,
-            };
-            let piece = TimeSlice {
-                start: 0,
-                end: 220_000_000,
-                from_frame: 1,
-                to_frame: 9,
-                request_at: 0,
-                sender: Side::Client,
-                step: &step,
-            };
+            let step = step(220_000_000);
+            let piece = piece(&step, Side::Client);
             let paths = Paths::default();
             let known = CaptureFacts {
                 paths: &paths,
@@ -173,7 +160,7 @@ mod tests {
                 needless: None,
             };
             let mut rows: Vec<Row> = Vec::new();
-            probe(&mut Cutter::new(&piece, &mut rows), at(1, 0), 0, &piece, &known);
+            probe(&mut Cutter::new(&piece, &mut rows), step.from, 0, &piece, &known);
             rows.last()
                 .map(|row| (row.cause, row.grounds.grade, row.grounds.because))
         };

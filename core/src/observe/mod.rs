@@ -341,21 +341,6 @@ pub enum Outcome {
     Needless,
 }
 
-/// A small segment sent over an unacknowledged small one: Nagle's algorithm is off, if nothing follows within
-/// `BURST_NS`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refutation {
-    pub sender_id: u32,
-    pub small: At,
-    pub freed: At,
-}
-
-impl Refutation {
-    fn early(&self) -> Early {
-        Early::between(self.small, self.freed)
-    }
-}
-
 /// A small segment that left before the ACK of the one before it. Nothing held it back, so its program took this long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Early {
@@ -364,16 +349,6 @@ pub struct Early {
     /// Capture time and frame of the early segment.
     pub at: i64,
     pub frame: u64,
-}
-
-impl Early {
-    fn between(small: At, freed: At) -> Self {
-        Early {
-            pause: freed.time_ns - small.time_ns,
-            at: freed.time_ns,
-            frame: freed.frame,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -187,7 +187,7 @@ mod tests {
         At { frame: 1, time_ns }
     }
 
-    /// A packet of so many bytes, with the newest time stamp of the peer.
+    /// A packet of `len` bytes that echoes the timestamp `echo`.
     fn packet(time_ns: i64, start: i64, len: u32, ack: i64, echo: u32) -> Passed {
         Passed {
             at: at(time_ns),

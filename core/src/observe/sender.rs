@@ -11,7 +11,7 @@ mod repair;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::clock::Clock;
-use super::{Data, Early, Outcome, PeerPacket, Refutation, Step};
+use super::{Data, Early, Outcome, PeerPacket, Step};
 use crate::base::At;
 use crate::limits::{BEYOND_ROOM, BURST_NS, LARGE_RATIO};
 
@@ -97,8 +97,8 @@ pub struct Sender {
     small: Option<Small>,
     /// Small segments that left with the ACK of the one before.
     freed: NagleReleases,
-    /// A small segment that left over an unacknowledged small one.
-    refuting: Option<Refutation>,
+    /// The newest segment if it is small and left over an unacknowledged small one.
+    refuting: Option<Early>,
     /// Refutations that stand unless the peer's next packet shows that the capture lacks an ACK.
     awaiting: Vec<Early>,
     /// The right edge of the peer's window.

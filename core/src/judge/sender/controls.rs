@@ -52,9 +52,9 @@ pub struct Controls {
     longest_held: i64,
     /// Held ACKs, seen beside the sender, that were followed a little later than a busy host explains.
     after_ack: usize,
-    /// Largest segment sent where the ACK was not held, and the largest of those that are the second of a message.
+    /// Bytes of the largest segment sent where the ACK was not held, and of the largest second one of a message.
     most_bytes: u32,
-    first_bytes: u32,
+    second_bytes: u32,
     /// A message had a third segment where nothing was held.
     has_third: bool,
     /// The program paused before a third or later segment of a message where nothing was held.
@@ -210,7 +210,7 @@ impl Controls {
             self.all.unheld.push(pause);
             self.most_bytes = self.most_bytes.max(gap.bytes);
             if gap.first {
-                self.first_bytes = self.first_bytes.max(gap.bytes);
+                self.second_bytes = self.second_bytes.max(gap.bytes);
             }
             self.has_third |= !gap.first;
         }
@@ -307,7 +307,7 @@ impl Controls {
     /// second one. Not decided where the capture lacks ACKs, as it may lack segments too.
     pub(super) fn may_gather(&self, gap: &AckWait) -> bool {
         let two = self.most_bytes > 0 && gap.bytes.saturating_add(self.most_bytes / 2) / self.most_bytes > 1;
-        let third = self.has_third && gap.first && self.first_bytes > 0 && gap.bytes > self.first_bytes;
+        let third = self.has_third && gap.first && self.second_bytes > 0 && gap.bytes > self.second_bytes;
         !self.goes_on && !self.lacks_acks && (two || third)
     }
 

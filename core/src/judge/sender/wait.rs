@@ -96,7 +96,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A sender so far away whose program took so long where nothing was held.
+    /// A sender at this distance, with these pauses where nothing was held.
     fn paused(sender_rtt: i64, pauses: &[i64]) -> Judged {
         let of_program = pauses.iter().map(|ns| Pause::of_program(*ns));
         Judged {
@@ -121,7 +121,7 @@ mod tests {
         assert!(!keeps(AT_HOST_NS.get(), &[MS; 3], 4 * MS), "a line may be late");
         assert!(keeps(6 * MS, &[54 * MS; 3], 4 * MS) && keeps(6 * MS, &[], 4 * MS));
         assert!(!keeps(6 * MS, &[MS, 54 * MS], 4 * MS), "now more, now less");
-        // so late is no line
+        // no path delays an ACK for a retransmission timeout
         assert!(keeps(6 * MS, &[MS; 3], RTO_MIN_NS.get()));
         assert!(!keeps(6 * MS, &[MS; 3], RTO_MIN_NS.get() - 1));
     }

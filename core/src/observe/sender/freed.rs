@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// A small segment of the server, so long after that ACK.
+    /// A small segment of the server, `release` ns after that ACK.
     fn after(release: i64) -> Data {
         Data {
             at: at(9, 40 * MS + release),

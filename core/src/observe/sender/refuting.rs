@@ -2,7 +2,7 @@
 
 use std::vec::Drain;
 
-use super::{Data, Refutation, Sender, Small};
+use super::{Data, Sender, Small};
 use crate::limits::BURST_NS;
 use crate::observe::Early;
 
@@ -14,10 +14,10 @@ impl Sender {
     /// be part of a larger write.
     pub fn settle_refutation(&mut self, now_ns: i64) {
         if let Some(refuting) = self.refuting
-            && now_ns - refuting.freed.time_ns > BURST_NS.get()
+            && now_ns - refuting.at > BURST_NS.get()
         {
             self.refuting = None;
-            self.await_peer(refuting.early());
+            self.await_peer(refuting);
         }
     }
 
@@ -45,16 +45,16 @@ impl Sender {
     /// Takes all pending refutations, which the end of the stream makes sure.
     pub fn last_refutations(&mut self) -> Drain<'_, Early> {
         if let Some(refuting) = self.refuting.take() {
-            self.await_peer(refuting.early());
+            self.await_peer(refuting);
         }
         self.awaiting.drain(..)
     }
 
     pub(super) fn refute(&mut self, p: &Small, d: &Data) {
-        self.refuting = Some(Refutation {
-            sender_id: d.sender_id,
-            small: p.at,
-            freed: d.at,
+        self.refuting = Some(Early {
+            pause: d.at.time_ns - p.at.time_ns,
+            at: d.at.time_ns,
+            frame: d.at.frame,
         });
     }
 
