@@ -66,7 +66,7 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
 
 
 def leading(d: Overall) -> Finding | None:
-    """The finding that did more harm than what is said of the requests without it; None where there is none."""
+    """The finding that did more harm than the requests without it; None without one."""
     lead = worst(found for found in d["events"] if found.kind != "silence" or is_frequent(d, found))
     if d["capture_kind"] in _WHOLE or any(e.cause == "syn_flood" for e in d["events"]):
         return None

@@ -1,6 +1,4 @@
-"""Which exchanges and frames show it, and what else could explain it? A finding and the tables in; worst and typical
-case, frames, a filter, the strongest rival with why it lost, and names for sentences out.
-"""
+"""Find the exchanges and frames that show a finding, its strongest rival and why that lost, and names for sentences."""
 
 from __future__ import annotations
 
@@ -32,18 +30,18 @@ LOOPBACK = ("127.", "::1")
 
 @dataclass(frozen=True)
 class ExampleExchange:
-    """One exchange that shows a finding: which, how much of its time, and the frames of the longest piece."""
+    """One exchange that shows a finding: its number, its time of the cause, and the frames of the longest piece."""
 
     exchange: int
     stream: int
     ms: float
     frames: tuple[int, ...]
     elsewhere: bool = False
-    """The frames are of another connection: that of a server behind this one."""
+    """Whether the frames are of another connection, that to a backend."""
 
     @property
     def filter(self) -> str:
-        """A display filter for Wireshark that shows the frames."""
+        """A display filter of Wireshark that shows the frames."""
         frames = ", ".join(str(f) for f in self.frames)
         if self.elsewhere:
             return f"frame.number in {{{frames}}}"
@@ -51,10 +49,10 @@ class ExampleExchange:
 
 
 def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExchange, ExampleExchange]:
-    """The exchange that it took the most time of, and the one in the middle of its time.
+    """Return the exchange with the most time of this cause, and a typical one.
 
-    Half of the finding's time lies in exchanges that took at most as much as the second: where a few long waits
-    matter, it is one of them and not one of the many short ones.
+    Half of the cause's time lies in exchanges with at most as much of it as the typical one. If a few long waits take
+    most of the time, it is one of them, and not one of the many short ones.
     """
     import numpy as np
 
@@ -67,7 +65,7 @@ def cases(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[ExampleExch
 
 
 def _alike(values: Array, value: float, before: int) -> int:
-    """The place of the value that has so many equal ones before it."""
+    """Return the place of the value that has `before` equal ones before it."""
     import numpy as np
 
     for span in spill.parts(len(values)):
@@ -79,7 +77,7 @@ def _alike(values: Array, value: float, before: int) -> int:
 
 
 def _half(values: Array) -> int:
-    """The first place up to which half of their sum lies."""
+    """Return the first place up to which half of the sum of the values lies."""
     import numpy as np
 
     def sums() -> Iterator[tuple[int, Array]]:
@@ -119,7 +117,7 @@ def _frames(tables: Mapping[str, pa.Table], cause: int) -> list[int]:
 
 
 def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
-    """The rows of `causes` that this finding has in one exchange; of a stall, those that name all three frames."""
+    """Return this cause's rows of "causes" in one exchange; of a stall those of the held ACK, if any."""
     import numpy as np
 
     numbers = arrays.numbers(causes, "exchange")
@@ -133,13 +131,13 @@ def _pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> Array:
 
 
 def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, float]:
-    """In how many pieces does this finding's time lie in one exchange, and how long is the longest, in ms?"""
+    """Return the number of pieces of this cause in one exchange, and the longest in ms."""
     ms = arrays.numbers(causes, "duration_ms")[_pieces(item, exchange, causes)]
     return len(ms), float(ms.max())
 
 
 def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
-    """Which rival do its rows leave for the longest, and what is missing to exclude it? None where none is left."""
+    """Return the rival that the rows leave for the longest time, and what is missing to exclude it; None without one."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
     mine = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
     if not len(mine):
@@ -153,7 +151,7 @@ def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
 
 
 def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[str | None, float | None]:
-    """The client address that it took the most time of, and that client's share."""
+    """Return the client address with the most time of this cause, and its share."""
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -172,13 +170,12 @@ def hardest_client(item: CauseTotal, tables: Mapping[str, pa.Table]) -> tuple[st
 
 
 def streams_hit(item: CauseTotal, tables: Mapping[str, pa.Table]) -> int:
-    """On how many streams?"""
-
+    """Return the number of streams with this cause."""
     return len(arrays.distinct(spill.take(arrays.numbers(tables["exchanges"], "stream"), item.rows)))
 
 
 def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None:
-    """The handshake's round trip on the stream of this server's slowest exchange; None where it was not seen."""
+    """Return the handshake's round trip on the stream of the slowest exchange; None if not captured."""
     import numpy as np
 
     stream = arrays.numbers(tables["exchanges"], "stream")[server.rows[-1]]
@@ -188,17 +185,17 @@ def handshake_ms(server: Server, tables: Mapping[str, pa.Table]) -> float | None
 
 
 def software_of(server: Server, tables: Mapping[str, pa.Table]) -> str | None:
-    """What this server calls itself, on most of its streams that say it; None where none does."""
+    """Return the software that this server names on most of its streams; None if on no stream."""
     return next(iter(_words_of(server, tables["streams"], "server_software")), None)
 
 
 def names_of(server: Server, tables: Mapping[str, pa.Table]) -> list[str]:
-    """The names that clients used for this server, that of most streams first; addresses are no names."""
+    """Return the host names that clients used for this server, the most frequent first; addresses are no names."""
     return [name for name in _words_of(server, tables["streams"], "server_name") if _is_name(name)]
 
 
 def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
-    """The values of this column on the streams of this server, the most frequent first."""
+    """Return the values of this column on the streams of this server, the most frequent first."""
     import numpy as np
 
     (address, addresses), (word, texts) = arrays.codes(streams, "server"), arrays.codes(streams, column)
@@ -209,7 +206,7 @@ def _words_of(server: Server, streams: pa.Table, column: str) -> list[str]:
 
 
 def _is_name(host: str) -> bool:
-    """Whether it is more than an address, with or without a port."""
+    """Whether `host` is a name, not an address with or without a port, nor "localhost"."""
     bare = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host
     bare = bare.partition(":")[0] if bare.count(":") == 1 else bare
     try:
@@ -220,7 +217,7 @@ def _is_name(host: str) -> bool:
 
 
 def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
-    """In which protocol are most of the exchanges that it hit?"""
+    """Return the protocol of most exchanges with this cause; None without exchanges."""
     import numpy as np
 
     code, texts = arrays.codes(tables["exchanges"], "protocol")
@@ -231,17 +228,17 @@ OTHERS = {
     "fast_retransmit": "overtaken", "tlp": "repeated", "rto": "repeated", "receive_window": "cwnd",
     "zero_window": "cwnd",
 }  # fmt: skip
-"""The strongest rival of each cause that is proven without counts."""
+"""The strongest rival of each cause whose proof does not count occurrences."""
 TOGETHER = {("other_path", "timer_length"): "other_path_timer"}
-"""Rivals that what is missing to exclude them makes plainer."""
+"""Rivals with a sentence of their own for what is missing to exclude them."""
 
 
 def rival(
     item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
 ) -> tuple[str, str]:
-    """The strongest other explanation, and why it lost (or that it did not).
+    """Return the strongest other explanation, and why it lost, or that it did not.
 
-    `left`: the rival that the finding's own rows leave, and what is missing to exclude it.
+    `left`: the rival that the cause's own rows leave, and what is missing to exclude it (`rival_left`).
     """
     if left is not None and item.confidence < PROVEN and not (item.owner in pools and mixed(pools[item.owner])):
         name, missing = left
@@ -292,7 +289,7 @@ def _against_stall(pool: Pool) -> str:
         return say("stall_late" if pool.tight else "stall_all_late", n=pool.tight, of=pool.held)
     if pool.acts:
         return say("stall_too")
-    if pool.held:  # rows that they leave in doubt have their own rival
+    if pool.held:  # rows that the held ACKs leave in doubt have their own rival
         return say("stall_without", n=pool.held)
     return say("stall_none")
 
@@ -336,11 +333,11 @@ def wait_finding(
 
 
 UNNAMED = ("handshake", "message", "content")
-"""Requests that have no word of their own on the wire."""
+"""Methods that readers invent for requests without one on the wire."""
 
 
 def called(method: str | None, target: str | None) -> str:
-    """What a sentence calls a request: its method and target; SQL begins with its verb. "one turn" without any."""
+    """Return a request's name for sentences: method and target, or "one turn". SQL begins with its method."""
     parts = [printable(word)[: show.MAX_NAME_LETTERS] for word in (method, target) if word]
     if method in UNNAMED:
         name = words.say(f"unnamed_{method}")

@@ -1,8 +1,7 @@
-"""What did clients try again because a server would not take it? Connections and requests in, findings out.
+"""Find connections and requests that clients repeated until the server accepted one.
 
-Connections that were refused until one was accepted, requests that were answered "later" (429, 503; 4yz in mail and
-FTP) until one was not. Each refusal and each of these answers takes no time. The pause until the next try is what a
-user waited for.
+Connections were refused with an RST; requests were answered "later" (429, 503, and 4yz in mail and FTP). Each refusal
+is quick. The user waits for the pauses between the tries.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ if TYPE_CHECKING:
 LATER = (429, 503)
 """Too many requests, service unavailable: "come back later" (RFC 6585 4, RFC 9110 15.6.4)."""
 TRANSIENT = range(400, 500)
-"""Of mail and FTP: not now (RFC 5321 4.2.1, RFC 959 4.2.1); a server that delays unknown senders answers so, too."""
-RHYTHM = 0.25
-"""What goes on at the same pace, within this share of it, after it was accepted is a check that repeats anyway."""
+"""Temporary errors of mail and FTP (RFC 5321 4.2.1, RFC 959 4.2.1), also of servers that greylist unknown senders."""
+MAX_PACE_CHANGE = 0.25
+"""A periodic check goes on after it was accepted, at the same pace within this share."""
 
 
 class Try(NamedTuple):
-    """One try: a connection or a request. `row` is its position in its table."""
+    """One try, a connection or a request; times in ns, `row` is its position in its table."""
 
     start: int
     end: int
@@ -40,19 +39,19 @@ class Try(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Tries that failed one after the other, and the one that did not."""
+    """Consecutive failed tries and the successful one after them."""
 
     failed: list[Try]
     success: Try
 
     @property
     def waited_ms(self) -> float:
-        """From the first try to the one that was accepted."""
+        """Time from the first try to the successful one."""
         return (self.success.start - self.failed[0].start) / NS_PER_MS
 
 
 def runs(tries: list[Try]) -> list[Run]:
-    """The runs of one client's tries of one thing, less those of a check that repeats at the same pace anyway."""
+    """Return the runs among one client's tries of one thing, without those of periodic checks."""
     tries.sort()
     found: list[Run] = []
     failed: list[Try] = []
@@ -62,7 +61,7 @@ def runs(tries: list[Try]) -> list[Run]:
         elif failed:
             pause = one.start - failed[-1].start
             then = tries[at + 1].start - one.start if at + 1 < len(tries) else None
-            same_pace = then is not None and abs(then - pause) <= RHYTHM * pause
+            same_pace = then is not None and abs(then - pause) <= MAX_PACE_CHANGE * pause
             if not same_pace and one.start - failed[0].start >= LIMITS["setup_ms"] * NS_PER_MS:
                 found.append(Run(failed, one))
             failed = []
@@ -70,12 +69,12 @@ def runs(tries: list[Try]) -> list[Run]:
 
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Connections and requests that were tried again until they were accepted, by server."""
+    """Find connections and requests that were repeated until they were accepted, by server."""
     return [*_refused(tables["streams"]), *_later(tables["streams"], tables["exchanges"])]
 
 
 def _refused(streams: pa.Table) -> Iterable[Finding]:
-    """Connections that a RST answered, until the same client's next one was accepted."""
+    """Find connections refused with an RST until the same client's next one was accepted."""
     import numpy as np
 
     accepted = arrays.numbers(streams, "completeness") & Completeness.SYN_ACK != 0
@@ -105,7 +104,7 @@ def _refused(streams: pa.Table) -> Iterable[Finding]:
 
 
 def _later(streams: pa.Table, exchanges: pa.Table) -> Iterable[Finding]:
-    """Requests answered 429 or 503, or 4yz in mail and FTP, until the same client's next one for the same was not."""
+    """Find requests answered 429 or 503, or 4yz in mail and FTP, until the client's next equal one was accepted."""
     import numpy as np
 
     if not exchanges.num_rows:
@@ -155,7 +154,7 @@ def _longest(these: list[Run]) -> Run:
 
 
 def _ends(these: list[Run]) -> list[int]:
-    """Rows of the first try of the longest wait, and of the one that was accepted."""
+    """Return the rows of the first and of the successful try of the longest run."""
     run = _longest(these)
     return [run.failed[0].row, run.success.row]
 

@@ -1,8 +1,7 @@
-"""How many round trips did the work take, and which of them would fewer spare? Requests and TLS handshakes in; findings
-out: requests one after the other, a new TLS connection for each request, certificates beyond the initial window.
+"""Find round trips that could be saved: sequential requests, a TLS connection per request, large certificates.
 
-Nothing here is slow by itself: it is the path's round trip, so many times. What is parallel, or waits for its program,
-is no such work.
+Reads requests and TLS handshakes. Each step takes a normal round trip, and only their number is large. Requests that
+run in parallel, or wait for their program, are not counted.
 """
 
 from __future__ import annotations
@@ -26,36 +25,36 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 REDIRECTS = (301, 302, 303, 307, 308)
-LEAST_TRIP_MS = 5.0
-"""On a shorter path no number of round trips is felt before some hundreds."""
-LEAST_MS = 200.0
-"""So long all of them together are worth a line: a person sees it (Nielsen, 0.1 to 1 s)."""
-MOST_PATH = 0.75
-"""Of a request that only waits for the path at least this share is the path's."""
-AT_ONCE = 0.25
-"""The next one follows within this share of the round trip: the program waited for nothing else."""
-SOON = 3.0
-"""So many round trips at most one of a run pauses, whose pauses altogether are few."""
-RUN = 16
-"""So many requests one after the other are a loop over rows, not a page's few steps."""
-CONNECTS = 3
-"""So many connections with one request each are a habit."""
-REDIRECTED, FOLLOWED_MS = 2, 50.0
-"""So many redirects in a row are more than one to HTTPS; programs follow them at once."""
-WINDOW = 0.5
-"""A server's flight that waits for an ACK waits for a round trip: at least this share of one."""
-ALIKE = 0.75
-"""So many of a run are one request with other values: a loop over rows."""
-MOST_UPLOADS = 100
-"""So many uploads are looked at packet by packet."""
-IN_TURN = 5
-"""So many connections one after the other for one request each are no accident."""
-SPREAD = 0.1
-"""A timer's waits are within this of each other."""
+MIN_TRIP_MS = 5.0
+"""Shortest round trip examined; on a shorter path a user notices only hundreds of round trips."""
+MIN_SUM_MS = 200.0
+"""Shortest sum worth a row: users notice a delay from 0.1 to 1 s on (Nielsen)."""
+MIN_PATH_SHARE = 0.75
+"""Smallest share of the path in the time of requests that wait only for the path."""
+MAX_GAP_SHARE = 0.25
+"""Longest gap before the next request, as a share of the round trip, if the program waited for nothing else."""
+MAX_GAP_TRIPS = 3.0
+"""Longest single gap in a run of sequential requests, in round trips; `MAX_GAP_SHARE` bounds their sum."""
+MIN_RUN = 16
+"""Fewest sequential requests that are a loop over rows, not the few steps of a page."""
+MIN_CONNECTS = 3
+"""Fewest connections with a single request that show a habit."""
+MIN_REDIRECTS, MAX_REDIRECT_GAP_MS = 2, 50.0
+"""Fewest redirects in a row, since one to HTTPS is normal, and the longest gap before a program follows one."""
+MIN_WINDOW_WAIT = 0.5
+"""Shortest wait of a server's handshake flight for an ACK, as a share of the round trip."""
+MIN_ALIKE_SHARE = 0.75
+"""Smallest share of a run that repeats one request with other values."""
+MAX_STREAMS = 100
+"""Upper bound on the streams examined packet by packet."""
+MIN_IN_TURN = 5
+"""Fewest connections (or messages) in sequence that are no accident."""
+MAX_TIMER_SPREAD = 0.1
+"""Largest spread of waits that one timer ended, as a share of the shortest."""
 
 
 def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Work that took more round trips than it has to, by server."""
+    """Find requests and handshakes that took more round trips than necessary, by server."""
     import numpy as np
 
     streams, rows = tables["streams"], tables["exchanges"]
@@ -76,7 +75,7 @@ def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 class _StreamColumns:
-    """Columns of streams, and of which stream each request is."""
+    """Columns of "streams"; `place` is the row of each request's stream."""
 
     def __init__(self, streams: pa.Table, place: Array):
         self.place = place
@@ -88,7 +87,7 @@ class _StreamColumns:
         self.rtt = arrays.numbers(streams, "initial_rtt_ms").astype(float)
 
     def groups(self, places: Array) -> dict[tuple[str, int], Array]:
-        """Positions in `places` (of streams) by server."""
+        """Group positions in `places`, which are rows of "streams", by server."""
         import numpy as np
 
         key = self.server[places].astype(np.int64) << 16 | self.port[places].astype(np.int64)
@@ -99,7 +98,7 @@ class _StreamColumns:
 
 
 def _certificates(columns: _StreamColumns, rows: pa.Table, hello: Array, took: Array, path: Array) -> list[Finding]:
-    """TLS handshakes in which the server's certificates waited for its congestion window."""
+    """Find TLS handshakes in which the server's certificates waited for its congestion window."""
     import numpy as np
 
     if not hello.any():
@@ -110,7 +109,7 @@ def _certificates(columns: _StreamColumns, rows: pa.Table, hello: Array, took: A
     for server, mine in columns.groups(columns.place[at]).items():
         here = at[mine]
         rtt = np.nan_to_num(columns.rtt[columns.place[here]])
-        here = here[(waited[here] >= WINDOW * rtt) & (rtt >= LEAST_TRIP_MS)]
+        here = here[(waited[here] >= MIN_WINDOW_WAIT * rtt) & (rtt >= MIN_TRIP_MS)]
         if len(here):
             many = int((hello & np.isin(columns.place, _streams(columns, server))).sum())
             findings.append(
@@ -127,7 +126,7 @@ def _streams(columns: _StreamColumns, server: tuple[str, int]) -> Array:
 
 
 def _each(columns: _StreamColumns, rows: pa.Table, hello: Array, wanted: Array, took: Array) -> list[Finding]:
-    """Servers of which each request, or nearly, got a TLS connection of its own."""
+    """Find servers where most TLS connections carry a single request."""
     import numpy as np
 
     if not hello.any():
@@ -139,46 +138,48 @@ def _each(columns: _StreamColumns, rows: pa.Table, hello: Array, wanted: Array, 
         here = at[mine]
         rtt = np.nan_to_num(columns.rtt[columns.place[here]])
         each = requests[columns.place[here]]
-        alone = here[(each == 1) & (rtt >= LEAST_TRIP_MS)]
-        if len(alone) < CONNECTS or 2 * len(alone) < len(here):
+        alone = here[(each == 1) & (rtt >= MIN_TRIP_MS)]
+        if len(alone) < MIN_CONNECTS or 2 * len(alone) < len(here):
             continue
         spent = took[alone] + np.nan_to_num(columns.rtt[columns.place[alone]])
-        if spent.sum() >= LEAST_MS:
+        if spent.sum() >= MIN_SUM_MS:
             findings.append(_row("tls_each", "client", "path", server, columns, rows, alone, spent, len(here), took))
     return findings
 
 
 def _in_turn(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array, path: Array) -> list[Finding]:
-    """Requests one after the other on a connection, each of which waited for the path and hardly for anything else."""
+    """Find runs of sequential requests on a connection that waited almost only for the path."""
     import numpy as np
 
     at = np.flatnonzero(wanted)
-    if len(at) < RUN:
+    if len(at) < MIN_RUN:
         return []
     at = at[np.lexsort((arrays.numbers(rows, "start")[at], columns.place[at]))]
     start, end = arrays.numbers(rows, "start")[at], arrays.numbers(rows, "end")[at]
-    # at the server the way to the client and back lies between an answer and the next request
+    # in a capture at the server the round trip lies between an answer and the next request
     rtt = np.nan_to_num(columns.rtt[columns.place[at]])
-    away = np.where(path[at] < LEAST_TRIP_MS, rtt, 0.0)
+    away = np.where(path[at] < MIN_TRIP_MS, rtt, 0.0)
     path, took_here = path[at] + away, took[at] + away
-    felt, gap = path >= LEAST_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - away[:-1]
+    felt, gap = path >= MIN_TRIP_MS, (start[1:] - end[:-1]) / NS_PER_MS - away[:-1]
     follows = felt[1:] & felt[:-1] & (columns.place[at][1:] == columns.place[at][:-1])
-    follows &= (gap >= -AT_ONCE * away[:-1]) & (gap <= SOON * path[1:])
+    follows &= (gap >= -MAX_GAP_SHARE * away[:-1]) & (gap <= MAX_GAP_TRIPS * path[1:])
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
     begins, ends = edges[::2], edges[1::2]
     mine, ms_all, apart = (
         sums[ends + 1] - sums[begins] for sums in (np.r_[0.0, np.cumsum(ms)] for ms in (path, took_here, away))
     )
-    # one that takes long makes no other loop of it
-    passed = (end[ends] - start[begins]) / NS_PER_MS - (ms_all - apart) - (apart - away[ends])  # between them
-    long = (ends - begins + 1 >= RUN) & (mine >= MOST_PATH * ms_all) & (passed <= AT_ONCE * mine)
+    # sums over each run, so that a single slow request does not split it
+    passed = (
+        (end[ends] - start[begins]) / NS_PER_MS - (ms_all - apart) - (apart - away[ends])
+    )  # gaps between the requests
+    long = (ends - begins + 1 >= MIN_RUN) & (mine >= MIN_PATH_SHARE * ms_all) & (passed <= MAX_GAP_SHARE * mine)
     runs = list(zip(begins[long].tolist(), ends[long].tolist(), strict=True))
     findings = []
     places = columns.place[at[np.array([begin for begin, _ in runs], np.int64)]]
     for server, which in columns.groups(places).items():
         here = np.concatenate([np.arange(runs[run][0], runs[run][1] + 1) for run in which.tolist()])
         first, last = max((runs[run] for run in which.tolist()), key=lambda run: run[1] - run[0])
-        if took_here[here].sum() >= LEAST_MS:
+        if took_here[here].sum() >= MIN_SUM_MS:
             extra: dict[str, float | str] = {
                 "run": last - first + 1, "whole_ms": (end[last] - start[first]) / NS_PER_MS,
                 "path_ms": float(path[first : last + 1].sum()), "trip_ms": float(np.median(path[here])),
@@ -193,13 +194,13 @@ def _in_turn(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array
 
 
 def _alike(rows: pa.Table, here: Array) -> str:
-    """What most of these requests are, in words; "" where they are of many kinds."""
+    """Return a phrase about the request that most of these are; "" if they are of many kinds."""
     import numpy as np
 
     (method, methods), (target, targets) = (arrays.codes(rows, name) for name in ("method", "target"))
     kinds, often = np.unique(np.stack([method[here], target[here]]), axis=1, return_counts=True)
     most = int(often.argmax())
-    if often[most] < ALIKE * len(here):
+    if often[most] < MIN_ALIKE_SHARE * len(here):
         return ""
     verb, name = (names[int(code)] if code >= 0 else None for code, names in zip(
         kinds[:, most], (methods, targets), strict=True))  # fmt: skip
@@ -209,7 +210,7 @@ def _alike(rows: pa.Table, here: Array) -> str:
 def _connects_in_turn(
     columns: _StreamColumns, rows: pa.Table, wanted: Array, hello: Array, took: Array
 ) -> list[Finding]:
-    """A client that fetches one thing after the other, each over a connection of its own, on a long path."""
+    """Find clients that send sequential requests, each over a new connection, on a long path."""
     import numpy as np
 
     if not wanted.any():
@@ -218,7 +219,7 @@ def _connects_in_turn(
     at = np.flatnonzero(wanted)
     np.maximum.at(last, columns.place[at], arrays.numbers(rows, "end")[at])
     first[columns.place[at][::-1]] = at[::-1]
-    once = (np.bincount(columns.place[at], minlength=len(last)) == 1) & (columns.rtt >= LEAST_TRIP_MS)
+    once = (np.bincount(columns.place[at], minlength=len(last)) == 1) & (columns.rtt >= MIN_TRIP_MS)
     once &= np.bincount(columns.place[hello], minlength=len(last)) == 0  # `_each` has those
     which = np.flatnonzero(once)
     key = (
@@ -228,18 +229,18 @@ def _connects_in_turn(
     )
     which = which[np.lexsort((columns.start[which], key))]
     key = np.sort(key)
-    # the next SYN comes a round trip after the answer left at the server, at once at the client
+    # the next SYN follows at once in a capture at the client, and after a round trip at the server
     gap = (columns.start[which[1:]] - last[which[:-1]]) / NS_PER_MS
-    follows = (key[1:] == key[:-1]) & (gap >= -AT_ONCE) & (gap <= (1 + AT_ONCE) * columns.rtt[which[1:]])
+    follows = (key[1:] == key[:-1]) & (gap >= -MAX_GAP_SHARE) & (gap <= (1 + MAX_GAP_SHARE) * columns.rtt[which[1:]])
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
-    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a + 1 >= IN_TURN]
+    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a + 1 >= MIN_IN_TURN]
     findings = []
     for begin, end in runs:
         streams = which[begin : end + 1]
         here = first[streams]
         trip = float(np.median(columns.rtt[streams]))
         whole = float(last[streams[-1]] - columns.start[streams[0]]) / NS_PER_MS
-        if whole < LEAST_MS or 2 * len(streams) * trip < MOST_PATH * whole:
+        if whole < MIN_SUM_MS or 2 * len(streams) * trip < MIN_PATH_SHARE * whole:
             continue
         server = columns.servers[int(columns.server[streams[0]])], int(columns.port[streams[0]])
         own = float(took[here].sum())
@@ -255,14 +256,14 @@ def _connects_in_turn(
     return findings
 
 
-BLOCK, BLOCKS_OF_ALL = 4_096, 0.9
-"""A block of an upload has so many bytes and more; such blocks are this share of what was sent, and waits for the path
-are `MOST_BLOCKS` of the time: the rest is what sending a block takes."""
-MOST_BLOCKS = 0.6
+MIN_BLOCK_BYTES, MIN_BLOCKS_SHARE = 4_096, 0.9
+"""Fewest bytes of a block of an upload, and the smallest share of the upload that such blocks carry."""
+MIN_WAIT_SHARE = 0.6
+"""Smallest share of the upload's time that round trips take; the rest is the sending of the blocks."""
 
 
 def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Uploads in blocks, each sent only when the one before was answered, where no reader sees requests."""
+    """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
     import numpy as np
 
     streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
@@ -270,25 +271,29 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
         return []
     number, sent = arrays.numbers(streams, "stream"), arrays.numbers(streams, "client_payload_bytes")
     rtt = _trips_ms(streams)
-    which = (sent >= RUN * BLOCK) & (arrays.numbers(streams, "server_payload_bytes") < sent) & (rtt >= LEAST_TRIP_MS)
+    which = (
+        (sent >= MIN_RUN * MIN_BLOCK_BYTES)
+        & (arrays.numbers(streams, "server_payload_bytes") < sent)
+        & (rtt >= MIN_TRIP_MS)
+    )
     read, often = np.unique(arrays.numbers(exchanges, "stream"), return_counts=True)
-    which &= ~np.isin(number, read[often >= RUN])
-    if not which.any() or which.sum() > MOST_UPLOADS:
+    which &= ~np.isin(number, read[often >= MIN_RUN])
+    if not which.any() or which.sum() > MAX_STREAMS:
         return []
     table = events.of_streams(number[which])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
     client = arrays.numbers(table, "from_client").astype(bool)
-    found_ = []
+    found = []
     for place in np.flatnonzero(which).tolist():
         mine = np.flatnonzero((stream == number[place]) & (length > 0))
         turns = np.flatnonzero(np.diff(client[mine], prepend=~client[mine[:1]]))
         size = np.add.reduceat(length[mine].astype(np.int64), turns)
-        block = np.flatnonzero(client[mine[turns]] & (size >= BLOCK))
-        if len(block) < RUN or size[block].sum() < BLOCKS_OF_ALL * sent[place]:
+        block = np.flatnonzero(client[mine[turns]] & (size >= MIN_BLOCK_BYTES))
+        if len(block) < MIN_RUN or size[block].sum() < MIN_BLOCKS_SHARE * sent[place]:
             continue
         begun = time[mine[turns[block]]]
         whole, path = float(begun[-1] - begun[0]) / NS_PER_MS, (len(block) - 1) * float(rtt[place])
-        if whole < LEAST_MS or not MOST_BLOCKS * whole <= path <= whole:
+        if whole < MIN_SUM_MS or not MIN_WAIT_SHARE * whole <= path <= whole:
             continue
         [row] = streams.select(["server", "server_port", "client"]).slice(place, 1).to_pylist()
         values = {
@@ -303,20 +308,21 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
             harm="path", worst_stream=int(number[place]), worst_ms=whole, worst_frames=at,
             sentence="blocks_in_turn", values=values,
         )  # fmt: skip
-        found_.append(made)
-    return found_
+        found.append(made)
+    return found
 
 
-LATER, LATER_MS = 1.1, 2.0
-"""The next message follows within so many round trips, and this: nothing else was waited for."""
+MAX_LATER_TRIPS, MAX_LATER_MS = 1.1, 2.0
+"""Longest time until the next message, in round trips plus ms, if nothing else was waited for."""
 ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
-"""Bytes of what acknowledges a message of a broker, by protocol: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP. What has
-others may be a request, and the message its answer."""
+"""Smallest and largest size in bytes of the acknowledgement of a message: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP.
+A packet of another size may be a request."""
 
 
 def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:
-    """Messages of which a broker sends the next one only when the client has acknowledged the one before: that is a
-    round trip for each, or what the client's program takes for it.
+    """Find brokers that send each message only after the acknowledgement of the previous one.
+
+    Each message then takes a round trip, or the time of the client's program.
     """
     import numpy as np
 
@@ -324,8 +330,8 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
     if events is None or pushed is None:
         return []
     number, trips_ms = arrays.numbers(streams, "stream"), np.nan_to_num(_trips_ms(streams))
-    which = (pushed.of_streams(number) >= IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
-    if not which.any() or which.sum() > MOST_UPLOADS:
+    which = (pushed.of_streams(number) >= MIN_IN_TURN) & arrays.equals(streams, "protocol", *ACKS)
+    if not which.any() or which.sum() > MAX_STREAMS:
         return []
     table = events.of_streams(number[which])
     stream, time, length, frame = (arrays.numbers(table, name) for name in ("stream", "time", "len", "frame"))
@@ -333,11 +339,10 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
     made = []
     for place in np.flatnonzero(which).tolist():
         mine = np.flatnonzero((stream == number[place]) & (length > 1))
-        sent = np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])[
-            1:
-        ]  # the first has no message before
+        sent = np.flatnonzero(np.diff(client[mine], prepend=True) & ~client[mine])
+        sent = sent[1:]  # the first message follows no other
         trip, at = float(trips_ms[place]), mine[sent]
-        prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= LATER * trip + LATER_MS
+        prompt = (time[at] - time[mine[sent - 1]]) / NS_PER_MS <= MAX_LATER_TRIPS * trip + MAX_LATER_MS
         [row] = streams.select(["server", "server_port", "client", "protocol"]).slice(place, 1).to_pylist()
         least, most = ACKS[row["protocol"]]
         prompt &= (length[mine[sent - 1]] >= least) & (length[mine[sent - 1]] <= most)
@@ -345,12 +350,12 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
         begin, after = max(zip(edges[::2], edges[1::2], strict=True), key=lambda run: run[1] - run[0], default=(0, 0))
         apart: Array = np.diff(time[at[begin : after + 1]].astype(np.int64)) / NS_PER_MS
         each = float(np.median(apart)) if len(apart) else 0.0
-        long = np.flatnonzero(2 * apart >= each)  # a log-in's steps are shorter
+        long = np.flatnonzero(2 * apart >= each)  # the steps of a log-in are shorter
         run, whole = len(long) + 1, float(apart[long].sum())
-        by_path = each <= LATER * trip + LATER_MS
-        if not len(long) or (by_path and (run < RUN or trip < LEAST_TRIP_MS or whole < LEAST_MS)):
+        by_path = each <= MAX_LATER_TRIPS * trip + MAX_LATER_MS
+        if not len(long) or (by_path and (run < MIN_RUN or trip < MIN_TRIP_MS or whole < MIN_SUM_MS)):
             continue
-        if not by_path and (run < IN_TURN or whole < LIMITS["stuck_ms"] or each < trip + LIMITS["slow_ms"]):
+        if not by_path and (run < MIN_IN_TURN or whole < LIMITS["stuck_ms"] or each < trip + LIMITS["slow_ms"]):
             continue
         values = {
             "server": endpoint(row["server"], row["server_port"]), "client": row["client"], "run": run,
@@ -369,7 +374,7 @@ def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Find
 
 
 def _trips_ms(streams: pa.Table) -> Array:
-    """The shortest round trip that is known of each stream; not a number where none is."""
+    """Return the shortest known round trip of each stream; NaN without one."""
     import numpy as np
 
     first = arrays.numbers(streams, "initial_rtt_ms").astype(float)
@@ -379,9 +384,9 @@ def _trips_ms(streams: pa.Table) -> Array:
 
 
 def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
-    """Uploads whose client paused in each as long as one does that expects a 100 Continue; None where there are none.
+    """Find uploads whose client waited for "100 Continue" until its timer expired; None without them.
 
-    They pause as long as each other; a program that has its data late pauses as it comes.
+    All these pauses are equally long. A program whose data is late pauses for varying times.
     """
     import numpy as np
 
@@ -389,17 +394,17 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
     uploads = arrays.equals(rows, "method", "POST", "PUT", "PATCH") & arrays.equals(rows, "protocol", "http")
     every = server.rows[uploads[server.rows]]
     thought = next((item for item in items if item.cause == "client_think"), None)
-    if thought is None or len(every) < CONNECTS:
+    if thought is None or len(every) < MIN_CONNECTS:
         return None
     mine = uploads[thought.rows]
     here, waited = thought.rows[mine], thought.ms[mine]
     timed = np.array([fixes.waits_for_continue(ms) for ms in waited.tolist()], bool)
     here, waited = here[timed], waited[timed]
-    if len(here) < CONNECTS or 2 * len(here) < len(every) or np.ptp(waited) > SPREAD * waited.min():
+    if len(here) < MIN_CONNECTS or 2 * len(here) < len(every) or np.ptp(waited) > MAX_TIMER_SPREAD * waited.min():
         return None
     began, whole = (arrays.filled(rows, name, 0)[here] for name in ("response_start", "request_end"))
     if (began < whole).any():
-        return None  # a 100 Continue came before the body
+        return None  # a 100 Continue arrived before the body
     streams = tables["streams"]
     columns = _StreamColumns(streams, spill.places(arrays.numbers(streams, "stream"), arrays.numbers(rows, "stream")))
     ends = server.address, server.port
@@ -407,25 +412,27 @@ def expects(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa
 
 
 def _redirects(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Array) -> list[Finding]:
-    """Redirects that a client follows at once, several in a row, each with its request and maybe its connection."""
+    """Find several redirects in a row that the client followed at once, each with a request and maybe a connection."""
     import numpy as np
 
     away = wanted & np.isin(arrays.numbers(rows, "status").astype(float), REDIRECTS)
-    if away.sum() < REDIRECTED:
+    if away.sum() < MIN_REDIRECTS:
         return []
     at = np.flatnonzero(wanted)
     start, end = arrays.numbers(rows, "start"), arrays.numbers(rows, "end")
     opens = arrays.numbers(rows, "index") == 0
     begin = np.where(opens, np.minimum(columns.start[columns.place], start), start)
     at = at[np.lexsort((begin[at], columns.client[columns.place[at]]))]
-    # each to the one that its client begins next, on any connection
+    # compare each with the client's next request, on any connection
     pause = (begin[at[1:]] - end[at[:-1]]) / NS_PER_MS
     follows = away[at[:-1]] & (columns.client[columns.place[at[1:]]] == columns.client[columns.place[at[:-1]]])
     follows &= (
-        (pause >= 0) & (pause <= FOLLOWED_MS) & (np.nan_to_num(columns.rtt[columns.place[at[:-1]]]) >= LEAST_TRIP_MS)
+        (pause >= 0)
+        & (pause <= MAX_REDIRECT_GAP_MS)
+        & (np.nan_to_num(columns.rtt[columns.place[at[:-1]]]) >= MIN_TRIP_MS)
     )
     edges = np.flatnonzero(np.diff(np.r_[False, follows, False].astype(np.int8)))
-    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a >= REDIRECTED]
+    runs = [(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True) if b - a >= MIN_REDIRECTS]
     findings = []
     firsts = columns.place[at[np.array([a for a, _ in runs], np.int64)]]
     for server, mine in columns.groups(firsts).items():
@@ -433,7 +440,7 @@ def _redirects(columns: _StreamColumns, rows: pa.Table, wanted: Array, took: Arr
         here = np.concatenate([at[a:b] for a, b in chains])
         spent = np.concatenate([begin[at[a + 1 : b + 1]] - begin[at[a:b]] for a, b in chains]) / NS_PER_MS
         a, b = max(chains, key=lambda chain: begin[at[chain[1]]] - begin[at[chain[0]]])
-        if spent.sum() < LEAST_MS:
+        if spent.sum() < MIN_SUM_MS:
             continue
         [named] = rows.select(["method", "target"]).slice(int(at[a]), 1).to_pylist()
         extra = {
@@ -451,7 +458,7 @@ def _row(
     worst = int(waited.argmax())
     row, ordered = int(here[worst]), sorted(waited.tolist())
     frame = int(arrays.numbers(rows, "request_first_frame")[row])
-    spare = float(waited.sum()) * (1 - 1 / len(here) if harm == "path" else 1)  # one of them has to be
+    spare = float(waited.sum()) * (1 - 1 / len(here) if harm == "path" else 1)  # one of them is necessary
     values = {
         "n": len(here), "of": many, "server": endpoint(*server), "span_ms": (ordered[0], ordered[-1]),
         "sum_ms": float(waited.sum()), "trip_ms": float(columns.rtt[columns.place[row]]), **(extra or {}),

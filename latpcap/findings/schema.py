@@ -1,4 +1,4 @@
-"""One finding: a dataclass whose fields are the columns of the table of findings; knows no capture."""
+"""One finding: a dataclass whose fields are the columns of the table of findings."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ Kind: TypeAlias = Literal[
     "rest",
 ]
 Harmful: TypeAlias = Literal["never", "late", "path"]
-"""What users had of it: `answers/headline.py` weighs it."""
+"""The harm to users (column `harm`), by which `answers/headline.py` selects the headline."""
 Grade: TypeAlias = Literal["proven", "probable", "suspected", "harmless", "unknown"]
 State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
-"""Of a socket option: what the packets tell of it."""
-
+"""State of a socket option, inferred from packets."""
 UNGRADED = cast(Grade, "")
+"""Default of `Finding.grade`, replaced by the grade of its confidence."""
 
 
 def wireshark_filter(stream: int, *frames: int) -> str:
-    """The display filter of a stream, or of these frames of it."""
+    """Return the display filter of a stream, or of these frames of it."""
     chosen = f" and frame.number in {{{', '.join(map(str, frames))}}}" if frames else ""
     return f"tcp.stream eq {stream}{chosen}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One row of the table of findings: of each column its type here, its type in the table, and what it means.
+    """One row of the table of findings. Each column has its Python type, its type in the table, and its meaning.
 
-    None where a column does not apply to this kind.
+    None if a column does not apply to this kind.
     """
 
     finding: Annotated[int, "uint32", "its number, from 0, the most important first"] = 0
@@ -188,10 +188,10 @@ class Finding:
         "the id of its sentence in the catalogue of words; null where it has none",
     ] = None  # fmt: skip
     values: Mapping[str, Any] | None = None
-    """What the sentence names; no column."""
+    """The values of the sentence's template; no column."""
 
     def __post_init__(self) -> None:
-        """Fills in how sure it is, and the word for that."""
+        """Set confidence and grade unless they were given."""
         if self.confidence < 0:
             named = self.sentence if self.sentence in WORTH else self.cause
             object.__setattr__(self, "confidence", worth(named))
@@ -199,7 +199,7 @@ class Finding:
             object.__setattr__(self, "grade", grade(self.cause, self.confidence))
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain values, in the order of the columns (for JSON and Arrow)."""
+        """Return the row as plain values, in the order of the columns, for JSON and Arrow."""
         values = ((name, getattr(self, name)) for name in COLUMNS)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values}
 
@@ -209,12 +209,12 @@ COLUMNS: dict[str, tuple[str, str]] = {
     for name, hint in get_type_hints(Finding, include_extras=True).items()
     if hasattr(hint, "__metadata__")
 }
-"""Each column's type in the table, and its meaning."""
+"""The type in the table, and the meaning, of each column."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LatencyFinding(Finding):
-    """A finding that took time of exchanges: these columns are known of each."""
+    """A finding about the time of requests, for which these columns are never None."""
 
     clients: int
     exchanges: int
@@ -268,7 +268,7 @@ BRIEF = (
 
 @cache
 def schema() -> pa.Schema:
-    """Which columns does the table of findings have? The meaning of each is its field's metadata."""
+    """Return the schema of the table of findings; each field's metadata has its meaning."""
     import pyarrow as pa
 
     kinds = {
@@ -289,11 +289,11 @@ def schema() -> pa.Schema:
 
 
 def graded(confidence: float) -> str:
-    """A grade with what it was measured to be worth: "proven (0.99)". Never rounded up to the next grade's."""
+    """Return the grade with its confidence, rounded down: "proven (0.99)"."""
     sure = round(confidence, 6)
     return f"{grade_word(confidence)} ({floor(round(100 * sure, 4)) / 100:.2f})"
 
 
 def grade(cause: str, confidence: float) -> Grade:
-    """Which word stands for this confidence? "proven", "probable", "suspected", or "unknown"."""
+    """Return the grade of a confidence: "proven", "probable" or "suspected"; "unknown" for unknown causes."""
     return "unknown" if cause in ("unknown", "capture_gap") else cast(Grade, grade_word(confidence))

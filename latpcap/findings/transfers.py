@@ -1,14 +1,12 @@
-"""How fast was a transfer, what held it back, and what did its standing queue cost the requests beside it? Rows of
-`transfers`, requests and segments in, findings out.
+"""Find what limited downloads and uploads, and what their standing queues cost the requests beside them.
 
-The limit and its grade are the core's. Here transfers of one server, direction and limit are put together, and the
-largest speaks for them. What cannot be decided from where the capture was taken names its rivals and has no fix.
+Limits and grades are those of "transfers". Transfers of one server, direction and limit share a finding, written about
+the longest one. If the place of the capture leaves a limit open, the finding names the rival and has no fix.
 
-A queue before a line is every packet's of its direction. At the client a request's latency has it whichever way the
-transfer goes; at the server's end of a download the time until its segments are acknowledged has it. Requests of the
-same two hosts and the same server port before and behind the transfer are the control. What a request took beyond them
-is the queue's as far as the queue is long: a program that is slow at that moment keeps the rest. Queues of other hosts,
-and of uploads seen from the server, are not known.
+A queue before a line delays all packets of its direction. A capture at the client shows it in the latency of requests,
+one at the server in the time until the client acknowledges a download's segments. Requests between the same hosts and
+port before and after the transfer are the control. The queue explains their difference up to its own length; the rest
+is a slow program. Queues of other hosts, and of uploads captured at the server, are not known.
 """
 
 from __future__ import annotations
@@ -34,28 +32,27 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-FEW = 3
-"""So many requests during the transfer, and as many outside it, are the fewest that show anything."""
-FELT, MATCHES, MOST = 0.3, 0.5, 1.3
-"""Shares of the queue: less than the first is no cost of it; between the others requests took longer by as much as the
-queue is long."""
-STOOD_MS = 5.0
-"""A shorter queue costs nobody anything."""
+MIN_REQUESTS = 3
+"""Fewest requests during the transfer, and outside it, that are compared."""
+MIN_COST_SHARE, MIN_MATCH_SHARE, MAX_MATCH_SHARE = 0.3, 0.5, 1.3
+"""Delay of requests as a share of the queue's length: below the first no cost, between the others a match."""
+MIN_QUEUE_MS = 5.0
+"""Shortest queue, and shortest delay by one, that counts as a cost."""
 
 
 def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """What the queues of transfers cost requests beside them, by transfer and server, the dearest first."""
+    """Find requests delayed by the queue of a transfer, by transfer and server, the largest cost first."""
     moved = tables["transfers"]
     spans = zip(*(arrays.numbers(moved, name).tolist() for name in ("start", "end")), strict=True)
     made: list[Finding] = []
     for row, span in zip(moved.to_pylist(), spans, strict=True):
-        if row["limited_by"] == "line" and row["grade"] != "suspected" and (row["queue_ms"] or 0.0) >= STOOD_MS:
+        if row["limited_by"] == "line" and row["grade"] != "suspected" and (row["queue_ms"] or 0.0) >= MIN_QUEUE_MS:
             made += _of(row, span, tables)
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
 
 
 def excused(found: Iterable[Finding], of: Sequence[Finding]) -> list[Finding]:
-    """The findings, with less certainty about programs whose requests stood in a queue meanwhile."""
+    """Return the findings; programs whose requests waited in a transfer's queue (`of`) become only suspected."""
     queued = {(one.server, one.server_port): one for one in of if one.grade == "probable"}
     made = []
     for one in found:
@@ -95,7 +92,7 @@ def _at(
     requests: tuple[int, Array],
     at_client: bool,
 ) -> Finding | None:
-    """The cost to requests of one port of the server."""
+    """Return the cost to the requests of one port of the server; None if there is none."""
     import numpy as np
 
     exchanges, (start, end), (port, rows) = tables["exchanges"], span, requests
@@ -106,16 +103,16 @@ def _at(
         took = _acknowledged(tables, arrays.numbers(exchanges, "stream")[rows], over)
     seen = ~np.isnan(took)
     inside, outside = seen & (begun >= start) & (over <= end), seen & ((over < start) | (begun > end))
-    if min(inside.sum(), outside.sum()) < FEW:
+    if min(inside.sum(), outside.sum()) < MIN_REQUESTS:
         return None
     idle, loaded, queue = float(np.median(took[outside])), float(np.median(took[inside])), float(row["queue_ms"])
     more = loaded - idle
-    if more < max(FELT * queue, STOOD_MS):
+    if more < max(MIN_COST_SHARE * queue, MIN_QUEUE_MS):
         return None
     measured = not at_client or 2 * np.median(arrays.numbers(exchanges, "queueing_ms")[rows][inside]) >= min(
         more, queue
     )
-    sure = bool(measured) or MATCHES * queue <= more <= MOST * queue
+    sure = bool(measured) or MIN_MATCH_SHARE * queue <= more <= MAX_MATCH_SHARE * queue
     each = np.minimum(np.maximum(took[inside] - idle, 0.0), queue)
     slowest = int(rows[inside][np.argmax(took[inside])])
     [worst] = exchanges.select(["exchange", "stream", "request_first_frame"]).slice(slowest, 1).to_pylist()
@@ -140,7 +137,7 @@ def _at(
 
 
 def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -> Array:
-    """After how many ms did the client acknowledge the end of each answer? NaN where it was not seen."""
+    """Return the ms until the client acknowledged the end of each answer; NaN if not captured."""
     import numpy as np
 
     took, segments_of = np.full(len(over), np.nan), segments(tables)
@@ -162,18 +159,18 @@ def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -
     return took
 
 
-LONG_MS, SHORT_MS, ROUND_TRIPS = 150.0, 50.0, 2.0
-"""Transfers that took less in all are worth no line, nor a short one, nor one of few round trips."""
-WORTH = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
-"""What each grade of a transfer was right in, in the recordings whose limit is known, and less where they are few."""
-FASTER = 1.5
-"""A line that carries so many times as much is worth naming."""
+MIN_SUM_MS, MIN_TRANSFER_MS, MIN_TRIPS = 150.0, 50.0, 2.0
+"""Shortest sum of transfers, shortest transfer, and fewest round trips of one, that are worth a row."""
+CONFIDENCES = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
+"""Confidence of each grade, measured on recordings with a known limit, and lowered where they are few."""
+MIN_LINE_RATIO = 1.5
+"""Smallest ratio of a line's rate to the transfer's for which the sentence names it."""
 UNLIMITED_MBIT = 2_000.0
-"""Segments that follow each other faster than any line of an Internet path say nothing of one."""
+"""Rate above that of any Internet line; segments at this rate do not show the line."""
 
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """The transfers that took their time, by server, direction and limit; the longest first."""
+    """Find the long transfers with a known limit, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
     pauses = [row for row in rows if row["limited_by"] == "sender_program"]
     between = _between_messages(pauses, tables["exchanges"]) if pauses else set()
@@ -181,17 +178,20 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row["server"], row["server_port"], row["direction"], row["limited_by"]].append(row)
-    made = [_finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= LONG_MS]
+    made = [
+        _finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= MIN_SUM_MS
+    ]
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
 
 
-IN_QUEUE, OUTSIDE = 3, 0.1
-"""So many slow requests during a transfer to another server, of which no more than this share lies outside it."""
+MIN_IN_QUEUE, MAX_OUTSIDE_SHARE = 3, 0.1
+"""Fewest slow requests during transfers to another server, and the largest share of slow ones outside them."""
 
 
 def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
-    """How many of this server's slow requests came while a transfer to another server filled the line's queue? 0 where
-    as many are slow without it.
+    """Count this server's slow requests while a transfer to another server filled the line's queue.
+
+    Returns 0 if requests are slow without such a transfer, too.
     """
     import numpy as np
 
@@ -203,7 +203,7 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
         if row["limited_by"] == "line" and (row["queue_ms"] or 0.0) >= LIMITS["slow_ms"]
         and (row["server"], row["server_port"]) != here
     ]  # fmt: skip
-    if not full or len(server.slow) < IN_QUEUE:
+    if not full or len(server.slow) < MIN_IN_QUEUE:
         return 0
     start, end = (arrays.filled(tables["exchanges"], name, 0) for name in ("start", "end"))
     meanwhile = np.zeros(len(start), bool)
@@ -211,13 +211,14 @@ def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
         meanwhile |= (start < ended) & (end > begun)
     inside, quick = int(meanwhile[server.slow].sum()), int((~meanwhile[server.rows]).sum())
     outside = len(server.slow) - inside
-    shown = inside >= IN_QUEUE and quick >= IN_QUEUE and outside <= OUTSIDE * quick
+    shown = inside >= MIN_IN_QUEUE and quick >= MIN_IN_QUEUE and outside <= MAX_OUTSIDE_SHARE * quick
     return inside if shown and 2 * inside >= int(meanwhile[server.rows].sum()) else 0
 
 
 def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tuple[int, str]]:
-    """Which of these had their pauses between requests or answers more than in them? Those are waits of requests, or of
-    nobody.
+    """Return stream and direction of the transfers that paused mostly between messages, not inside them.
+
+    Those pauses are waits of requests, or of nobody.
     """
     import numpy as np
 
@@ -241,7 +242,7 @@ def _between_messages(rows: list[dict[str, Any]], exchanges: pa.Table) -> set[tu
 def _matters(row: dict[str, Any]) -> bool:
     trips = row["rtt_idle_ms"] or 0.0
     known = row["limited_by"] != "none" and row["grade"] != "unknown"
-    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(SHORT_MS, ROUND_TRIPS * trips)
+    return known and row["rate_mbit"] is not None and row["duration_ms"] >= max(MIN_TRANSFER_MS, MIN_TRIPS * trips)
 
 
 def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
@@ -271,14 +272,14 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         "flight": size(row["rate_mbit"] * 125 * (row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0)),
         "rival": words.say(f"transfer_or_{row['rival']}") if sentence == "transfer_line_or" else "",
     }
-    felt = waits[-1] >= MIN_FELT_SUM_MS or row["limited_by"] != "start"  # slow start is there in every download
+    felt = waits[-1] >= MIN_FELT_SUM_MS or row["limited_by"] != "start"  # every download has slow start
     rival = row["rival"] and words.say(f"transfer_or_{row['rival']}")
     lost = row["rival"] and words.say("transfer_rival_left")
     return Finding(
         kind="transfer", server=row["server"], server_port=row["server_port"], cause=row["limited_by"],
         owner=owner or "network", clients=len({one["client"] for one in rows}), client=row["client"],
         streams=len({one["stream"] for one in rows}), of_streams=of, total_ms=sum(waits), max_ms=waits[-1],
-        median_ms=waits[len(waits) // 2], confidence=WORTH[grade], harm="late" if felt else None, rival=rival,
+        median_ms=waits[len(waits) // 2], confidence=CONFIDENCES[grade], harm="late" if felt else None, rival=rival,
         rival_lost=lost,
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=wireshark_filter(row['stream']), sentence=sentence, values=values,
@@ -286,22 +287,22 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
 
 
 _FAR = ("sender_program", "sender_buffer", "pacing")
-LOSSES, MATHIS = 5, 1.22
-"""So many losses say how often the path loses; a sender that halves its window for each carries MSS / RTT times this by
-the square root of their share (Mathis et al. 1997)."""
+MIN_LOSSES, MATHIS = 5, 1.22
+"""Fewest losses that show the path's loss rate p, and the constant C of the rate MSS / RTT * C / sqrt(p) that it allows
+if the sender halves its window for each loss (Mathis et al. 1997)."""
 
 
 def _slowed(row: dict[str, Any]) -> bool:
-    """Do its losses allow no more than it carries, so that its pauses are the congestion window's?"""
+    """Whether losses explain the rate, so that the sender's pauses come from its congestion window."""
     rtt, lost = row["rtt_load_ms"] or row["rtt_idle_ms"] or 0.0, row["retransmissions"]
-    if lost < LOSSES or not rtt:
+    if lost < MIN_LOSSES or not rtt:
         return False
     mbit = 8 * row["bytes"] / row["segments"] / rtt / 1000
     return bool(row["rate_mbit"] <= mbit * MATHIS / sqrt(lost / row["segments"]))
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    """Which sentence of the catalogue?"""
+    """Return the id of the sentence for this transfer."""
     limit = row["limited_by"]
     if limit == "receiver_window":
         return "transfer_unscaled" if row["window_scaling"] is False else "transfer_window"
@@ -323,28 +324,28 @@ def _sentence(row: dict[str, Any]) -> str:
 
 
 def _window(row: dict[str, Any]) -> int:
-    """The one that was full: HTTP/2's or TCP's."""
+    """Return the bytes of the window that was full: HTTP/2's or TCP's."""
     http2: int | None = row["http2_window_bytes"] if row["limited_by"] == "http2_window" else None
     return http2 or row["window_bytes"] or 0
 
 
 def _needed(row: dict[str, Any]) -> int:
-    """A window that would not be the limit: twice this one where the line's rate does not show."""
+    """Return a window in bytes that would not limit; a multiple of the present one if the line's rate is not known."""
     burst, window = row["burst_mbit"] or 0.0, _window(row)
     needed = row["window_needed_bytes"] or 0
     return max(2 * window, needed) if burst < UNLIMITED_MBIT else 4 * window
 
 
 def _would(row: dict[str, Any]) -> str:
-    """What the line would carry with such a window; nothing where it does not show."""
+    """Return a phrase about the line's rate with such a window; "" if it is not known."""
     burst = row["burst_mbit"] or 0.0
-    if not FASTER * row["rate_mbit"] < burst < UNLIMITED_MBIT:
+    if not MIN_LINE_RATIO * row["rate_mbit"] < burst < UNLIMITED_MBIT:
         return ""
     return words.say("transfer_would", needed=size(_needed(row)), burst=_rate(burst))
 
 
 def size(value: float) -> str:
-    """Bytes as a person reads them: 65.5 kB."""
+    """Return bytes with a unit: 65536 -> "65.5 kB"."""
     unit, by = ("GB", 1e9) if value >= 1e9 else ("MB", 1e6) if value >= 1e6 else ("kB", 1e3)
     return f"{value / by:,.3g} {unit}"
 

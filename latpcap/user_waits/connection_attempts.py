@@ -1,7 +1,7 @@
-"""Which address did a client try instead? Connections that failed, and those that followed them, in; pairs out.
+"""Pair each failed connection with the one that its client made instead, to another address.
 
-A resolver gives several addresses, and clients try one after the other, or two side by side. That two connections are
-tries of one thing is known of addresses of one name, of both loopback addresses, and of what happens again and again.
+A resolver returns several addresses, and clients try them one after the other or side by side. Two connections are
+tries of one thing if their addresses have one name, if both are loopback, or if the pair occurs repeatedly.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from latpcap.arrays import Array
 
-AHEAD = 64
-"""So many connections after one that failed may be the one that its client made instead."""
+MAX_CANDIDATES = 64
+"""Upper bound on the later connections examined for each failed one."""
 FALLBACK_NS = 90_000_000
-"""Clients wait at least so long for an address before they try the next: RFC 8305 5, 100 ms at least."""
-TIMER_NS = 1_000_000_000
-"""A SYN's first timer: RFC 6298 2.1. A client that still waits sends another SYN within twice the last one."""
-OFTEN = 2
-"""So many alike are no accident."""
+"""Shortest wait for an address before the next try: at least 100 ms in RFC 8305 5, less some tolerance."""
+SYN_RTO_NS = 1_000_000_000
+"""First retransmission timeout of a SYN (RFC 6298 2.1); the timeout doubles with each repeat."""
+MIN_PAIRS = 2
+"""Fewest pairs of the same two servers that are no accident."""
 NEXT_NS = 50_000_000
-"""A client that is refused tries the next address of its list at once."""
+"""Longest time after a refusal until the client tries its next address."""
 
 
 class Ends(NamedTuple):
-    """Who talked to whom on a stream."""
+    """The two ends of a stream, the capture's position between them, and the stream's end in ns."""
 
     client: str
     client_port: int
@@ -70,7 +70,7 @@ class Streams:
         self._ends: dict[int, Ends] = {}
 
     def ends(self, stream: int) -> Ends:
-        """Who talked on this stream."""
+        """Return the ends of a stream."""
         if stream not in self._ends:
             self._ends[stream] = self._found(stream)
         return self._ends[stream]
@@ -85,20 +85,20 @@ class Streams:
         )  # fmt: skip
 
     def to(self, server: tuple[str, int], client: str | None = None) -> Array:
-        """Numbers of the streams to this server (of this client)."""
+        """Return the numbers of the streams to this server, optionally only those of one client."""
         mine = (self.server_code == self.servers.index(server[0])) & (self.port == server[1])
         if client is not None:
             mine &= self.client_code == self.clients.index(client)
-        found_: Array = self.number[mine]
-        return found_
+        numbers: Array = self.number[mine]
+        return numbers
 
     def count(self, server: tuple[str, int]) -> int:
-        """So many streams to this server."""
+        """Return the number of streams to this server."""
         return len(self.to(server))
 
 
 class Pair(NamedTuple):
-    """A connection that failed, and the one that its client made instead, which began then."""
+    """A failed connection, and the `other` one that its client made instead, on `stream` at `begin` (ns)."""
 
     opened: Opened
     ends: Ends
@@ -108,9 +108,9 @@ class Pair(NamedTuple):
 
 
 def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mapping[str, set[str]]) -> list[Pair]:
-    """Addresses that did not answer, or refused, before the same client connected to another one on the same port.
+    """Find addresses that did not answer, or refused, before the client connected to another one on the same port.
 
-    `names`: which names each address is the answer to.
+    `names`: the names of each address (`names_of`).
     """
     import numpy as np
 
@@ -129,14 +129,14 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
         times, places = by_port[ends.server_port]
         at = bisect_right(times, one.syns[0])
         last = max(one.syns[-1], one.refused or 0)
-        step = one.syns[-1] - one.syns[-2] if len(one.syns) > 1 else TIMER_NS
-        for begin, place in zip(times[at : at + AHEAD], places[at : at + AHEAD], strict=True):
-            if begin > last + 2 * step + TIMER_NS:
+        step = one.syns[-1] - one.syns[-2] if len(one.syns) > 1 else SYN_RTO_NS
+        for begin, place in zip(times[at : at + MAX_CANDIDATES], places[at : at + MAX_CANDIDATES], strict=True):
+            if begin > last + 2 * step + SYN_RTO_NS:
                 break
             number = int(all_of.number[place])
             other = all_of.ends(number)
             if begin < one.syns[-1] and all_of.end[place] < one.syns[-1]:
-                continue  # it was over, and this client tried on: it belongs to something else
+                continue  # it ended while the client still tried the first address, so that it is unrelated
             if other.server == ends.server or (other.family == ends.family and other.client != ends.client):
                 continue
             if begin - one.syns[0] >= FALLBACK_NS:
@@ -150,7 +150,7 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
         refused = pair.opened.refused is not None and other.family != ends.family
         same |= refused and 0 <= pair.begin - max(pair.opened.syns[-1], pair.opened.refused or 0) <= NEXT_NS
         named = bool(names.get(ends.server, set()) & names.get(other.server, set()))
-        if ends.to in alive or not (same or named or often[ends.to, other.to] >= OFTEN):
+        if ends.to in alive or not (same or named or often[ends.to, other.to] >= MIN_PAIRS):
             continue
         kept = firsts.get(pair.stream)
         if kept is None or pair.opened.syns[0] < kept.opened.syns[0]:
@@ -159,7 +159,7 @@ def instead(opened: Sequence[tuple[Opened, Ends]], all_of: Streams, names: Mappi
 
 
 def names_of(lookups: pa.Table) -> dict[str, set[str]]:
-    """The names that each address was the answer to."""
+    """Return for each address the names whose lookups it answered."""
     found: dict[str, set[str]] = {}
     for row in lookups.select(["target", "addresses"]).to_pylist():
         for address in row["addresses"] or ():

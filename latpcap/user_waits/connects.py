@@ -1,7 +1,6 @@
-"""How did connections begin? Rows of `events` in, as they come: SYNs, their answers, RSTs, first bytes; an `Opened` for
-each stream of which a SYN is there, out.
+"""How connections began: collects SYNs, their answers, RSTs and first bytes from rows of "events".
 
-It knows when which packet passed, and neither why one was not answered nor what else a client tried.
+Returns an `Opened` for each stream with a captured SYN. Why a SYN was not answered is left to others.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
 
 SYN, ACK, RST, ECN, DATA, CLIENT, MORE = 1, 2, 4, 8, 16, 32, 64
 MAX_PACKETS = 1 << 19
-"""So many packets are kept; how the connections after them began is not known."""
+"""Upper bound on the packets kept; how later connections began is not known."""
 GREETING_BYTES = 512
-"""A greeting is no longer: what a server sends behind it answers something."""
-AT_ONCE = 0.25
-"""A client that waited for the last line of a greeting speaks within this share of that wait."""
+"""Upper bound on the bytes of a greeting; later bytes of a server answer something."""
+REPLY_SHARE = 0.25
+"""A client that waited for a greeting's last line replies within this share of that wait."""
 NAMES = ("stream", "time", "frame", "tsval", "bits")
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """How one stream began. Instants in ns, None where the packet is not there; frames beside them.
+    """How one stream began. Instants are in ns, and None if there is no such packet.
 
-    `syns` are the client's; `stamps` their TSvals (-1: none), `ecn` whether they offer it. `answered` is the first
-    SYN/ACK, `refused` a RST of the server before it, `gave_up` one of the client's before it. `spoke` is the
-    first byte of all, and `server_first` whether the server sent it. `line` is the server's last segment before the
-    client's first byte, `client_spoke`.
+    - `syns`: the client's SYNs; `frames`, `stamps` (TSval, -1 without one) and `ecn` (whether offered) of each.
+    - `answered`: the first SYN-ACK; `refused`, `gave_up`: an RST of the server or the client before it.
+    - `spoke`: the first data byte; `server_first`: whether the server sent it.
+    - `line`: the server's last segment before `client_spoke`, the client's first data byte.
     """
 
     stream: int
@@ -53,31 +52,31 @@ class Opened:
 
     @property
     def greeted(self) -> int | None:
-        """When the greeting of a server that speaks first was whole; None where it does not speak first.
+        """When the greeting was complete; None if the server does not send first.
 
-        That is its last line where the client speaks right behind it, else its first.
+        That is the last line if the client replies at once to it, else the first line.
         """
         if not self.server_first or self.spoke is None or self.line is None or self.client_spoke is None:
             return self.spoke if self.server_first else None
-        return self.line if self.client_spoke - self.line <= AT_ONCE * (self.line - self.spoke) else self.spoke
+        return self.line if self.client_spoke - self.line <= REPLY_SHARE * (self.line - self.spoke) else self.spoke
 
 
 class Opens:
-    """The packets with which connections begin; `add` takes the next events, in frame order."""
+    """Collects the packets with which connections begin; `add` takes events in frame order."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Array, ...]] = []
         self.count = 0
 
     def add(self, columns: Mapping[str, Array], flags: Array, words: Sequence[str]) -> None:
-        """Takes what matters of them. `flags` are codes of `words`."""
+        """Keep the relevant packets of these events. `flags` are codes of `words`."""
         import numpy as np
 
         if self.count >= MAX_PACKETS or not len(flags):
             return
         known = np.array([_bits(word) for word in words] or [0], np.uint8)
         bits = known[flags]
-        # relative numbers begin at 0 with the SYN: a stream's first byte has 1
+        # sequence numbers are relative: the SYN has 0, and the first byte 1
         first = (columns["seq"] == 1) & (columns["len"] > 0)
         more = (columns["seq"] > 1) & (columns["seq"] <= GREETING_BYTES) & (columns["len"] > 0)
         more &= ~columns["from_client"].astype(bool)
@@ -94,7 +93,7 @@ class Opens:
         self.count += len(rows)
 
     def by_stream(self) -> dict[str, Array]:
-        """All rows as columns NAMES, ordered by stream, then time."""
+        """Return all rows as the columns NAMES, sorted by stream and frame."""
         import numpy as np
 
         if not self._parts:
@@ -111,7 +110,7 @@ def _bits(word: str) -> int:
 
 
 def begun(rows: dict[str, Array], only: Array | None = None) -> list[Opened]:
-    """How each stream of these rows began whose first packet here is a client's SYN. `only`: of these streams."""
+    """Return how each stream began whose first packet is a client's SYN; `only` limits them to these streams."""
     import numpy as np
 
     stream = rows["stream"]
@@ -155,7 +154,7 @@ def _one(rows: dict[str, Array], first: int, end: int) -> Opened:
 
 
 def late(rows: dict[str, Array], ms: float) -> Array:
-    """Of which streams can the beginning be distinguished: SYNs sent again, no SYN/ACK, or a first byte so late?"""
+    """Return the streams with repeated SYNs, without exactly one SYN-ACK, or with a first byte after `ms` or more."""
     import numpy as np
 
     stream, time, bits = rows["stream"], rows["time"], rows["bits"]

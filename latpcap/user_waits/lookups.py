@@ -1,8 +1,7 @@
-"""How long did clients look for an address? Rows of `lookups` in, one `Resolution` for each name that a client wanted.
+"""Lookups of names: reads rows of "lookups", returns one `Resolution` for each name that a client wanted.
 
-A resolver asks more than once for one name: for A and AAAA, again when no answer comes, at the next name server, with
-the names of its search list. Those questions are one resolution, from the first question to the last answer. It does
-not know what came of the address.
+A resolver sends several questions for one name: for A and AAAA, repeats without an answer, to the next name server, and
+with the suffixes of its search list. They are one resolution, from the first question to the last answer.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GAP_NS = 50_000_000
-"""A resolver asks the next question of a list at once; what comes later is another resolution."""
+"""Longest time from an answer to the next question of one resolution; resolvers send it at once."""
 GIVEN_UP_NS = 30_000_000_000
-"""After no answer it asks again within this: resolv.conf(5), the most that `timeout` may be."""
+"""Longest time until a question is repeated: the maximum of `timeout` in resolv.conf(5)."""
 MAX_RECENT = 16
-"""So many of its last questions tell where a resolution stands."""
+"""Number of a resolution's last questions that are compared with the next one."""
 FAILED = ("NXDOMAIN", "SERVFAIL", "REFUSED")
-"""Answers after which a resolver goes on: to the next name of its search list, or to the next server."""
+"""Statuses after which a resolver tries the next name of its search list, or the next server."""
 NEIGHBOUR = ("ARP", "NDP")
-"""Questions on the link, for the host with an address."""
+"""Protocols that look up the host with an address on the link."""
 SERVICES = ("DHCP", "DHCPv6", "Kerberos", "NTP", "RADIUS", "SIP", "SNMP", "STUN", "TFTP")
-"""Requests over UDP that are no questions for names, by their protocols."""
+"""Protocols of the rows that are UDP requests but no lookups of names."""
 ADDRESS = ("A", "AAAA", "HTTPS")
 """The question types that precede a connection."""
 
 
 class Question(NamedTuple):
-    """One row of `lookups`; instants in ns, `end` None where it was not answered."""
+    """One row of "lookups"; instants in ns, `end` is None without an answer."""
 
     number: int
     client: str
@@ -57,14 +56,14 @@ class Question(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Did its answer give no address?"""
+        """Whether its answer has no address."""
         return self.end is not None and not self.addresses
 
     def repeats_answered(self, before: Question) -> bool:
-        """Is it `before` again, by its socket and its number, although that was answered?
+        """Whether this repeats `before`, with its socket and id, although that was answered.
 
-        A resolver that got the answer would not ask again, and a new question has a new number: the answer, which was
-        captured on its way, did not get there.
+        The captured answer was then lost later on its way: a resolver that got it would not repeat the question, and
+        a new question would have a new id.
         """
         if before.end is None or self.id is None or self.key != before.key:
             return False
@@ -72,7 +71,7 @@ class Question(NamedTuple):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What a repeat has in common with its first question."""
+        """The values that a repeat shares with its first question."""
         return self.port, self.server, self.server_port, self.id, self.kind, self.name
 
 
@@ -95,28 +94,28 @@ class Resolution:
 
     @property
     def answered(self) -> bool:
-        """Did any answer come?"""
+        """Whether any question was answered."""
         return any(question.end is not None for question in self.questions)
 
     @property
     def end(self) -> int:
-        """When the last answer came; where none did, the last question."""
+        """The last answer, in ns; without answers the last question."""
         return max(q.end if q.end is not None else q.start for q in self.questions)
 
     @property
     def waited_ms(self) -> float:
-        """From the first question to the last answer."""
+        """Time from `start` to `end`."""
         return (self.end - self.start) / NS_PER_MS
 
     @property
     def name(self) -> str:
-        """The name that gave an address; else the shortest."""
+        """The name whose answer had an address, else the shortest one."""
         found = [q.name for q in self.questions if q.addresses]
         return found[0] if found else min((q.name for q in self.questions), key=len)
 
 
 def questions(lookups: pa.Table) -> list[Question]:
-    """The rows of `lookups` in order of time."""
+    """Return the rows of "lookups" in order of time."""
     if not lookups.num_rows:
         return []
     columns = ("lookup", "client", "client_port", "server", "server_port", "id", "method", "target",
@@ -139,7 +138,7 @@ def questions(lookups: pa.Table) -> list[Question]:
 
 
 def resolutions(lookups: pa.Table) -> list[Resolution]:
-    """What each client did to get each name's addresses, in order of time. Linear in the rows."""
+    """Return the resolutions in order of time, in linear time."""
     done: list[Resolution] = []
     open_by: dict[tuple[str, str], Resolution] = {}
     numbers: dict[str, set[int | None]] = {}
@@ -150,7 +149,7 @@ def resolutions(lookups: pa.Table) -> list[Resolution]:
         now = open_by.get(key)
         used = numbers.setdefault(question.client, set())
         used.add(question.id)
-        # A client with one number for all its questions repeats none by it.
+        # a client that uses one id for all questions gives no sign of a repeat by it
         again = now is not None and len(used) > 1 and _again(now, question) is not None
         if now is None or not (again or _goes_on(now, question)):
             now = open_by[key] = Resolution()
@@ -161,7 +160,10 @@ def resolutions(lookups: pa.Table) -> list[Resolution]:
 
 
 def address_in(name: str) -> str | None:
-    """The address whose name is looked up: 1.2.0.192.in-addr.arpa, or 32 nibbles and ip6.arpa. None for other names."""
+    """Return the address in a reverse lookup's name; None for other names.
+
+    1.2.0.192.in-addr.arpa -> 192.0.2.1; 32 nibbles and ip6.arpa -> an IPv6 address (RFC 1035 3.5, RFC 3596 2.5).
+    """
     labels = name.rstrip(".").lower().split(".")
     parts, end = labels[-3::-1], labels[-2:]
     try:
@@ -179,12 +181,12 @@ def _label(name: str) -> str:
 
 
 def _goes_on(now: Resolution, question: Question) -> bool:
-    """Is this question the next step of that resolution?"""
+    """Whether this question continues the resolution."""
     before, recent = now.questions[-1], now.questions[-MAX_RECENT:]
     mine = [q for q in recent if q.name.lower() == before.name.lower()]
     answered = {q.kind for q in mine if q.end is not None and q.end <= question.start}
     same = question.name.lower() == before.name.lower()
-    if {q.kind for q in mine} - answered:  # no answer yet: it asks for the other kind, or again
+    if {q.kind for q in mine} - answered:  # unanswered: a question of the other type, or a repeat
         return (same or _searched(before, question)) and question.start - before.start <= GIVEN_UP_NS
     if question.start - now.last > GAP_NS:
         return False
@@ -194,37 +196,37 @@ def _goes_on(now: Resolution, question: Question) -> bool:
 
 
 def _again(now: Resolution, question: Question) -> Question | None:
-    """Which answered question of that resolution is repeated here?"""
+    """Return the answered question of the resolution that this one repeats, if any."""
     recent = now.questions[-MAX_RECENT:]
     return next((q for q in recent if question.repeats_answered(q)), None)
 
 
 def _searched(one: Question, other: Question) -> bool:
-    """Can one search list have made both names? One begins with the other, or both go on differently behind a label."""
+    """Whether one search list may have made both names: "host" and "host.a.org", or "host.a.org" and "host.b.org"."""
     short, long = sorted((one.name.lower(), other.name.lower()), key=len)
     return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)
 
 
 LATE_MS = 100.0
-"""A name that takes so long is worth a line: most are known at the name server within a round trip."""
+"""Shortest lookup worth a row: a name server answers most names within a round trip."""
 AGAIN_MS = 300.0
-"""No resolver gives up on an answer sooner (systemd-resolved doubles from here on; glibc waits 5 s)."""
+"""Shortest time until a resolver repeats a question (systemd-resolved; glibc waits 5 s)."""
 
 
 def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:
-    """By place in the list: why a resolution took long, how many ms of it that was, and which question shows it."""
+    """Return by position the reason of each late resolution, its ms of the wait, and the question that shows it."""
     alive = {q.server for row in rows for q in row.questions if q.end is not None}
     found = ((place, _late(row, alive)) for place, row in enumerate(rows))
     return {place: case for place, case in found if case is not None}
 
 
 def owner_of(reason: str) -> str:
-    """Whose it is: the search list is the client's."""
+    """Return the owner of a reason; the search list is the client's."""
     return "client" if reason == "dns_search" else "dns"
 
 
 def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | None:
-    """Why did this one take long, how much of it was that, and which question shows it? None where it did not."""
+    """Return reason, ms and question of a late resolution (see `late`); None if it was not late."""
     mute = [q for q in row.questions if q.end is None]
     first = mute[0] if mute else row.questions[0]
     if not row.answered:
@@ -261,6 +263,6 @@ def _late(row: Resolution, alive: set[str]) -> tuple[str, float, Question] | Non
 
 
 def _pair(row: Resolution, lost: Question) -> bool:
-    """Was the other address family's question, of the same socket, answered at once?"""
+    """Whether the question for the other address family, from the same socket, was answered at once."""
     others = [q for q in row.questions if q.port == lost.port and q.kind != lost.kind and q.end is not None]
     return any(q.end is not None and (q.end - q.start) / NS_PER_MS < AGAIN_MS for q in others)

@@ -1,8 +1,8 @@
-"""Which server asks another one on behalf of its clients? Servers and their requests in, who stands behind whom out.
+"""Find which server of the capture is a proxy of another one.
 
-A proxy's host is the client of the server behind it, and what it requests there lies inside what was requested of it.
-The rows of such a server name what its own requests to the other one waited for (owner "backend"); what to do about
-that is reported of the other one.
+A proxy's host is the client of its backend, and the requests to the backend lie inside the requests to the proxy. The
+proxy's causes name what its own requests to the backend waited for (owner "backend"); the fix is reported at the
+backend.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def fronts(servers: Sequence[Server], exchanges: pa.Table) -> dict[int, int]:
-    """The places of servers whose requests came from another one of the list, and the place of that one."""
+    """Map the position of each backend in the list to that of its proxy."""
     found: dict[int, int] = {}
     few = list(enumerate(servers[: show.MIN_SERVERS_EXAMINED]))
     for back, server in few:
         for front, other in few:
-            if front != back and _asks(other, server) and _inside(server, other, exchanges):
+            if front != back and _may_be_proxy(other, server) and _is_nested(server, other, exchanges):
                 found[back] = front
                 break
     return found
 
 
 def in_order(count: int, behind: dict[int, int]) -> list[int]:
-    """The places of so many servers, each with those behind it after it; the first one stays the first."""
+    """Return the positions of `count` servers, each followed by its backends; the first server stays the first."""
     order: dict[int, None] = {}
     backs: dict[int, list[int]] = {}
     for back, front in behind.items():
@@ -55,8 +55,8 @@ def in_order(count: int, behind: dict[int, int]) -> list[int]:
     return list(order)
 
 
-def _asks(front: Server, back: Server) -> bool:
-    """Can the front's host be the only client of the back? Requests on loopback have other addresses, too."""
+def _may_be_proxy(front: Server, back: Server) -> bool:
+    """Whether the front's host is the backend's only client; over loopback that client has another address."""
     local = _loopback(front.address) != _loopback(back.address)
     return back.clients == [front.address] or (local and len(back.clients) == 1)
 
@@ -66,8 +66,8 @@ def _loopback(address: str) -> bool:
     return ip_address(without_site(address)).is_loopback
 
 
-def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
-    """Do nearly all requests of the one lie inside requests of the other?"""
+def _is_nested(back: Server, front: Server, exchanges: pa.Table) -> bool:
+    """Whether nearly all requests of the backend lie inside requests of the proxy, and more than by chance."""
     import numpy as np
 
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
@@ -78,18 +78,18 @@ def _inside(back: Server, front: Server, exchanges: pa.Table) -> bool:
     inside = (last >= 0) & (ended[np.maximum(last, 0)] >= end[back.rows])
     if inside.sum() < show.MIN_NESTED_SHARE * len(back.rows):
         return False
-    # so many would lie inside by luck, where a host sends requests of its own while it serves one
+    # the share expected inside by chance, for a host that sends unrelated requests while it serves others
     took = (end[back.rows] - start[back.rows])[inside]
     around = ended[last[inside]] - began[order][last[inside]]
-    luck = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
-    wavers = np.sqrt(luck * (1 - luck) / len(back.rows))
-    return bool(inside.mean() > luck + show.MIN_NESTED_DEVIATIONS * wavers)
+    chance = float(np.mean(1 - np.minimum(took / np.maximum(around, 1), 1)))
+    deviation = np.sqrt(chance * (1 - chance) / len(back.rows))
+    return bool(inside.mean() > chance + show.MIN_NESTED_DEVIATIONS * deviation)
 
 
 def source(server: Server, cause: str, ledger: CauseTotals, exchanges: pa.Table) -> CauseTotal | None:
-    """The time that this cause took of the server behind: the one that it took the most of, and not of its own backend.
+    """Return the time of this cause at the backend with the most of it, following chains of proxies to their end.
 
-    None where no server of the capture is known to stand behind this one.
+    None if no server of the capture is a backend of this one.
     """
     behind = fronts(ledger.servers, exchanges)
     place, seen = ledger.servers.index(server), set[int]()

@@ -1,8 +1,7 @@
-"""Who waited for a service over UDP that is no name server? Rows of `lookups` in; late answers, errors and dead
-servers out.
+"""Waits for UDP services other than name servers: late answers, errors, and dead servers, from rows of "lookups".
 
-A server that never answers is one only where its client did nothing else meanwhile: daemons that ask in the background
-keep nobody waiting. Only a client without an address waits for DHCP whatever else it does. It has no words.
+A server that never answers counts only if its client did nothing else meanwhile, since daemons that request in the
+background keep nobody waiting. A client without an address waits for DHCP in any case.
 """
 
 from __future__ import annotations
@@ -19,15 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LATE_MS = 500.0
-"""An answer of one of these protocols takes a round trip; what takes so long is felt."""
+"""Shortest wait worth a row; answers of these protocols normally take a round trip."""
 NEXT_NS = 1_000_000_000
-"""What a client does because no answer came, it does within this behind its last time-out."""
-DHCP, OFFERS = "DHCP", 3
-"""So many requests for an address that nobody answers are no accident of a capture's end."""
-
-
+"""Longest time after a client's last time-out until it reacts to the missing answer."""
+DHCP, MIN_DISCOVERS = "DHCP", 3
+"""Fewest unanswered requests for an address that are no accident of the capture's end."""
 ADMIT = (DHCP, "DHCPv6", "RADIUS")
-"""Who is refused by these has no network."""
+"""Services without whose consent a client has no network."""
 
 
 class ServiceWait(NamedTuple):
@@ -37,18 +34,18 @@ class ServiceWait(NamedTuple):
     question: Question
     until: int
     checks: int = 0
-    """How often the server looked for the address that it then offered."""
+    """How often the DHCP server probed the address that it then offered."""
     then: Question | None = None
-    """The request to another server that came of it."""
+    """The request to another server that the client sent instead."""
 
     @property
     def waited_ms(self) -> float:
-        """From the first request to its answer, or to what the client did instead."""
+        """Time from the first request to its answer, or to the client's next action."""
         return (self.until - self.question.start) / NS_PER_MS
 
 
 def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
-    """The requests that somebody waited for beyond the path, by their numbers; `rows`: all of `lookups`."""
+    """Return the late or unanswered requests by number; `rows`: all of "lookups"."""
     mine = [q for q in rows if q.kind in SERVICES]
     if not mine:
         return {}
@@ -66,7 +63,7 @@ def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
                 "dhcp_checked" if checks else "datagram_late", question, question.end, checks
             )
         elif question.kind == DHCP:
-            alone = not offered and question.repeats + 1 >= OFFERS
+            alone = not offered and question.repeats + 1 >= MIN_DISCOVERS
             case = ServiceWait("dhcp_never", question, question.last) if alone else None
         else:
             case = _dead(question, mine, did[question.client])
@@ -76,17 +73,17 @@ def late(rows: Sequence[Question], streams: pa.Table) -> dict[int, ServiceWait]:
 
 
 class Failure(NamedTuple):
-    """Requests that one server refused in one way, or answered with what is of no use."""
+    """Requests that one server answered with the same error."""
 
     questions: list[Question]
     of: int
-    """So many answers of this server for this service there are."""
+    """Number of all answers of this server for this service."""
 
 
 def failed(rows: Sequence[Question]) -> list[Failure]:
-    """Where errors are the answer: at least half of what a server answers, and nothing good came for that client later.
+    """Find errors that are at least half of a server's answers, to clients that later got no good answer.
 
-    One error among many answers is everyday (the end of a walk with SNMP, a file that a boot loader tries first).
+    A single error among many answers is normal (the end of an SNMP walk, a file that a boot loader tries first).
     """
     mine = [q for q in rows if q.kind in SERVICES and q.end is not None and q.status]
     answers = Counter((q.kind, q.server) for q in mine)
@@ -100,7 +97,7 @@ def failed(rows: Sequence[Question]) -> list[Failure]:
 
 
 def _did(rows: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict[str, list[tuple[int, int]]]:
-    """When each of these clients did anything else that the capture shows: connections and lookups."""
+    """Return start and end of the connections and name lookups of each of these clients."""
     did: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for q in rows:
         if q.client in clients and q.kind not in (*SERVICES, *NEIGHBOUR):
@@ -115,7 +112,7 @@ def _did(rows: Sequence[Question], streams: pa.Table, clients: set[str]) -> dict
 
 
 def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int, int]]) -> ServiceWait | None:
-    """It waited until it sent something else: to another server of the protocol, or anything."""
+    """Return the wait for an unanswered request, until the client sent to another server, or anything else."""
     if not question.repeats:
         return None
     first, last = question.start, question.last
@@ -123,11 +120,11 @@ def _dead(question: Question, mine: Sequence[Question], did: Sequence[tuple[int,
     others = [q for q in mine if (q.client, q.kind) == (question.client, question.kind) and q is not question]
     then = next((q for q in others if last < q.start <= until), None)
     if any(begun <= last and first < ended for begun, ended in did) or any(first < q.start <= last for q in others):
-        return None  # it did something else meanwhile
+        return None  # the client did something else meanwhile
     begun = [at for at, _ in did if last < at <= until] + ([then.start] if then is not None else [])
     return ServiceWait("datagram_dead", question, min(begun), then=then) if begun else None
 
 
 def owner_of(reason: str) -> str:
-    """Whose it is: a server that never answers may be behind a firewall."""
+    """Return the owner of a wait; a server that never answers may be behind a firewall ("network")."""
     return "network" if reason in ("datagram_dead", "dhcp_never") else "server"

@@ -1,5 +1,6 @@
-"""How did a connection come to its end? The packets of a few streams in; per side what was acknowledged, what was
-repeated to nobody, who closed, and after which silence. Knows no request and no words.
+"""How connections ended, from the packets of a few streams.
+
+Per side: what was acknowledged, what was repeated without an answer, which side closed, and after which silence.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 MOST_STREAMS = 256
-"""So many streams are looked at packet by packet: those that waited the longest."""
+"""Upper bound on the streams examined packet by packet, those that waited the longest."""
 
 
 @dataclass(frozen=True)
 class Resent:
-    """Bytes that one side sent again and again, and what came back meanwhile. Times in ns, of the packets seen."""
+    """Bytes that one side retransmitted, and what the receiver answered meanwhile. Times are in ns."""
 
     by_client: bool
     seq: int
@@ -33,19 +34,19 @@ class Resent:
     frame: int
     copies: int
     until: int | None
-    """When the other side acknowledged them at last; None: never."""
+    """When the receiver acknowledged them; None if it never did."""
     sizes_passed: tuple[int, ...]
-    """Payload of each segment behind them that the other side has selectively acknowledged."""
+    """Payload bytes of the later segments that the receiver acknowledged with SACK (RFC 2018)."""
     passed_before: int
-    """The largest segment of this side that had been acknowledged before."""
+    """The largest segment of this side that was acknowledged before, in bytes."""
     cut_to: int
-    """The largest copy that was smaller and at last acknowledged; 0: there was none."""
+    """The largest copy that was smaller and was acknowledged, in bytes; 0 without one."""
     later_packets: int
-    """Packets of the other side behind the first copy."""
+    """Number of the receiver's packets after the first copy."""
 
 
 class Course:
-    """One stream's packets, in order."""
+    """One stream's packets in order. A place is a packet's position in it; `client` as a parameter selects the side."""
 
     def __init__(self, rows: Mapping[str, Array], flags: list[str], sacks: Mapping[int, list[tuple[int, int]]]):
         self.time, self.frame, self.client = rows["time"], rows["frame"], rows["from_client"].astype(bool)
@@ -54,7 +55,7 @@ class Course:
         self._flags, self._sacks = flags, sacks
 
     def having(self, flag: str) -> Array:
-        """The places of packets with this flag."""
+        """Return the places of packets with this flag."""
         import numpy as np
 
         return np.flatnonzero(np.array([flag in words for words in self._flags], bool))
@@ -70,7 +71,7 @@ class Course:
         return self.having("RST")
 
     def reset_by(self, client: bool) -> bool:
-        """Did this side send an RST?"""
+        """Whether this side sent an RST."""
         return bool((self.client[self.resets] == client).any())
 
     @property
@@ -79,7 +80,7 @@ class Course:
         return int(self.time[-1])
 
     def goes_on_after_reset(self, client: bool) -> int | None:
-        """The place of this side's RST behind which it acknowledged as if it had sent none; else None."""
+        """Return the place of this side's RST if the side kept acknowledging data after it; else None."""
         import numpy as np
 
         mine = np.flatnonzero(self.client == client)
@@ -91,13 +92,13 @@ class Course:
         return first if len(later) and (self.ack[later] > 0).all() and not len(self.fins) else None
 
     def at(self, frame: int) -> int:
-        """The place of this frame; of the next one where it is not of this stream."""
+        """Return the place of this frame, or of the stream's next one if the frame is of another stream."""
         import numpy as np
 
         return min(int(np.searchsorted(self.frame, frame)), len(self.frame) - 1)
 
     def closes(self, client: bool, after: int = -1) -> int | None:
-        """The place of the first FIN or RST of this side behind this place."""
+        """Return the place of this side's first FIN or RST after a place."""
         import numpy as np
 
         both = np.sort(np.concatenate([self.fins, self.resets]))
@@ -105,8 +106,9 @@ class Course:
         return int(mine[0]) if len(mine) else None
 
     def probes(self) -> tuple[bool, int, int] | None:
-        """Keep-alive probes without an answer at the end of the stream: whether the client's, how many, and the place
-        of the first; None where there are none.
+        """Find unanswered keep-alive probes at the end of the stream; None without them.
+
+        Returns whether the client sent them, their number, and the place of the first.
         """
         import numpy as np
 
@@ -121,7 +123,7 @@ class Course:
         return (last, len(far), int(far[0])) if quiet and not self.unacked(last) else None
 
     def silence_before(self, place: int) -> int:
-        """For how many ns was nothing sent on this stream before this packet? Keep-alive probes count as nothing."""
+        """Return for how many ns the stream was idle before this packet. Keep-alive probes count as idle."""
         import numpy as np
 
         before = np.flatnonzero((self.len[:place] > 1) | (self.len[:place] == 0) & self._moves[:place])
@@ -129,7 +131,7 @@ class Course:
 
     @cached_property
     def _moves(self) -> Array:
-        """Which packets say something new: not the same acknowledgement once more."""
+        """Whether each packet is more than a repeat of the previous acknowledgement or a probe."""
         import numpy as np
 
         moves = np.ones(len(self.ack), bool)
@@ -140,22 +142,22 @@ class Course:
         return moves
 
     def most_acked(self, client: bool) -> int:
-        """What is the highest acknowledgement of this side's bytes?"""
+        """Return the highest acknowledgement of this side's bytes."""
         other = self.ack[self.client != client]
         return int(other.max()) if len(other) else 0
 
     def unacked(self, client: bool) -> int:
-        """How many bytes of this side were never acknowledged?"""
+        """Return the number of this side's bytes that were never acknowledged."""
         mine = (self.client == client) & (self.len > 0)
         return max(0, int((self.seq + self.len)[mine].max()) - self.most_acked(client)) if mine.any() else 0
 
     def most_allowed(self, client: bool) -> int:
-        """The least maximum segment size of the two SYNs, for this side's data; 0 where no SYN was seen."""
+        """Return the smaller maximum segment size of the two SYNs; 0 without a captured SYN."""
         named = self._mss[self._mss > 0]
         return int(named.min()) if len(named) else 0
 
     def unseen(self, client: bool) -> int:
-        """How many bytes behind the last packet of this side with any does its FIN say that it has sent?"""
+        """Return the bytes before this side's FIN that were sent but not captured."""
         import numpy as np
 
         mine = np.flatnonzero(self.client == client)
@@ -168,12 +170,12 @@ class Course:
         return max(0, int(self.seq[last] + self.len[last]) - seen)
 
     def full(self, client: bool) -> int:
-        """The largest segment that this side has sent."""
+        """Return the size of the largest segment that this side sent."""
         mine = self.len[self.client == client]
         return int(mine.max()) if len(mine) else 0
 
     def only_large(self, client: bool) -> bool:
-        """Did this side send nothing but packets that a narrow path may refuse, several, and get none acknowledged?"""
+        """Whether this side sent several packets, all large enough for a path to refuse, and none was acknowledged."""
         mine = (self.client == client) & (self.len > 0)
         if mine.sum() < LIMITS["hung_copies"] or not self.most_allowed(client):
             return False
@@ -181,7 +183,7 @@ class Course:
         return bool(large.all()) and self.most_acked(client) <= int(self.seq[mine].min())
 
     def as_long_as_one_before(self, place: int) -> bool:
-        """Has the server's answer that ends here as many bytes as one before on this stream?"""
+        """Whether the server's answer that ends at `place` has as many bytes as an earlier one on this stream."""
         import numpy as np
 
         data = np.flatnonzero((self.len > 0) & (np.arange(len(self.len)) <= place))
@@ -189,15 +191,13 @@ class Course:
         if len(turns) < 2:
             return False
         begins, ends = self.seq[data[turns]], (self.seq + self.len)[data[np.r_[turns[1:], len(data)] - 1]]
-        asks = self.client[
-            data[np.r_[turns[1:], len(data)] - 1]
-        ]  # what stands last before the next answer is a request
-        ends = np.where(asks, self.ack[data[np.r_[turns[1:], len(data)] - 1]], ends)
+        last = data[np.r_[turns[1:], len(data)] - 1]
+        ends = np.where(self.client[last], self.ack[last], ends)  # a client's last packet before an answer requests it
         sizes = (ends - begins).tolist()
         return sizes[-1] in sizes[:-1]
 
     def held(self, client: bool) -> Resent | None:
-        """The bytes of this side that were repeated the longest; None where none were."""
+        """Return the bytes of this side that were repeated for the longest time; None without repeats."""
         import numpy as np
 
         mine = np.flatnonzero((self.client == client) & (self.len > 0))
@@ -247,8 +247,9 @@ class Course:
         )  # fmt: skip
 
     def closed_windows(self, client: bool) -> list[tuple[float, int, bool]]:
-        """How long, in ms, was this side's window closed while the other one probed it, from which frame on, and did it
-        open again? Those of `stuck_ms` and more.
+        """Find times of `stuck_ms` or more in which this side's window was closed while the peer probed it.
+
+        Returns for each its length in ms, its first frame, and whether the window opened again.
         """
         import numpy as np
 
@@ -266,10 +267,10 @@ class Course:
         return found
 
     def hole(self, client: bool) -> tuple[int, int, int] | None:
-        """What of this side's bytes never came to this end, though later ones did?
+        """Find bytes of this side that never arrived, although later ones did and the receiver kept acknowledging.
 
-        Gives the place of the packet behind the hole, the hole's bytes, and the largest segment of this side that did
-        come; None where there is no hole that stays open, or nobody asks for it.
+        Returns the place of the packet after the hole, the hole's bytes, and the largest segment that arrived; None
+        without a hole that stays open.
         """
         import numpy as np
 
@@ -287,7 +288,7 @@ class Course:
 
 
 def courses(segments: Segments, streams: Array) -> dict[int, Course]:
-    """The packets of these streams, by their numbers."""
+    """Return the packets of these streams, by stream number."""
     import numpy as np
 
     if not len(streams):

@@ -1,14 +1,12 @@
-"""What did somebody wait for, and what belongs to one thing that a client did? Tables in, `waits` and `actions` out.
+"""The tables "waits" and "actions": what users waited for, and which waits belong to one thing that a client did.
 
 A wait is a lookup of a name, a connect, a TLS handshake, a greeting, a request, a push or a transfer, with its end:
-answered, refused, or whatever else ended it. An action is what one client did to get one thing: the lookup, the
-addresses that it tried, the handshakes, and the first request; each further request on a connection is an action of its
-own. Every nanosecond of an action is in exactly one of its parts: where two waits overlap, the earlier one's until it
-ends, then the later one's.
+answered, refused, or another one. An action is what a client did to get one thing: the lookup, the addresses tried,
+the handshakes, and the first request. Each further request on a connection is an action of its own. Every nanosecond of
+an action is in exactly one of its parts: where two waits overlap, it belongs to the earlier one until that ends.
 
-A push belongs to no action: no request preceded it. A transfer stands beside its request, whose time contains it.
-
-It finds no fault: causes, owners and grades are those that the core gave to each row.
+A push belongs to no action, since no request preceded it. A transfer has the action of its request, whose time contains
+it. Causes, owners and grades are those of the core.
 """
 
 from __future__ import annotations
@@ -32,30 +30,29 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 KINDS = ("lookup", "connect", "tls", "greeting", "request")
-"""What the waits of an action can be of, in the order in which it meets them: its parts. Others: push, transfer."""
+"""Kinds of waits that are the parts of an action, in their usual order. Waits outside actions: push, transfer."""
 LEADS_NS = 1_000_000_000
-"""A client connects to an address within this of its lookup; later it may have known it."""
+"""Longest time from a lookup to the connect that it led to; a later connect may have used a cached address."""
 GREETED_NS = 1_000_000
-"""What a server sends so soon after the handshake was no wait."""
+"""Shortest time from the handshake to a greeting that counts as a wait."""
 READS: tuple[TableName, ...] = (
     "streams", "exchanges", "lookups", "events", "connects", "pushes", "transfers", "causes",
 )  # fmt: skip
-"""The tables that the account is made of."""
+"""The tables that waits and actions are computed from."""
 CUT = {"fin": "reset", "rst": "reset", "capture_end": "open", "gap": "cut"}
-"""How a request ended that has no whole answer, by `cut_by`."""
+"""The end (column `ended`) of a request without a complete answer, by `cut_by`."""
 LIMITED = {
     "receiver_window": "windows", "http2_window": "windows", "sender_buffer": "windows", "start": "windows",
     "line": "line", "congestion": "loss",
 }  # fmt: skip
-"""The family of what limits a transfer; of a program it is the side's that it runs on."""
-
+"""The family of a transfer's limit; a limit that is a program has the family of its side."""
 LOOKED_UP = {"dns_lost": "loss", "dns_lost_pair": "loss", "dns_search": "client"}
-"""The family of what made a lookup late; else it is the name server's."""
+"""The family of a late lookup's cause; all other causes are the name server's."""
 
 
 @dataclass(slots=True)
 class Wait:
-    """One thing that somebody waited for; instants in ns."""
+    """One row of "waits"; instants in ns. `table` and `row` name the row that it was made of."""
 
     kind: str
     client: str
@@ -77,12 +74,12 @@ class Wait:
 
 @dataclass(slots=True)
 class Action:
-    """What one client did to get one thing."""
+    """One row of "actions": the waits of one client for one thing."""
 
     waits: list[Wait] = field(default_factory=list)
 
     def parts(self) -> dict[str, int]:
-        """Its time in ns by kind of wait, and "other" where it waited for nothing that the capture shows."""
+        """Return its time in ns by kind of wait, and as "other" the time outside its waits."""
         spent = dict.fromkeys((*KINDS, "other"), 0)
         rows = sorted(self.waits, key=lambda wait: (wait.start, wait.end))
         now = rows[0].start
@@ -97,7 +94,7 @@ class Action:
 
 
 def find_actions(tables: Mapping[str, pa.Table]) -> list[Action]:
-    """The actions of a capture, in order of time. `tables`: those of `READS`."""
+    """Return the actions of a capture, in order of time. `tables`: those of `READS`."""
     streams = tables["streams"]
     if not streams.num_rows and not tables["lookups"].num_rows:
         return []
@@ -124,7 +121,7 @@ def find_actions(tables: Mapping[str, pa.Table]) -> list[Action]:
 
 
 def beside(tables: Mapping[str, pa.Table], actions: Sequence[Action]) -> list[Wait]:
-    """The pushes and transfers of a capture, in order of time; a transfer with the action whose request moved it."""
+    """Return the pushes and transfers of a capture, in order of time; transfers with the action of their request."""
     requests: dict[int, list[Wait]] = defaultdict(list)
     for action in actions:
         for wait in action.waits:
@@ -166,7 +163,7 @@ def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> I
 
 
 def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
-    """Gives each wait the grade of its cause: that of the longest piece which has it."""
+    """Set each wait's grade to that of the longest row of "causes" with its cause."""
     import numpy as np
 
     causes = tables["causes"]
@@ -191,7 +188,7 @@ def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
 
 
 class _Actions(list[Action]):
-    """Actions, and those whose connection waits for its first request, by stream."""
+    """Actions; `open` has those whose connection had no request yet, by stream."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -201,7 +198,7 @@ class _Actions(list[Action]):
 def _connections(
     opened: Sequence[Opened], all_of: Streams, fallback: Mapping[int, Pair], resolved: Sequence[Resolution]
 ) -> _Actions:
-    """An action for each resolution and each connection, those that belong together in one."""
+    """Return an action for each resolution and each connection; those that belong together share one."""
     actions = _Actions()
     gave: dict[tuple[str, str], list[tuple[int, Action]]] = defaultdict(list)
     reasons = late(list(resolved))
@@ -210,7 +207,7 @@ def _connections(
         actions.append(action)
         for address in {address for q in resolution.questions for address in q.addresses}:
             gave[resolution.client, address].append((resolution.end, action))
-    by_client: dict[int, Action] = {}  # of the stream that a failed one's client made instead
+    by_client: dict[int, Action] = {}  # actions of failed connections, by the stream that the client opened instead
     for one in sorted(opened, key=lambda o: o.syns[0]):
         ends = all_of.ends(one.stream)
         tried = by_client.get(one.stream)
@@ -252,7 +249,7 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
 
 
 def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
-    """Each request over UDP that is no lookup; one to a server that is dead with the one to the next server."""
+    """Return an action for each UDP request that is no lookup; one to a dead server includes that to the next one."""
     cases = services.late(rows, streams)
     actions: dict[int, Action] = {}
     for q in rows:
@@ -290,7 +287,7 @@ def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
 
 
 def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _Actions) -> None:
-    """Each request to the action it is the first of, else as an action of its own."""
+    """Add each connection's first request to the action of the connection, and other requests as actions."""
     columns = ("exchange", "stream", "protocol", "method", "target", "kind", "complete", "cut_by", "error", "top_cause")
     read = {name: exchanges[name].to_pylist() for name in columns}
     start, end = (arrays.numbers(exchanges, name).tolist() for name in ("start", "end"))
@@ -319,7 +316,7 @@ def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _A
 
 
 def tables(made: Sequence[Action], others: Sequence[Wait] = ()) -> tuple[pa.Table, pa.Table]:
-    """`waits`, those of no action behind the others, and `actions` as Arrow tables."""
+    """Return "waits", with those outside actions last, and "actions" as Arrow tables."""
     import pyarrow as pa
 
     rows = [*(wait for action in made for wait in action.waits), *others]

@@ -1,14 +1,14 @@
-"""How is a sentence of the catalogue written out? Its id and named values in, words out; decides nothing.
+"""Write the sentences of answers: an id and named values in, text in the current language out.
 
-A catalogue maps each id to a template. In a template `{name}` is a value. What it looks like depends on its name:
+A catalogue (`en.py`, `zh.py`) maps each id to a template. In a template `{name}` is a value, formatted by its name:
 
 - `…_ms` is a time: "5,036 ms"; a pair is a range: "1,002-7,134 ms". `{name:s}` writes seconds from one second on,
   `{name:n}` the number alone. `…_us` is a time in microseconds, `…_share` a share of 1: "96 %".
 - `{name:one|many}` picks a word by a count: "{n} {n:connection|connections}".
-- `client` and `server` as the value of `owner`, `sender`, `receiver`, `holder` or `side` are the catalogue's words.
-- integers get separators, text stands as it is; other formats are Python's.
+- `client` and `server` as values of `owner`, `sender`, `receiver`, `holder` or `side` are translated.
+- integers get thousands separators, text is unchanged; other formats are Python's.
 
-The fix of a finding stands under its id and ".fix".
+The id of a finding's fix is the finding's id and ".fix".
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from latpcap.format import ms, percent, us
 from latpcap.words import en, zh
 
 
-def _of_core() -> dict[str, str]:
-    """What the core says of causes, rivals and grounds, as templates."""
+def _core_sentences() -> dict[str, str]:
+    """Return the core's texts about causes, rivals and grounds as templates."""
     causes = vocabulary.CAUSES.values()
     found = {f"fix_of_{cause.name}": cause.fix for cause in causes if cause.fix is not None}
     found |= {f"meaning_{name}": meaning for name, meaning in vocabulary.RIVALS.items()}
@@ -33,13 +33,13 @@ def _of_core() -> dict[str, str]:
     return {name: text.replace("{", "{{").replace("}", "}}") for name, text in found.items()}
 
 
-CATALOGUES: dict[str, Mapping[str, str]] = {"en": {**en.SENTENCES, **_of_core()}, "zh": zh.SENTENCES}
-"""By language; each has the same ids."""
+CATALOGUES: dict[str, Mapping[str, str]] = {"en": {**en.SENTENCES, **_core_sentences()}, "zh": zh.SENTENCES}
+"""The catalogues by language; all have equal ids."""
 _LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
 TINY = 0.0005
-"""A share below it has no number."""
+"""Smallest share that is written as a number."""
 SIDES = ("owner", "sender", "receiver", "holder", "side")
-"""Values that are a side of a connection, or who else a time belongs to."""
+"""Names of values that are a side of a connection or another owner."""
 
 
 class _Writer(string.Formatter):
@@ -64,14 +64,14 @@ class _Writer(string.Formatter):
 
 
 class _Quantity:
-    """Milliseconds, or a range of them; microseconds; a share."""
+    """A value with a unit: milliseconds, a range of them, microseconds, or a share."""
 
     def __init__(self, unit: str, value: float | tuple[float, float]):
         self.unit = unit
         self.low, self.high = value if isinstance(value, tuple) else (value, value)
 
     def text(self, form: str) -> str:
-        """With its unit; `form` "s": in seconds where all of it is long, "n": without the unit."""
+        """Return the value with its unit; `form` "s" writes seconds from 1 s on, "n" leaves the unit out."""
         if self.unit != "ms":
             return us(self.low) if self.unit == "us" else percent(self.low)
         seconds = form == "s" and self.low >= 999.5
@@ -82,7 +82,7 @@ class _Quantity:
 
 @contextmanager
 def language(name: str | None) -> Iterator[None]:
-    """Inside, sentences are written in this language; None: as around. ValueError for one that has no catalogue."""
+    """Write sentences in this language inside the context; None keeps the current one. ValueError if it is unknown."""
     if name is not None and name not in CATALOGUES:
         raise ValueError(f"no language {name!r}: there are {', '.join(CATALOGUES)}")
     token = _LANGUAGE.set(name or current())
@@ -93,44 +93,44 @@ def language(name: str | None) -> Iterator[None]:
 
 
 def current() -> str:
-    """The language in which sentences are written here."""
+    """Return the current language."""
     return _LANGUAGE.get()
 
 
 def say(sentence: str, /, **values: Any) -> str:
-    """The sentence of this id with these values. KeyError where the catalogue or a value lacks it."""
+    """Return the sentence of this id with these values. KeyError for an unknown id or a missing value."""
     sentences = CATALOGUES[_LANGUAGE.get()]
     return _Writer(sentences).vformat(sentences[sentence], (), values)
 
 
 def fix(sentence: str, /, **values: Any) -> str | None:
-    """What mends it, from the same catalogue; None where nothing does."""
+    """Return the fix of a sentence; None if it has none."""
     key = f"{sentence}.fix"
     return say(key, **values) if key in CATALOGUES["en"] else None
 
 
 def fix_of(cause: str) -> str | None:
-    """What mends a cause of the core; None where nothing does."""
+    """Return the fix of a cause; None if it has none."""
     key = f"fix_of_{cause}"
     return say(key) if key in CATALOGUES["en"] else None
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Parts of one line, one behind the other; empty ones are left out."""
+    """Join the parts of a line; empty ones are left out."""
     return say("between").join(part for part in parts if part)
 
 
 def sentence(text: str) -> str:
-    """A finding's words as a sentence of its own."""
+    """Return a finding's text as a full sentence."""
     return say("sentence", text=f"{text[:1].upper()}{text[1:]}")
 
 
 def inside(text: str) -> str:
-    """A sentence behind other words: in lower case, unless it begins with an abbreviation."""
+    """Return a text for use inside a sentence: in lower case, unless it begins with an abbreviation."""
     first, second = text[:1], text[1:2]
     return f"{first.lower() if second.islower() else first}{text[1:]}"
 
 
 def line(label: str, text: str) -> str:
-    """A line of an answer with its label, which is the same in all languages."""
+    """Return a line of an answer; its label is not translated."""
     return f"  {label:9} {text}"
