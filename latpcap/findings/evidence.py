@@ -137,7 +137,7 @@ def pieces(item: CauseTotal, exchange: int, causes: pa.Table) -> tuple[int, floa
 
 
 def rival_left(item: CauseTotal, causes: pa.Table) -> tuple[str, str] | None:
-    """Return the rival that the rows leave for the longest time, and what is missing to exclude it; None without one."""
+    """Return the rival that the rows leave for the longest time, and what is missing to exclude it, or None."""
     (left, rivals), (missing, becauses) = arrays.codes(causes, "rival"), arrays.codes(causes, "because")
     mine = spill.long_lived_copy(item.causes[spill.take(left, item.causes) >= 0])
     if not len(mine):
