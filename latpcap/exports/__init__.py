@@ -1,4 +1,4 @@
-"""Rows of the tables in the form of other tools: spans for trace viewers, column names of published schemas."""
+"""The tables in the formats of other tools: spans for trace viewers, column names of published schemas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 
 def parts(scope: HasTables, form: Form, title: str) -> tuple[int, Iterator[str]]:
-    """How many spans there are, and the text of the file, in parts."""
+    """The number of spans, and the text of the file in parts."""
     from importlib.metadata import version
 
     from latpcap.exports import otlp, perfetto, spans
@@ -34,7 +34,7 @@ def _first(found: list[Span]) -> int:
 
 
 def write(scope: HasTables, path: str | os.PathLike[str], form: Form, title: str) -> int:
-    """Writes the file, whole or not at all; gives how many spans it has."""
+    """Write the file, whole or not at all; return the number of spans."""
     count, text = parts(scope, form, title)
     try:
         with files.replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """Column names of published schemas: OpenTelemetry's semantic conventions, the Elastic Common Schema, Zeek's logs.
 
-A table in, a table out whose columns those tools know, in their units: seconds in Zeek, nanoseconds in ECS. What has no
-name there keeps its own behind `latpcap.`.
+Takes a table; returns one with columns that those tools know, in their units: seconds in Zeek, nanoseconds in ECS.
+Columns without a name there get the prefix `latpcap.`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Names: TypeAlias = Literal["otel", "ecs", "zeek"]
 SCHEMAS: tuple[Names, ...] = get_args(Names)
 _HTTP = ("http", "http2", "grpc")
 _Column: TypeAlias = "tuple[str, str, Callable[[Any, Any], Any]]"
-"""A new name, the column that it is made of, and how: by the table and the column."""
+"""A new name, the column that it is made of, and a function of the table and that column."""
 
 
 def _same(_: Any, column: Any) -> Any:
@@ -42,7 +42,7 @@ def _seconds(_: Any, column: Any) -> Any:
 
 
 def _lasted(factor: float) -> Callable[[Any, Any], Any]:
-    """From `start` to `end`, in ns over the factor."""
+    """The time from `start` to `end`, in ns divided by the factor."""
 
     def made(table: Any, end: Any) -> Any:
         import pyarrow.compute as pc
@@ -63,7 +63,7 @@ def _word(word: str) -> Callable[[Any, Any], Any]:
 
 
 def _of_http(table: Any, column: Any) -> Any:
-    """The value of HTTP's requests, null for others."""
+    """The values of HTTP requests, null for others."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -180,7 +180,7 @@ TABLES: dict[Names, dict[str, list[_Column]]] = {
 
 
 def renamed(table: pa.Table, name: str, schema: Names) -> pa.Table:
-    """This table's columns under the names of a schema; ValueError for another schema, or a table without names."""
+    """A table with the column names of a schema; ValueError for another schema, or a table without names in it."""
     import pyarrow as pa
 
     if schema not in TABLES:

@@ -1,6 +1,6 @@
-"""Spans as OTLP/JSON, a line each server: what OpenTelemetry's file exporter writes and its collector reads.
+"""Spans as OTLP/JSON, in lines per server: the format of OpenTelemetry's file exporter.
 
-opentelemetry.io/docs/specs/otel/protocol/file-exporter: a TracesData a line; ids in hex, 64-bit numbers as text.
+opentelemetry.io/docs/specs/otel/protocol/file-exporter: one TracesData per line, ids in hex, 64-bit numbers as text.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latpcap.exports.spans import Span
 
-_A_LINE = 1000
-"""Spans of a line: a collector's receiver has a limit of bytes for each."""
+_SPANS_PER_LINE = 1000
+"""Upper bound on the spans of a line, since receivers limit the bytes of one."""
 _INTERNAL, _CLIENT, _CONSUMER = 1, 3, 5
 _KINDS = {"request": _CLIENT, "lookup": _CLIENT, "push": _CONSUMER}
 _ERROR = 2
 
 
 def lines(spans: list[Span], version: str) -> Iterator[str]:
-    """The lines of the file, without their ends."""
+    """The lines of the file, without line ends."""
     by_server: dict[str, list[Span]] = {}
     for span in spans:
         by_server.setdefault(span.server, []).append(span)
     for server, some in by_server.items():
         resource = {"attributes": _attributes({"service.name": server or "unknown"})}
-        for begin in range(0, len(some), _A_LINE):
+        for begin in range(0, len(some), _SPANS_PER_LINE):
             scope = {
                 "scope": {"name": "latpcap", "version": version},
-                "spans": [_span(span) for span in some[begin : begin + _A_LINE]],
+                "spans": [_span(span) for span in some[begin : begin + _SPANS_PER_LINE]],
             }
             yield json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]})
 

@@ -1,7 +1,7 @@
-"""Spans as JSON of Chrome's trace events, which ui.perfetto.dev, chrome://tracing and speedscope open.
+"""Spans as Chrome trace events (JSON), for ui.perfetto.dev, chrome://tracing and speedscope.
 
-A process is a server, a thread a stream. Complete events ("ph": "X") of a thread have to nest, so a span that would
-overlap another one of its thread gets a further thread of the same stream.
+A server is a process, a stream a thread. Complete events ("ph": "X") of a thread must nest, so a span that overlaps
+another one of its thread is put on a further thread of the same stream.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from latpcap.exports.spans import Span
 
 _US = 1000
-"""Nanoseconds."""
+"""Nanoseconds per microsecond."""
 
 
 def text(spans: list[Span], zero: int, title: str) -> str:
-    """The file; times count in us from `zero`, the first span's start, in ns since 1970."""
+    """The content of the file; times are in us since `zero`, the first span's start, in ns since 1970."""
     servers: dict[str, int] = {}
     lanes: dict[tuple[int, str], list[_Lane]] = {}
     events: list[dict[str, Any]] = []

@@ -1,8 +1,8 @@
-"""Packets without identity: addresses and names are replaced, payload is masked.
+"""Anonymises packets: replaces addresses and names, masks payload.
 
-Reads the records of TCP segments; gives the same records with the same times, lengths, sequence numbers, ports and TCP
-options. An address keeps its neighbours: two that share a prefix share one afterwards (Crypto-PAn's property; Fan, Xu,
-Ammar and Moon 2004), here with BLAKE2 as the keyed function. `masks.py` masks the payload.
+Takes the records of TCP segments; returns them with the same times, lengths, sequence numbers, ports and TCP options.
+Addresses that share a prefix share one afterwards (Crypto-PAn's property; Fan, Xu, Ammar and Moon 2004), with BLAKE2 as
+the keyed function. `masks` masks the payload.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from latpcap.reading.masks import masked
 from latpcap.reading.reread import RAW_LINKS, Record
 
 KEPT_BITS = {4: 3, 16: 8}
-"""By an address's bytes: the leading bits that stay, so that no host's address turns into a multicast one."""
+"""Leading bits that stay, by an address's bytes, so that no unicast address becomes a multicast one."""
 LOOPBACK = {4: bytes([127]), 16: bytes(15) + b"\x01"}
-"""By an address's bytes: how those begin that name the host itself. They name nobody else, and stay what they are; the
-addresses that would turn into such ones take the place that is left."""
+"""The prefix of loopback addresses, by an address's bytes. They name no host, and keep their prefix; addresses that
+would get it are mapped to the addresses that become free.
+"""
 TCP = 6
 _LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
 _PLAIN_OPTIONS = {2: (4,), 3: (3,), 4: (2,), 5: (10, 18, 26, 34), 8: (10,)}
-"""TCP options of which every byte is needed and none names anybody, with their lengths: MSS, window scale, SACK, time
-stamps."""
+"""TCP options that stay, with their lengths: MSS, window scale, SACK, timestamps. They identify nobody."""
 _MULTIPATH = 30
-"""Of this option the kind of message stays (RFC 8684, 3): half a byte."""
+"""The option of Multipath TCP, of which the kind of message stays (RFC 8684, 3): half a byte."""
 _PAD = 1
-"""An option of IPv6's extension headers without meaning: padding (RFC 8200, 4.2)."""
+"""Padding, an option of IPv6's extension headers without meaning (RFC 8200, 4.2)."""
 
 
 class Names:
-    """The replacements under one key: the same name or address always gets the same one."""
+    """The replacements under one key: equal names and addresses have equal ones."""
 
     def __init__(self, key: bytes):
         self._key = blake2s(key).digest()
@@ -43,7 +43,7 @@ class Names:
         self.hardware = lru_cache(maxsize=None)(self._hardware)
 
     def word(self, name: bytes) -> bytes:
-        """Letters and digits of the same number; equal names stay equal, upper and lower case count as the same."""
+        """As many letters and digits; equal names stay equal, ignoring case."""
         digest, found = b"", bytearray()
         for place in range(len(name)):
             if place % 32 == 0:

@@ -1,11 +1,10 @@
-"""Payload, masked: as long as before, cut into the same messages, and without content.
+"""Masks payload: the length and the division into messages stay, the content does not.
 
-Reads the bytes of one direction, put together; gives as many. HTTP and TLS keep the framing: where a message begins and
-ends. Lists say what stays, by values and lengths; whatever else stands
-there is masked. Of other protocols all is masked: their messages are read as turns.
+Takes the reassembled bytes of one direction; returns as many. HTTP and TLS keep their framing, and lists say which
+other values and lengths stay. All of other protocols is masked: their messages are read as turns.
 
-Of HTTP/2, WebSocket and DNS kinds, lengths and numbers stay. A header block of HTTP/2 becomes another of its length
-that every decoder takes: GET of / for requests, 200 for answers, and a field without meaning for the rest.
+HTTP/2, WebSocket and DNS keep kinds, lengths and numbers. A header block of HTTP/2 becomes another valid one of the
+same length: GET of / for requests, 200 for responses, and fields without content for the rest.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 9
 PRIORITY, WINDOW_UPDATE = 2, 8
 _PLAIN = {PRIORITY: 5, RST_STREAM: 4, WINDOW_UPDATE: 4}
-"""Numbers of the protocol's own, and how many bytes they take."""
+"""Frames that consist of protocol numbers, with their length in bytes."""
 _FLAGS = {DATA: 0x9, HEADERS: 0x2D, SETTINGS: 0x1, PUSH_PROMISE: 0xC, PING: 0x1, CONTINUATION: 0x4}
-"""Flags that these frames have (RFC 9113, 6); others have none."""
+"""Flags defined for each kind of frame (RFC 9113, 6); other kinds have none."""
 _SETTINGS = {1, 2, 3, 4, 5, 6, 8, 9}
 """Settings that are registered (RFC 9113, 8441, 9218)."""
 _ERRORS = 0xD
@@ -33,18 +32,18 @@ _MAX_FRAME = 1 << 20
 _GET, _OK = (b"\x82", b"\x84", b"\x86"), (b"\x88",)
 """Of HPACK's static table (RFC 7541, A): method GET, path /, scheme http; status 200."""
 _FILLER = b"\x90"
-"""accept-encoding of the same table: one byte without content."""
+"""accept-encoding of the static table: one byte without content."""
 _GRPC, _GRPC_AGAIN = b"\x5f\x10application/grpc", b"\xbe"
-"""content-type, put into the table; then the newest entry of it."""
+"""content-type as a literal that is added to the dynamic table; then the index of its newest entry."""
 
 
 def opaque(data: bytes) -> bytes:
-    """As many bytes that say nothing."""
+    """As many bytes without content."""
     return b"x" * len(data)
 
 
 def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
-    """One end's bytes of HTTP/2; with `grpc` the lengths of gRPC's messages stay, too."""
+    """Mask one direction of HTTP/2; with `grpc` the lengths of gRPC's messages stay, too."""
     found = bytearray(PREFACE if from_client and data.startswith(PREFACE) else b"")
     begun: set[int] = set()
     messages: dict[int, int] = {}
@@ -55,7 +54,7 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
         stream = int.from_bytes(data[at + 5 : at + 9], "big") & 0x7FFF_FFFF
         unknown = kind > CONTINUATION or flags & ~_FLAGS.get(kind, 0) or data[at + 5] & 0x80
         if length > _MAX_FRAME or unknown or length != _PLAIN.get(kind, length):
-            break  # a capture that begins inside a frame: these are no heads
+            break  # no frame header: the capture begins inside a frame
         payload = data[at + 9 : at + 9 + length]
         found += data[at : at + 9]
         if kind == WINDOW_UPDATE:
@@ -90,19 +89,19 @@ def http2(data: bytes, *, from_client: bool, grpc: bool) -> bytes:
 
 
 def _error(code: bytes) -> bytes:
-    """An error code that is known, else 0."""
+    """A known error code, else 0."""
     return code if int.from_bytes(code, "big") <= _ERRORS else bytes(len(code))
 
 
 class _Fields:
-    """Header blocks of one end, each of a given length."""
+    """Makes the header blocks of one direction, each of a given length."""
 
     def __init__(self, grpc: bool):
         self._grpc = grpc
         self._sent_grpc = False
 
     def block(self, length: int, lead: tuple[bytes, ...]) -> bytes:
-        """A block of this many bytes with as many of these fields as there is room for."""
+        """A block of `length` bytes with those of the fields in `lead` that fit."""
         found = b""
         for field in (*lead, *self._type(bool(lead))):
             if len(found) + len(field) <= length:
@@ -119,7 +118,7 @@ class _Fields:
 
 
 def _literal(total: int) -> bytes:
-    """A field that takes so many bytes with its name and lengths (RFC 7541, 6.2.2); empty where none does."""
+    """A literal field of `total` bytes with name and lengths (RFC 7541, 6.2.2); empty where there is none."""
     for digits in range(1, 5):
         value = total - 3 - digits
         if value >= 0 and len(size := _number(value)) == digits:
@@ -128,7 +127,7 @@ def _literal(total: int) -> bytes:
 
 
 def _number(value: int) -> bytes:
-    """An integer behind one bit (RFC 7541, 5.1)."""
+    """An integer with a 7-bit prefix (RFC 7541, 5.1)."""
     if value < 127:
         return bytes([value])
     found, value = bytearray([127]), value - 127
@@ -139,7 +138,7 @@ def _number(value: int) -> bytes:
 
 
 def _messages(body: bytes, stream: int, left: dict[int, int]) -> bytes:
-    """gRPC's messages in the data of one stream: each has a byte and its length before it."""
+    """gRPC's messages in the data of one stream; each follows a byte and its length, which stay."""
     found = bytearray()
     while len(found) < len(body):
         inside = min(left.get(stream, 0), len(body) - len(found))
@@ -157,9 +156,9 @@ def _messages(body: bytes, stream: int, left: dict[int, int]) -> bytes:
 
 
 def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
-    """Frames of WebSocket (RFC 6455, 5.2): their heads stay, but for the key that hides a client's payload.
+    """Mask frames of WebSocket (RFC 6455, 5.2): their headers stay, except for masking keys.
 
-    What a server pushes begins alike, and is recognised by that: equal beginnings stay equal.
+    Pushed messages are recognised by their first bytes: equal beginnings stay equal.
     """
     found = bytearray()
     while len(found) + 2 <= len(data):
@@ -169,7 +168,7 @@ def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
         if extra:
             length = int.from_bytes(data[at + 2 : at + 2 + extra], "big")
         if data[at] & 0x30 or data[at] & 0xF not in _OPCODES or length >= 1 << 32:
-            break  # no extension that is in use sets these bits
+            break  # bits that no extension in use sets
         found += data[at : at + 2 + extra]
         key = data[len(found) : len(found) + 4] if masked else bytes(4)
         found += bytes(4 if masked else 0)
@@ -180,13 +179,13 @@ def websocket(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
 
 
 def dns(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
-    """Messages of DNS over TCP (RFC 1035, 4.1): their heads stay, and in the question the type; names are replaced."""
+    """Mask DNS over TCP (RFC 1035, 4.1): headers and the type of the question stay; names are replaced."""
     found = bytearray()
     while len(found) + 14 <= len(data):
         at = len(found)
         end = at + 2 + int.from_bytes(data[at : at + 2], "big")
         if data[at + 4] & 0x78 or data[at + 6] or data[at + 7] > 1 or data[at + 8] or data[at + 10] or data[at + 12]:
-            break  # no plain query has other counts: this is no head
+            break  # no header: a plain query has no other counts
         found += data[at : at + 14]
         while len(found) < min(end, len(data)) and 0 < data[len(found)] < 64:
             label = data[len(found) + 1 : len(found) + 1 + data[len(found)]]
@@ -198,19 +197,19 @@ def dns(data: bytes, word: Callable[[bytes], bytes]) -> bytes:
 
 
 Word = Callable[[bytes], bytes]
-"""Replaces a name by another of its length, the same name always by the same."""
+"""Replaces a name by another of its length; equal names by equal ones."""
 
 _REQUEST = re.compile(rb"([A-Z][A-Z-]{1,19}) ([^ \r\n]{1,8000}) (HTTP/1\.[01])\r?\n")
 _STATUS = re.compile(rb"(HTTP/1\.[01] [1-5]\d\d)( [^\r\n]*)?\r?\n")
 _LINE = re.compile(rb"([^\r\n]*)(\r?\n)")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})([^\r\n]*)(\r?\n)")
 _URL_PART = re.compile(rb"[^/?&=.:;,#\[\]]+")
-"""A part of a target or a host: any bytes between marks of RFC 3986."""
+"""A part of a target or a host, between delimiters of RFC 3986."""
 _METHODS = (
     b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH", b"PROPFIND", b"PROPPATCH",
     b"MKCOL", b"COPY", b"MOVE", b"LOCK", b"UNLOCK", b"REPORT", b"SEARCH",
 )  # fmt: skip
-"""Request methods (RFC 9110, 4918, 3253, 5323). Other words before a target may be the end of a body."""
+"""Request methods (RFC 9110, 4918, 3253, 5323). Another word before a target may be the end of a body."""
 _PLAIN_WORDS = {
     b"connection": {b"close", b"keep-alive", b"upgrade", b"te", b"http2-settings"},
     b"expect": {b"100-continue"},
@@ -225,37 +224,37 @@ _PLAIN_WORDS = {
         b" centos unix win32 win64 red hat linux".split()
     ),
 }
-"""Header fields of which known words stay: where a message ends, how it goes on, whose the server's software is."""
+"""Header fields that keep known words: they determine where messages end, or name the server's software."""
 _VERSION = re.compile(rb"\d{1,3}(?:\.\d{1,3}){0,3}")
 _DIGITS = 15
-"""Of a body's length: a petabyte."""
+"""Upper bound on the digits of a body's length: a petabyte."""
 _KNOWN = (
     b"accept", b"accept-encoding", b"accept-language", b"accept-ranges", b"age", b"authorization", b"cache-control",
     b"content-encoding", b"content-type", b"cookie", b"date", b"etag", b"host", b"if-modified-since", b"if-none-match",
     b"keep-alive", b"last-modified", b"location", b"origin", b"range", b"referer", b"set-cookie", b"user-agent",
     b"vary", b"via",
 )  # fmt: skip
-"""Header fields whose names tell nobody anything."""
+"""Header fields whose names identify nobody."""
 _STREAMED = re.compile(
     rb"[ \t]*(?:text/event-stream|application/(?:x-ndjson|ndjson|jsonl|x-jsonlines))\b", re.IGNORECASE
 )
 _SHOWN = re.compile(rb"(?<![\r\n])[^\r\n]+|[^\r\n:][^\r\n]*")
 _RETRY = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
-"""The random of a HelloRetryRequest (RFC 8446, 4.1.3): a constant, by which it is known."""
+"""The random value that marks a HelloRetryRequest (RFC 8446, 4.1.3)."""
 _RECORD = re.compile(rb"[\x14-\x18]\x03[\x00-\x04][\x00-\x48]")
-"""A record's kind, version and length (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
+"""Kind, version and length of a record (RFC 8446, 5.1; TLS 1.2 allows 2,048 bytes more)."""
 _SNI, _ALPN, _VERSIONS = 0, 16, 43
 _ALPNS = {b"h2", b"h2c", b"http/1.1", b"http/1.0", b"http/0.9", b"h3", b"spdy/3.1", b"ftp", b"imap", b"pop3", b"dot",
           b"mqtt", b"postgresql", b"acme-tls/1", b"stun.turn", b"xmpp-client", b"xmpp-server", b"irc"}  # fmt: skip
-"""Protocols that are registered; whatever else stands there may be a name of the user's own."""
+"""Registered protocols; other values may be private names."""
 _EXTENSIONS = {*range(64), 17513, 17613, 65037, 65281}
-"""Numbers of extensions that are registered or common."""
+"""Numbers of registered or common extensions."""
 _UNKNOWN = b"\x0a\x0a"
-"""GREASE (RFC 8701): what stands for an extension, a suite or a version that is not known."""
+"""A GREASE value (RFC 8701), in place of unknown extensions, suites and versions."""
 
 
 def masked(protocol: str, data: bytes, from_client: bool, word: Word) -> bytes:
-    """The bytes of one direction without what they say; `protocol` is the one of the table `streams`."""
+    """Mask the bytes of one direction; `protocol` is that of the table `streams`."""
     if protocol == "tls":
         found = _tls(data, word)
     elif protocol == "websocket":
@@ -278,7 +277,7 @@ Mask = Callable[[bytes], bytes]
 
 
 def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> bytes:
-    """Messages of HTTP/1; `upgraded` masks what is spoken behind a request or an answer that changes the protocol."""
+    """Mask messages of HTTP/1; `upgraded` masks the bytes after a change of protocol."""
     first = _REQUEST if from_client else _STATUS
     found = bytearray()
     at = 0
@@ -286,7 +285,7 @@ def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> 
         match = first.match(data, at)
         if match is None and upgraded and not found:
             return upgraded(data)
-        if match is None:  # inside a body whose head was not captured: the next head, or the end
+        if match is None:  # inside a body whose head was not captured: go on at the next head
             later = first.search(data, at + 1)
             until = later.start() if later else len(data)
             found += opaque(data[at:until])
@@ -309,9 +308,9 @@ def _http(data: bytes, from_client: bool, word: Word, upgraded: Mask | None) -> 
 
 
 class _Head:
-    """A message's head, masked, and the length of its body.
+    """A masked message head, and the length of its body.
 
-    `body` is its length, None where it is chunked; `mask` is for what it consists of.
+    `body` is the length, None if it is chunked; `mask` masks the body's content.
     """
 
     def __init__(self, data: bytes, start: re.Match[bytes], from_client: bool, word: Word):
@@ -370,23 +369,23 @@ _MARKED = re.compile(rb"[^ \t,;/()]+")
 
 
 def _plain(word: bytes, known: Container[bytes], numbered: bool) -> bytes:
-    """A word where it is known, or a version's number where one may stand; else as many bytes."""
+    """The word if it is known, or a version number where one may be; else as many bytes."""
     return word if word.lower() in known or (numbered and _VERSION.fullmatch(word)) else opaque(word)
 
 
 def _lines(body: bytes) -> bytes:
-    """A body of events or records: its line ends stay, and the colons that begin comments."""
+    """Mask a body of events or records; line ends stay, and colons that begin comments."""
     return _SHOWN.sub(lambda part: opaque(part.group()), body)
 
 
 def _spaced(value: bytes) -> bytes:
-    """A header's value, masked behind its leading space."""
+    """A header's value, masked except for leading spaces."""
     text = value.lstrip(b" \t")
     return value[: len(value) - len(text)] + opaque(text)
 
 
 def _chunked(data: bytes, at: int, mask: Mask) -> bytes:
-    """A chunked body, masked: sizes stay, extensions, data and trailers do not."""
+    """Mask a chunked body: sizes stay; extensions, data and trailers do not."""
     found = bytearray()
     start = at
     while size := _CHUNK.match(data, at):
@@ -414,7 +413,7 @@ def _tls(data: bytes, word: Word) -> bytes:
     found = bytearray()
     at, plain, left = 0, True, 0
     while at + 5 <= len(data):
-        if not _RECORD.match(data, at):  # clear text before STARTTLS, or a record whose head was not captured
+        if not _RECORD.match(data, at):  # plain text before STARTTLS, or a record without its header
             later = _RECORD.search(data, at + 1)
             until = later.start() if later else len(data)
             found += bytes(until - at)
@@ -436,9 +435,9 @@ def _tls(data: bytes, word: Word) -> bytes:
 
 
 def _handshake(content: bytes, left: int, word: Word) -> tuple[bytes, int]:
-    """Handshake messages: their kinds and lengths stay, and of the hellos the fields that choose the protocol.
+    """Mask handshake messages: kinds and lengths stay, and the fields of hellos that choose the protocol.
 
-    `left` bytes of the message before go on here; the second value is what the next record goes on with.
+    The first `left` bytes belong to a message of the record before; returns the same for the next record.
     """
     found = bytearray(min(left, len(content)))
     at = len(found)
@@ -454,7 +453,7 @@ def _handshake(content: bytes, left: int, word: Word) -> tuple[bytes, int]:
 
 
 def _hello(message: bytes, client: bool, word: Word) -> bytes:
-    """A hello (RFC 8446, 4.1.2): its lengths stay, and of its values those that are known."""
+    """Mask a hello (RFC 8446, 4.1.2): lengths and known values stay."""
     found = bytearray(len(message))
 
     def keep(at: int, value: bytes) -> None:
@@ -493,13 +492,13 @@ def _hello(message: bytes, client: bool, word: Word) -> bytes:
 
 
 def _suite(suite: bytes) -> bytes:
-    """A cipher suite of those that are registered, else GREASE."""
+    """A registered cipher suite, else GREASE."""
     known = suite[:1] in (b"\0", b"\xc0") or suite[:1] in (b"\x13", b"\xcc")
     return suite if known else _UNKNOWN[: len(suite)]
 
 
 def _extension(kind: int, value: bytes, client: bool, word: Word) -> bytes:
-    """An extension's content: the server's name is replaced, protocols and versions stay where known."""
+    """Mask an extension's content: the server's name is replaced; known protocols and versions stay."""
     if kind == _SNI and len(value) > 5 and int.from_bytes(value[3:5], "big") == len(value) - 5:
         head = (len(value) - 2).to_bytes(2, "big") + b"\0" + value[3:5]
         return head + re.sub(rb"[^.]+", lambda part: word(part.group()), value[5:])

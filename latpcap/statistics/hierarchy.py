@@ -1,7 +1,7 @@
-"""Which protocols carry what share of the frames? The tree of Wireshark's Statistics > Protocol Hierarchy.
+"""The shares of protocols in the frames: the tree of Wireshark's Statistics > Protocol Hierarchy.
 
-Up to TCP and UDP frames are counted as Wireshark counts them. Above TCP each segment with payload counts for the
-protocol that its stream was recognised as ("data": none); Wireshark counts the segments in which a message ends.
+Up to TCP and UDP frames are counted as in Wireshark. Above TCP each segment with payload counts for the protocol of its
+stream ("data" if there is none); Wireshark counts the segments in which a message ends.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 _NAMES = {"turns": "data"}
-"""Wireshark's name of payload whose protocol is not known."""
-_DEEPEST = 32
-"""Layers of a frame that are counted."""
+"""Wireshark's name of payload of an unknown protocol."""
+_MAX_DEPTH = 32
+"""Upper bound on the layers of a frame that are counted."""
 
 
 def hierarchy(capture: Recorded) -> pa.Table:
-    """Each protocol below the one that carries it; see `Capture.hierarchy`."""
+    """One row per protocol below the one that carries it; see `Capture.hierarchy`."""
     import numpy as np
     import pyarrow as pa
 
@@ -36,7 +36,7 @@ def hierarchy(capture: Recorded) -> pa.Table:
     for found in layers.decode(whole.records()):
         if left is not None and found.frame not in left:
             continue
-        path = found.path[:_DEEPEST]
+        path = found.path[:_MAX_DEPTH]
         if path[-1:] == ["tcp"] and found.frame in above:
             path.append(above[found.frame])
         size = sizes[found.frame - 1]
@@ -76,7 +76,7 @@ def _in_tree(counts: dict[tuple[str, ...], list[int]], below: tuple[str, ...]) -
 
 
 def _above_tcp(capture: Recorded) -> dict[int, str]:
-    """By frame what its payload is, where its stream was recognised."""
+    """The protocol of each frame's payload, where its stream was recognised."""
     streams = capture.arrow("streams").select(["stream", "protocol"]).to_pylist()
     protocols = {row["stream"]: _NAMES.get(row["protocol"], row["protocol"]) for row in streams if row["protocol"]}
     events = (capture.arrow("events")[name].to_pylist() for name in ("frame", "stream", "len"))

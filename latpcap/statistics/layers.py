@@ -1,8 +1,7 @@
-"""Which layers has each frame, and between whom? Reads the capture's records again, one after the other.
+"""The layers of each frame and their addresses, from the capture's records, which are read again.
 
-Gives the ends of each Ethernet, IP and UDP layer and the names of all layers, outermost first, as Wireshark counts
-them: packets that an ICMP error quotes are left out, and a datagram in IP fragments counts in the frame that completes
-it.
+Returns the ends of each Ethernet, IP and UDP layer and the names of all layers, outermost first, as Wireshark counts
+them: packets quoted in ICMP errors are left out, and a fragmented datagram counts in the frame that completes it.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _OUTER = {
     105: "wlan",
     127: "wlan",
 }
-_MOST_HEADS = 1 << 16
-"""Pairs of hosts whose TCP frames are not read layer by layer again."""
-_MOST_DATAGRAMS = 4096
-"""So many datagrams may wait for their last fragment; the oldest goes first."""
+_MAX_HEADS = 1 << 16
+"""Upper bound on the pairs of hosts whose TCP frames are decoded only once."""
+_MAX_DATAGRAMS = 4096
+"""Upper bound on the incomplete datagrams kept; the oldest is dropped."""
 
 
 class Ends(NamedTuple):
-    """One layer of a frame: "eth", "ip", "ipv6" or "udp", who sent and who receives."""
+    """One layer of a frame: "eth", "ip", "ipv6" or "udp", its source and its target."""
 
     layer: str
     source: End
@@ -54,7 +53,7 @@ class Layers(NamedTuple):
 
 
 def decode(records: Iterable[Record]) -> Iterator[Layers]:
-    """Give each frame's layers."""
+    """Yield each frame's layers."""
     waiting = _Datagrams()
     known: dict[bytes, _Walk] = {}
     for record in records:
@@ -63,17 +62,17 @@ def decode(records: Iterable[Record]) -> Iterator[Layers]:
             yield Layers(record.frame, known[head].ends, known[head].path)
             continue
         found = _Walk(waiting)
-        with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
+        with contextlib.suppress(IndexError, struct.error):  # truncated or damaged: the layers before it count
             if record.link in _OUTER:
                 found.path.append(_OUTER[record.link])
             found.link(record.data, record.link)
-        if head is not None and len(known) < _MOST_HEADS:
+        if head is not None and len(known) < _MAX_HEADS:
             known[head] = found
         yield Layers(record.frame, found.ends, found.path)
 
 
 def _head(record: Record) -> bytes | None:
-    """The part of an untagged Ethernet frame that its layers depend on, where it carries TCP in one piece."""
+    """The bytes of an untagged Ethernet frame that its layers depend on, if it carries unfragmented TCP."""
     data = record.data
     if record.link != 1 or len(data) < 54:
         return None
@@ -86,7 +85,7 @@ def _head(record: Record) -> bytes | None:
 
 
 class _Datagrams:
-    """Fragments until their datagram is whole."""
+    """Collects fragments until their datagram is complete."""
 
     def __init__(self) -> None:
         self._parts: dict[Datagram, dict[int, bytes]] = {}
@@ -94,7 +93,7 @@ class _Datagrams:
 
     def whole(self, of: Datagram, offset: int, last: bool, data: bytes) -> bytes | None:
         """The datagram, if this fragment completes it."""
-        if of not in self._parts and len(self._parts) >= _MOST_DATAGRAMS:
+        if of not in self._parts and len(self._parts) >= _MAX_DATAGRAMS:
             oldest = next(iter(self._parts))
             del self._parts[oldest]
             self._sizes.pop(oldest, None)
@@ -116,7 +115,7 @@ class _Walk(Frame):
         self.path: list[str] = []
 
     def add(self, name: str, value: object) -> None:
-        """No field is wanted."""
+        """Ignore all fields."""
 
     def name(self, layer: str) -> None:
         if not self.quoted:

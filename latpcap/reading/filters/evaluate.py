@@ -1,7 +1,7 @@
-"""Which segments pass this filter? Tests all of them at once on Arrow columns; gives a truth for each.
+"""Evaluates a display filter for all segments at once, on Arrow columns; returns a mask.
 
-Wireshark 4.0's rules: a test fails where the segment has not got the field; `!=` wants all of a field's values to
-differ, every other operator one that fits, unless `all` or `any` overrides it.
+Wireshark 4.0's rules: a test fails where the segment does not have the field. `!=` is true if all values of a field
+differ, every other operator if one value fits, unless `all` or `any` overrides it.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _TIMES = ("duration", "ms", "seconds", "instant")
 _FLIPPED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 _Truths = Callable[[Any], Any]
-"""A column's values to a column of truths."""
+"""Takes the values of a column, returns a mask of them."""
 
 
 def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
-    """Which segments pass? One truth for each row of `events`, none of them null. FilterError for a mistake."""
+    """A mask of the rows of `events` that pass, without nulls. FilterError for a mistake."""
     return truths(Source(capture), expression)
 
 
 def frames(capture: Recorded, expression: str) -> pa.Array:
-    """The numbers of the frames that pass, of every protocol, in order."""
+    """The numbers of all frames that pass, of every protocol, in order."""
     return passing(Frames(capture), expression)
 
 
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
-    """Which frames of `lookups` over UDP pass? Their numbers."""
+    """The numbers of frames of `lookups` over UDP that pass."""
     return passing(Datagrams(capture), expression)
 
 
@@ -65,14 +65,14 @@ def passing(source: Source, expression: str) -> pa.Array:
 
 
 def truths(source: Source, expression: str) -> pa.ChunkedArray:
-    """A truth for each row of the source."""
+    """A mask of the source's rows."""
     expression = grammar.expanded(expression)
     tree = grammar.parse(expression)
     return _Evaluation(source, expression, tree).truths(tree)
 
 
 def fields_of(expression: str) -> set[str]:
-    """The names in a filter that may be fields: what its source has to read."""
+    """The names in a filter that may be fields, which its source has to read."""
     return _names(grammar.parse(grammar.expanded(expression)))
 
 
@@ -103,7 +103,7 @@ class _Evaluation:
                 if isinstance(bits, bytes):
                     return self.some(field, self.octets(node.field, lambda held: any(_masked(held, bits))))
                 return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
-            if node.field.name == "frame" and not node.field.slices:  # every frame has some
+            if node.field.name == "frame" and not node.field.slices:  # every frame has this field
                 return pc.is_valid(self.source.events["frame"])
             return self.some(field, self.sliced(node.field, pc.is_valid))
         if field.kind == "protocol" and not node.field.slices and not _searches(node):
@@ -121,7 +121,7 @@ class _Evaluation:
         return self.test(node, field)
 
     def in_octets(self, node: Any) -> Any:
-        """A test of an address's bits with its literals as bytes: `ip.src & 255.0.0.0 == 10.0.0.0`."""
+        """A masked address with its literals as bytes: `ip.src & 255.0.0.0 == 10.0.0.0`."""
         named = node.field
         field = FIELDS.get(named.name)
         if named.mask is None or named.functions or field is None or field.kind not in ("ipv4", "ipv6"):
