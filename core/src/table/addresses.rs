@@ -1,51 +1,55 @@
-//! The addresses of a batch as words.
+//! IP addresses in columns: as dictionary keys in the long tables, as texts in the others.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ahash::AHashMap;
+use arrow_array::builder::StringBuilder;
 use arrow_array::{ArrayRef, StringArray};
 
-/// Each word once, by two and two that belong together: these remember theirs, so that a row costs no look-up.
+/// The dictionary of addresses of one batch.
+///
+/// Rows name their two addresses by the number of the pair (a stream, or a pair of hosts). The keys of a pair are
+/// remembered, so only its first row in a batch hashes its addresses.
 #[derive(Default)]
 pub struct Addresses {
-    known: AHashMap<IpAddr, i32>,
-    words: Vec<String>,
-    /// By the number of the two: the batch that the keys belong to, and the keys.
-    both: Vec<(u32, i32, i32)>,
-    /// The newest ones of this batch: many have an address in common with the ones before.
-    newest: Option<[(IpAddr, i32); 2]>,
+    keys: AHashMap<IpAddr, i32>,
+    texts: Vec<String>,
+    /// By number of the pair: the batch that the keys belong to, and the two keys.
+    pairs: Vec<(u32, i32, i32)>,
+    /// The pair added last in this batch. The next pair often shares an address with it, which saves a hash.
+    last_pair: Option<[(IpAddr, i32); 2]>,
     batch: u32,
 }
 
 impl Addresses {
-    /// Keys of the row's two addresses. Their number stands for both orders: `turned` is the one that was not the first.
+    /// Returns the keys of a row's two addresses. `swapped` is true if the row has them in the reverse of the pair's order.
+    /// `ends` returns the addresses in the row's order; only the first row of a pair calls it.
     #[inline(always)]
-    pub fn keys(&mut self, number: u32, turned: bool, ends: impl FnOnce() -> [IpAddr; 2]) -> (i32, i32) {
-        match self.both.get(number as usize) {
-            Some(&(batch, one, other)) if batch == self.batch => {
-                if turned {
-                    (other, one)
+    pub fn keys(&mut self, pair: u32, swapped: bool, ends: impl FnOnce() -> [IpAddr; 2]) -> (i32, i32) {
+        match self.pairs.get(pair as usize) {
+            Some(&(batch, first, second)) if batch == self.batch => {
+                if swapped {
+                    (second, first)
                 } else {
-                    (one, other)
+                    (first, second)
                 }
             }
-            _ => self.new_keys(number, turned, ends()),
+            _ => self.add_pair(pair, swapped, ends()),
         }
     }
 
-    /// Of the first row in this batch that has them.
     #[cold]
     #[inline(never)]
-    fn new_keys(&mut self, number: u32, turned: bool, [first, second]: [IpAddr; 2]) -> (i32, i32) {
-        let index = number as usize;
-        if self.both.len() <= index {
-            self.both.resize(index + 1, (u32::MAX, 0, 0));
+    fn add_pair(&mut self, pair: u32, swapped: bool, [first, second]: [IpAddr; 2]) -> (i32, i32) {
+        let index = pair as usize;
+        if self.pairs.len() <= index {
+            self.pairs.resize(index + 1, (u32::MAX, 0, 0));
         }
         let (first_key, second_key) = (self.key(first), self.key(second));
-        self.newest = Some([(first, first_key), (second, second_key)]);
-        if let Some(slot) = self.both.get_mut(index) {
-            *slot = if turned {
+        self.last_pair = Some([(first, first_key), (second, second_key)]);
+        if let Some(slot) = self.pairs.get_mut(index) {
+            *slot = if swapped {
                 (self.batch, second_key, first_key)
             } else {
                 (self.batch, first_key, second_key)
@@ -55,21 +59,70 @@ impl Addresses {
     }
 
     fn key(&mut self, address: IpAddr) -> i32 {
-        let near = self.newest.iter().flatten().find(|(known, _)| *known == address);
-        if let Some((_, key)) = near {
+        let known = self
+            .last_pair
+            .iter()
+            .flatten()
+            .find(|(known, _)| *known == address);
+        if let Some((_, key)) = known {
             return *key;
         }
-        let words = &mut self.words;
-        *self.known.entry(address).or_insert_with(|| {
-            words.push(address.to_string());
-            words.len() as i32 - 1
+        let texts = &mut self.texts;
+        *self.keys.entry(address).or_insert_with(|| {
+            texts.push(address.to_string());
+            texts.len() as i32 - 1
         })
     }
 
+    /// Returns the dictionary of the batch and begins the next one.
     pub fn take(&mut self) -> ArrayRef {
-        self.known.clear();
-        self.newest = None;
+        self.keys.clear();
+        self.last_pair = None;
         self.batch = (self.batch + 1) % u32::MAX;
-        Arc::new(StringArray::from(std::mem::take(&mut self.words)))
+        Arc::new(StringArray::from(std::mem::take(&mut self.texts)))
+    }
+}
+
+/// Longest IPv4 address as text, in bytes.
+const IPV4_TEXT_BYTES: usize = 15;
+
+/// Builds a string column of addresses. An address that repeats in consecutive rows is formatted once.
+pub fn address_texts(addresses: impl ExactSizeIterator<Item = Option<IpAddr>>) -> ArrayRef {
+    let mut texts = StringBuilder::with_capacity(addresses.len(), IPV4_TEXT_BYTES * addresses.len());
+    let mut text = String::with_capacity(40);
+    let (mut last, mut times) = (None, 0);
+    let mut append = |address: Option<IpAddr>, times| match address {
+        None => texts.append_nulls(times),
+        Some(address) => {
+            text.clear();
+            write_address(address, &mut text);
+            texts.append_value_n(&text, times);
+        }
+    };
+    for address in addresses {
+        if address != last {
+            append(last, times);
+            (last, times) = (address, 0);
+        }
+        times += 1;
+    }
+    append(last, times);
+    Arc::new(texts.finish())
+}
+
+/// Appends an address to `text`. For IPv4 this takes a tenth of the time of the standard library's formatting.
+fn write_address(address: IpAddr, text: &mut String) {
+    let IpAddr::V4(v4) = address else {
+        return text.push_str(&address.to_string());
+    };
+    for (index, octet) in v4.octets().into_iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        for (min_octet, unit) in [(100, 100), (10, 10), (0, 1)] {
+            if octet >= min_octet {
+                text.push(char::from(b'0' + octet / unit % 10));
+            }
+        }
     }
 }

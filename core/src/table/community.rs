@@ -1,7 +1,7 @@
-//! Community ID of a connection (version 1, seed 0): one word that Zeek, Suricata and others give the same connection.
+//! The Community ID of a connection (version 1, seed 0): an identifier that Zeek, Suricata and other tools compute alike.
 //!
-//! github.com/corelight/community-id-spec: SHA-1 over seed, both addresses, protocol, a zero and both ports, the lower
-//! end first, in base64.
+//! It is the base64 of a SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower end first
+//! (github.com/corelight/community-id-spec).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,11 +10,11 @@ use sha1::{Digest, Sha1};
 const TCP: u8 = 6;
 const SEED: [u8; 2] = [0, 0];
 const VERSION: &str = "1:";
-/// Of the 20 bytes of a SHA-1.
+/// Length of a SHA-1 (20 bytes) in base64.
 const DIGEST_LETTERS: usize = 28;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The id of the TCP connection between these ends, whichever comes first.
+/// Returns the id of the TCP connection between two ends, in either order.
 pub fn id(one: SocketAddr, other: SocketAddr) -> String {
     let (low, high) = if one <= other { (one, other) } else { (other, one) };
     let mut hash = Sha1::new_with_prefix(SEED);
@@ -34,7 +34,7 @@ pub fn id(one: SocketAddr, other: SocketAddr) -> String {
     text
 }
 
-/// RFC 4648, section 4: 20 bytes are 27 letters and one of padding.
+/// Encodes a SHA-1 as base64 (RFC 4648 section 4): 27 letters and one of padding.
 fn base64(digest: [u8; 20]) -> [u8; DIGEST_LETTERS] {
     let mut padded = [0; 21];
     for (to, from) in padded.iter_mut().zip(digest) {

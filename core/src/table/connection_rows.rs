@@ -1,70 +1,66 @@
-//! `connects`, `pushes` and `gaps`: what took time on a connection and is no request. Rows are few, and kept as they
-//! come until a batch is built.
+//! `connects`, `pushes` and `gaps`: times of a connection that no request accounts for.
 
-use std::sync::Arc;
-
-use arrow_array::BooleanArray;
-use arrow_array::types::{UInt8Type, UInt32Type, UInt64Type};
 use smol_str::SmolStr;
 
-use super::spent::CAUSES;
-use super::{
-    Column, column, duration_options, durations, fixed_words, instants, interned_words, nullable, option,
-    plain,
-};
+use super::Column;
+use super::cells::{Ms, Time, optional, required};
 use crate::exchange::{CutBy, Exchange, Opening, RowKind};
 use crate::judge::{Cause, Grade, Row};
+use crate::lookup::Found;
 use crate::messages::TlsSetup;
 
-/// Rows of one of these tables until a batch is built.
-pub const ROWS: usize = 512;
-
-/// What all of them have.
+/// Fields of every row in the three tables.
 struct Common {
     number: u64,
     stream: u32,
-    start: i64,
-    end: i64,
+    start_ns: i64,
+    end_ns: i64,
     first_frame: u64,
     last_frame: u64,
-    /// By cause, in ns.
-    spent: [i64; CAUSES],
+    /// Time of each cause in ns, by its place in `Cause`.
+    cause_ns: [i64; Cause::COUNT],
 }
 
 impl Common {
     fn new(e: &Exchange, causes: &[Row]) -> Self {
         let end = e.end();
-        let mut spent = [0; CAUSES];
+        let mut cause_ns = [0; Cause::COUNT];
         for row in causes {
-            if let Some(sum) = spent.get_mut(row.cause as usize) {
+            if let Some(sum) = cause_ns.get_mut(row.cause as usize) {
                 *sum += row.end - row.start;
             }
         }
         Common {
             number: e.id,
             stream: e.stream,
-            start: e.start(),
-            end: end.time_ns.max(e.start()),
+            start_ns: e.start(),
+            end_ns: end.time_ns.max(e.start()),
             first_frame: e.request.first.frame,
             last_frame: end.frame,
-            spent,
+            cause_ns,
         }
     }
 
-    /// The first of those that took the most.
+    /// The cause that took the most time; of equals the first in `Cause`. `None` if no cause took any.
     fn top_cause(&self) -> Option<&'static str> {
-        let longest = self.spent.iter().max().filter(|ns| **ns > 0)?;
-        let top = self.spent.iter().position(|ns| ns == longest)?;
+        let longest = self.cause_ns.iter().max().filter(|ns| **ns > 0)?;
+        let top = self.cause_ns.iter().position(|ns| ns == longest)?;
         Cause::WORDS.get(top).copied()
     }
 }
 
-/// A connection's set-up.
+/// The set-up of a connection: DNS lookup, TCP handshake, TLS handshake, greeting.
 pub struct ConnectRow {
     common: Common,
     answer_frame: Option<u64>,
     cut_by: Option<CutBy>,
     opening: Opening,
+}
+
+impl AsRef<Common> for ConnectRow {
+    fn as_ref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl ConnectRow {
@@ -78,13 +74,19 @@ impl ConnectRow {
     }
 }
 
-/// What a server sent without a request.
+/// A message that the server sent without a request.
 pub struct PushRow {
     common: Common,
     protocol: &'static str,
     method: Option<SmolStr>,
     target: Option<SmolStr>,
     bytes: u64,
+}
+
+impl AsRef<Common> for PushRow {
+    fn as_ref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl PushRow {
@@ -99,11 +101,17 @@ impl PushRow {
     }
 }
 
-/// A client's pause, what its kernel held, or what one direction lets us suspect.
+/// A pause between requests, data that a kernel held back, or a wait inferred from a one-way capture.
 pub struct GapRow {
     common: Common,
     index: u32,
     kind: &'static str,
+}
+
+impl AsRef<Common> for GapRow {
+    fn as_ref(&self) -> &Common {
+        &self.common
+    }
 }
 
 impl GapRow {
@@ -120,72 +128,55 @@ impl GapRow {
     }
 }
 
-/// Most of this time a kernel held what was written, at least probably, and not for a round trip alone: a timer may be as
-/// long.
+/// Whether a kernel held back written data for most of this time.
+///
+/// Nagle's algorithm and delayed ACKs count if they are at least probable, and a delayed ACK must be among them. Nagle's
+/// algorithm alone waits one round trip, which a timer of the program may equal by chance.
 fn is_held(causes: &[Row]) -> bool {
-    let took = |row: &Row| row.end - row.start;
+    let duration = |row: &Row| row.end - row.start;
     let held = |row: &&Row| {
         matches!(row.cause, Cause::Nagle | Cause::DelayedAck) && row.grounds.grade <= Grade::Probable
     };
-    let stall: i64 = causes.iter().filter(held).map(took).sum();
-    let delayed = causes
+    let held_ns: i64 = causes.iter().filter(held).map(duration).sum();
+    let has_delayed_ack = causes
         .iter()
         .filter(held)
         .any(|row| row.cause == Cause::DelayedAck);
-    delayed && 2 * stall > causes.iter().map(took).sum::<i64>()
+    has_delayed_ack && 2 * held_ns > causes.iter().map(duration).sum::<i64>()
 }
 
 pub fn connects(rows: &[ConnectRow]) -> Vec<Column> {
-    let lookup = |r: &ConnectRow| r.opening.lookup.clone();
-    let dns_ns = |r: &ConnectRow| Some(lookup(r)?.ns);
-    let mut columns = first("connect", rows, |r| &r.common);
-    let answers = option::<UInt64Type, ConnectRow>(rows, |r| r.answer_frame);
-    columns.insert(6, nullable("answer_frame", answers));
+    let mut columns = common_head("connect", rows);
+    columns.insert(6, optional("answer_frame", rows, |r| r.answer_frame));
     columns.extend([
-        nullable("dns_ms", duration_options(rows, dns_ns)),
-        nullable(
-            "dns_name",
-            interned_words(rows, |r| Some(r.opening.lookup.as_ref()?.name.as_str())),
-        ),
-        nullable(
-            "lookup",
-            option::<UInt64Type, ConnectRow>(rows, |r| Some(lookup(r)?.number)),
-        ),
-        nullable("handshake_ms", duration_options(rows, |r| r.opening.handshake_ns)),
-        nullable("tls_ms", duration_options(rows, |r| r.opening.tls_ns)),
-        nullable(
-            "tls_version",
-            fixed_words(rows, |r| secured(r)?.version.map(version)),
-        ),
-        nullable(
-            "tls_round_trips",
-            option::<UInt8Type, ConnectRow>(rows, |r| secured(r)?.round_trips),
-        ),
-        nullable(
-            "tls_resumed",
-            Arc::new(rows.iter().map(|r| secured(r)?.resumed).collect::<BooleanArray>()),
-        ),
-        nullable(
-            "tls_server_name",
-            interned_words(rows, |r| secured(r)?.server_name.as_deref()),
-        ),
-        nullable("tls_alpn", interned_words(rows, |r| secured(r)?.alpn.as_deref())),
-        nullable(
-            "tls_alpn_offered",
-            interned_words(rows, |r| secured(r)?.offered.as_deref()),
-        ),
-        nullable("greeting_ms", duration_options(rows, |r| r.opening.greeting_ns)),
-        nullable("cut_by", fixed_words(rows, |r| r.cut_by.map(CutBy::word))),
+        optional("dns_ms", rows, |r| Some(Ms(lookup(r)?.ns))),
+        optional("dns_name", rows, |r| Some(lookup(r)?.name.as_str())),
+        optional("lookup", rows, |r| Some(lookup(r)?.number)),
+        optional("handshake_ms", rows, |r| r.opening.handshake_ns.map(Ms)),
+        optional("tls_ms", rows, |r| r.opening.tls_ns.map(Ms)),
+        optional("tls_version", rows, |r| tls(r)?.version.map(tls_version)),
+        optional("tls_round_trips", rows, |r| tls(r)?.round_trips),
+        optional("tls_resumed", rows, |r| tls(r)?.resumed),
+        optional("tls_server_name", rows, |r| tls(r)?.server_name.as_deref()),
+        optional("tls_alpn", rows, |r| tls(r)?.alpn.as_deref()),
+        optional("tls_alpn_offered", rows, |r| tls(r)?.offered.as_deref()),
+        optional("greeting_ms", rows, |r| r.opening.greeting_ns.map(Ms)),
+        optional("cut_by", rows, |r| r.cut_by.map(CutBy::word)),
     ]);
-    last(columns, rows, |r| &r.common)
+    columns.extend(common_tail(rows));
+    columns
 }
 
-fn secured(row: &ConnectRow) -> Option<&TlsSetup> {
+fn lookup(row: &ConnectRow) -> Option<&Found> {
+    row.opening.lookup.as_ref()
+}
+
+fn tls(row: &ConnectRow) -> Option<&TlsSetup> {
     row.opening.secured.as_ref()
 }
 
-/// Wireshark's word for a version of TLS.
-fn version(number: u16) -> &'static str {
+/// Returns Wireshark's name of a TLS version.
+fn tls_version(number: u16) -> &'static str {
     match number {
         0x0300 => "SSL 3.0",
         0x0301 => "TLS 1.0",
@@ -197,51 +188,52 @@ fn version(number: u16) -> &'static str {
 }
 
 pub fn pushes(rows: &[PushRow]) -> Vec<Column> {
-    let mut columns = first("push", rows, |r| &r.common);
-    columns.splice(
-        2..2,
-        [
-            column("protocol", fixed_words(rows, |r| Some(r.protocol))),
-            nullable("method", interned_words(rows, |r| r.method.as_deref())),
-            nullable("target", interned_words(rows, |r| r.target.as_deref())),
-        ],
-    );
-    columns.push(column("bytes", plain::<UInt64Type, PushRow>(rows, |r| r.bytes)));
-    last(columns, rows, |r| &r.common)
+    let mut columns = common_head("push", rows);
+    let message = [
+        required("protocol", rows, |r| r.protocol),
+        optional("method", rows, |r| r.method.as_deref()),
+        optional("target", rows, |r| r.target.as_deref()),
+    ];
+    columns.splice(2..2, message);
+    columns.push(required("bytes", rows, |r| r.bytes));
+    columns.extend(common_tail(rows));
+    columns
 }
 
 pub fn gaps(rows: &[GapRow]) -> Vec<Column> {
-    let mut columns = first("gap", rows, |r| &r.common);
-    columns.splice(
-        2..2,
-        [
-            column("index", plain::<UInt32Type, GapRow>(rows, |r| r.index)),
-            column("kind", fixed_words(rows, |r| Some(r.kind))),
-        ],
-    );
-    last(columns, rows, |r| &r.common)
+    let mut columns = common_head("gap", rows);
+    let kind = [
+        required("index", rows, |r| r.index),
+        required("kind", rows, |r| r.kind),
+    ];
+    columns.splice(2..2, kind);
+    columns.extend(common_tail(rows));
+    columns
 }
 
-/// The columns that all begin with.
-fn first<R>(number: &'static str, rows: &[R], of: impl Fn(&R) -> &Common) -> Vec<Column> {
+/// The columns that begin all three tables; `number` is the name of the row's number.
+fn common_head<R: AsRef<Common>>(number: &'static str, rows: &[R]) -> Vec<Column> {
     vec![
-        column(number, plain::<UInt64Type, R>(rows, |r| of(r).number)),
-        column("stream", plain::<UInt32Type, R>(rows, |r| of(r).stream)),
-        column("start", instants(rows, |r| of(r).start)),
-        column("end", instants(rows, |r| of(r).end)),
-        column("duration_ms", durations(rows, |r| of(r).end - of(r).start)),
-        column("first_frame", plain::<UInt64Type, R>(rows, |r| of(r).first_frame)),
-        column("last_frame", plain::<UInt64Type, R>(rows, |r| of(r).last_frame)),
+        required(number, rows, |r| r.as_ref().number),
+        required("stream", rows, |r| r.as_ref().stream),
+        required("start", rows, |r| Time(r.as_ref().start_ns)),
+        required("end", rows, |r| Time(r.as_ref().end_ns)),
+        required("duration_ms", rows, |r| {
+            Ms(r.as_ref().end_ns - r.as_ref().start_ns)
+        }),
+        required("first_frame", rows, |r| r.as_ref().first_frame),
+        required("last_frame", rows, |r| r.as_ref().last_frame),
     ]
 }
 
-/// The columns that all end with.
-fn last<R>(mut columns: Vec<Column>, rows: &[R], of: impl Fn(&R) -> &Common) -> Vec<Column> {
-    for (place, name) in Cause::WORDS.into_iter().enumerate() {
-        let spent = durations(rows, |r| of(r).spent.get(place).copied().unwrap_or(0));
-        columns.push(column(format!("{name}_ms"), spent));
+/// The columns that end all three tables: the time of each cause, and the cause that took the most.
+fn common_tail<R: AsRef<Common>>(rows: &[R]) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for (index, cause) in Cause::WORDS.into_iter().enumerate() {
+        let ns = |r: &R| r.as_ref().cause_ns.get(index).copied().unwrap_or(0);
+        columns.push(required(format!("{cause}_ms"), rows, |r| Ms(ns(r))));
     }
-    columns.push(nullable("top_cause", fixed_words(rows, |r| of(r).top_cause())));
+    columns.push(optional("top_cause", rows, |r| r.as_ref().top_cause()));
     columns
 }
 

@@ -1,5 +1,5 @@
-//! `events`: one row per TCP segment, in frame order. This table is as long as the capture, and each instruction
-//! here is paid once per packet.
+//! `events`: one row per TCP segment, in frame order. The code of `push` runs once per packet, so its cost is the cost of
+//! the whole table.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,91 +10,94 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
 use super::addresses::Addresses;
-use super::columns::{Address, Block, EVERY, Flag, Full, Instant, Moved, Partial, Rare, Taken, blocks};
-use super::words::{Listed, dictionary};
+use super::columns::{
+    Address, BatchBits, ColumnBuffer, EVERY_ROW, Flag, FlushedBlock, Instant, Optional, Rare, Required,
+    batch_columns,
+};
+use super::words::{CodedWords, dictionary};
 use super::{BATCH_ROWS, Batch, Column, column, ms, nullable};
 use crate::facts::flag;
 use crate::observe::Released;
 use crate::segment::Options;
 use crate::stream::Event;
 
-/// Wireshark's labels of the nine flags, in its order.
-const LABELS: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
-const LABEL_COUNT: usize = 1 << LABELS.len();
+/// Wireshark's names of the nine flags of the TCP header, from the lowest bit on.
+const FLAG_NAMES: [&str; 9] = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
+const FLAG_SETS: usize = 1 << FLAG_NAMES.len();
 
-/// What a row has, a bit each; the bits of `flag` come first.
-mod has {
+/// Bits of the optional columns and flags. They follow the bits of `facts::flag`, which have a column each.
+mod bit {
     use crate::facts::flag;
 
-    const FREE: u32 = flag::NAMES.len() as u32;
-    pub const FROM_CLIENT: u32 = 1 << FREE;
-    pub const TIMESTAMPS: u32 = 1 << (FREE + 1);
-    pub const ACKS: u32 = 1 << (FREE + 2);
-    pub const ACK_RTT: u32 = 1 << (FREE + 3);
-    pub const IN_FLIGHT: u32 = 1 << (FREE + 4);
-    pub const PUSH_BYTES: u32 = 1 << (FREE + 5);
-    pub const HOLD: u32 = 1 << (FREE + 6);
-    pub const RELEASED_BY: u32 = 1 << (FREE + 7);
-    pub const RELEASE_FRAME: u32 = 1 << (FREE + 8);
-    pub const WAITED: u32 = 1 << (FREE + 9);
+    const FIRST: u32 = flag::NAMES.len() as u32;
+    pub const FROM_CLIENT: u32 = 1 << FIRST;
+    pub const TIMESTAMPS: u32 = 1 << (FIRST + 1);
+    pub const ACKS: u32 = 1 << (FIRST + 2);
+    pub const ACK_RTT: u32 = 1 << (FIRST + 3);
+    pub const IN_FLIGHT: u32 = 1 << (FIRST + 4);
+    pub const PUSH_BYTES: u32 = 1 << (FIRST + 5);
+    pub const HOLD: u32 = 1 << (FIRST + 6);
+    pub const RELEASED_BY: u32 = 1 << (FIRST + 7);
+    pub const RELEASE_FRAME: u32 = 1 << (FIRST + 8);
+    pub const WAITED: u32 = 1 << (FIRST + 9);
 }
 
-blocks! {
+batch_columns! {
     struct Columns {
-        frame: Full<UInt64Type> = "frame",
+        frame: Required<UInt64Type> = "frame",
         time: Instant = "time",
-        stream: Full<UInt32Type> = "stream",
-        from_client: Flag<{ has::FROM_CLIENT }> = "from_client",
+        stream: Required<UInt32Type> = "stream",
+        from_client: Flag<{ bit::FROM_CLIENT }> = "from_client",
         src: Address = "src",
-        sport: Full<UInt16Type> = "sport",
+        sport: Required<UInt16Type> = "sport",
         dst: Address = "dst",
-        dport: Full<UInt16Type> = "dport",
-        seq: Full<Int64Type> = "seq",
-        ack: Full<Int64Type> = "ack",
-        len: Full<UInt32Type> = "len",
-        header_flags: Listed<LABEL_COUNT, EVERY> = "flags",
-        window: Full<UInt32Type> = "window",
+        dport: Required<UInt16Type> = "dport",
+        seq: Required<Int64Type> = "seq",
+        ack: Required<Int64Type> = "ack",
+        len: Required<UInt32Type> = "len",
+        header_flags: CodedWords<FLAG_SETS, EVERY_ROW> = "flags",
+        window: Required<UInt32Type> = "window",
         mss: Rare<UInt16Type> = "mss",
         wscale: Rare<UInt8Type> = "wscale",
-        tsval: Partial<UInt32Type, { has::TIMESTAMPS }> = "tsval",
-        tsecr: Partial<UInt32Type, { has::TIMESTAMPS }> = "tsecr",
-        sack: Blocks = "sack",
-        time_delta: Full<Float64Type> = "time_delta_ms",
-        acks_frame: Partial<UInt64Type, { has::ACKS }> = "acks_frame",
-        ack_rtt: Partial<Float64Type, { has::ACK_RTT }> = "ack_rtt_ms",
-        bytes_in_flight: Partial<UInt32Type, { has::IN_FLIGHT }> = "bytes_in_flight",
-        push_bytes_sent: Partial<UInt32Type, { has::PUSH_BYTES }> = "push_bytes_sent",
-        marks: Marks = "",
-        hold: Partial<Float64Type, { has::HOLD }> = "ack_hold_ms",
-        released_by: AckKind = "released_by",
-        release_frame: Partial<UInt64Type, { has::RELEASE_FRAME }> = "release_frame",
-        waited: Partial<Float64Type, { has::WAITED }> = "waited_ms",
+        tsval: Optional<UInt32Type, { bit::TIMESTAMPS }> = "tsval",
+        tsecr: Optional<UInt32Type, { bit::TIMESTAMPS }> = "tsecr",
+        sack: SackBlocks = "sack",
+        time_delta: Required<Float64Type> = "time_delta_ms",
+        acks_frame: Optional<UInt64Type, { bit::ACKS }> = "acks_frame",
+        ack_rtt: Optional<Float64Type, { bit::ACK_RTT }> = "ack_rtt_ms",
+        bytes_in_flight: Optional<UInt32Type, { bit::IN_FLIGHT }> = "bytes_in_flight",
+        push_bytes_sent: Optional<UInt32Type, { bit::PUSH_BYTES }> = "push_bytes_sent",
+        facts: FactFlags = "",
+        hold: Optional<Float64Type, { bit::HOLD }> = "ack_hold_ms",
+        released_by: ReleasedBy = "released_by",
+        release_frame: Optional<UInt64Type, { bit::RELEASE_FRAME }> = "release_frame",
+        waited: Optional<Float64Type, { bit::WAITED }> = "waited_ms",
     }
 }
 
-/// Wireshark's remarks on a segment: a column each, under the names of `flag`.
+/// Wireshark's analysis flags of a segment: a column for each name in `facts::flag`.
 #[derive(Default)]
-struct Marks;
+struct FactFlags;
 
-impl Block for Marks {
-    fn build(&mut self, taken: &Taken, _: Cow<'static, str>, columns: &mut Vec<Column>) {
-        let marks = flag::NAMES.iter().enumerate();
-        columns.extend(marks.map(|(bit, name)| column(*name, taken.booleans(1 << bit))));
+impl ColumnBuffer for FactFlags {
+    fn build(&mut self, bits: &BatchBits, _: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let flags = flag::NAMES.iter().enumerate();
+        columns.extend(flags.map(|(bit, name)| column(*name, bits.booleans(1 << bit))));
     }
 }
 
-/// A word of `Released` by its place there.
+/// A word of `Released`. All of them are in the dictionary, and the key is the place in the enum.
 #[derive(Default)]
-struct AckKind(Partial<Int32Type, { has::RELEASED_BY }>);
+struct ReleasedBy(Optional<Int32Type, { bit::RELEASED_BY }>);
 
-impl Block for AckKind {
-    fn keep(&mut self, moved: &Moved) {
-        self.0.keep(moved);
+impl ColumnBuffer for ReleasedBy {
+    fn flush_block(&mut self, block: &FlushedBlock) {
+        self.0.flush_block(block);
     }
 
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         let words: ArrayRef = Arc::new(StringArray::from_iter_values(Released::WORDS));
-        columns.push(nullable(name, dictionary(self.0.take(taken), words)));
+        columns.push(nullable(name, dictionary(self.0.take(bits), words)));
     }
 }
 
@@ -105,77 +108,57 @@ pub struct Events {
 }
 
 impl Events {
-    /// True when the batch is full.
+    /// Adds a row. Returns true if the batch is full.
     #[inline(always)]
     pub fn push(&mut self, e: &Event<'_>) -> bool {
-        let (segment, facts, row) = (e.segment, e.facts, self.columns.place());
+        let (segment, facts, slot) = (e.segment, e.facts, self.columns.slot());
         let ends = || [segment.src, segment.dst];
         let (src, dst) = self.addresses.keys(e.stream, !e.from_low, ends);
         if segment.options.mss.is_some() || segment.options.wscale.is_some() || e.sack.is_some() {
             self.push_rare(&segment.options, e.sack);
         }
         let columns = &mut self.columns;
-        columns.frame.set(row, e.at.frame);
-        columns.time.set(row, e.at.time_ns);
-        columns.stream.set(row, e.stream);
-        columns.src.set(row, src);
-        columns.sport.set(row, segment.sport);
-        columns.dst.set(row, dst);
-        columns.dport.set(row, segment.dport);
-        columns.seq.set(row, facts.seq);
-        columns.ack.set(row, facts.ack);
-        columns.len.set(row, segment.len);
-        let flags = usize::from(segment.flags) % LABEL_COUNT;
-        columns.header_flags.set(row, flags, label);
-        columns.window.set(row, facts.window);
-        columns.time_delta.set(row, ms(e.time_delta));
-        let mut has = u32::from(facts.flags);
+        columns.frame.set(slot, e.at.frame);
+        columns.time.set(slot, e.at.time_ns);
+        columns.stream.set(slot, e.stream);
+        columns.src.set(slot, src);
+        columns.sport.set(slot, segment.sport);
+        columns.dst.set(slot, dst);
+        columns.dport.set(slot, segment.dport);
+        columns.seq.set(slot, facts.seq);
+        columns.ack.set(slot, facts.ack);
+        columns.len.set(slot, segment.len);
+        let flags = usize::from(segment.flags) % FLAG_SETS;
+        columns.header_flags.set(slot, flags, flags_text);
+        columns.window.set(slot, facts.window);
+        columns.time_delta.set(slot, ms(e.time_delta));
+        let mut bits = u32::from(facts.flags);
         if e.from_client {
-            has |= has::FROM_CLIENT;
+            bits |= bit::FROM_CLIENT;
         }
         if let Some((tsval, tsecr)) = segment.options.timestamps {
-            columns.tsval.set(row, tsval);
-            columns.tsecr.set(row, tsecr);
-            has |= has::TIMESTAMPS;
+            columns.tsval.set(slot, tsval);
+            columns.tsecr.set(slot, tsecr);
+            bits |= bit::TIMESTAMPS;
         }
         if let Some((frame, rtt)) = facts.acks {
-            columns.acks_frame.set(row, frame);
-            has |= has::ACKS;
-            if rtt != 0 {
-                // Wireshark shows no round trip of 0
-                columns.ack_rtt.set(row, ms(rtt));
-                has |= has::ACK_RTT;
-            }
+            columns.acks_frame.set(slot, frame);
+            bits |= bit::ACKS;
+            // Wireshark shows no round trip of 0.
+            bits |= columns.ack_rtt.set_some(slot, (rtt != 0).then(|| ms(rtt)));
         }
-        if let Some(bytes) = facts.bytes_in_flight {
-            columns.bytes_in_flight.set(row, bytes);
-            has |= has::IN_FLIGHT;
-        }
-        if let Some(bytes) = facts.push_bytes_sent {
-            columns.push_bytes_sent.set(row, bytes);
-            has |= has::PUSH_BYTES;
-        }
-        if let Some(hold) = e.hold {
-            columns.hold.set(row, ms(hold));
-            has |= has::HOLD;
-        }
-        if let Some(word) = e.release.by {
-            columns.released_by.0.set(row, word as i32);
-            has |= has::RELEASED_BY;
-        }
-        if let Some(frame) = e.release.frame {
-            columns.release_frame.set(row, frame);
-            has |= has::RELEASE_FRAME;
-        }
-        if let Some(waited) = e.release.waited {
-            columns.waited.set(row, ms(waited));
-            has |= has::WAITED;
-        }
-        columns.has.set(row, has);
-        columns.done(row)
+        bits |= columns.bytes_in_flight.set_some(slot, facts.bytes_in_flight);
+        bits |= columns.push_bytes_sent.set_some(slot, facts.push_bytes_sent);
+        bits |= columns.hold.set_some(slot, e.hold.map(ms));
+        let released_by = e.release.by.map(|word| word as i32);
+        bits |= columns.released_by.0.set_some(slot, released_by);
+        bits |= columns.release_frame.set_some(slot, e.release.frame);
+        bits |= columns.waited.set_some(slot, e.release.waited.map(ms));
+        columns.row_bits.set(slot, bits);
+        columns.end_row(slot)
     }
 
-    /// What few rows have.
+    /// Sets the columns that few rows have.
     #[cold]
     #[inline(never)]
     fn push_rare(&mut self, options: &Options, sack: Option<&[(i64, i64)]>) {
@@ -192,19 +175,19 @@ impl Batch for Events {
     }
 
     fn take(&mut self) -> Vec<Column> {
-        let mut taken = self.columns.end();
-        taken.addresses = Some(self.addresses.take());
-        self.columns.columns(&taken, "")
+        let mut bits = self.columns.end_batch();
+        bits.addresses = Some(self.addresses.take());
+        self.columns.build(&bits, "")
     }
 }
 
-/// "PSH, ACK"; "<None>" without any flag.
-fn label(flags: usize) -> String {
-    let set: Vec<&str> = LABELS
+/// Returns the names of the flags that are set: "PSH, ACK"; "<None>" if there are none.
+fn flags_text(flags: usize) -> String {
+    let set: Vec<&str> = FLAG_NAMES
         .iter()
         .enumerate()
         .filter(|(bit, _)| flags & (1 << bit) != 0)
-        .map(|(_, l)| *l)
+        .map(|(_, name)| *name)
         .collect();
     if set.is_empty() {
         "<None>".to_string()
@@ -213,23 +196,24 @@ fn label(flags: usize) -> String {
     }
 }
 
-impl Block for Blocks {
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        columns.push(nullable(name, self.take(taken.rows())));
+impl ColumnBuffer for SackBlocks {
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(nullable(name, self.take(bits.rows())));
     }
 }
 
-/// The SACK column: lists of {left, right}; nearly always null.
+/// The column `sack`: lists of {left, right}, nearly always null.
 #[derive(Default)]
-struct Blocks {
+struct SackBlocks {
     left: Vec<i64>,
     right: Vec<i64>,
+    /// Number of the row in the batch, and how many blocks it has.
     rows: Vec<(usize, usize)>,
-    /// A batch without any.
+    /// The column of a batch without SACK blocks, which is built once.
     none: Option<ArrayRef>,
 }
 
-impl Blocks {
+impl SackBlocks {
     fn push(&mut self, row: usize, blocks: Option<&[(i64, i64)]>) {
         if let Some(blocks) = blocks {
             self.left.extend(blocks.iter().map(|b| b.0));

@@ -1,11 +1,11 @@
-//! `exchanges`: one row per request and its answer.
+//! `exchanges`: one row per request and its response.
 
-use arrow_array::types::{Float64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
 
 use super::addresses::Addresses;
-use super::columns::{Address, EVERY, Flag, Full, Instant, Partial, SomeFlag, SomeInstant, blocks};
-use super::spent::Spent;
-use super::words::{Fixed, Interned, Listed, Texts};
+use super::cause_times::CauseTimes;
+use super::columns::{Address, EVERY_ROW, Flag, Instant, Optional, OptionalFlag, Required, batch_columns};
+use super::words::{CaptureWords, CodedWords, StaticWords, Texts};
 use super::{Batch, Column, ms};
 use crate::base::Side;
 use crate::evidence::rtt::Pairs;
@@ -13,12 +13,12 @@ use crate::exchange::{CutBy, Exchange, Message};
 use crate::judge::{Cause, Paths, Row};
 use crate::messages::{Kind, Tags};
 
-/// What a row has, a bit each.
-mod has {
+/// Bits of the optional columns and flags.
+mod bit {
     pub const METHOD: u32 = 1 << 0;
     pub const STATUS: u32 = 1 << 1;
     pub const RESPONSE: u32 = 1 << 2;
-    /// A whole answer.
+    /// The response is complete.
     pub const LATENCY: u32 = 1 << 3;
     pub const CLIENT_LATENCY: u32 = 1 << 4;
     pub const COMPLETE: u32 = 1 << 5;
@@ -27,59 +27,59 @@ mod has {
     pub const HOST: u32 = 1 << 8;
     pub const KIND: u32 = 1 << 9;
     pub const ERROR: u32 = 1 << 10;
-    /// Whether the answer is an error is known.
+    /// It is known whether the response is an error.
     pub const ERROR_KNOWN: u32 = 1 << 11;
     pub const PIECES: u32 = 1 << 12;
-    /// Two pieces and more.
+    /// The response has at least two pieces.
     pub const GAP: u32 = 1 << 13;
-    /// The side that accepted the connection asks.
+    /// The server of the connection sent the request.
     pub const SERVER_ASKS: u32 = 1 << 14;
 }
 
-blocks! {
+batch_columns! {
     struct Columns {
-        exchange: Full<UInt64Type> = "exchange",
-        stream: Full<UInt32Type> = "stream",
-        index: Full<UInt32Type> = "index",
+        exchange: Required<UInt64Type> = "exchange",
+        stream: Required<UInt32Type> = "stream",
+        index: Required<UInt32Type> = "index",
         client: Address = "client",
-        client_port: Full<UInt16Type> = "client_port",
+        client_port: Required<UInt16Type> = "client_port",
         server: Address = "server",
-        server_port: Full<UInt16Type> = "server_port",
-        protocol: Fixed<EVERY> = "protocol",
-        method: Interned<{ has::METHOD }> = "method",
+        server_port: Required<UInt16Type> = "server_port",
+        protocol: StaticWords<EVERY_ROW> = "protocol",
+        method: CaptureWords<{ bit::METHOD }> = "method",
         target: Texts = "target",
-        host: Interned<{ has::HOST }> = "host",
+        host: CaptureWords<{ bit::HOST }> = "host",
         trace_id: Texts = "trace_id",
         request_id: Texts = "request_id",
         forwarded_for: Texts = "forwarded_for",
-        kind: Fixed<{ has::KIND }> = "kind",
-        server_asks: Flag<{ has::SERVER_ASKS }> = "server_asks",
-        status: Partial<UInt32Type, { has::STATUS }> = "status",
+        kind: StaticWords<{ bit::KIND }> = "kind",
+        server_asks: Flag<{ bit::SERVER_ASKS }> = "server_asks",
+        status: Optional<UInt32Type, { bit::STATUS }> = "status",
         status_text: Texts = "status_text",
-        error: SomeFlag<{ has::ERROR }, { has::ERROR_KNOWN }> = "error",
+        error: OptionalFlag<{ bit::ERROR }, { bit::ERROR_KNOWN }> = "error",
         start: Instant = "start",
         end: Instant = "end",
-        request_first_frame: Full<UInt64Type> = "request_first_frame",
-        request_last_frame: Full<UInt64Type> = "request_last_frame",
+        request_first_frame: Required<UInt64Type> = "request_first_frame",
+        request_last_frame: Required<UInt64Type> = "request_last_frame",
         request_end: Instant = "request_end",
-        response_first_frame: Partial<UInt64Type, { has::RESPONSE }> = "response_first_frame",
-        response_last_frame: Partial<UInt64Type, { has::RESPONSE }> = "response_last_frame",
-        response_start: SomeInstant<{ has::RESPONSE }> = "response_start",
-        request_bytes: Full<UInt64Type> = "request_bytes",
-        response_bytes: Partial<UInt64Type, { has::RESPONSE }> = "response_bytes",
-        latency: Partial<Float64Type, { has::LATENCY }> = "latency_ms",
-        client_latency: Partial<Float64Type, { has::CLIENT_LATENCY }> = "client_latency_ms",
-        ttfb: Partial<Float64Type, { has::RESPONSE }> = "ttfb_ms",
-        pieces: Partial<UInt32Type, { has::PIECES }> = "pieces",
-        first_piece: Partial<Float64Type, { has::PIECES }> = "first_chunk_ms",
-        longest_gap: Partial<Float64Type, { has::GAP }> = "longest_gap_ms",
-        request_spread: Partial<Float64Type, { has::LATENCY }> = "request_spread_ms",
-        service: Partial<Float64Type, { has::LATENCY }> = "service_ms",
-        response_spread: Partial<Float64Type, { has::LATENCY }> = "response_spread_ms",
-        complete: Flag<{ has::COMPLETE }> = "complete",
-        cut_by: Fixed<{ has::CUT_BY }> = "cut_by",
-        spent: Spent = "ms",
-        top_cause: Listed<{ Cause::COUNT }, { has::TOP_CAUSE }> = "top_cause",
+        response_first_frame: Optional<UInt64Type, { bit::RESPONSE }> = "response_first_frame",
+        response_last_frame: Optional<UInt64Type, { bit::RESPONSE }> = "response_last_frame",
+        response_start: Optional<TimestampNanosecondType, { bit::RESPONSE }> = "response_start",
+        request_bytes: Required<UInt64Type> = "request_bytes",
+        response_bytes: Optional<UInt64Type, { bit::RESPONSE }> = "response_bytes",
+        latency: Optional<Float64Type, { bit::LATENCY }> = "latency_ms",
+        client_latency: Optional<Float64Type, { bit::CLIENT_LATENCY }> = "client_latency_ms",
+        ttfb: Optional<Float64Type, { bit::RESPONSE }> = "ttfb_ms",
+        pieces: Optional<UInt32Type, { bit::PIECES }> = "pieces",
+        first_piece: Optional<Float64Type, { bit::PIECES }> = "first_chunk_ms",
+        longest_gap: Optional<Float64Type, { bit::GAP }> = "longest_gap_ms",
+        request_spread: Optional<Float64Type, { bit::LATENCY }> = "request_spread_ms",
+        service: Optional<Float64Type, { bit::LATENCY }> = "service_ms",
+        response_spread: Optional<Float64Type, { bit::LATENCY }> = "response_spread_ms",
+        complete: Flag<{ bit::COMPLETE }> = "complete",
+        cut_by: StaticWords<{ bit::CUT_BY }> = "cut_by",
+        cause_times: CauseTimes = "ms",
+        top_cause: CodedWords<{ Cause::COUNT }, { bit::TOP_CAUSE }> = "top_cause",
     }
 }
 
@@ -90,21 +90,21 @@ pub struct Exchanges {
 }
 
 impl Exchanges {
-    /// A cause of the exchange that comes next.
+    /// Adds a cause of the exchange that is pushed next.
     #[inline(always)]
-    pub fn spend(&mut self, cause: &Row) {
-        self.columns.spent.add(cause);
+    pub fn add_cause(&mut self, cause: &Row) {
+        self.columns.cause_times.add(cause);
     }
 
-    /// True when the batch is full.
+    /// Adds a row. Returns true if the batch is full.
     pub fn push(&mut self, e: &Exchange, paths: &Paths, pairs: &Pairs) -> bool {
-        let row = self.columns.place();
-        let top_cause = self.columns.spent.set(row);
-        let number = self.columns.rows;
-        self.columns.target.set(number, e.target.as_deref());
-        self.columns.status_text.set(number, e.status_text.as_deref());
+        let slot = self.columns.slot();
+        let top_cause = self.columns.cause_times.set(slot);
+        let row = self.columns.rows;
+        self.columns.target.set(row, e.target.as_deref());
+        self.columns.status_text.set(row, e.status_text.as_deref());
         if let Some(tags) = &e.tags {
-            self.tag(number, tags);
+            self.set_tags(row, tags);
         }
         let mut ends = self.addresses.keys(e.pair, false, || pairs.ends(e.pair));
         let mut ports = e.ports;
@@ -113,83 +113,76 @@ impl Exchanges {
         }
         let ((client, server), [client_port, server_port]) = (ends, ports);
         let columns = &mut self.columns;
-        let mut has = 0;
+        let mut bits = 0;
         let (start, end) = (e.start(), e.end().time_ns.max(e.start()));
-        columns.exchange.set(row, e.id);
-        columns.stream.set(row, e.stream);
-        columns.index.set(row, e.index);
-        columns.client.set(row, client);
-        columns.client_port.set(row, client_port);
-        columns.server.set(row, server);
-        columns.server_port.set(row, server_port);
-        columns.protocol.set(row, e.protocol.unwrap_or_default().word());
-        if let Some(method) = &e.method {
-            columns.method.set(row, method);
-            has |= has::METHOD;
-        }
-        if let Some(host) = &e.host {
-            columns.host.set(row, host);
-            has |= has::HOST;
-        }
-        has |= columns.kind.set_some(row, e.kind.word());
+        columns.exchange.set(slot, e.id);
+        columns.stream.set(slot, e.stream);
+        columns.index.set(slot, e.index);
+        columns.client.set(slot, client);
+        columns.client_port.set(slot, client_port);
+        columns.server.set(slot, server);
+        columns.server_port.set(slot, server_port);
+        columns.protocol.set(slot, e.protocol.unwrap_or_default().word());
+        bits |= columns.method.set_some(slot, e.method.as_ref());
+        bits |= columns.host.set_some(slot, e.host.as_ref());
+        bits |= columns.kind.set_some(slot, e.kind.word());
         if e.by_server {
-            has |= has::SERVER_ASKS;
+            bits |= bit::SERVER_ASKS;
         }
-        has |= columns.status.set_some(row, e.status.map(u32::from));
-        has |= errors(e);
-        columns.start.set(row, start);
-        columns.end.set(row, end);
-        columns.request_first_frame.set(row, e.request.first.frame);
-        columns.request_last_frame.set(row, e.request.last.frame);
-        columns.request_end.set(row, e.request.last.time_ns);
-        columns.request_bytes.set(row, e.request.bytes);
-        if let Some(m) = &e.response {
-            columns.response_first_frame.set(row, m.first.frame);
-            columns.response_last_frame.set(row, m.last.frame);
-            columns.response_start.set(row, m.first.time_ns);
-            columns.response_bytes.set(row, m.bytes);
-            columns.ttfb.set(row, ms(m.first.time_ns - start));
-            has |= has::RESPONSE;
+        bits |= columns.status.set_some(slot, e.status.map(u32::from));
+        bits |= error_bits(e);
+        columns.start.set(slot, start);
+        columns.end.set(slot, end);
+        columns.request_first_frame.set(slot, e.request.first.frame);
+        columns.request_last_frame.set(slot, e.request.last.frame);
+        columns.request_end.set(slot, e.request.last.time_ns);
+        columns.request_bytes.set(slot, e.request.bytes);
+        if let Some(response) = &e.response {
+            columns.response_first_frame.set(slot, response.first.frame);
+            columns.response_last_frame.set(slot, response.last.frame);
+            columns.response_start.set(slot, response.first.time_ns);
+            columns.response_bytes.set(slot, response.bytes);
+            columns.ttfb.set(slot, ms(response.first.time_ns - start));
+            bits |= bit::RESPONSE;
             if e.complete {
-                columns.latency.set(row, ms(end - start));
-                let (request_spread, service, response_spread) = split(start, end, &e.request, m);
-                columns.request_spread.set(row, ms(request_spread));
-                columns.service.set(row, ms(service));
-                columns.response_spread.set(row, ms(response_spread));
-                has |= has::LATENCY;
+                columns.latency.set(slot, ms(end - start));
+                let (request_spread, service, response_spread) =
+                    split_latency(start, end, &e.request, response);
+                columns.request_spread.set(slot, ms(request_spread));
+                columns.service.set(slot, ms(service));
+                columns.response_spread.set(slot, ms(response_spread));
+                bits |= bit::LATENCY;
                 let latency = client_latency(end - start, e.asker(), paths).map(ms);
-                has |= columns.client_latency.set_some(row, latency);
+                bits |= columns.client_latency.set_some(slot, latency);
             }
         }
         if e.complete {
-            has |= has::COMPLETE;
+            bits |= bit::COMPLETE;
         }
         let pieces = &e.pieces;
         if pieces.count > 0 {
-            columns.pieces.set(row, pieces.count);
-            columns.first_piece.set(row, ms(pieces.first_ns - start));
-            has |= has::PIECES;
+            columns.pieces.set(slot, pieces.count);
+            columns.first_piece.set(slot, ms(pieces.first_ns - start));
+            bits |= bit::PIECES;
         }
         if pieces.count > 1 {
-            columns.longest_gap.set(row, ms(pieces.longest_gap_ns));
-            has |= has::GAP;
+            columns.longest_gap.set(slot, ms(pieces.longest_gap_ns));
+            bits |= bit::GAP;
         }
-        has |= columns.cut_by.set_some(row, e.cut_by.map(CutBy::word));
-        if let Some(top) = top_cause {
-            columns.top_cause.set(row, top, Cause::word);
-            has |= has::TOP_CAUSE;
-        }
-        columns.has.set(row, has);
-        columns.done(row)
+        bits |= columns.cut_by.set_some(slot, e.cut_by.map(CutBy::word));
+        let top_cause = top_cause.map(|index| (index, Cause::word(index)));
+        bits |= columns.top_cause.set_some(slot, top_cause);
+        columns.row_bits.set(slot, bits);
+        columns.end_row(slot)
     }
 
     #[cold]
-    fn tag(&mut self, number: usize, tags: &Tags) {
+    fn set_tags(&mut self, row: usize, tags: &Tags) {
         let c = &mut self.columns;
         let columns = [&mut c.trace_id, &mut c.request_id, &mut c.forwarded_for];
         let texts = [&tags.trace_id, &tags.request_id, &tags.forwarded_for];
         for (column, text) in columns.into_iter().zip(texts) {
-            column.set(number, (!text.is_empty()).then_some(text));
+            column.set(row, (!text.is_empty()).then_some(text));
         }
     }
 }
@@ -200,34 +193,38 @@ impl Batch for Exchanges {
     }
 
     fn take(&mut self) -> Vec<Column> {
-        let mut taken = self.columns.end();
-        taken.addresses = Some(self.addresses.take());
-        self.columns.columns(&taken, "")
+        let mut bits = self.columns.end_batch();
+        bits.addresses = Some(self.addresses.take());
+        self.columns.build(&bits, "")
     }
 }
 
-/// Whether the answer of a request is an error: unknown without a protocol, and without an answer.
-fn errors(e: &Exchange) -> u32 {
+/// Returns the bits of the column `error`. It is null without a known protocol and without a complete response.
+fn error_bits(e: &Exchange) -> u32 {
     if e.error {
-        has::ERROR | has::ERROR_KNOWN
+        bit::ERROR | bit::ERROR_KNOWN
     } else if e.complete && matches!(e.kind, Kind::Request | Kind::LongPoll | Kind::EventStream) {
-        has::ERROR_KNOWN
+        bit::ERROR_KNOWN
     } else {
         0
     }
 }
 
-/// The asker's own clock starts half a round trip before the request passes the capture and ends half a
-/// round trip after the response did.
+/// Estimates the latency that the requesting side saw: its clock started half a round trip before the request passed the
+/// capture point and ended half a round trip after the response did.
 fn client_latency(latency: i64, asker: Side, paths: &Paths) -> Option<i64> {
     let round_trip = paths.min.get(asker.index()).copied().flatten();
     Some(latency + round_trip?)
 }
 
-/// TRANSUM's three: the request on the wire, until the first answer, the answer on the wire. Their sum is
-/// the latency also where an answer begins before the request has ended.
-fn split(start: i64, end: i64, request: &Message, response: &Message) -> (i64, i64, i64) {
+/// Splits the latency as Wireshark's TRANSUM does: request spread, service time, response spread. They add up to the
+/// latency even if the response begins before the request has ended.
+fn split_latency(start: i64, end: i64, request: &Message, response: &Message) -> (i64, i64, i64) {
     let request_end = request.last.time_ns.clamp(start, end);
-    let answered = response.first.time_ns.clamp(request_end, end);
-    (request_end - start, answered - request_end, end - answered)
+    let response_start = response.first.time_ns.clamp(request_end, end);
+    (
+        request_end - start,
+        response_start - request_end,
+        end - response_start,
+    )
 }

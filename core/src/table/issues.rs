@@ -1,40 +1,21 @@
 //! `issues`: one row per reason why something could not be read or trusted, with its first place and count.
 
-use std::sync::Arc;
-
-use arrow_array::StringArray;
-use arrow_array::types::{UInt32Type, UInt64Type};
-
-use super::{Column, column, fixed_words, nullable, option, plain};
+use super::Column;
+use super::cells::{Text, optional, required};
 use crate::issue::{Code, Counted};
 
 pub fn columns(files: &[String], rows: &[&Counted]) -> Vec<Column> {
-    type Row<'a> = &'a Counted;
-    let file = |row: &Row<'_>| files.get(row.issue.file as usize).map_or("", String::as_str);
+    let file = |row: &&Counted| files.get(row.issue.file as usize).cloned().unwrap_or_default();
     vec![
-        nullable(
-            "file",
-            Arc::new(StringArray::from_iter_values(rows.iter().map(file))),
-        ),
-        column("kind", fixed_words(rows, |r| Some(r.issue.kind.word()))),
-        nullable("offset", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.offset)),
-        nullable("frame", option::<UInt64Type, Row<'_>>(rows, |r| r.issue.frame)),
-        column("layer", fixed_words(rows, |r| Some(r.issue.layer))),
-        column(
-            "reason",
-            Arc::new(StringArray::from_iter_values(
-                rows.iter().map(|r| r.issue.sentence()),
-            )),
-        ),
-        column("count", plain::<UInt64Type, Row<'_>>(rows, |r| r.count)),
-        nullable(
-            "last_frame",
-            option::<UInt64Type, Row<'_>>(rows, |r| r.last_frame),
-        ),
-        nullable("code", fixed_words(rows, |r| r.issue.code.map(Code::word))),
-        nullable(
-            "number",
-            option::<UInt32Type, Row<'_>>(rows, |r| (r.issue.group > 0).then_some(r.issue.group)),
-        ),
+        optional("file", rows, |r| Some(Text(file(r)))),
+        required("kind", rows, |r| r.issue.kind.word()),
+        optional("offset", rows, |r| r.issue.offset),
+        optional("frame", rows, |r| r.issue.frame),
+        required("layer", rows, |r| r.issue.layer),
+        required("reason", rows, |r| Text(r.issue.sentence())),
+        required("count", rows, |r| r.count),
+        optional("last_frame", rows, |r| r.last_frame),
+        optional("code", rows, |r| r.issue.code.map(Code::word)),
+        optional("number", rows, |r| (r.issue.group > 0).then_some(r.issue.group)),
     ]
 }

@@ -1,61 +1,31 @@
-//! `lookups`: one row per question to a name server or request to another service over UDP, with the answer.
+//! `lookups`: one row per DNS query or other request over UDP, with its response.
 
-use std::sync::Arc;
-
-use arrow_array::builder::{ListBuilder, StringBuilder};
-use arrow_array::types::{TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type};
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
-
-use super::{
-    Column, addresses, column, duration_options, fixed_words, instants, interned_words, nullable, option,
-    plain,
-};
+use super::Column;
+use super::cells::{Ms, Time, optional, required};
 use crate::lookup::Lookup;
 
 pub fn columns(rows: &[Lookup]) -> Vec<Column> {
-    type Row = Lookup;
-    let answered = rows.iter().map(|r| r.answered.map(|at| at.time_ns));
-    let answered = PrimitiveArray::<TimestampNanosecondType>::from_iter(answered).with_timezone("UTC");
-    let latency = |r: &Row| Some(r.answered?.time_ns.saturating_sub(r.sent.time_ns).max(0));
-    let error = rows.iter().map(|r| r.status.map(|status| status.error));
+    let latency_ns = |r: &Lookup| Some(r.answered?.time_ns.saturating_sub(r.sent.time_ns).max(0));
     vec![
-        column("lookup", plain::<UInt64Type, Row>(rows, |r| r.number)),
-        nullable("stream", option::<UInt32Type, Row>(rows, |r| r.stream)),
-        column("client", addresses(rows.iter().map(|r| Some(r.client.0)))),
-        column("client_port", plain::<UInt16Type, Row>(rows, |r| r.client.1)),
-        column("server", addresses(rows.iter().map(|r| Some(r.server.0)))),
-        column("server_port", plain::<UInt16Type, Row>(rows, |r| r.server.1)),
-        column("id", plain::<UInt16Type, Row>(rows, |r| r.id)),
-        column("method", interned_words(rows, |r| Some(r.kind.as_str()))),
-        column("target", interned_words(rows, |r| Some(r.name.as_str()))),
-        nullable(
-            "status",
-            option::<UInt32Type, Row>(rows, |r| Some(r.status?.code?.into())),
-        ),
-        nullable("status_text", fixed_words(rows, |r| r.status?.text)),
-        nullable("error", Arc::new(error.collect::<BooleanArray>())),
-        column("start", instants(rows, |r| r.sent.time_ns)),
-        nullable("end", Arc::new(answered)),
-        nullable("latency_ms", duration_options(rows, latency)),
-        column("request_frame", plain::<UInt64Type, Row>(rows, |r| r.sent.frame)),
-        nullable(
-            "response_frame",
-            option::<UInt64Type, Row>(rows, |r| Some(r.answered?.frame)),
-        ),
-        column("last_sent", instants(rows, |r| r.last)),
-        column("repeats", plain::<UInt32Type, Row>(rows, |r| r.repeats)),
-        column("addresses", lists(rows)),
+        required("lookup", rows, |r| r.number),
+        optional("stream", rows, |r| r.stream),
+        required("client", rows, |r| r.client.0),
+        required("client_port", rows, |r| r.client.1),
+        required("server", rows, |r| r.server.0),
+        required("server_port", rows, |r| r.server.1),
+        required("id", rows, |r| r.id),
+        required("method", rows, |r| r.kind.as_str()),
+        required("target", rows, |r| r.name.as_str()),
+        optional("status", rows, |r| Some(u32::from(r.status?.code?))),
+        optional("status_text", rows, |r| r.status?.text),
+        optional("error", rows, |r| r.status.map(|status| status.error)),
+        required("start", rows, |r| Time(r.sent.time_ns)),
+        optional("end", rows, |r| r.answered.map(|at| Time(at.time_ns))),
+        optional("latency_ms", rows, |r| latency_ns(r).map(Ms)),
+        required("request_frame", rows, |r| r.sent.frame),
+        optional("response_frame", rows, |r| Some(r.answered?.frame)),
+        required("last_sent", rows, |r| Time(r.last)),
+        required("repeats", rows, |r| r.repeats),
+        required("addresses", rows, |r| r.addresses.as_slice()),
     ]
-}
-
-/// The addresses of each answer, as text.
-fn lists(rows: &[Lookup]) -> ArrayRef {
-    let mut lists = ListBuilder::new(StringBuilder::new());
-    for row in rows {
-        for address in &row.addresses {
-            lists.values().append_value(address.to_string());
-        }
-        lists.append(true);
-    }
-    Arc::new(lists.finish())
 }

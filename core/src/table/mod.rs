@@ -1,8 +1,13 @@
-//! Rows become Arrow columns here and nowhere else. Each table has one file that names its columns, their
-//! types and how a row fills them; the order of the list is the order of the columns.
+//! The Arrow tables: what the analysis found becomes record batches here and nowhere else.
+//!
+//! Each table has one file with a list of its columns: name, type, and whether null is possible. The order of the list
+//! is the order of the columns. The long tables (`events`, `streams`, `exchanges`, `causes`) write each row into column
+//! buffers at once (`columns.rs`). The short ones keep rows as structs until a batch is built (`cells.rs`).
 
 mod addresses;
+mod cause_times;
 mod causes;
+mod cells;
 mod columns;
 mod community;
 mod connection_rows;
@@ -10,23 +15,17 @@ mod events;
 mod evidence;
 mod exchanges;
 mod issues;
-mod lists;
 mod lookups;
 mod probes;
-mod spent;
 mod streams;
 mod transfers;
 mod words;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::builder::StringBuilder;
-use arrow_array::types::{ArrowPrimitiveType, Float64Type, Int32Type, TimestampNanosecondType};
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, PrimitiveArray, RecordBatch, StringArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::evidence::rtt::Pairs;
@@ -37,10 +36,10 @@ use crate::lookup::Lookup;
 use crate::probe::Probe;
 use crate::stream::{Event, Stream, Streams};
 
-/// Raised whenever a column's name, type or place changes.
+/// Version of the columns. Raise it whenever a column's name, type or place changes.
 const LAYOUT: u32 = 21;
 
-/// The version of all tables: their layout, and how many causes have columns.
+/// Returns the version of all tables: `LAYOUT`, and the number of causes, each of which has a column.
 pub fn schema_version() -> String {
     format!("{LAYOUT}.{}", Cause::COUNT)
 }
@@ -48,6 +47,10 @@ pub fn schema_version() -> String {
 /// Rows per batch: small enough that the row buffer stays in the processor's cache.
 pub const BATCH_ROWS: usize = 4096;
 
+/// Rows per batch of the tables whose rows are kept as structs. Such rows are larger, so a batch has fewer.
+const SHORT_BATCH_ROWS: usize = 512;
+
+/// Names of the tables.
 pub const NAMES: [&str; 12] = [
     "events",
     "streams",
@@ -63,10 +66,10 @@ pub const NAMES: [&str; 12] = [
     "issues",
 ];
 
-/// `causes`, and the tables whose rows its own are of.
+/// `causes` and the tables whose rows it refers to. Their batches become available together (see `Tables::take`).
 const LINKED: [&str; 5] = ["exchanges", "connects", "pushes", "gaps", "causes"];
 
-/// A column: name, whether it may be null, values.
+/// A built column of one batch.
 struct Column {
     name: Cow<'static, str>,
     nullable: bool,
@@ -89,119 +92,32 @@ fn nullable(name: impl Into<Cow<'static, str>>, values: ArrayRef) -> Column {
     }
 }
 
-/// A table whose rows are written into columns as they come.
+/// A table that writes each row into column buffers at once.
 trait Batch {
-    /// Since the last batch.
+    /// Number of rows since the last batch.
     fn rows(&self) -> usize;
 
-    /// The columns of these rows; the next batch begins empty.
+    /// Returns the columns of these rows and empties the buffers.
     fn take(&mut self) -> Vec<Column>;
 }
 
-/// As in `NAMES`.
+/// The schema of each table, in the order of `NAMES`. Taken from the columns of a batch without rows.
 static SCHEMAS: LazyLock<[SchemaRef; NAMES.len()]> = LazyLock::new(|| {
     let metadata = HashMap::from([("latpcap.schema".to_string(), schema_version())]);
     NAMES.map(|name| {
-        let columns = without_rows(name);
+        let columns = empty_columns(name);
         let field = |c: &Column| Field::new(&*c.name, c.values.data_type().clone(), c.nullable);
         let fields: Vec<Field> = columns.iter().map(field).collect();
         Arc::new(Schema::new_with_metadata(fields, metadata.clone()))
     })
 });
 
-/// Values of a plain column.
-fn plain<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> T::Native) -> ArrayRef {
-    Arc::new(PrimitiveArray::<T>::from_iter_values(rows.iter().map(of)))
-}
-
-/// Values of a column with nulls.
-fn option<T: ArrowPrimitiveType, R>(rows: &[R], of: impl Fn(&R) -> Option<T::Native>) -> ArrayRef {
-    let values: Vec<T::Native> = rows.iter().map(|row| of(row).unwrap_or_default()).collect();
-    let known = BooleanBuffer::collect_bool(rows.len(), |row| {
-        rows.get(row).is_some_and(|row| of(row).is_some())
-    });
-    let nulls = NullBuffer::new(known);
-    Arc::new(PrimitiveArray::<T>::new(values.into(), Some(nulls)))
-}
-
-fn instants<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {
-    let values = PrimitiveArray::<TimestampNanosecondType>::from_iter_values(rows.iter().map(of));
-    Arc::new(values.with_timezone("UTC"))
-}
-
-/// The only place where a table's nanoseconds become floats.
+/// Converts nanoseconds to milliseconds; the only place where a table's times become floats.
 fn ms(ns: i64) -> f64 {
     ns as f64 / 1e6
 }
 
-fn durations<R>(rows: &[R], of: impl Fn(&R) -> i64) -> ArrayRef {
-    plain::<Float64Type, R>(rows, |r| ms(of(r)))
-}
-
-fn duration_options<R>(rows: &[R], of: impl Fn(&R) -> Option<i64>) -> ArrayRef {
-    option::<Float64Type, R>(rows, |r| of(r).map(ms))
-}
-
-/// Addresses as text. The standard library's way takes ten times as long for the common ones, and the same one often
-/// comes again.
-fn addresses(addresses: impl ExactSizeIterator<Item = Option<IpAddr>>) -> ArrayRef {
-    let mut texts = StringBuilder::with_capacity(addresses.len(), USUAL_ADDRESS * addresses.len());
-    let mut text = String::with_capacity(40);
-    let (mut last, mut times) = (None, 0);
-    let mut append = |address: Option<IpAddr>, times| match address {
-        None => texts.append_nulls(times),
-        Some(address) => {
-            text.clear();
-            write_address(address, &mut text);
-            texts.append_value_n(&text, times);
-        }
-    };
-    for address in addresses {
-        if address != last {
-            append(last, times);
-            (last, times) = (address, 0);
-        }
-        times += 1;
-    }
-    append(last, times);
-    Arc::new(texts.finish())
-}
-
-/// Bytes of an IPv4 address as text, at most.
-const USUAL_ADDRESS: usize = 15;
-
-fn write_address(address: IpAddr, text: &mut String) {
-    let IpAddr::V4(v4) = address else {
-        return text.push_str(&address.to_string());
-    };
-    for (place, octet) in v4.octets().into_iter().enumerate() {
-        if place > 0 {
-            text.push('.');
-        }
-        for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
-            if octet >= least {
-                text.push(char::from(b'0' + octet / unit % 10));
-            }
-        }
-    }
-}
-
-/// Words from the capture: dictionary-encoded.
-fn interned_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&str>) -> ArrayRef {
-    Arc::new(rows.iter().map(of).collect::<DictionaryArray<Int32Type>>())
-}
-
-/// Words from a list in this crate: dictionary-encoded.
-fn fixed_words<R>(rows: &[R], of: impl Fn(&R) -> Option<&'static str>) -> ArrayRef {
-    let mut known = Vec::new();
-    let keys = rows
-        .iter()
-        .map(|row| of(row).map(|word| words::key_of(&mut known, word)));
-    let keys: Int32Array = keys.collect();
-    words::dictionary(keys, Arc::new(StringArray::from(known)))
-}
-
-/// Finished batches of every table, until they are taken.
+/// Rows of every table, and the finished batches until Python takes them.
 #[derive(Default)]
 pub struct Tables {
     events: Box<events::Events>,
@@ -214,12 +130,13 @@ pub struct Tables {
     transfers: Vec<transfers::Row>,
     lookups: Vec<Lookup>,
     probes: Vec<Probe>,
-    /// The number of the first of these.
-    probe: u64,
+    /// Number of the first row in `probes`, counted over all batches.
+    first_probe: u64,
     batches: Batches,
 }
 
 impl Tables {
+    /// Adds a row to `events`.
     #[inline(always)]
     pub fn event(&mut self, event: &Event<'_>) {
         if self.events.push(event) {
@@ -227,20 +144,20 @@ impl Tables {
         }
     }
 
-    /// A finished exchange and its partition.
+    /// Adds a finished exchange, connect, push or gap, and the rows of `causes` that partition its time.
     pub fn judged(&mut self, exchange: &Exchange, causes: &[Row], paths: &Paths, pairs: &Pairs) {
         if exchange.row != RowKind::Exchange {
             return self.other_wait(exchange, causes);
         }
-        let turned: Vec<Row>;
+        let swapped: Vec<Row>;
         let causes = if exchange.by_server {
-            turned = causes.iter().map(Row::turned).collect();
-            &turned
+            swapped = causes.iter().map(Row::turned).collect();
+            &swapped
         } else {
             causes
         };
         for row in causes {
-            self.exchanges.spend(row);
+            self.exchanges.add_cause(row);
             if self.causes.push(exchange.row, exchange.id, row) {
                 self.flush_causes();
             }
@@ -250,7 +167,7 @@ impl Tables {
         }
     }
 
-    /// A wait that is no request (a connect, a push, a transfer), and its partition.
+    /// Adds a row to `connects`, `pushes` or `gaps`, and its rows in `causes`.
     #[cold]
     fn other_wait(&mut self, row: &Exchange, causes: &[Row]) {
         for cause in causes {
@@ -273,31 +190,31 @@ impl Tables {
                 self.gaps.len()
             }
         };
-        if rows >= connection_rows::ROWS {
-            self.flush_beside();
+        if rows >= SHORT_BATCH_ROWS {
+            self.flush_connection_rows();
         }
     }
 
-    /// A stream that is over.
+    /// Adds a stream that has ended to `streams`, and its bulk transfers to `transfers`.
     pub fn stream(&mut self, id: u32, stream: &Stream, context: &Context) {
         if self.streams.push(id, stream, context) {
             self.flush_streams();
         }
-        transfers::of_stream(id, stream, &mut self.transfers);
-        if self.transfers.len() >= connection_rows::ROWS {
+        transfers::push_transfers(id, stream, &mut self.transfers);
+        if self.transfers.len() >= SHORT_BATCH_ROWS {
             self.flush_transfers();
         }
     }
 
-    /// A lookup that is over.
+    /// Adds a lookup that was answered or given up.
     pub fn lookup(&mut self, lookup: Lookup) {
         self.lookups.push(lookup);
-        if self.lookups.len() >= connection_rows::ROWS {
+        if self.lookups.len() >= SHORT_BATCH_ROWS {
             self.flush_lookups();
         }
     }
 
-    /// A probe that is over.
+    /// Adds a probe that was answered or given up.
     pub fn probe(&mut self, probe: Probe) {
         self.probes.push(probe);
         if self.probes.len() >= BATCH_ROWS {
@@ -305,7 +222,7 @@ impl Tables {
         }
     }
 
-    /// The tables that are known only when the capture has ended.
+    /// Builds the last batch of every table. `evidence` and `issues` are complete only now, at the end of the capture.
     pub fn finish<'a>(
         &mut self,
         streams: &Streams,
@@ -315,7 +232,7 @@ impl Tables {
     ) {
         self.flush_events();
         self.flush_exchanges();
-        self.flush_beside();
+        self.flush_connection_rows();
         self.flush_causes();
         self.flush_streams();
         self.flush_transfers();
@@ -326,16 +243,17 @@ impl Tables {
             .add("issues", issues::columns(files, &issues.collect::<Vec<_>>()));
     }
 
-    /// The batches of one table that are ready, with its schema; they are given once. Of rows that belong together
-    /// (an exchange, connect, push or gap and its causes) all are ready, or none is: their batches fill at other times,
-    /// so the first full one makes all of them ready.
+    /// Removes and returns the finished batches of one table, with its schema. `None` if there is no such table.
+    ///
+    /// A row of `causes` and the row it refers to must be taken in the same pass. Their batches fill at different
+    /// times, so as soon as one of the `LINKED` tables has a full batch, the others are flushed too.
     pub fn take(&mut self, name: &str) -> Option<(SchemaRef, Vec<RecordBatch>)> {
         let place = NAMES.iter().position(|known| *known == name)?;
         let ready =
             |(known, batches): (&&str, &Vec<RecordBatch>)| LINKED.contains(known) && !batches.is_empty();
         if LINKED.contains(&name) && NAMES.iter().zip(&self.batches.0).any(ready) {
             self.flush_exchanges();
-            self.flush_beside();
+            self.flush_connection_rows();
             self.flush_causes();
         }
         let batches = std::mem::take(self.batches.0.get_mut(place)?);
@@ -361,7 +279,7 @@ impl Tables {
         self.batches.add_filled("streams", &mut *self.streams);
     }
 
-    fn flush_beside(&mut self) {
+    fn flush_connection_rows(&mut self) {
         self.batches
             .add_rows("connects", &mut self.connects, connection_rows::connects);
         self.batches
@@ -381,14 +299,14 @@ impl Tables {
     }
 
     fn flush_probes(&mut self) {
-        let (first, rows) = (self.probe, self.probes.len() as u64);
+        let (first, rows) = (self.first_probe, self.probes.len() as u64);
         let columns = |rows: &[Probe]| probes::columns(first, rows);
         self.batches.add_rows("probes", &mut self.probes, columns);
-        self.probe += rows;
+        self.first_probe += rows;
     }
 }
 
-/// Finished batches by table, as in `NAMES`.
+/// Finished batches of each table, in the order of `NAMES`.
 #[derive(Default)]
 struct Batches([Vec<RecordBatch>; NAMES.len()]);
 
@@ -400,20 +318,20 @@ impl Batches {
             .and_then(|place| SCHEMAS.get(place))
             .map(|schema| RecordBatch::try_new(Arc::clone(schema), values));
         let batches = place.and_then(|place| self.0.get_mut(place));
-        // columns of one batch have one length and the types of their table: this cannot fail
+        // All columns of a batch have one length and the types of the schema, so this does not fail.
         if let (Some(Ok(batch)), Some(batches)) = (built, batches) {
             batches.push(batch);
         }
     }
 
-    /// Adds the rows that were written so far.
+    /// Adds a batch with the rows of `table`, if there are any.
     fn add_filled(&mut self, name: &str, table: &mut impl Batch) {
         if table.rows() > 0 {
             self.add(name, table.take());
         }
     }
 
-    /// Adds rows that were kept as they came.
+    /// Adds a batch with `rows`, if there are any, and clears them.
     fn add_rows<R>(&mut self, name: &str, rows: &mut Vec<R>, columns: impl Fn(&[R]) -> Vec<Column>) {
         if !rows.is_empty() {
             self.add(name, columns(rows));
@@ -422,8 +340,8 @@ impl Batches {
     }
 }
 
-/// A table's columns.
-fn without_rows(name: &str) -> Vec<Column> {
+/// Returns the columns of a table without rows.
+fn empty_columns(name: &str) -> Vec<Column> {
     match name {
         "events" => events::Events::default().take(),
         "streams" => streams::StreamColumns::default().take(),

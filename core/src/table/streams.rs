@@ -6,17 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use smol_str::SmolStr;
 
-use super::columns::{Block, EVERY, Flag, Full, Instant, Partial, SomeFlag, Taken, blocks};
-use super::words::{Fixed, Listed, Texts};
-use super::{Batch, Column, addresses, column, community, ms};
+use super::addresses::address_texts;
+use super::columns::{
+    BatchBits, ColumnBuffer, EVERY_ROW, Flag, Instant, Optional, OptionalFlag, Required, batch_columns,
+};
+use super::words::{CodedWords, StaticWords, Texts};
+use super::{Batch, Column, column, community, ms};
 use crate::base::Side;
 use crate::exchange::Context;
 use crate::limits::{AT_ENDPOINT_NS, AT_HOST_NS, LARGE_RATIO};
 use crate::messages::Protocol;
 use crate::stream::{Closing, Counts, Ending, RolesBy, Stream};
 
-/// What a row has, a bit each.
-mod has {
+/// Bits of the optional columns and flags.
+mod bit {
     pub const PROTOCOL: u32 = 1 << 0;
     pub const INITIAL_RTT: u32 = 1 << 1;
     pub const POSITION: u32 = 1 << 2;
@@ -28,8 +31,8 @@ mod has {
     pub const SERVER_RTT: u32 = 1 << 8;
 }
 
-/// What one side of a row has.
-mod side_has {
+/// Bits of the optional columns of one side.
+mod side_bit {
     pub const UNSEEN: u32 = 1 << 1;
     pub const MSS: u32 = 1 << 2;
     pub const SCALE: u32 = 1 << 3;
@@ -41,79 +44,79 @@ mod side_has {
     pub const NEXT_MTU: u32 = 1 << 9;
 }
 
-blocks! {
+batch_columns! {
     struct Columns {
-        stream: Full<UInt32Type> = "stream",
-        client: Addresses = "client",
-        client_port: Full<UInt16Type> = "client_port",
-        server: Addresses = "server",
-        server_port: Full<UInt16Type> = "server_port",
-        roles_by: Listed<{ RolesBy::COUNT }, EVERY> = "roles_by",
-        protocol: Fixed<{ has::PROTOCOL }> = "protocol",
+        stream: Required<UInt32Type> = "stream",
+        client: AddressTexts = "client",
+        client_port: Required<UInt16Type> = "client_port",
+        server: AddressTexts = "server",
+        server_port: Required<UInt16Type> = "server_port",
+        roles_by: CodedWords<{ RolesBy::COUNT }, EVERY_ROW> = "roles_by",
+        protocol: StaticWords<{ bit::PROTOCOL }> = "protocol",
         server_name: Texts = "server_name",
         software: Texts = "server_software",
-        control: Partial<UInt32Type, { has::CONTROL }> = "control_stream",
+        control: Optional<UInt32Type, { bit::CONTROL }> = "control_stream",
         command: Texts = "command",
         start: Instant = "start",
         end: Instant = "end",
-        first_frame: Full<UInt64Type> = "first_frame",
-        last_frame: Full<UInt64Type> = "last_frame",
-        completeness: Full<UInt8Type> = "completeness",
-        initial_rtt: Partial<Float64Type, { has::INITIAL_RTT }> = "initial_rtt_ms",
-        client_rtt: Partial<Float64Type, { has::CLIENT_RTT }> = "client_rtt_ms",
-        server_rtt: Partial<Float64Type, { has::SERVER_RTT }> = "server_rtt_ms",
-        position: Listed<{ Position::COUNT }, { has::POSITION }> = "position",
-        of_client: OfSide = "client",
-        of_server: OfSide = "server",
-        timestamps: Flag<{ has::TIMESTAMPS }> = "timestamps",
-        exchanges: Full<UInt32Type> = "exchanges",
-        closed_by: Listed<{ Closing::COUNT }, { has::CLOSED_BY }> = "closed_by",
-        closed_how: Listed<{ Ending::COUNT }, { has::CLOSED_HOW }> = "closed_how",
-        community: Texts<false> = "community_id",
+        first_frame: Required<UInt64Type> = "first_frame",
+        last_frame: Required<UInt64Type> = "last_frame",
+        completeness: Required<UInt8Type> = "completeness",
+        initial_rtt: Optional<Float64Type, { bit::INITIAL_RTT }> = "initial_rtt_ms",
+        client_rtt: Optional<Float64Type, { bit::CLIENT_RTT }> = "client_rtt_ms",
+        server_rtt: Optional<Float64Type, { bit::SERVER_RTT }> = "server_rtt_ms",
+        position: CodedWords<{ Position::COUNT }, { bit::POSITION }> = "position",
+        client_columns: SideColumns = "client",
+        server_columns: SideColumns = "server",
+        timestamps: Flag<{ bit::TIMESTAMPS }> = "timestamps",
+        exchanges: Required<UInt32Type> = "exchanges",
+        closed_by: CodedWords<{ Closing::COUNT }, { bit::CLOSED_BY }> = "closed_by",
+        closed_how: CodedWords<{ Ending::COUNT }, { bit::CLOSED_HOW }> = "closed_how",
+        community_id: Texts<false> = "community_id",
     }
 }
 
-blocks! {
-    /// What one side sent.
-    struct OfSide {
-        packets: Full<UInt64Type> = "packets",
-        bytes: Full<UInt64Type> = "bytes",
-        payload: Full<UInt64Type> = "payload_bytes",
-        retransmissions: Full<UInt64Type> = "retransmissions",
-        out_of_order: Full<UInt64Type> = "out_of_order",
-        spurious: Full<UInt64Type> = "spurious_retransmissions",
-        unseen: Partial<UInt64Type, { side_has::UNSEEN }> = "unseen_frames",
-        sacks: Full<UInt64Type> = "sacks",
-        dsacks: Full<UInt64Type> = "dsacks",
-        too_big: Full<UInt32Type> = "icmp_too_big",
-        next_mtu: Partial<UInt32Type, { side_has::NEXT_MTU }> = "icmp_next_mtu",
-        mss: Partial<UInt16Type, { side_has::MSS }> = "mss",
-        scale: Partial<UInt8Type, { side_has::SCALE }> = "wscale",
-        sack: SomeFlag<{ side_has::SACK_YES }, { side_has::SACK }> = "sack",
-        window_min: Partial<UInt32Type, { side_has::WINDOW_MIN }> = "window_min",
-        samples: Full<UInt64Type> = "rtt_samples",
-        mean: Partial<Float64Type, { side_has::RTT }> = "rtt_mean_ms",
-        stdev: Partial<Float64Type, { side_has::RTT_STDEV }> = "rtt_stdev_ms",
-        max: Partial<Float64Type, { side_has::RTT }> = "rtt_max_ms",
-        held: Full<UInt64Type> = "held_acks",
+batch_columns! {
+    /// The columns about the packets that one side sent.
+    struct SideColumns {
+        packets: Required<UInt64Type> = "packets",
+        bytes: Required<UInt64Type> = "bytes",
+        payload: Required<UInt64Type> = "payload_bytes",
+        retransmissions: Required<UInt64Type> = "retransmissions",
+        out_of_order: Required<UInt64Type> = "out_of_order",
+        spurious: Required<UInt64Type> = "spurious_retransmissions",
+        unseen: Optional<UInt64Type, { side_bit::UNSEEN }> = "unseen_frames",
+        sacks: Required<UInt64Type> = "sacks",
+        dsacks: Required<UInt64Type> = "dsacks",
+        too_big: Required<UInt32Type> = "icmp_too_big",
+        next_mtu: Optional<UInt32Type, { side_bit::NEXT_MTU }> = "icmp_next_mtu",
+        mss: Optional<UInt16Type, { side_bit::MSS }> = "mss",
+        scale: Optional<UInt8Type, { side_bit::SCALE }> = "wscale",
+        sack: OptionalFlag<{ side_bit::SACK_YES }, { side_bit::SACK }> = "sack",
+        window_min: Optional<UInt32Type, { side_bit::WINDOW_MIN }> = "window_min",
+        samples: Required<UInt64Type> = "rtt_samples",
+        mean: Optional<Float64Type, { side_bit::RTT }> = "rtt_mean_ms",
+        stdev: Optional<Float64Type, { side_bit::RTT_STDEV }> = "rtt_stdev_ms",
+        max: Optional<Float64Type, { side_bit::RTT }> = "rtt_max_ms",
+        held: Required<UInt64Type> = "held_acks",
     }
 }
 
-/// Addresses as texts.
+/// A string column of addresses.
 #[derive(Default)]
-struct Addresses(Vec<IpAddr>);
+struct AddressTexts(Vec<IpAddr>);
 
-impl Block for Addresses {
-    fn build(&mut self, _: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        columns.push(column(name, addresses(self.0.drain(..).map(Some))));
+impl ColumnBuffer for AddressTexts {
+    fn build(&mut self, _: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        columns.push(column(name, address_texts(self.0.drain(..).map(Some))));
     }
 }
 
-/// It moves its blocks itself: it has as many rows as the table.
-impl Block for OfSide {
-    fn build(&mut self, _: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        let taken = self.end();
-        columns.extend(self.columns(&taken, &name));
+/// Has rows and blocks of its own, in step with those of the table, so `flush_block` has nothing to do.
+impl ColumnBuffer for SideColumns {
+    fn build(&mut self, _: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        let bits = self.end_batch();
+        columns.extend(self.build(&bits, &name));
     }
 }
 
@@ -123,10 +126,10 @@ pub struct StreamColumns {
 }
 
 impl StreamColumns {
-    /// True when the batch is full.
+    /// Adds a row. Returns true if the batch is full.
     pub fn push(&mut self, id: u32, stream: &Stream, context: &Context) -> bool {
         let columns = &mut self.columns;
-        let (number, row) = (columns.rows, columns.place());
+        let (row, slot) = (columns.rows, columns.slot());
         let read = stream.tracking.read_so_far();
         let ((client, client_port), (server, server_port)) = (stream.client(), stream.server());
         columns.client.0.push(client);
@@ -136,55 +139,55 @@ impl StreamColumns {
         let sni = secured.and_then(|how| how.server_name.as_deref());
         columns
             .server_name
-            .set(number, sni.or_else(|| name(read.begun.named?)));
-        columns.software.set(number, read.software.and_then(name));
+            .set(row, sni.or_else(|| name(read.begun.named?)));
+        columns.software.set(row, read.software.and_then(name));
         let carried = read.begun.carries.and_then(|what| context.carried.get(what));
         let command = carried.map(|carried| carried.command.as_str());
-        columns.command.set(number, command);
+        columns.command.set(row, command);
         let ends = (
             SocketAddr::new(client, client_port),
             SocketAddr::new(server, server_port),
         );
         columns
-            .community
-            .set(number, Some(&community::id(ends.0, ends.1)));
-        columns.stream.set(row, id);
-        columns.client_port.set(row, client_port);
-        columns.server_port.set(row, server_port);
+            .community_id
+            .set(row, Some(&community::id(ends.0, ends.1)));
+        columns.stream.set(slot, id);
+        columns.client_port.set(slot, client_port);
+        columns.server_port.set(slot, server_port);
         let by = stream.roles_by;
-        columns.roles_by.set(row, by as usize, |_| by.word());
-        columns.start.set(row, stream.first.time_ns);
-        columns.end.set(row, stream.last.time_ns);
-        columns.first_frame.set(row, stream.first.frame);
-        columns.last_frame.set(row, stream.last.frame);
-        columns.completeness.set(row, stream.completeness());
-        columns.exchanges.set(row, read.exchanges);
+        columns.roles_by.set(slot, by as usize, |_| by.word());
+        columns.start.set(slot, stream.first.time_ns);
+        columns.end.set(slot, stream.last.time_ns);
+        columns.first_frame.set(slot, stream.first.frame);
+        columns.last_frame.set(slot, stream.last.frame);
+        columns.completeness.set(slot, stream.completeness());
+        columns.exchanges.set(slot, read.exchanges);
         let protocol = read.protocol.map(Protocol::word);
-        let mut has = columns.initial_rtt.set_some(row, stream.initial_rtt().map(ms));
-        has |= columns.protocol.set_some(row, protocol);
-        has |= columns
+        let mut bits = columns.initial_rtt.set_some(slot, stream.initial_rtt().map(ms));
+        bits |= columns.protocol.set_some(slot, protocol);
+        bits |= columns
             .control
-            .set_some(row, carried.map(|carried| carried.control));
+            .set_some(slot, carried.map(|carried| carried.control));
         let [client_rtt, server_rtt] = stream.rtts;
-        has |= columns.client_rtt.set_some(row, client_rtt.map(ms));
-        has |= columns.server_rtt.set_some(row, server_rtt.map(ms));
+        bits |= columns.client_rtt.set_some(slot, client_rtt.map(ms));
+        bits |= columns.server_rtt.set_some(slot, server_rtt.map(ms));
         let position = position(stream).map(|at| (at as usize, at.word()));
-        has |= columns.position.set_some(row, position);
+        bits |= columns.position.set_some(slot, position);
         let closing = stream.closed_by.map(|first| (first.code(), first.word()));
-        has |= columns.closed_by.set_some(row, closing);
+        bits |= columns.closed_by.set_some(slot, closing);
         let ending = stream.ending().map(|how| (how as usize, how.word()));
-        has |= columns.closed_how.set_some(row, ending);
+        bits |= columns.closed_how.set_some(slot, ending);
         if stream.timestamps {
-            has |= has::TIMESTAMPS;
+            bits |= bit::TIMESTAMPS;
         }
-        columns.has.set(row, has);
-        for (rows, side) in [
-            (&mut columns.of_client, Side::Client),
-            (&mut columns.of_server, Side::Server),
+        columns.row_bits.set(slot, bits);
+        for (side_columns, side) in [
+            (&mut columns.client_columns, Side::Client),
+            (&mut columns.server_columns, Side::Server),
         ] {
-            rows.push(stream.side(side), stream.window_min(side));
+            side_columns.push(stream.side(side), stream.window_min(side));
         }
-        columns.done(row)
+        columns.end_row(slot)
     }
 }
 
@@ -194,46 +197,46 @@ impl Batch for StreamColumns {
     }
 
     fn take(&mut self) -> Vec<Column> {
-        let taken = self.columns.end();
-        self.columns.columns(&taken, "")
+        let bits = self.columns.end_batch();
+        self.columns.build(&bits, "")
     }
 }
 
-impl OfSide {
+impl SideColumns {
     fn push(&mut self, counts: &Counts, window_min: Option<u32>) {
-        let (trips, row) = (&counts.trips, self.place());
+        let (trips, slot) = (&counts.trips, self.slot());
         let unusual = counts.unusual();
-        self.packets.set(row, counts.packets);
-        self.bytes.set(row, counts.bytes);
-        self.payload.set(row, counts.payload);
-        self.retransmissions.set(row, unusual.retransmissions);
-        self.out_of_order.set(row, unusual.out_of_order);
-        self.spurious.set(row, unusual.spurious);
-        self.sacks.set(row, unusual.sacks);
-        self.dsacks.set(row, unusual.dsacks);
-        self.too_big.set(row, unusual.too_big);
-        self.samples.set(row, trips.samples());
-        self.held.set(row, trips.held());
-        let mut has = self.unseen.set_some(row, counts.ip_ids.unseen());
-        has |= self.next_mtu.set_some(row, unusual.next_mtu);
-        has |= self.mss.set_some(row, counts.mss);
-        has |= self.scale.set_some(row, counts.scale);
-        has |= self.window_min.set_some(row, window_min);
+        self.packets.set(slot, counts.packets);
+        self.bytes.set(slot, counts.bytes);
+        self.payload.set(slot, counts.payload);
+        self.retransmissions.set(slot, unusual.retransmissions);
+        self.out_of_order.set(slot, unusual.out_of_order);
+        self.spurious.set(slot, unusual.spurious);
+        self.sacks.set(slot, unusual.sacks);
+        self.dsacks.set(slot, unusual.dsacks);
+        self.too_big.set(slot, unusual.too_big);
+        self.samples.set(slot, trips.samples());
+        self.held.set(slot, trips.held());
+        let mut bits = self.unseen.set_some(slot, counts.ip_ids.unseen());
+        bits |= self.next_mtu.set_some(slot, unusual.next_mtu);
+        bits |= self.mss.set_some(slot, counts.mss);
+        bits |= self.scale.set_some(slot, counts.scale);
+        bits |= self.window_min.set_some(slot, window_min);
         if let Some(sack) = counts.sack {
-            has |= side_has::SACK | if sack { side_has::SACK_YES } else { 0 };
+            bits |= side_bit::SACK | if sack { side_bit::SACK_YES } else { 0 };
         }
         if let (Some(mean), Some(max)) = (trips.mean_ms(), trips.max()) {
-            self.mean.set(row, mean);
-            self.max.set(row, ms(max));
-            has |= side_has::RTT;
+            self.mean.set(slot, mean);
+            self.max.set(slot, ms(max));
+            bits |= side_bit::RTT;
         }
-        has |= self.stdev.set_some(row, trips.stdev_ms());
-        self.has.set(row, has);
-        self.done(row);
+        bits |= self.stdev.set_some(slot, trips.stdev_ms());
+        self.row_bits.set(slot, bits);
+        self.end_row(slot);
     }
 }
 
-/// Where the capture was taken.
+/// Where on the path the capture was taken.
 #[derive(Debug, Clone, Copy)]
 enum Position {
     AtClient,
@@ -253,7 +256,8 @@ impl Position {
     }
 }
 
-/// Where the capture was taken, as far as the two round trips tell.
+/// Estimates the position from the round trips between the capture and each side. `None` if both are so short that
+/// either side could be the host of the capture.
 fn position(stream: &Stream) -> Option<Position> {
     let [Some(client), Some(server)] = stream.rtts else {
         return None;

@@ -1,13 +1,10 @@
-//! `transfers`: one row for each direction of a stream that moved more than a few windows: how fast, and what held it back.
+//! `transfers`: one row per direction of a stream that moved more than a few windows of data: its rate, and what
+//! limited it.
 
-use arrow_array::BooleanArray;
-use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use super::{
-    Column, addresses, column, duration_options, durations, fixed_words, instants, nullable, option, plain,
-};
+use super::Column;
+use super::cells::{Ms, Time, optional, required};
 use crate::base::Side;
 use crate::judge::Limiter;
 use crate::judge::transfer::{self, Judged};
@@ -15,190 +12,171 @@ use crate::messages::Protocol;
 use crate::observe::transfer::{Transfer, Waited};
 use crate::stream::Stream;
 
+/// One direction of a stream that carried a bulk transfer.
 pub struct Row {
     stream: u32,
     sender: Side,
     client: (IpAddr, u16),
     server: (IpAddr, u16),
-    start: i64,
-    end: i64,
+    start_ns: i64,
+    end_ns: i64,
     bytes: u64,
     segments: u64,
     mss: u16,
-    repeats: u64,
-    marks: u64,
-    near: bool,
-    window: Option<u32>,
-    /// Both SYNs have the option; none where one was not seen.
-    scaling: Option<bool>,
-    scale: Option<u8>,
-    /// HTTP/2's window that held it back most, and whether it is a stream's.
-    http2: Option<(bool, i64)>,
+    retransmissions: u64,
+    ecn_marks: u64,
+    /// Whether the capture was taken at the sender.
+    is_at_sender: bool,
+    /// The largest receive window, in bytes. `None` if its scale is unknown.
+    max_window: Option<u32>,
+    /// Whether both SYNs have the window scale option. `None` if a SYN was not captured.
+    window_scaling: Option<bool>,
+    receiver_scale: Option<u8>,
+    /// The HTTP/2 flow-control window that stopped the sender longest: whether it is a stream's, and its size in bytes.
+    http2_window: Option<(bool, i64)>,
     judged: Judged,
 }
 
-/// The rows of one stream that is over.
-pub fn of_stream(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
-    for (sender, one) in stream.transfers.watched() {
-        if !transfer::matters(one) {
+/// Appends the transfers of a stream that has ended.
+pub fn push_transfers(id: u32, stream: &Stream, rows: &mut Vec<Row>) {
+    for (sender, transfer) in stream.transfers.watched() {
+        if !transfer::matters(transfer) {
             continue;
         }
-        let [Some(client), Some(server)] = stream.rtts.map(Some) else {
-            continue;
-        };
-        let idle = client.zip(server).map(|(client, server)| client + server);
-        let idle = idle.or(stream.initial_rtt());
+        let [client_rtt, server_rtt] = stream.rtts;
+        let path_rtt = client_rtt.zip(server_rtt).map(|(client, server)| client + server);
+        let idle_rtt = path_rtt.or(stream.initial_rtt());
         let read = stream.tracking.read_so_far();
-        let sealed = read.protocol == Some(Protocol::Tls);
+        let is_encrypted = read.protocol == Some(Protocol::Tls);
         let [client, server] = [Side::Client, Side::Server].map(|side| stream.side(side));
-        let syns = [client, server].iter().all(|side| side.sack.is_some());
+        let has_both_syns = [client, server].iter().all(|side| side.sack.is_some());
         rows.push(Row {
             stream: id,
             sender,
             client: stream.client(),
             server: stream.server(),
-            start: one.first,
-            end: one.last,
-            bytes: one.bytes(),
-            segments: one.segments,
-            mss: one.mss,
-            repeats: one.repeats,
-            marks: one.congestion_marks.max(one.slowed),
-            near: one.near,
-            window: Some(one.window_most.clamp(0, i64::from(u32::MAX)) as u32)
-                .filter(|_| one.window_known && one.window_most > 0),
-            scaling: syns.then_some(client.scale.is_some() && server.scale.is_some()),
-            scale: stream.side(sender.other()).scale,
-            http2: http2_window(one),
-            judged: transfer::judge(one, idle, sealed),
+            start_ns: transfer.first,
+            end_ns: transfer.last,
+            bytes: transfer.bytes(),
+            segments: transfer.segments,
+            mss: transfer.mss,
+            retransmissions: transfer.repeats,
+            ecn_marks: transfer.congestion_marks.max(transfer.slowed),
+            is_at_sender: transfer.near,
+            max_window: (transfer.window_known && transfer.window_most > 0)
+                .then_some(transfer.window_most.min(i64::from(u32::MAX)) as u32),
+            window_scaling: has_both_syns.then_some(client.scale.is_some() && server.scale.is_some()),
+            receiver_scale: stream.side(sender.other()).scale,
+            http2_window: http2_window(transfer),
+            judged: transfer::judge(transfer, idle_rtt, is_encrypted),
         });
     }
 }
 
-fn http2_window(one: &Transfer) -> Option<(bool, i64)> {
-    let [connection, stream] = one.http2;
+/// Returns whether the HTTP/2 window that stopped the sender longest is a stream's, and its bytes.
+fn http2_window(transfer: &Transfer) -> Option<(bool, i64)> {
+    let [connection, stream] = transfer.http2;
     let of_stream = stream.0 > connection.0;
     let (ns, window) = if of_stream { stream } else { connection };
     (ns > 0).then_some((of_stream, window))
 }
 
 impl Row {
-    fn rate(&self) -> Option<f64> {
+    fn rate_mbit(&self) -> Option<f64> {
         mbit(self.bytes as f64, self.judged.duration)
     }
 
-    /// What the line carried while segments followed each other.
-    fn burst(&self) -> Option<f64> {
+    /// The rate while segments followed each other without a pause: an estimate of the slowest link on the path.
+    fn burst_mbit(&self) -> Option<f64> {
         mbit(f64::from(self.mss), self.judged.each?)
     }
 
-    /// As much in flight as fills the path at the rate of its bursts; at least at the transfer's own.
-    fn needed(&self) -> Option<u64> {
-        let rate = self.burst().or(self.rate())?.max(self.rate().unwrap_or(0.0));
-        let trip = self.judged.rtt_idle? as f64;
-        Some((rate * 1e6 / 8.0 * trip / 1e9) as u64)
+    /// The window in bytes that would keep the path full: the higher of burst rate and mean rate, times the idle
+    /// round trip.
+    fn needed_window(&self) -> Option<u64> {
+        let (burst, mean) = (self.burst_mbit(), self.rate_mbit());
+        let rate = burst.or(mean)?.max(mean.unwrap_or(0.0));
+        Some(bytes_in(self.judged.rtt_idle?, rate))
     }
 
+    /// The part of the observed time that `ns` makes up, from 0 to 1.
     fn share(&self, ns: i64) -> f64 {
         ns as f64 / self.judged.waited.all().max(1) as f64
     }
 
+    /// The party that can lift the limit.
     fn owner(&self) -> Option<&'static str> {
-        let sender = match self.sender {
+        let (sender, receiver) = match self.sender {
             Side::Client => ("client", "server"),
             Side::Server => ("server", "client"),
         };
         match self.judged.verdict.limit {
-            Limiter::ReceiverWindow | Limiter::ReceiverProgram | Limiter::Http2Window => Some(sender.1),
-            Limiter::SenderProgram | Limiter::SenderBuffer | Limiter::Pacing => Some(sender.0),
+            Limiter::ReceiverWindow | Limiter::ReceiverProgram | Limiter::Http2Window => Some(receiver),
+            Limiter::SenderProgram | Limiter::SenderBuffer | Limiter::Pacing => Some(sender),
             Limiter::Congestion | Limiter::Start | Limiter::Line => Some("network"),
             Limiter::None => None,
         }
     }
 }
 
+/// Returns the rate in Mbit/s, or `None` for no time.
 fn mbit(bytes: f64, ns: i64) -> Option<f64> {
     (ns > 0).then(|| bytes * 8e3 / ns as f64)
 }
 
+/// Returns the bytes that `rate_mbit` carries in `ns`.
+fn bytes_in(ns: i64, rate_mbit: f64) -> u64 {
+    (rate_mbit * 1e6 / 8.0 * ns as f64 / 1e9) as u64
+}
+
 pub fn columns(rows: &[Row]) -> Vec<Column> {
-    let queued = |r: &Row| {
-        let queue = r.judged.queue? as f64;
-        Some((r.rate()? * 1e6 / 8.0 * queue / 1e9) as u64)
-    };
-    let port = |of: fn(&Row) -> u16| plain::<arrow_array::types::UInt16Type, Row>(rows, of);
-    let share = |of: fn(&Waited) -> i64| plain::<Float64Type, Row>(rows, |r| r.share(of(&r.judged.waited)));
-    let scaling: BooleanArray = rows.iter().map(|r| r.scaling).collect();
+    let queue_bytes = |r: &Row| Some(bytes_in(r.judged.queue?, r.rate_mbit()?));
+    let share = |name, ns: fn(&Waited) -> i64| required(name, rows, move |r| r.share(ns(&r.judged.waited)));
     vec![
-        column("stream", plain::<UInt32Type, Row>(rows, |r| r.stream)),
-        column(
-            "direction",
-            fixed_words(rows, |r| {
-                Some(match r.sender {
-                    Side::Client => "to_server",
-                    Side::Server => "to_client",
-                })
-            }),
-        ),
-        column("client", addresses(rows.iter().map(|r| Some(r.client.0)))),
-        column("client_port", port(|r| r.client.1)),
-        column("server", addresses(rows.iter().map(|r| Some(r.server.0)))),
-        column("server_port", port(|r| r.server.1)),
-        column("start", instants(rows, |r| r.start)),
-        column("end", instants(rows, |r| r.end)),
-        column("bytes", plain::<UInt64Type, Row>(rows, |r| r.bytes)),
-        column("segments", plain::<UInt64Type, Row>(rows, |r| r.segments)),
-        column("duration_ms", durations(rows, |r| r.judged.duration)),
-        nullable("rate_mbit", option::<Float64Type, Row>(rows, Row::rate)),
-        nullable("burst_mbit", option::<Float64Type, Row>(rows, Row::burst)),
-        column(
-            "limited_by",
-            fixed_words(rows, |r| Some(r.judged.verdict.limit.name())),
-        ),
-        nullable("owner", fixed_words(rows, Row::owner)),
-        column(
-            "grade",
-            fixed_words(rows, |r| Some(r.judged.verdict.grade.name())),
-        ),
-        nullable(
-            "rival",
-            fixed_words(rows, |r| Some(r.judged.verdict.rival?.name())),
-        ),
-        nullable("cut_by", fixed_words(rows, |r| r.judged.verdict.cut_by)),
-        nullable("rtt_idle_ms", duration_options(rows, |r| r.judged.rtt_idle)),
-        nullable("rtt_load_ms", duration_options(rows, |r| r.judged.rtt_load)),
-        nullable("queue_ms", duration_options(rows, |r| r.judged.queue)),
-        nullable("queue_bytes", option::<UInt64Type, Row>(rows, queued)),
-        nullable("window_bytes", option::<UInt32Type, Row>(rows, |r| r.window)),
-        nullable(
-            "window_needed_bytes",
-            option::<UInt64Type, Row>(rows, Row::needed),
-        ),
-        nullable("window_scaling", Arc::new(scaling)),
-        nullable(
-            "wscale",
-            option::<arrow_array::types::UInt8Type, Row>(rows, |r| r.scale),
-        ),
-        column("retransmissions", plain::<UInt64Type, Row>(rows, |r| r.repeats)),
-        column("ecn_marks", plain::<UInt64Type, Row>(rows, |r| r.marks)),
-        column("at_sender", {
-            let near: BooleanArray = rows.iter().map(|r| Some(r.near)).collect();
-            Arc::new(near)
+        required("stream", rows, |r| r.stream),
+        required("direction", rows, |r| match r.sender {
+            Side::Client => "to_server",
+            Side::Server => "to_client",
         }),
-        column("window_share", share(|w| w.window)),
-        column("program_share", share(|w| w.program)),
-        column("timer_share", share(|w| w.timer)),
-        column("congestion_share", share(|w| w.repair + w.cut)),
-        column("start_share", share(|w| w.growing)),
-        column("level_share", share(|w| w.level)),
-        column("http2_share", share(|w| w.http2)),
-        nullable(
-            "http2_window_bytes",
-            option::<UInt64Type, Row>(rows, |r| Some(r.http2?.1.max(0) as u64)),
-        ),
-        nullable(
-            "http2_window_of",
-            fixed_words(rows, |r| Some(if r.http2?.0 { "stream" } else { "connection" })),
-        ),
+        required("client", rows, |r| r.client.0),
+        required("client_port", rows, |r| r.client.1),
+        required("server", rows, |r| r.server.0),
+        required("server_port", rows, |r| r.server.1),
+        required("start", rows, |r| Time(r.start_ns)),
+        required("end", rows, |r| Time(r.end_ns)),
+        required("bytes", rows, |r| r.bytes),
+        required("segments", rows, |r| r.segments),
+        required("duration_ms", rows, |r| Ms(r.judged.duration)),
+        optional("rate_mbit", rows, Row::rate_mbit),
+        optional("burst_mbit", rows, Row::burst_mbit),
+        required("limited_by", rows, |r| r.judged.verdict.limit.name()),
+        optional("owner", rows, Row::owner),
+        required("grade", rows, |r| r.judged.verdict.grade.name()),
+        optional("rival", rows, |r| Some(r.judged.verdict.rival?.name())),
+        optional("cut_by", rows, |r| r.judged.verdict.cut_by),
+        optional("rtt_idle_ms", rows, |r| r.judged.rtt_idle.map(Ms)),
+        optional("rtt_load_ms", rows, |r| r.judged.rtt_load.map(Ms)),
+        optional("queue_ms", rows, |r| r.judged.queue.map(Ms)),
+        optional("queue_bytes", rows, queue_bytes),
+        optional("window_bytes", rows, |r| r.max_window),
+        optional("window_needed_bytes", rows, Row::needed_window),
+        optional("window_scaling", rows, |r| r.window_scaling),
+        optional("wscale", rows, |r| r.receiver_scale),
+        required("retransmissions", rows, |r| r.retransmissions),
+        required("ecn_marks", rows, |r| r.ecn_marks),
+        required("at_sender", rows, |r| r.is_at_sender),
+        share("window_share", |w| w.window),
+        share("program_share", |w| w.program),
+        share("timer_share", |w| w.timer),
+        share("congestion_share", |w| w.repair + w.cut),
+        share("start_share", |w| w.growing),
+        share("level_share", |w| w.level),
+        share("http2_share", |w| w.http2),
+        optional("http2_window_bytes", rows, |r| {
+            Some(r.http2_window?.1.max(0) as u64)
+        }),
+        optional("http2_window_of", rows, |r| {
+            Some(if r.http2_window?.0 { "stream" } else { "connection" })
+        }),
     ]
 }

@@ -1,4 +1,5 @@
-//! Columns of words, which are kept once a batch and numbered in the order in which they come, and of texts.
+//! Columns of words and texts in the long tables. Words are dictionary-encoded: each is kept once per batch, numbered in
+//! the order of its first row.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -9,111 +10,111 @@ use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, StringArray};
 use smol_str::SmolStr;
 
-use super::columns::{Block, EVERY, Moved, Slots, Taken, zeros};
+use super::columns::{BatchBits, ColumnBuffer, EVERY_ROW, FlushedBlock, Values, zeros};
 use super::{BATCH_ROWS, Column, column, nullable};
 
-/// Words from lists in this crate that have no code; of the rows with `BIT`.
-pub struct Fixed<const BIT: u32> {
-    keys: Slots<i32>,
+/// Words that are constants of this crate and have no code; null in rows without `BIT`.
+pub struct StaticWords<const BIT: u32> {
+    keys: Values<i32>,
     words: Vec<&'static str>,
-    /// A key by the lowest bits of the word's address, where most rows find theirs: a guess, which the word confirms.
-    near: [i32; 1 << u8::BITS],
+    /// A cache of keys, indexed by the lowest byte of the word's address in memory. A hit is confirmed by comparing the
+    /// addresses.
+    cache: [i32; 1 << u8::BITS],
 }
 
-impl<const BIT: u32> Default for Fixed<BIT> {
+impl<const BIT: u32> Default for StaticWords<BIT> {
     fn default() -> Self {
-        Fixed {
-            keys: Slots::default(),
+        StaticWords {
+            keys: Values::default(),
             words: Vec::new(),
-            near: [0; 1 << u8::BITS],
+            cache: [0; 1 << u8::BITS],
         }
     }
 }
 
-impl<const BIT: u32> Fixed<BIT> {
+impl<const BIT: u32> StaticWords<BIT> {
     #[inline(always)]
-    pub fn set(&mut self, row: usize, word: &'static str) {
-        if let Some(key) = self.near.get_mut(usize::from(word.as_ptr().addr() as u8)) {
+    pub fn set(&mut self, slot: usize, word: &'static str) {
+        if let Some(key) = self.cache.get_mut(usize::from(word.as_ptr().addr() as u8)) {
             let known = self.words.get(*key as usize);
             if !known.is_some_and(|known| std::ptr::eq(*known, word)) {
                 *key = key_of(&mut self.words, word);
             }
-            self.keys.set(row, *key);
+            self.keys.set(slot, *key);
         }
     }
 
-    /// Gives the row's bit if there is a word.
+    /// Sets the word if there is one. Returns the column's bit then, else 0.
     #[inline(always)]
-    pub fn set_some(&mut self, row: usize, word: Option<&'static str>) -> u32 {
+    pub fn set_some(&mut self, slot: usize, word: Option<&'static str>) -> u32 {
         let Some(word) = word else {
             return 0;
         };
-        self.set(row, word);
+        self.set(slot, word);
         BIT
     }
 }
 
-impl<const BIT: u32> Block for Fixed<BIT> {
-    fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved, self.words.len());
+impl<const BIT: u32> ColumnBuffer for StaticWords<BIT> {
+    fn flush_block(&mut self, block: &FlushedBlock) {
+        flush_keys::<BIT>(&mut self.keys, block, self.words.len());
     }
 
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        columns.push(keyed::<BIT>(&mut self.keys, taken, words, name));
+        columns.push(dictionary_column::<BIT>(&mut self.keys, bits, words, name));
     }
 }
 
-/// The word's number among those that have come so far.
-pub fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
+/// Returns the index of `word` in `words`, and appends it if it is not there.
+fn key_of(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     words.iter().position(|known| *known == word).unwrap_or_else(|| {
         words.push(word);
         words.len() - 1
     }) as i32
 }
 
-/// Words by a code below `N`, of the rows with `BIT`; only those that occur become words of the batch.
-pub struct Listed<const N: usize, const BIT: u32> {
-    keys: Slots<i32>,
-    /// By code; negative where it did not occur yet.
-    known: [i32; N],
+/// Words by their code, which is below `N`; null in rows without `BIT`. Only words that occur enter the dictionary.
+pub struct CodedWords<const N: usize, const BIT: u32> {
+    keys: Values<i32>,
+    /// The key of each code; negative if it has not occurred in this batch.
+    key_by_code: [i32; N],
     words: Vec<Cow<'static, str>>,
 }
 
-impl<const N: usize, const BIT: u32> Default for Listed<N, BIT> {
+impl<const N: usize, const BIT: u32> Default for CodedWords<N, BIT> {
     fn default() -> Self {
-        Listed {
-            keys: Slots::default(),
-            known: [-1; N],
+        CodedWords {
+            keys: Values::default(),
+            key_by_code: [-1; N],
             words: Vec::new(),
         }
     }
 }
 
-impl<const N: usize, const BIT: u32> Listed<N, BIT> {
+impl<const N: usize, const BIT: u32> CodedWords<N, BIT> {
     #[inline(always)]
-    pub fn set<W: Into<Cow<'static, str>>>(&mut self, row: usize, code: usize, word: impl Fn(usize) -> W) {
-        let known = self.known.get(code).copied().filter(|key| *key >= 0);
-        let key = known.unwrap_or_else(|| self.new_word(code, word));
-        self.keys.set(row, key);
+    pub fn set<W: Into<Cow<'static, str>>>(&mut self, slot: usize, code: usize, word: impl Fn(usize) -> W) {
+        let known = self.key_by_code.get(code).copied().filter(|key| *key >= 0);
+        let key = known.unwrap_or_else(|| self.add_word(code, word));
+        self.keys.set(slot, key);
     }
 
-    /// A code with its word, where there is one; gives the row's bit then.
+    /// Sets a code and its word if there is one. Returns the column's bit then, else 0.
     #[inline(always)]
-    pub fn set_some(&mut self, row: usize, word: Option<(usize, &'static str)>) -> u32 {
+    pub fn set_some(&mut self, slot: usize, word: Option<(usize, &'static str)>) -> u32 {
         let Some((code, word)) = word else {
             return 0;
         };
-        self.set(row, code, |_| word);
+        self.set(slot, code, |_| word);
         BIT
     }
 
-    /// A word that has not come before in this batch.
     #[cold]
     #[inline(never)]
-    fn new_word<W: Into<Cow<'static, str>>>(&mut self, code: usize, word: impl Fn(usize) -> W) -> i32 {
+    fn add_word<W: Into<Cow<'static, str>>>(&mut self, code: usize, word: impl Fn(usize) -> W) -> i32 {
         let key = self.words.len() as i32;
-        if let Some(known) = self.known.get_mut(code) {
+        if let Some(known) = self.key_by_code.get_mut(code) {
             *known = key;
             self.words.push(word(code).into());
         }
@@ -121,28 +122,33 @@ impl<const N: usize, const BIT: u32> Listed<N, BIT> {
     }
 }
 
-impl<const N: usize, const BIT: u32> Block for Listed<N, BIT> {
-    fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved, self.words.len());
+impl<const N: usize, const BIT: u32> ColumnBuffer for CodedWords<N, BIT> {
+    fn flush_block(&mut self, block: &FlushedBlock) {
+        flush_keys::<BIT>(&mut self.keys, block, self.words.len());
     }
 
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        self.known = [-1; N];
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        self.key_by_code = [-1; N];
         let words = StringArray::from_iter_values(self.words.drain(..));
-        columns.push(keyed::<BIT>(&mut self.keys, taken, Arc::new(words), name));
+        columns.push(dictionary_column::<BIT>(
+            &mut self.keys,
+            bits,
+            Arc::new(words),
+            name,
+        ));
     }
 }
 
-/// Texts from the capture that differ; without `NULLS` every row has one.
+/// Texts that rarely repeat: a string column without a dictionary. With `NULLS` false, every row has a text.
 #[derive(Default)]
 pub struct Texts<const NULLS: bool = true> {
     texts: StringBuilder,
-    /// Rows up to the last one that has a text.
+    /// Number of rows up to and including the last one with a text.
     rows: usize,
 }
 
 impl<const NULLS: bool> Texts<NULLS> {
-    /// The text of the batch's row with this number. Rows without one cost nothing.
+    /// Sets the text of a row, which is counted from the first of the batch. Rows without a text cost nothing.
     #[inline(always)]
     pub fn set(&mut self, row: usize, text: Option<&str>) {
         if let Some(text) = text {
@@ -151,21 +157,22 @@ impl<const NULLS: bool> Texts<NULLS> {
     }
 
     fn append(&mut self, row: usize, text: &str) {
-        self.fill(row);
+        self.fill_nulls(row);
         self.texts.append_value(text);
         self.rows = row + 1;
     }
 
-    fn fill(&mut self, rows: usize) {
+    /// Appends nulls until there are `rows` rows.
+    fn fill_nulls(&mut self, rows: usize) {
         if rows > self.rows {
             self.texts.append_nulls(rows - self.rows);
         }
     }
 }
 
-impl<const NULLS: bool> Block for Texts<NULLS> {
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
-        self.fill(taken.rows());
+impl<const NULLS: bool> ColumnBuffer for Texts<NULLS> {
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+        self.fill_nulls(bits.rows());
         self.rows = 0;
         let texts = Arc::new(self.texts.finish());
         columns.push(if NULLS {
@@ -176,23 +183,33 @@ impl<const NULLS: bool> Block for Texts<NULLS> {
     }
 }
 
-/// Words from the capture that repeat, of the rows with `BIT`.
+/// Words from the capture that repeat; null in rows without `BIT`.
 #[derive(Default)]
-pub struct Interned<const BIT: u32> {
-    keys: Slots<i32>,
+pub struct CaptureWords<const BIT: u32> {
+    keys: Values<i32>,
     known: AHashMap<SmolStr, i32>,
     words: Vec<String>,
-    /// The newest word, which most often comes again, and its key.
+    /// The word of the row before and its key: consecutive rows often have the same word.
     last: (SmolStr, i32),
 }
 
-impl<const BIT: u32> Interned<BIT> {
+impl<const BIT: u32> CaptureWords<BIT> {
     #[inline(always)]
-    pub fn set(&mut self, row: usize, word: &SmolStr) {
+    pub fn set(&mut self, slot: usize, word: &SmolStr) {
         if self.last.0 != *word || self.words.is_empty() {
             self.last = (word.clone(), self.key(word));
         }
-        self.keys.set(row, self.last.1);
+        self.keys.set(slot, self.last.1);
+    }
+
+    /// Sets the word if there is one. Returns the column's bit then, else 0.
+    #[inline(always)]
+    pub fn set_some(&mut self, slot: usize, word: Option<&SmolStr>) -> u32 {
+        let Some(word) = word else {
+            return 0;
+        };
+        self.set(slot, word);
+        BIT
     }
 
     #[cold]
@@ -206,57 +223,61 @@ impl<const BIT: u32> Interned<BIT> {
     }
 }
 
-impl<const BIT: u32> Block for Interned<BIT> {
-    fn keep(&mut self, moved: &Moved) {
-        keep::<BIT>(&mut self.keys, moved, self.words.len());
+impl<const BIT: u32> ColumnBuffer for CaptureWords<BIT> {
+    fn flush_block(&mut self, block: &FlushedBlock) {
+        flush_keys::<BIT>(&mut self.keys, block, self.words.len());
     }
 
-    fn build(&mut self, taken: &Taken, name: Cow<'static, str>, columns: &mut Vec<Column>) {
+    fn build(&mut self, bits: &BatchBits, name: Cow<'static, str>, columns: &mut Vec<Column>) {
         self.known.clear();
         let words: ArrayRef = Arc::new(StringArray::from(std::mem::take(&mut self.words)));
-        columns.push(keyed::<BIT>(&mut self.keys, taken, words, name));
+        columns.push(dictionary_column::<BIT>(&mut self.keys, bits, words, name));
     }
 }
 
-/// While there is one word only, all keys are 0, and nothing is kept.
-fn keep<const BIT: u32>(keys: &mut Slots<i32>, moved: &Moved, words: usize) {
+/// Flushes a block of keys. While the batch has only one word, all keys are 0 and need not be kept.
+fn flush_keys<const BIT: u32>(keys: &mut Values<i32>, block: &FlushedBlock, words: usize) {
     if words < 2 {
         return;
     }
-    if BIT == EVERY {
-        keys.keep_late(moved);
+    if BIT == EVERY_ROW {
+        keys.flush_padded(block);
     } else {
-        keys.keep_some(moved, moved.any & BIT != 0);
+        keys.flush_optional(block, block.any_bits & BIT != 0);
     }
 }
 
-/// A column that may be null where not every row sets it.
-fn keyed<const BIT: u32>(
-    keys: &mut Slots<i32>,
-    taken: &Taken,
+/// Builds a dictionary column; nullable unless every row sets it.
+fn dictionary_column<const BIT: u32>(
+    keys: &mut Values<i32>,
+    bits: &BatchBits,
     words: ArrayRef,
     name: Cow<'static, str>,
 ) -> Column {
-    let nulls = taken.nulls(BIT);
+    let nulls = bits.nulls(BIT);
     let values = if words.len() == 1 && nulls.is_none() {
-        Arc::new(FIRST.slice(0, taken.rows().min(BATCH_ROWS)).with_values(words))
+        Arc::new(
+            FIRST_WORD
+                .slice(0, bits.rows().min(BATCH_ROWS))
+                .with_values(words),
+        )
     } else {
-        dictionary(Int32Array::new(keys.take(taken.rows()), nulls), words)
+        dictionary(Int32Array::new(keys.take(bits.rows()), nulls), words)
     };
-    if BIT == EVERY {
+    if BIT == EVERY_ROW {
         column(name, values)
     } else {
         nullable(name, values)
     }
 }
 
-/// The first word in every row: its keys are looked at once for all batches.
-static FIRST: LazyLock<DictionaryArray<Int32Type>> = LazyLock::new(|| {
+/// A column in which every row has the first word. Shared, so that its keys are validated only once.
+static FIRST_WORD: LazyLock<DictionaryArray<Int32Type>> = LazyLock::new(|| {
     let word = Arc::new(StringArray::from(vec![""]));
     DictionaryArray::new(Int32Array::new(zeros(BATCH_ROWS), None), word)
 });
 
-/// Words by their number in a list. The numbers are ours, so they are in range.
+/// Builds a dictionary array. The keys were made for these words, so they are in range and this does not fail.
 pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {
     match DictionaryArray::<Int32Type>::try_new(keys, values) {
         Ok(array) => Arc::new(array),
@@ -266,12 +287,12 @@ pub fn dictionary(keys: Int32Array, values: ArrayRef) -> ArrayRef {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::blocks;
+    use super::super::columns::batch_columns;
     use super::*;
 
-    blocks! {
+    batch_columns! {
         struct Columns {
-            word: Listed<3, EVERY> = "word",
+            word: CodedWords<3, EVERY_ROW> = "word",
         }
     }
 
@@ -280,11 +301,11 @@ mod tests {
         let mut columns = Columns::default();
         let name = |place| ["a", "b", "c"].get(place).copied().unwrap_or_default();
         for (word, want) in [(2, "c"), (0, "a")] {
-            let row = columns.place();
-            columns.word.set(row, word, name);
-            columns.done(row);
-            let has = columns.end();
-            let built = columns.columns(&has, "");
+            let slot = columns.slot();
+            columns.word.set(slot, word, name);
+            columns.end_row(slot);
+            let bits = columns.end_batch();
+            let built = columns.build(&bits, "");
             let array = built
                 .first()
                 .and_then(|c| c.values.as_any().downcast_ref::<DictionaryArray<Int32Type>>());
