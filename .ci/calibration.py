@@ -1,20 +1,20 @@
-"""What is each rule's grade worth? Milliseconds of rows that are right and wrong, by rule and grade.
+"""Measure how often each rule is right at each grade, in milliseconds of rows in `causes`.
 
     calibration.py CAPTURES [--show N] [--strict] [--json FILE] [--write core/src/judge/worth.rs]
                    [--page docs/verdicts.md]
 
 Truth, by situation:
-  CAPTURES/real, real3       strace: which segments the kernel held back, and for how long. A row of nagle,
-                             delayed_ack, cork, cwnd, a window or bandwidth is right where its time was held, a
-                             program's where it was not (1 ms at either end is granted to both); a wait for an
-                             ACK elsewhere is right where the situation has a second server
-  CAPTURES/lab, lab3, lab4   the programs' logs, by exchange: milliseconds of Nagle's waits, and of either program's
-                             own time (of the server's, what it waited for another server included); what the rows
-                             say beyond that is wrong (1 ms and 2 % are granted); the server's log begins when it
-                             reads, so of a connection's first exchange it lacks how the server came to that
-A row that no label speaks of (the path, repairs, what a program did between two exchanges) is not counted.
+  CAPTURES/real, real3       strace logs show which segments the kernel held back, and for how long. A row of a kernel
+                             cause (nagle, delayed_ack, cork, cwnd, a window, bandwidth) is right while a segment was
+                             held, a row of a program's cause while none was, with a tolerance of 1 ms at either
+                             end. A wait for an ACK elsewhere is right if the situation has a second server
+  CAPTURES/lab, lab3, lab4   the programs' logs have per exchange the milliseconds of Nagle waits and of each program's
+                             own time (for the server including waits for another server). Rows beyond that are
+                             wrong, with a tolerance of 1 ms and 2 %. The server's log begins with its first read,
+                             so its time is not checked in the first exchange of a connection
+Rows without a label (the path, repairs, programs between two exchanges) are not counted.
 
-Half of the situations fill the table, the other half check it: both are printed. --write puts the first half's
+Half of the situations set the shares, the other half check them; both are printed. --write puts the first half's
 shares into the core's `worth`, each inside its grade's bounds (proven from 0.9 on, probable above 0.5); what has less
 than 200 ms in three situations keeps its grade's default. --page writes the checking half's shares as the table of
 docs/verdicts.md. Exit code 1 with --strict if, over both halves, a proven rule is right for less than 0.99 or a
@@ -36,20 +36,20 @@ from latpcap import vocabulary
 KERNEL = {"nagle", "delayed_ack", "cork", "cwnd", "receive_window", "zero_window", "bandwidth"}
 STALL = {"nagle", "delayed_ack"}
 PROGRAM = {"server_think", "client_think"}
-GRANTED_NS = 1_000_000
-LEAST_MS = 1.0  # shorter rows are what busy hosts make of anything
+TOLERANCE_NS = 1_000_000
+MIN_ROW_MS = 1.0  # shorter rows are noise of a busy host
 GRADES = list(vocabulary.GRADES)
 BOUNDS = {"proven": (0.9, 0.99), "probable": (0.51, 0.89), "suspected": (0.1, 0.5), "unknown": (0.0, 0.0)}
 DEFAULT = {"proven": 0.9, "probable": 0.7, "suspected": 0.5, "unknown": 0.0}
-LEAST = {"proven": 0.99, "probable": 0.75}
+MIN_SHARE = {"proven": 0.99, "probable": 0.75}
 HEAD = """| rule | grade | labelled time | right | right in the half that set nothing |
 | --- | --- | ---: | ---: | ---: |
 """
-ENOUGH_MS, ENOUGH_SITUATIONS = 200, 3
+MIN_LABELLED_MS, MIN_SITUATIONS = 200, 3
 
 
 def rows(capture, table):
-    """The table's rows, with instants in nanoseconds."""
+    """Return the rows of a table, with times in nanoseconds."""
     found = capture.arrow(table)
     for name in ("time", "start", "end"):
         if name in found.schema.names:
@@ -58,18 +58,18 @@ def rows(capture, table):
     return found.to_pylist()
 
 
-def held(row, holds, granted):
-    """Milliseconds of a row in which one of these holds was on (start, end in ns), `granted` ns more at either end."""
+def held_ms(row, holds, tolerance):
+    """Return the milliseconds of a row that overlap these (start, end) holds, each extended by `tolerance` ns."""
     shared, at = 0, row["start"]
     for start, end in sorted(holds):
-        start, end = max(start - granted, at), min(end + granted, row["end"])
+        start, end = max(start - tolerance, at), min(end + tolerance, row["end"])
         if end > start:
             shared, at = shared + end - start, end
     return shared / 1e6
 
 
 def by_strace(path, side, listed, others):
-    """(rule, grade, right ms, wrong ms) of rows that a segment of this side ended."""
+    """Yield rule, grade, right ms and wrong ms of each row that ends with a segment of this side."""
     capture = latpcap.read(path)
     sent = {e["frame"]: e for e in rows(capture, "events") if e["len"] and e["from_client"] == (side == "client")}
     holds = defaultdict(list)
@@ -78,26 +78,26 @@ def by_strace(path, side, listed, others):
             holds[event["stream"]].append((event["time"] - int(ms * 1e6), event["time"]))
     for row in rows(capture, "causes"):
         event = sent.get(row["to_frame"])
-        if event is None or row["duration_ms"] < LEAST_MS or row["cause"] not in KERNEL | PROGRAM:
+        if event is None or row["duration_ms"] < MIN_ROW_MS or row["cause"] not in KERNEL | PROGRAM:
             continue
-        if row["rule"] == "elsewhere":  # the capture lacks that connection
+        if row["rule"] == "elsewhere":  # the other connection is not in the capture
             ms = row["duration_ms"] if others else 0
             yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
             continue
-        ms = held(row, holds[event["stream"]], GRANTED_NS if row["cause"] in KERNEL else -GRANTED_NS)
+        ms = held_ms(row, holds[event["stream"]], TOLERANCE_NS if row["cause"] in KERNEL else -TOLERANCE_NS)
         ms = ms if row["cause"] in KERNEL else row["duration_ms"] - min(ms, row["duration_ms"])
         yield row["rule"], row["grade"], ms, row["duration_ms"] - ms
 
 
 def kind_of(row):
-    """The label that speaks of a row: what another server took is its own server's waiting."""
+    """Return the label that a row is compared with. Waiting for another server counts as the server's own time."""
     if row["rule"] == "backend":
         return "server_think"
     return "stall" if row["cause"] in STALL else row["cause"]
 
 
 def by_log(path, labels):
-    """Judged time of exchanges that the programs logged."""
+    """Yield rule, grade, right ms and wrong ms of the rows of exchanges that the programs logged."""
     capture = latpcap.read(path)
     ports = {s["stream"]: s["client_port"] for s in rows(capture, "streams")}
     exchanges = defaultdict(list)
@@ -108,17 +108,19 @@ def by_log(path, labels):
     for row in rows(capture, "causes"):
         if row["exchange"] is not None:
             causes[row["exchange"]].append(row)
-    asked = defaultdict(list)
+    labels_by_port = defaultdict(list)
     for label in labels:
-        asked[label["lport"]].append(label)
-    for port, labels in asked.items():
-        have = sorted(exchanges[port], key=lambda e: e["start"])
-        if len(have) != len(labels):
+        labels_by_port[label["lport"]].append(label)
+    for port, labels in labels_by_port.items():
+        found = sorted(exchanges[port], key=lambda e: e["start"])
+        if len(found) != len(labels):
             continue
-        for n, (label, exchange) in enumerate(zip(sorted(labels, key=lambda one: one["t_start"]), have, strict=True)):
+        for n, (label, exchange) in enumerate(
+            zip(sorted(labels, key=lambda label: label["t_start"]), found, strict=True)
+        ):
             if label.get("excluded") or abs(label.get("unexplained_ms") or 0) > 5 or label.get("latency_ms") is None:
                 continue
-            mine = [r for r in causes[exchange["exchange"]] if r["duration_ms"] >= LEAST_MS]
+            judged = [r for r in causes[exchange["exchange"]] if r["duration_ms"] >= MIN_ROW_MS]
             true = {
                 "stall": sum(w["wait_ms"] for w in label["nagle_waits"]),
                 "server_think": label.get("server_ms") or 0,
@@ -128,14 +130,14 @@ def by_log(path, labels):
                 del true["server_think"]
             for kind, ms in true.items():
                 left = ms * 1.02 + 1
-                for row in sorted((r for r in mine if kind_of(r) == kind), key=lambda r: GRADES.index(r["grade"])):
+                for row in sorted((r for r in judged if kind_of(r) == kind), key=lambda r: GRADES.index(r["grade"])):
                     right = min(left, row["duration_ms"])
                     left -= right
                     yield row["rule"], row["grade"], right, row["duration_ms"] - right
 
 
 def situations(captures):
-    """Name of a situation, and what each of its rows is worth."""
+    """Yield the name of each situation and its rows, as `by_strace` or `by_log` does."""
     for truth in sorted([*captures.glob("real/*/truth.json"), *captures.glob("real3/*/truth.json")]):
         folder, facts = truth.parent, json.loads(truth.read_text())
         sides = facts.get("kernel_holds_in_strace_run_frame_ms") or {}
@@ -157,12 +159,13 @@ def situations(captures):
 
 
 def share(figures):
+    """Return the share that is right, or None without labelled time."""
     whole = figures["right"] + figures["wrong"]
     return figures["right"] / whole if whole else None
 
 
 def line_of(rule, grade, whole, checks):
-    """A line of the page's table."""
+    """Return a line of the page's table."""
     seconds = (whole["right"] + whole["wrong"]) / 1000
     known = share(checks)
     half = "" if known is None else f"{known:.3f}"
@@ -170,7 +173,7 @@ def line_of(rule, grade, whole, checks):
 
 
 def arms(worth):
-    """The arms of the core's `worth`: rules of one worth together, those with the default's left out."""
+    """Return the match arms of the core's `worth`: rules with equal shares in one arm, without those of the default."""
     alike = {}
     for rule in vocabulary.RULES:
         alike.setdefault(tuple(worth[rule][grade] for grade in GRADES), []).append(rule)
@@ -213,14 +216,14 @@ def main():
         print(f"{rule:24} {grade:10}{cells}")
         fills, checks = both
         measured, places = share(fills), len(fills) - 2
-        if measured is not None and places >= ENOUGH_SITUATIONS and fills["right"] + fills["wrong"] >= ENOUGH_MS:
+        if measured is not None and places >= MIN_SITUATIONS and fills["right"] + fills["wrong"] >= MIN_LABELLED_MS:
             low, high = BOUNDS[grade]
             worth[rule][grade] = min(max(measured, low), high)
         whole = fills + checks
-        if whole["right"] + whole["wrong"] >= 1000 and len(whole) - 2 >= ENOUGH_SITUATIONS:
+        if whole["right"] + whole["wrong"] >= 1000 and len(whole) - 2 >= MIN_SITUATIONS:
             lines.append(line_of(rule, grade, whole, checks))
             by_rules[f"{rule}_{grade}"] = share(whole)
-            if (share(whole) or 0) < LEAST.get(grade, 0):
+            if (share(whole) or 0) < MIN_SHARE.get(grade, 0):
                 short.append(f"{rule} {grade}")
     for grade in GRADES:
         if grade in sums:
@@ -234,7 +237,7 @@ def main():
     by_rule = Counter()
     for (rule, grade, name), wrong in cost.most_common():
         by_rule[rule, grade] += 1
-        if wrong >= 1 and by_rule[rule, grade] <= args.show and grade in LEAST:
+        if wrong >= 1 and by_rule[rule, grade] <= args.show and grade in MIN_SHARE:
             print(f"  {wrong:8.0f} ms {grade} and wrong by {rule}: {name}")
     if args.page:
         page = args.page.read_text(encoding="utf-8")

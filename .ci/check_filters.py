@@ -1,11 +1,11 @@
-"""Do latpcap's display filters choose the packets that tshark's choose? `check_filters.py DIR` compares all captures.
+"""Compare the frames that display filters select with tshark's: `check_filters.py DIR` runs over all captures.
 
-First the frames of each of `EXPRESSIONS` in each capture: tshark (one run a capture, by a Lua tap for each expression)
-against what `Capture.filter` keeps. Frames that are not segments of `events` (TCP inside ICMP errors, say) are left
-out on both sides. Prints what differs, and fails if more differs than `KNOWN` has a reason for.
+First each of `EXPRESSIONS` in each capture: tshark (one run per capture, with a Lua tap per expression) against
+`Capture.filter`. Frames that are no segments of `events`, such as TCP inside ICMP errors, are left out on both sides.
+Prints the differences, and fails if `KNOWN` does not explain all of them.
 
-Then `everyday_filters.txt`, over every frame, against `tshark -2`: fails if less than `AGREE` of the pairs of filter
-and capture choose the same frames.
+Then `everyday_filters.txt` over every frame against `tshark -2`: fails if less than `AGREE` of the pairs of filter and
+capture select the same frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is the flow graph's text what tshark wrote? Compares each `oracle/flow/NAME.txt` of a set of captures.
+"""Compare the text of flow graphs with tshark's, for each `oracle/flow/NAME.txt` of a set of captures.
 
     check_flow.py SETDIR
 
@@ -13,7 +13,7 @@ import latpcap as lp
 
 
 def difference(ours: str, theirs: str) -> str | None:
-    """The first line that differs, or nothing."""
+    """Describe the first line that differs. None if there is none."""
     pairs = zip_longest(ours.splitlines(keepends=True), theirs.splitlines(keepends=True))
     for number, (a, b) in enumerate(pairs, 1):
         if a != b:

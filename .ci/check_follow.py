@@ -1,6 +1,6 @@
-"""Does `follow` print what tshark printed? `check_follow.py DIR` compares with DIR/oracle/follow, byte for byte.
+"""Compare `follow` with tshark byte for byte: `check_follow.py DIR` reads tshark's texts in DIR/oracle/follow.
 
-The oracle has the text of stream 0 of the small captures; hex and raw are asked of tshark where it is installed.
+The oracle has the text of stream 0 of the small captures. Hex and raw come from tshark, if it is installed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def main() -> int:
     for text in texts:
         name = text.name.removesuffix(ENDING)
         path = next(p for sub in ("tcp", "link", "icmp", "broken") if (p := folder / sub / name).exists())
-        said = lp.read(path).stream(0).follow()
+        conversation = lp.read(path).stream(0).follow()
         wanted = {"text": text.read_bytes()}
         if shutil.which("tshark"):
             for mode in ("hex", "raw"):
-                words = ["tshark", "-n", "-q", "-r", str(path), "-z", f"follow,tcp,{FORMS[mode]},0"]
-                wanted[mode] = subprocess.run(words, capture_output=True, check=True, timeout=60).stdout
+                command = ["tshark", "-n", "-q", "-r", str(path), "-z", f"follow,tcp,{FORMS[mode]},0"]
+                wanted[mode] = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout
         for mode, theirs in wanted.items():
             checked += 1
-            if getattr(said, mode)().encode() != theirs:
+            if getattr(conversation, mode)().encode() != theirs:
                 differing += 1
                 print(f"{name}: {mode} differs")
     print(f"follow: {checked - differing} of {checked} texts of {len(texts)} captures are equal, byte for byte")

@@ -1,14 +1,14 @@
-"""Do joined captures say what the programs of the lab logged? Who held an acknowledgement, at the end that held it.
+"""Compare joined captures with the logs of the lab: did the client's side hold back an ACK?
 
     check_joined.py LAB... [--show N] [--json OUT]
 
-LAB: a folder of scenarios with client.pcap, server.pcap and labels.jsonl. An exchange of a joined pair has a verdict
-where a proven part says that the client's side held an ACK for 15 ms or more; its label, by the client's port and
-the last start before it, says whether one was. A joined exchange begins with its request's last byte: waits inside a
-request (the client's own Nagle) are counted apart.
-  precision  of the verdicts, those whose label agrees
-  recall     of labelled waits of the server for an ACK of the client's in matched exchanges, those with a verdict
-`--json` writes both; their floors stand in floors.json (check_scores.py).
+LAB is a folder of scenarios with client.pcap, server.pcap and labels.jsonl. A joined exchange is accused if a proven
+part says that the client's side held an ACK for 15 ms or more. Its label is found by the client's port and the last
+start before it. A joined exchange begins with the last byte of its request, so waits inside a request (Nagle's
+algorithm at the client) are counted apart.
+  precision  share of the accused exchanges whose label agrees
+  recall     share of the exchanges with a labelled wait for the client's ACK that are accused
+`--json` writes both; their floors are in floors.json (check_scores.py).
 """
 
 import argparse
@@ -25,7 +25,7 @@ HELD_MS, ARTEFACT_MS, CLOCK_NS = 15.0, 15.0, 1_000_000
 
 
 def exchanges(pair):
-    """Of each client's port, the joined exchanges: start, and how long the client's side provably held an ACK."""
+    """Return the joined exchanges by client port: start, whether the client's side provably held an ACK, and number."""
     held = Counter()
     for row in pair.arrow("parts").to_pylist():
         if (row["place"], row["cause"], row["grade"]) == ("client", "delayed_ack", "proven"):
@@ -40,8 +40,8 @@ def exchanges(pair):
     return found
 
 
-def checked(folder):
-    """Tallies of one scenario, and what disagrees; None where the pair cannot be joined."""
+def check(folder):
+    """Return the tally of one scenario and the exchanges that disagree. None if the pair cannot be joined."""
     labels = [json.loads(line) for line in (folder / "labels.jsonl").read_text().splitlines() if line.strip()]
     try:
         pair = latpcap.join(folder / "client.pcap", folder / "server.pcap")
@@ -49,18 +49,18 @@ def checked(folder):
         return None
     if pair.proxied:
         return None
-    have, tally, wrong = exchanges(pair), Counter(), []
-    mine = defaultdict(list)
-    starts = {port: sorted(label["t_start"] for label in labels if label["lport"] == port) for port in have}
-    for port, rows in have.items():
+    by_port, tally, wrong = exchanges(pair), Counter(), []
+    by_label = defaultdict(list)
+    starts = {port: sorted(label["t_start"] for label in labels if label["lport"] == port) for port in by_port}
+    for port, rows in by_port.items():
         for start, held, number in rows:
-            place = bisect.bisect_right(starts[port], start + CLOCK_NS) - 1
-            if place >= 0:
-                mine[port, starts[port][place]].append((held, number))
+            index = bisect.bisect_right(starts[port], start + CLOCK_NS) - 1
+            if index >= 0:
+                by_label[port, starts[port][index]].append((held, number))
     for label in labels:
         if abs(label.get("unexplained_ms") or 0) > ARTEFACT_MS or label.get("excluded"):
             continue
-        rows = mine[label["lport"], label["t_start"]]
+        rows = by_label[label["lport"], label["t_start"]]
         if len(rows) != 1:
             tally["unmatched"] += 1
             continue
@@ -88,7 +88,7 @@ def main():
     for folder in sorted(path.parent for lab in chosen.labs for path in lab.glob("*/labels.jsonl")):
         if not all((folder / f"{end}.pcap").exists() for end in ("client", "server")):
             continue
-        found = checked(folder)
+        found = check(folder)
         if found is None:
             refused.append(folder.name)
             continue

@@ -1,16 +1,16 @@
-"""Do causes agree with what the lab's programs and its link logged? And are the public captures judged fairly?
+"""Compare causes with the logs of the lab's programs and link, and check the verdicts on known public captures.
 
     check_lab.py CAPTURES
 
-Figures of the lab (CAPTURES/lab), each with a bound, and a verdict for each public capture that is named below
-(CAPTURES/public). Exit code 1 if any is on the wrong side.
-  repairs   at the sending end: the first repeat after each drop of link.jsonl, by its `released_by`, against what
-            the drop calls for: fast retransmit where a SACK, a third duplicate ACK or an ACK just before asked for
-            it, else a probe first and the timer after it
-  think     `service_ms` less the server's round trip, and the pause before a request (the next start less this end and
-            the client's round trip), of 4 ms and more, against the programs' logs
-  latency   `client_latency_ms` of exchanges whose answers lost segments, against the clients' clocks
-  stalls    score_lab.py's recall, of the exchanges that the capture holds
+Prints figures of the lab (CAPTURES/lab), each with a bound, and one line per public capture that is named below
+(CAPTURES/public). Exit code 1 if any bound is violated.
+  repairs   at the sending end: `released_by` of the first retransmission after each drop in link.jsonl. Expected is a
+            fast retransmit after a SACK, a third duplicate ACK or an ACK within the last millisecond; otherwise a
+            tail loss probe first and the retransmission timer after it
+  think     `service_ms` minus the server's round trip, and the pause before a request (start of the request minus end
+            of the exchange before and the client's round trip), of 4 ms and more, against the programs' logs
+  latency   `client_latency_ms` of exchanges whose responses lost segments, against the clients' clocks
+  stalls    recall as in score_lab.py, of the exchanges whose requests the capture holds
 """
 
 import json
@@ -28,21 +28,21 @@ WORD = {"fast_retransmit": "fast", "tlp": "probe", "rto": "timer"}
 
 
 def repairs(folder):
-    """(agree, asked) of the drops of data in this folder."""
+    """Return how many repairs of dropped data are as expected, and a list of all of them."""
     log = folder / "link.jsonl"
     drops = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
     drops = [d for d in drops if d["act"] in ("drop", "qdrop") and d["kind"] == "data" and d["len"]]
-    agree, asked = 0, []
+    agree, checked = 0, []
     for side, point in (("c2s", "client.pcap"), ("s2c", "server.pcap")):
-        mine = [d for d in drops if d["dir"] == side]
-        if not mine or not (folder / point).exists():
+        dropped = [d for d in drops if d["dir"] == side]
+        if not dropped or not (folder / point).exists():
             continue
         capture = latpcap.read(folder / point)
         table = capture.arrow("events")
         rows, times = table.to_pylist(), table["time"].cast("int64").to_pylist()
         for row, ns in zip(rows, times, strict=True):
             row["ns"] = ns
-        for d in mine:
+        for d in dropped:
             port = int(d["src"].rpartition(":")[2])
             sent = [
                 r
@@ -56,7 +56,7 @@ def repairs(folder):
             if not raw:
                 continue
             lost = raw[-1]
-            again = next(
+            repair = next(
                 (
                     r
                     for r in rows
@@ -68,30 +68,32 @@ def repairs(folder):
                 ),
                 None,
             )
-            if again is None:
+            if repair is None:
                 continue
-            back = [
+            acks = [
                 r
                 for r in rows
                 if r["stream"] == lost["stream"]
                 and r["from_client"] != lost["from_client"]
-                and lost["frame"] < r["frame"] < again["frame"]
+                and lost["frame"] < r["frame"] < repair["frame"]
             ]
-            told = any(b["right"] > lost["seq"] for r in back for b in (r["sack"] or []))
-            called = (
-                told or sum(r["duplicate_ack"] for r in back) >= 3 or any(again["ns"] - r["ns"] < 1e6 for r in back)
+            has_sack = any(b["right"] > lost["seq"] for r in acks for b in (r["sack"] or []))
+            is_signalled = (
+                has_sack
+                or sum(r["duplicate_ack"] for r in acks) >= 3
+                or any(repair["ns"] - r["ns"] < 1e6 for r in acks)
             )
             flow = [r for r in rows if r["stream"] == lost["stream"] and r["from_client"] == lost["from_client"]]
-            first = not any(r["frame"] < lost["frame"] and r["seq"] == lost["seq"] and r["len"] for r in flow)
-            want = "fast" if called else "probe" if first and d["try"] == 1 else "timer"
-            got = WORD.get(again["released_by"])
+            is_first_try = not any(r["frame"] < lost["frame"] and r["seq"] == lost["seq"] and r["len"] for r in flow)
+            want = "fast" if is_signalled else "probe" if is_first_try and d["try"] == 1 else "timer"
+            got = WORD.get(repair["released_by"])
             agree += got == want
-            asked.append((folder.name, point, again["frame"], want, got))
-    return agree, asked
+            checked.append((folder.name, point, repair["frame"], want, got))
+    return agree, checked
 
 
 def matched(folder, point):
-    """Each labelled exchange with its row, the row before it on its stream, and the stream."""
+    """Yield each labelled exchange: label, row, the row before it on its stream, and the stream."""
     path, log = folder / point, folder / "labels.jsonl"
     if not path.exists() or not log.exists():
         return
@@ -110,23 +112,24 @@ def matched(folder, point):
         label = json.loads(line)
         labels[label["lport"]].append(label)
     for port, wanted in labels.items():
-        have = sorted(by_port[port], key=lambda e: (e["start"], e["exchange"]))
-        wanted.sort(key=lambda one: one["t_start"])
-        if len(have) == len(wanted):
-            for k, (label, row) in enumerate(zip(wanted, have, strict=True)):
+        found = sorted(by_port[port], key=lambda e: (e["start"], e["exchange"]))
+        wanted.sort(key=lambda label: label["t_start"])
+        if len(found) == len(wanted):
+            for k, (label, row) in enumerate(zip(wanted, found, strict=True)):
                 if label["link_actions"] or abs(label.get("unexplained_ms") or 0) <= 15:
-                    yield label, row, have[k - 1] if k else None, streams[row["stream"]]
+                    yield label, row, found[k - 1] if k else None, streams[row["stream"]]
 
 
 def spread(values):
+    """Return median, 95th percentile and number of the values."""
     values = sorted(values)
     return statistics.median(values), values[min(len(values) - 1, int(0.95 * len(values)))], len(values)
 
 
 def contained(root, folders):
-    """By point of capture: the verdicts (hit, missed, false) on labelled exchanges whose request the capture holds.
+    """Yield each point of capture, the counts (hit, missed, false) there, and how many stalls were left out.
 
-    score_lab.py counts those too that were over before the capture began (s8_midstream): nobody can find them.
+    Left out are exchanges whose request came before the capture began (s8_midstream). score_lab.py counts them.
     """
     sys.path.insert(0, str(root.parent / "tools"))
     import score_lab as lab
@@ -146,17 +149,19 @@ def contained(root, folders):
                     continue
                 labels = [json.loads(line) for line in log.read_text().splitlines()]
                 began = next(lab.frames(path), (0, b""))[0]
-                asked = "t_start" if point == "client.pcap" else "t_req_read"
-                early = [label for label in labels if (label[asked] or label["t_start"]) < began]
+                request_time = "t_start" if point == "client.pcap" else "t_req_read"
+                early = [label for label in labels if (label[request_time] or label["t_start"]) < began]
                 left_out += sum(label["nagle_delack"] for label in early)
                 total += lab.score(path, [label for label in labels if label not in early])[0]
             yield point, total, left_out
 
 
 def unseen(folders):
-    """(exact, of): connections of recordings with drops whose frames lost before the capture, counted by the IPv4
-    identifications, agree with link.jsonl, of those that are counted or lost some. What is lost before the
-    first or behind the last number cannot be counted.
+    """Return for how many connections the count of frames lost before the capture is exact, and how many were checked.
+
+    The count comes from gaps in the IPv4 identifications, and is compared with link.jsonl. Checked are connections of
+    recordings with drops that have a count or lost frames. Losses before the first or after the last number leave no
+    gap.
     """
     exact = of = 0
     for folder in folders:
@@ -168,15 +173,15 @@ def unseen(folders):
                 continue
             for s in latpcap.read(folder / point).arrow("streams").to_pylist():
                 end = "src" if way == "c2s" else "dst"
-                mine = [d for d in drops if d["dir"] == way and d[end].endswith(f":{s['client_port']}")]
+                lost = [d for d in drops if d["dir"] == way and d[end].endswith(f":{s['client_port']}")]
                 got = s[f"{side}_unseen_frames"]
-                if (mine or got is not None) and not any(d["kind"] == "syn" for d in mine):
+                if (lost or got is not None) and not any(d["kind"] == "syn" for d in lost):
                     of += 1
-                    exact += got == len(mine)
+                    exact += got == len(lost)
     return exact, of
 
 
-STORIES = {  # the cause and owner of the finding that took the most time
+STORIES = {  # cause and owner of the finding with the most time
     "latency2": ("network", "network"),
     "latency3": ("client_think", "client"),
     "latency4": ("server_think", "server"),
@@ -186,7 +191,7 @@ NAGLE_TOO = "rfc3030"
 
 
 def public(root):
-    """(name, what is wrong) of the public captures whose story is known."""
+    """Yield the name of each public capture with a known cause, and what is wrong with its verdict, or ""."""
     known = (*STORIES, *DECOYS, NAGLE_TOO)
     captures = {}
     for path in root.rglob("*.pcap*"):
@@ -198,6 +203,7 @@ def public(root):
 
 
 def wrong_of(name, capture):
+    """Return what is wrong with the verdict on a public capture, or ""."""
     rows = capture.arrow("causes").to_pylist()
     findings = capture.arrow("findings").to_pylist()
     if name in STORIES:
@@ -221,6 +227,7 @@ def main():
     bad = []
 
     def bound(name, value, limit, least=False):
+        """Print a figure with its bound: a minimum if `least`, else a maximum."""
         good = value >= limit if least else value <= limit
         print(f"{name:60} {value:10.4f} {'>=' if least else '<='} {limit:g}{'' if good else '   <- wrong side'}")
         if not good:

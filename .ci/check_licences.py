@@ -1,10 +1,10 @@
-"""May all crates of latpcap be handed on, and do they all come from the registry of the lock file?
+"""Check the licences of all crates, and that all crates come from one registry.
 
     check_licences.py
 
-Reads what `cargo metadata` says of the crates for this platform. A crate passes where one choice of its SPDX expression
-is made of ALLOWED alone. Exit code 1, and a line each, for those that do not, and for crates from elsewhere (git).
-Known holes are another matter: the database of cargo-deny and cargo-audit lies in a git repository, not in a registry.
+Reads `cargo metadata` for this platform. A crate passes if one alternative of its SPDX expression consists of licences
+in ALLOWED. Exit code 1 and a line for each crate that does not, and for crates from git. Known vulnerabilities are not
+checked: the database of cargo-deny and cargo-audit is in a git repository, not in a registry.
 """
 
 import json
@@ -19,51 +19,51 @@ ALLOWED = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC",
     "MIT", "MIT-0", "Unicode-3.0", "Unicode-DFS-2016", "Unlicense", "Zlib",
 }  # fmt: skip
-"""Licences that ask for no more than their text."""
-WORDS = re.compile(r"\(|\)|[\w.+-]+")
+"""Licences that only require their text to be passed on."""
+TOKENS = re.compile(r"\(|\)|[\w.+-]+")
 
 
 def passes(expression: str) -> bool:
-    """Is one choice of this SPDX expression allowed? A slash is an old word for OR."""
-    words = WORDS.findall(expression.replace("/", " OR "))
-    place = 0
+    """Whether one alternative of an SPDX expression is allowed. A slash is an old notation for OR."""
+    tokens = TOKENS.findall(expression.replace("/", " OR "))
+    position = 0
 
     def any_of() -> bool:
-        nonlocal place
+        nonlocal position
         found = [all_of()]
-        while place < len(words) and words[place] == "OR":
-            place += 1
+        while position < len(tokens) and tokens[position] == "OR":
+            position += 1
             found.append(all_of())
         return any(found)
 
     def all_of() -> bool:
-        nonlocal place
-        found = [one()]
-        while place < len(words) and words[place] == "AND":
-            place += 1
-            found.append(one())
+        nonlocal position
+        found = [licence()]
+        while position < len(tokens) and tokens[position] == "AND":
+            position += 1
+            found.append(licence())
         return all(found)
 
-    def one() -> bool:
-        nonlocal place
-        if place >= len(words):
+    def licence() -> bool:
+        nonlocal position
+        if position >= len(tokens):
             return False
-        word, place = words[place], place + 1
-        if word == "(":
-            found, place = any_of(), place + 1
+        token, position = tokens[position], position + 1
+        if token == "(":
+            found, position = any_of(), position + 1
             return found
-        if words[place : place + 1] == ["WITH"]:
-            word, place = " ".join([word, *words[place : place + 2]]), place + 2
-        return word in ALLOWED
+        if tokens[position : position + 1] == ["WITH"]:
+            token, position = " ".join([token, *tokens[position : position + 2]]), position + 2
+        return token in ALLOWED
 
-    return any_of() and place >= len(words)
+    return any_of() and position >= len(tokens)
 
 
 def main() -> int:
     host = re.search(r"host: (\S+)", subprocess.check_output(["rustc", "-vV"], text=True))
     assert host is not None
-    ask = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(CORE), "--all-features"]
-    crates = json.loads(subprocess.check_output([*ask, "--filter-platform", host[1]], text=True))
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", str(CORE), "--all-features"]
+    crates = json.loads(subprocess.check_output([*command, "--filter-platform", host[1]], text=True))
     used = {node["id"] for node in crates["resolve"]["nodes"]}
     found = [crate for crate in crates["packages"] if crate["id"] in used]
     wrong = [f"{c['name']} {c['version']}: {c['license']}" for c in found if not passes(c["license"] or "")]

@@ -1,17 +1,16 @@
-"""What do verdicts say of paths that vary, and from afar? Figures for .ci/floors.json.
+"""Score verdicts on paths of varying delay, and captures taken far from the server. Figures for .ci/floors.json.
 
     check_paths.py CAPTURES TOOLS [--sets lab4,real3] [--json FILE] [--show]
 
 CAPTURES holds lab4 and the other sets, TOOLS the scorer score_lab.py, which reads both ends of a scenario.
-  varying   precision and recall of proven stalls over the lines of lab4 that vary (Wi-Fi, cellular, aggregation,
-            routes that change, token buckets, a transfer that fills the queue), at all points of capture
-  too_much  exchanges of lab4 in which more than 5 ms beyond the program's log are proven the server's program's, at
-            either end
-  afar      scenarios in which the server's time stamps say within 1.2 ms how late 95 % of the answers were on their
-            way back, and either that or the program took 1 ms an answer; in how many of them the client's capture
-            gives `server_think` and `queueing` the right time. Both ends' captures say when each packet passed there.
-            The program took what the server's capture says, and at most what the requests were late on their way
-            besides; the queue took the way back, and at most both ways: 10 % and 0.5 ms an answer are granted
+  varying   precision and recall of proven stalls on the links of lab4 whose delay varies (Wi-Fi, cellular, aggregation,
+            route changes, token buckets, a bulk transfer that fills the queue), at all points of capture
+  too_much  exchanges of lab4 for which proven `server_think` exceeds the program's log by more than 5 ms, at either end
+  afar      scenarios in which the client's capture gives `server_think` and `queueing` the right time. The truth comes
+            from comparing the captures of both ends, packet by packet. Program: the time in the server's capture, plus
+            at most the extra delay of the requests. Queue: the extra delay of the responses, plus at most that of the
+            requests. The tolerance is 10 % and 0.5 ms per response. Only scenarios count in which the server's time
+            stamps show the delay of 95 % of the responses within 1.2 ms, and in which queue or program took 1 ms
 """
 
 import argparse
@@ -26,36 +25,37 @@ import latpcap
 
 VARYING = ("--wifi", "--cell", "--aggdir", "--shift", "--tbf")
 POINTS = ("client.pcap", "server.pcap")
-TOLD_MS, ENOUGH_EXCHANGES = 1.2, 5
+STAMP_ERROR_MS, MIN_EXCHANGES = 1.2, 5
 
 
 def scorer(tools):
+    """Import score_lab.py."""
     spec = importlib.util.spec_from_file_location("score_lab", tools / "score_lab.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def varies(truth):
+def has_varying_delay(truth):
     link = truth.get("link") or {}
     command = " ".join(link.get("cmd") or [])
     return bool(link.get("bulk")) or any(word in command for word in VARYING)
 
 
 def varying(tools, folders, scratch):
-    """How many exchanges of lines that vary were hit, missed, false."""
+    """Count the exchanges (hit, missed, false) on links of varying delay."""
     found = Counter()
     for folder in folders:
         truth = json.loads((folder / "truth.json").read_text())
         labels = labels_of(folder)
-        if not varies(truth) or not labels:
+        if not has_varying_delay(truth) or not labels:
             continue
         between = scratch / "between.pcap"
         made = tools.point_between(truth) and tools.half_way(folder, between)
         for path in [folder / point for point in POINTS] + [between] * bool(made):
-            mine = [one for one in labels if path.name in (one.get("captures") or [path.name])]
+            visible = [label for label in labels if path.name in (label.get("captures") or [path.name])]
             port = "lport_server" if path.name == "server.pcap" else "lport"
-            found += tools.score(path, mine, port)[0]
+            found += tools.score(path, visible, port)[0]
     return found
 
 
@@ -65,18 +65,18 @@ def labels_of(folder):
 
 
 def exchanges(capture):
-    """By the client's port, in order: the exchanges of each connection, without set-ups."""
+    """Return the exchanges of each connection in order, without set-ups, by the client's port."""
     table = capture.arrow("exchanges")
     starts = table["start"].cast("int64").to_pylist()
     found = defaultdict(list)
-    for start, row in sorted(zip(starts, table.to_pylist(), strict=True), key=lambda one: one[0]):
+    for start, row in sorted(zip(starts, table.to_pylist(), strict=True), key=lambda item: item[0]):
         if row["protocol"] != "tcp" or row["method"] == "one_way":
             found[row["client_port"]].append(row | {"start": start})
     return found
 
 
 def too_much(folders):
-    """(capture, exchange) in which too much is proven to be the program's."""
+    """Yield capture and number of each exchange whose proven `server_think` is too long."""
     for folder in folders:
         labels = defaultdict(list)
         for label in labels_of(folder):
@@ -87,18 +87,18 @@ def too_much(folders):
             for row in capture.arrow("causes").to_pylist():
                 if row["cause"] == "server_think" and row["grade"] == "proven":
                     proven[row["exchange"]] += row["duration_ms"]
-            for port, have in exchanges(capture).items():
-                wanted = sorted(labels[port], key=lambda one: one["t_start"])
-                if len(have) != len(wanted):
+            for port, found in exchanges(capture).items():
+                wanted = sorted(labels[port], key=lambda label: label["t_start"])
+                if len(found) != len(wanted):
                     continue
-                for exchange, label in zip(have, wanted, strict=True):
-                    clear = not label.get("excluded") and abs(label.get("unexplained_ms") or 0) <= 5
-                    if clear and proven[exchange["exchange"]] > (label.get("server_ms") or 0) + 5:
+                for exchange, label in zip(found, wanted, strict=True):
+                    is_scored = not label.get("excluded") and abs(label.get("unexplained_ms") or 0) <= 5
+                    if is_scored and proven[exchange["exchange"]] > (label.get("server_ms") or 0) + 5:
                         yield f"{folder.name}/{path.name}", exchange["exchange"]
 
 
 def passed(tools, path):
-    """Each packet of TCP by its number: what it is (and the how many-th such), and when it passed."""
+    """Return for each TCP packet by frame number: its identity with a count of repeats, and its time in ns."""
     found, seen = {}, Counter()
     for number, (time, frame, _) in enumerate(tools.frames(path), 1):
         if key := tools.identity(frame):
@@ -108,45 +108,45 @@ def passed(tools, path):
 
 
 def afar(tools, folder):
-    """Per answer in ms, by the client's capture and in truth; None where stamps say too little."""
+    """Return mean times per response in ms, by the client's capture and in truth. None if stamps are too coarse."""
     near, far = (latpcap.read(folder / point) for point in POINTS)
     at_client = passed(tools, folder / "client.pcap")
     at_server = dict(passed(tools, folder / "server.pcap").values())
     late, stamps, best = ({}, {}), {}, {}
     for event in near.arrow("events").to_pylist():
-        number, back = event["frame"], not event["from_client"]
+        number, is_response = event["frame"], not event["from_client"]
         if number not in at_client:
             continue
         what, time = at_client[number]
         if what in at_server:
-            late[back][number] = abs(at_server[what] - time) / 1e6
-        if back and event["tsval"] is not None and not event["retransmission"]:
+            late[is_response][number] = abs(at_server[what] - time) / 1e6
+        if is_response and event["tsval"] is not None and not event["retransmission"]:
             stamps[number] = time / 1e6 - event["tsval"], event["stream"]
             best[event["stream"]] = min(best.get(event["stream"], stamps[number][0]), stamps[number][0])
     if not all(late):
         return None
-    least = [min(way.values()) for way in late]
-    sums, told, both = Counter(), 0, exchanges(far)
-    for port, have in exchanges(near).items():
-        if len(have) != len(both[port]):
+    min_delay = [min(way.values()) for way in late]
+    sums, stamped, at_far_end = Counter(), 0, exchanges(far)
+    for port, found in exchanges(near).items():
+        if len(found) != len(at_far_end[port]):
             continue
-        for mine, theirs in zip(have, both[port], strict=True):
-            request, answer = mine["request_last_frame"], mine["response_first_frame"]
-            whole = mine["complete"] and theirs["complete"]
-            if not whole or request not in late[0] or answer not in late[1] or answer not in stamps:
+        for client, server in zip(found, at_far_end[port], strict=True):
+            request, answer = client["request_last_frame"], client["response_first_frame"]
+            is_complete = client["complete"] and server["complete"]
+            if not is_complete or request not in late[0] or answer not in late[1] or answer not in stamps:
                 continue
-            there, back = late[0][request] - least[0], late[1][answer] - least[1]
+            there, back = late[0][request] - min_delay[0], late[1][answer] - min_delay[1]
             offset, stream = stamps[answer]
-            told += abs(offset - best[stream] - back) <= TOLD_MS
-            sums.update(answers=1, think=mine["server_think_ms"], queue=mine["queueing_ms"])
-            sums.update(true=theirs["server_think_ms"], there=there, back=back)
+            stamped += abs(offset - best[stream] - back) <= STAMP_ERROR_MS
+            sums.update(answers=1, think=client["server_think_ms"], queue=client["queueing_ms"])
+            sums.update(true=server["server_think_ms"], there=there, back=back)
     answers = sums["answers"]
-    if answers < ENOUGH_EXCHANGES or told < 0.95 * answers:
+    if answers < MIN_EXCHANGES or stamped < 0.95 * answers:
         return None
     return {name: total / answers for name, total in sums.items()}
 
 
-def within(value, low, high):
+def is_within(value, low, high):
     return 0.9 * low - 0.5 <= value <= 1.1 * high + 0.5
 
 
@@ -163,30 +163,30 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         found = varying(tools, folders, Path(scratch))
     wrong = list(too_much(folders))
-    asked, right = Counter(), Counter()
+    checked, right = Counter(), Counter()
     for name in args.sets.split(","):
         for folder in sorted(path.parent for path in (args.captures / name).glob("*/truth.json")):
             if not all((folder / point).exists() for point in POINTS):
                 continue
-            of = afar(tools, folder)
-            if of is None or max(of["true"], of["back"]) < 1:
+            times = afar(tools, folder)
+            if times is None or max(times["true"], times["back"]) < 1:
                 continue
-            program = within(of["think"], of["true"], of["true"] + of["there"])
-            queue = within(of["queue"], of["back"], of["back"] + of["there"])
-            for kind in ["all"] + ["queues"] * (of["back"] >= 1):
-                asked[kind] += 1
+            program = is_within(times["think"], times["true"], times["true"] + times["there"])
+            queue = is_within(times["queue"], times["back"], times["back"] + times["there"])
+            for kind in ["all"] + ["queues"] * (times["back"] >= 1):
+                checked[kind] += 1
                 right[kind] += program and queue
             if args.show and not (program and queue):
-                print(f"{name}/{folder.name:24}", " ".join(f"{key} {value:.2f}" for key, value in of.items()))
+                print(f"{name}/{folder.name:24}", " ".join(f"{key} {value:.2f}" for key, value in times.items()))
     if args.show:
         print(*(f"too much: {name}, exchange {exchange}" for name, exchange in wrong), sep="\n")
     figures = {
         "varying_precision": found["hit"] / max(1, found["hit"] + found["false"]),
         "varying_recall": found["hit"] / max(1, found["hit"] + found["missed"]),
         "too_much": len(wrong),
-        "afar_asked": asked["all"],
+        "afar_asked": checked["all"],
         "afar_right": right["all"],
-        "afar_queues_asked": asked["queues"],
+        "afar_queues_asked": checked["queues"],
         "afar_queues_right": right["queues"],
     }
     print(*(f"{name} {value:.4g}" for name, value in figures.items()), sep="\n")

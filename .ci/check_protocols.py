@@ -1,11 +1,11 @@
-"""Does latpcap count the requests and answers that tshark counts? A table of each protocol, stream by stream.
+"""Compare the numbers of requests and responses per TCP stream with tshark's, and print a table by protocol.
 
     check_protocols.py CAPTURES [--only REGEX]
 
-CAPTURES has the folders `protocols` (a folder a capture) and `public`. tshark reads each capture once, told which
-protocol stands at which port (`-d`), and its fields are counted per TCP stream; so are latpcap's `exchanges`. A stream
-counts where latpcap finds such a protocol in it, or tshark does. Those that differ are explained in `KNOWN`, or
-printed: exit code 1 then.
+CAPTURES has the folders `protocols` (one folder per capture) and `public`. tshark reads each capture once, with the
+protocol of each port given by `-d`; its fields and latpcap's `exchanges` are counted per TCP stream. A stream is
+compared if latpcap or tshark finds one of the protocols in it. Differences that `KNOWN` does not explain are printed,
+and make the exit code 1.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from oracles import ORACLES, Counts, resp
 import latpcap as lp
 
 Ours = tuple[int, int, int]
-"""Requests, whole answers, all that began: tshark may show an answer by its head, or only when it is whole."""
+"""Requests, complete responses, all responses. tshark shows a response by its head or when complete, by protocol."""
 ALSO = {"grpc": "http2"}
-"""Protocols that tshark counts as another one."""
+"""Protocols that tshark counts as another protocol."""
 ALONE = {"http", "http2", "mysql", "postgresql"}
-"""Found by tshark inside TLS without being told."""
+"""Protocols that tshark finds inside TLS without `-d`."""
 SECRETS = re.compile(rb"CLIENT_(RANDOM|TRAFFIC_SECRET_0) ")
 FIELDS = ["tcp.stream", "tcp.srcport", "ip.src", "ipv6.src"]
 ALL_FIELDS = FIELDS + sorted({field for oracle in ORACLES.values() for field in oracle.fields})
@@ -68,39 +68,39 @@ KNOWN: list[tuple[str, str, str]] = [
     ("261-variant-10", "http", "two transfer encodings: tshark takes a chunk for the next request"),
     ("ts-gap-input", "dns", LOST),
 ]
-"""Part of the capture's name, the protocols, and why the two count differently."""
+"""Pattern of the capture's name, pattern of the protocol, and the reason for the difference."""
 
 
 class Wanted(NamedTuple):
-    """What tshark is told of a capture."""
+    """Arguments of tshark for a capture."""
 
     decode: list[str]
     follow: list[tuple[str, int, int]]
-    """Layer, stream, the client's port."""
+    """Layer, stream and client port of each stream whose bytes are needed."""
     keys: Path | None
 
 
 def of_tshark(path: Path, wanted: Wanted) -> tuple[dict[int, list[dict[str, list[str]]]], list[tuple[bytes, bytes]]]:
-    """Per stream what tshark found in each of its segments; what both sides said in the streams that are followed."""
+    """Return tshark's fields of each segment by stream, and the bytes of client and server of the followed streams."""
     words = ["tshark", "-n", "-r", str(path)]
     for port in wanted.decode:
         words += ["-d", port]
     if wanted.keys:
         words += ["-o", f"tls.keylog_file:{wanted.keys}"]
-    ask = [*words, "-Y", "tcp.stream", "-T", "fields", "-E", "occurrence=a"]
-    ask += ["-E", "separator=\t", "-E", "aggregator=\x1f"]
+    command = [*words, "-Y", "tcp.stream", "-T", "fields", "-E", "occurrence=a"]
+    command += ["-E", "separator=\t", "-E", "aggregator=\x1f"]
     for field in ALL_FIELDS:
-        ask += ["-e", field]
-    ran = subprocess.run(ask, capture_output=True, text=True, errors="replace", timeout=120)
+        command += ["-e", field]
+    ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
     streams = defaultdict(list)
     for line in ran.stdout.split("\n"):
         row = dict(zip(ALL_FIELDS, (v.split("\x1f") if v else [] for v in line.split("\t")), strict=False))
         if row.get("tcp.stream"):
             streams[int(row["tcp.stream"][-1])].append(row)
-    said = []
+    followed = []
     for layer, stream, port in wanted.follow:
-        ask = [*words, "-q", "-z", f"follow,{layer},raw,{stream}"]
-        ran = subprocess.run(ask, capture_output=True, text=True, errors="replace", timeout=120)
+        command = [*words, "-q", "-z", f"follow,{layer},raw,{stream}"]
+        ran = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
         first, second = b"", b""
         for line in ran.stdout.splitlines():
             if re.fullmatch(r"[0-9a-f]+", line):
@@ -109,12 +109,12 @@ def of_tshark(path: Path, wanted: Wanted) -> tuple[dict[int, list[dict[str, list
                 second += bytes.fromhex(line.strip())
         begins = re.search(r"Node 0: .*:(\d+)$", ran.stdout, re.MULTILINE)
         client = begins is not None and int(begins[1]) == port
-        said.append((first, second) if client else (second, first))
-    return streams, said
+        followed.append((first, second) if client else (second, first))
+    return streams, followed
 
 
 def of_latpcap(cap: lp.Capture) -> dict[tuple[int, str], Ours]:
-    """Per stream and protocol. Log-ins are no requests; what a server pushes over a WebSocket is a message of it."""
+    """Count by stream and protocol. Log-ins are not requests. A WebSocket push counts as a message of the server."""
     counts: Counter[tuple[int, str, int]] = Counter()
     columns = ["stream", "protocol", "kind", "method", "request_first_frame", "response_first_frame", "complete"]
     for row in cap.arrow("exchanges").select(columns).to_pylist():
@@ -132,7 +132,7 @@ def of_latpcap(cap: lp.Capture) -> dict[tuple[int, str], Ours]:
 
 
 def count(path: Path) -> list[tuple[str, int, Counts, Ours]]:
-    """Of one capture: protocol, stream, counts of tshark, counts of latpcap."""
+    """Return protocol, stream, counts of tshark and counts of latpcap for each compared stream of a capture."""
     keys = path.with_name("keys.log")
     keylog = keys if keys.exists() else None
     try:
@@ -155,7 +155,7 @@ def count(path: Path) -> list[tuple[str, int, Counts, Ours]]:
             and not (protocol == "http2" and upgraded)
         ):
             decode.add(f"{layer}.port=={ends[stream]['server_port']},{ORACLES[protocol].dissector}")
-    theirs, said = of_tshark(path, Wanted(sorted(decode), follow, keylog))
+    theirs, followed = of_tshark(path, Wanted(sorted(decode), follow, keylog))
     found = []
     for stream, rows in sorted(theirs.items()):
         if (end := ends.get(stream)) is None:
@@ -168,11 +168,11 @@ def count(path: Path) -> list[tuple[str, int, Counts, Ours]]:
         for protocol, oracle in ORACLES.items():
             got = ours.get((stream, protocol), (0, 0, 0))
             if protocol == "dns" and (stream, "http2") in ours:
-                continue  # DNS over HTTPS: its exchanges are HTTP's
+                continue  # DNS over HTTPS: latpcap counts its exchanges as HTTP
             counted = oracle.count(segments)
             if protocol == "redis" and got != (0, 0, 0):
-                one, other = said[[at for _, at, _ in follow].index(stream)]
-                counted = resp(one, other)
+                client_bytes, server_bytes = followed[[at for _, at, _ in follow].index(stream)]
+                counted = resp(client_bytes, server_bytes)
             if counted != (0, 0) or got != (0, 0, 0):
                 found.append((protocol, stream, counted, got))
     return found

@@ -1,9 +1,9 @@
-"""Is every capture of the public set read to its end, or refused in one line? Compares with what tshark counted.
+"""Check that every capture of the public set is read to its end or refused in one line, and compare with tshark.
 
     check_public.py SETDIR
 
-Frames are those of the oracle, each TCP segment of the oracle has a row (but for the ones named here), and rewrapped
-copies (`derived--*`) give the tables of their originals. Exit code 1 and a line for each that does not.
+The number of frames must equal tshark's, each TCP segment of tshark must have a row (exceptions are named below), and
+rewrapped copies (`derived--*`) must give the tables of their originals. Exit code 1 and a line for each violation.
 """
 
 import csv
@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import latpcap as lp
 
 GUESSED = "tcp/suricata-verify--bug-6875-01-fuzz.pcap"
-"""tshark takes its damaged second record for that of another libpcap variant, and so the first one for no TCP."""
+"""Its second record is damaged: tshark guesses another variant of libpcap and sees no TCP in the first record."""
 SAMPLED = ("tcp/PcapPlusPlus--ExamplesTest-pcap_examples-tcp-reassembly.pcap", 66)
-"""TCP headers in an sFlow sample: no traffic that was seen there."""
+"""TCP headers in an sFlow sample, which are not traffic of the captured link."""
 HEADLESS = ("broken/nDPI--reasm_crash_anon.pcapng", 95)
-"""A TCP header whose length is 0: tshark gives it a stream and nothing else."""
+"""A TCP header with a data offset of 0: tshark assigns it to a stream and reads no further."""
 TABLES = ("events", "streams", "exchanges", "causes", "evidence")
 
 
@@ -63,7 +63,7 @@ def main() -> int:
         for table in TABLES[:1] if shorter else TABLES:
             one, other = cap.arrow(table), whole.arrow(table)
             first = other.slice(0, one.num_rows)
-            # of a shorter one the dictionary of words may be shorter, too
+            # A shortened copy may have a shorter dictionary, so only its values are compared.
             if not (one.to_pylist() == first.to_pylist() if shorter else one.equals(other)):
                 wrong.append(f"{short}: {table} are not those of {whole.name}")
     print(f"{len(names)} captures, {refused} refused, {wrapped} rewrapped copies")

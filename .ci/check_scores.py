@@ -1,4 +1,4 @@
-"""Are verdicts and facts as good as they were? Compares the scorers' results with .ci/floors.json.
+"""Compare the results of all scorers with the floors in .ci/floors.json.
 
     check_scores.py FOLDER [--raise]
 
@@ -7,9 +7,9 @@ FOLDER has what the scorers wrote: lab.json, lab3.json and lab4.json (score_lab.
 (calibration.py --json), protocols.json (score_protocols.py --json), answers.json and answers2.json
 (score_answers.py --json), reports.json, transfers.json and join.json (their scorers' --json), paths.json
 (check_paths.py --json), gain-*.txt (printed by score_gain.py), wireshark.txt (printed by score_wireshark.py). A
-floor has "at_least", "at_most" or both; a figure that a scorer did not give is below every floor. `--raise` writes
-floors that became reachable, rounded to the careful side, and never lowers one; one with both sides stays. Exit
-code 1 if any figure is on the wrong side of its floor.
+floor has "at_least", "at_most" or both. A missing figure violates its floor. `--raise` tightens floors to the figures
+reached, rounded to the safe side; it never loosens one, and leaves floors with both sides alone. Exit code 1 if any
+figure is on the wrong side of its floor.
 """
 
 import argparse
@@ -26,7 +26,7 @@ COLUMN = re.compile(r"^(\w+) +([\d.]+|nan) +(\d+) +(\d+)\b", re.MULTILINE)
 
 
 def of_lab(text: str, lab: str) -> dict[str, float]:
-    """score_lab.py's JSON as flat figures: `lab.client.precision`, `lab.half_way.recall`, ..."""
+    """Return score_lab.py's JSON as flat figures: `lab.client.precision`, `lab.half_way.recall`, ..."""
     data = json.loads(text)
     named, asked = data.pop("expected_cause_named")
     figures = {f"{lab}.expected_cause_named": named, f"{lab}.expected_cause_asked": asked}
@@ -41,14 +41,14 @@ def of_lab(text: str, lab: str) -> dict[str, float]:
 
 
 def of_numbers(text: str, kind: str) -> dict[str, float]:
-    """The numbers of a scorer's JSON, and how long its lists of failures are: `real.precision`, `reports.right`, ..."""
+    """Return the numbers and the lengths of lists in a scorer's JSON: `real.precision`, `reports.right`, ..."""
     data = json.loads(text)
     data |= {key: len(value) for key, value in data.items() if isinstance(value, list)}
     return {f"{kind}.{key}": value for key, value in data.items() if isinstance(value, int | float)}
 
 
 def of_protocols(text: str, kind: str) -> dict[str, float]:
-    """The last line of score_protocols.py, in shares: `protocols.recall`, `protocols.method`, ..."""
+    """Return the totals of score_protocols.py as shares: `protocols.recall`, `protocols.method`, ..."""
     got = json.loads(text)["protocols"]["all"]
     found = max(1, got["found"])
     shares = {f"{kind}.{name}": got[f"{name}_right"] / found for name in ("protocol", "method", "target", "status")}
@@ -61,7 +61,7 @@ def of_protocols(text: str, kind: str) -> dict[str, float]:
 
 
 def of_gain(text: str, kind: str) -> dict[str, float]:
-    """The last line of score_gain.py: `gain-real.kept` and `gain-real.narrow`, as shares of all pairs."""
+    """Return the last line of score_gain.py: `gain-real.kept` and `gain-real.narrow`, as shares of all pairs."""
     if not (found := PAIRS.search(text)):
         return {}
     pairs, kept, narrow = map(int, found.groups()[:3])
@@ -69,26 +69,26 @@ def of_gain(text: str, kind: str) -> dict[str, float]:
 
 
 def of_wireshark(text: str, _: str) -> dict[str, float]:
-    """score_wireshark.py's table as flat figures: `wireshark.ack_rtt_ms` is the share that agrees in %."""
+    """Return score_wireshark.py's table as flat figures: `wireshark.ack_rtt_ms` is the percentage that agrees."""
     figures: dict[str, float] = {}
     if summary := SUMMARY.search(text):
         names = ("captures", "packets_compared", "packets_missing", "packets_extra")
         figures = {f"wireshark.{name}": int(n) for name, n in zip(names, summary.groups(), strict=True)}
-    for name, percent, _, said in COLUMN.findall(text):
-        if int(said):
+    for name, percent, _, count in COLUMN.findall(text):
+        if int(count):
             figures[f"wireshark.{name}"] = float(percent)
     return figures
 
 
 def holds(floor: dict[str, float], got: float | None) -> bool:
-    """NaN and a missing figure hold nothing."""
+    """Whether a figure keeps its floor. NaN and a missing figure do not."""
     if got is None:
         return False
     return floor.get("at_least", -math.inf) <= got <= floor.get("at_most", math.inf)
 
 
 def raised(floor: dict[str, float], got: float | None) -> dict[str, float]:
-    """The floor that `got` allows, or the old one where that is not better."""
+    """Return the floor tightened to `got`, or the old one if that is not tighter."""
     if got is None or math.isnan(got) or len(floor) > 1:
         return floor
     if "at_least" in floor:
@@ -131,21 +131,20 @@ def figures_of(folder: Path) -> dict[str, float]:
 
 
 def main() -> int:
-    as_it_stands = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_stands)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--raise", dest="lift", action="store_true")
     args = parser.parse_args()
     floors: dict[str, dict[str, float]] = json.loads(FLOORS.read_text())
     figures = figures_of(args.folder)
-    below = 0
+    violations = 0
     print(f"{'figure':38} {'floor':>14} {'got':>12}")
     for name, floor in floors.items():
         if name.startswith("core."):
-            continue  # check_instructions.py
+            continue  # checked by check_instructions.py
         got = figures.get(name)
         good = holds(floor, got)
-        below += not good
+        violations += not good
         bound = " ".join(f"{'>=' if side == 'at_least' else '<='} {value:g}" for side, value in floor.items())
         shown = "missing" if got is None else f"{got:.4f}".rstrip("0").rstrip(".")
         print(f"{name:38} {bound:>14} {shown:>12}{'' if good else '   <- wrong side'}")
@@ -153,7 +152,7 @@ def main() -> int:
         new = {name: raised(floor, figures.get(name)) for name, floor in floors.items()}
         lines = (f"  {json.dumps(name)}: {json.dumps(floor)}" for name, floor in new.items())
         FLOORS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    return 1 if below else 0
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

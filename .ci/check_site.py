@@ -1,8 +1,8 @@
-"""Does the built site stand alone? Nothing on its pages is loaded from elsewhere, and what they load is there.
+"""Check that the built site loads nothing from other hosts, and that every file it loads exists.
 
     python .ci/check_site.py SITE
 
-Links that a reader follows may lead anywhere. Ends with 1 and the places where something is loaded from outside.
+Only loaded files count, not links. Ends with exit code 1 and the places of the violations.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LOADED = {
 }
 NOT_LOADED = {"canonical", "next", "prev", "alternate", "edit"}
 AT_RUN_TIME = ("mermaid", "arithmatex")
-"""Classes for which the theme's script would fetch a library."""
+"""Classes for which the theme's script fetches a library from elsewhere."""
 
 
 class Loads(HTMLParser):
-    """Which files does a page load?"""
+    """Collect the URLs that a page loads, and its classes that make the theme fetch a library."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,29 +46,29 @@ class Loads(HTMLParser):
 
 
 def problems(site: Path) -> list[str]:
-    """What is wrong with the site, a line each."""
-    said = []
+    """Return a line for each violation."""
+    found = []
     for page in sorted(site.rglob("*.html")):
         loads = Loads()
         loads.feed(page.read_text(encoding="utf-8"))
         name = page.relative_to(site)
-        said += [f"{name}: {word} is fetched when the page is read" for word in loads.fetched]
+        found += [f"{name}: {word} is fetched when the page is read" for word in loads.fetched]
         for url in loads.found:
             parts = urlsplit(url)
             if parts.scheme == "data":
                 continue
             if parts.scheme or parts.netloc:
-                said.append(f"{name}: loads {url}")
+                found.append(f"{name}: loads {url}")
                 continue
             path = unquote(parts.path)
             target = site / path.lstrip("/") if path.startswith("/") else page.parent / path
             if page.name != "404.html" and not target.exists():
-                said.append(f"{name}: {url} is not there")
+                found.append(f"{name}: {url} is not there")
     for sheet in sorted(site.rglob("*.css")):
         text = sheet.read_text(encoding="utf-8")
         far = re.findall(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)""", text)
-        said += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
-    return said
+        found += [f"{sheet.relative_to(site)}: loads {url}" for url in far]
+    return found
 
 
 def main() -> None:
@@ -76,8 +76,8 @@ def main() -> None:
     pages = len(list(site.rglob("*.html")))
     if not pages:
         sys.exit(f"no pages in {site}")
-    if said := problems(site):
-        sys.exit("\n".join(said))
+    if found := problems(site):
+        sys.exit("\n".join(found))
     print(f"{pages} pages load nothing from elsewhere")
 
 

@@ -1,4 +1,4 @@
-"""Writes the `events` of many captures as one Parquet file in the form that the Wireshark scorer reads.
+"""Write the `events` of many captures as one Parquet file for the Wireshark scorer.
 
 events_for_scoring.py SETDIR OUT.parquet
 """
@@ -21,7 +21,7 @@ def bits(label: str) -> int:
 
 
 def modulo(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Relative numbers as 32 bits: the scorer compares Wireshark's."""
+    """Return sequence numbers modulo 2^32, as Wireshark shows them."""
     return pc.bit_wise_and(column, pa.scalar(0xFFFFFFFF, pa.int64()))
 
 

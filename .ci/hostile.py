@@ -1,10 +1,11 @@
-"""Does latpcap's public interface end in an answer or in a LatpcapError, whatever it is given? Runs tests/hostile.py.
+"""Fuzz the public interface with tests/hostile.py: every call must end in an answer or in a LatpcapError.
 
-hostile.py SECONDS [TARGET ...]    each target for its share of the time; exit code 1 if one fails: an exception,
-                                   a crash, a round of more than MOST_S, memory that grows
-hostile.py 0 TARGET SEED           that one round again, with its whole traceback
+hostile.py SECONDS [TARGET ...]    run each target for its share of the time; exit code 1 if one fails: an exception,
+                                   a crash, a round longer than MAX_ROUND_S, or growing memory
+hostile.py 0 TARGET SEED           repeat one round, with its whole traceback
 
-LATPCAP_HOSTILE names a folder with more captures. Rounds run in a process of their own, which tells its seed first.
+LATPCAP_HOSTILE names a folder with more captures. Rounds run in a child process, which writes its seed to shared memory
+before each round, so that the seed of a crash is known.
 """
 
 import faulthandler
@@ -25,20 +26,20 @@ import hostile
 
 from latpcap import spill
 
-MOST_S = 60
-"""No round takes a second on an idle machine."""
-FIRST_S = 300
-"""The first round of a process imports what its target needs."""
-MOST_WRONG = 20
-"""Then a target has said enough."""
-MOST_GROWTH_MB = 200
-"""Of all rounds of a process behind its first tenth, when caches are filled."""
+MAX_ROUND_S = 60
+"""Time limit of a round. On an idle machine no round takes a second."""
+MAX_FIRST_ROUND_S = 300
+"""Time limit of the first round of a process, which imports the modules of its target."""
+MAX_FAILURES = 20
+"""Number of failures after which a target is stopped."""
+MAX_GROWTH_MB = 200
+"""Allowed growth of memory after the first tenth of the time, when caches are filled."""
 STATE = struct.Struct("QQ")
-"""In memory that both processes see: the seed that runs, and how many rounds went wrong."""
+"""The memory shared by both processes: the current seed, and the number of failures."""
 
 
 def held_mb() -> float:
-    """The memory of this process, without garbage and without what the C library keeps of what was freed."""
+    """Return the memory of this process, without garbage and without freed memory that the C library keeps."""
     gc.collect()
     spill.trim_heap()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
@@ -46,11 +47,11 @@ def held_mb() -> float:
 
 
 def rounds(target: str, begin: float, end: float, first: int, state: mmap.mmap) -> None:
-    """The child: one round after another, until the time is over."""
+    """Run rounds in the child process until the time is over."""
     seed, wrong, early = first, STATE.unpack(state[: STATE.size])[1], None
-    while time.monotonic() < end and wrong < MOST_WRONG:
+    while time.monotonic() < end and wrong < MAX_FAILURES:
         state[: STATE.size] = STATE.pack(seed, wrong)
-        faulthandler.dump_traceback_later(MOST_S if seed > first else FIRST_S, exit=True)
+        faulthandler.dump_traceback_later(MAX_ROUND_S if seed > first else MAX_FIRST_ROUND_S, exit=True)
         try:
             hostile.one(target, seed)
         except Exception:
@@ -60,18 +61,18 @@ def rounds(target: str, begin: float, end: float, first: int, state: mmap.mmap) 
         seed += 1
         if early is None and time.monotonic() > begin + (end - begin) / 10:
             early = held_mb()
-    if early is not None and held_mb() > early + MOST_GROWTH_MB:
+    if early is not None and held_mb() > early + MAX_GROWTH_MB:
         wrong += 1
         print(f"{target}: memory grew from {early:.0f} to {held_mb():.0f} MB from seed {first} to {seed}", flush=True)
     state[: STATE.size] = STATE.pack(seed, wrong)
 
 
 def run(target: str, seconds: float, first: int) -> int:
-    """How many rounds went wrong?"""
+    """Run a target in child processes and return the number of failures."""
     state = mmap.mmap(-1, STATE.size)
     state[: STATE.size] = STATE.pack(first, 0)
     seed, begin = first, time.monotonic()
-    while time.monotonic() < begin + seconds and STATE.unpack(state[: STATE.size])[1] < MOST_WRONG:
+    while time.monotonic() < begin + seconds and STATE.unpack(state[: STATE.size])[1] < MAX_FAILURES:
         sys.stdout.flush()
         child = os.fork()
         if not child:
@@ -85,7 +86,7 @@ def run(target: str, seconds: float, first: int) -> int:
         status = os.waitpid(child, 0)[1]
         seed, wrong = STATE.unpack(state[: STATE.size])
         if status:
-            how = f"signal {signal.Signals(status & 127).name}" if status & 127 else f"no end after {MOST_S} s"
+            how = f"signal {signal.Signals(status & 127).name}" if status & 127 else f"no end after {MAX_ROUND_S} s"
             print(f"{target}, seed {seed}: {how}", flush=True)
             seed += 1
             state[: STATE.size] = STATE.pack(seed, wrong + 1)

@@ -1,9 +1,9 @@
-"""Do the facts of recorded captures equal tshark's, segment by segment?
+"""Compare the facts of recorded captures with tshark's, segment by segment, as tests/test_wireshark.py does.
 
 lab_facts.py FOLDER [--all]
 
-Every tenth capture below FOLDER and ten others, picked anew in every run; `--all` takes each. The comparison is that
-of tests/test_wireshark.py. Exit code 1 where anything differs; without tshark 4.0 nothing is compared.
+Compares every tenth capture below FOLDER and ten random others; with `--all`, all of them. Exit code 1 if anything
+differs. Without tshark 4.0 nothing is compared.
 """
 
 import random
@@ -19,8 +19,8 @@ from tsharkfacts import differences
 
 def main() -> int:
     command = shutil.which("tshark")
-    said = subprocess.run([command, "--version"], capture_output=True, text=True).stdout if command else ""
-    if " 4.0." not in said.partition("\n")[0]:
+    version = subprocess.run([command, "--version"], capture_output=True, text=True).stdout if command else ""
+    if " 4.0." not in version.partition("\n")[0]:
         print("tshark 4.0 is not installed: nothing compared")
         return 0
     found = sorted(Path(sys.argv[1]).rglob("*.pcap*"))

@@ -1,7 +1,7 @@
-"""How many requests and answers does tshark find in a stream? One count a protocol, of the fields of its dissector.
+"""Count the requests and responses that tshark finds in a stream, from the fields of its dissectors.
 
-`ORACLES` names for each protocol its dissector, the fields to ask for, and the function that counts them. Redis alone
-is counted by `resp` from the bytes of both sides.
+`ORACLES` names for each protocol its dissector, the fields to request, and the function that counts them. Only Redis is
+counted from the bytes of both sides, by `resp`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from typing import NamedTuple
 
 Fields = dict[str, list[str]]
 Segments = list[tuple[bool, Fields]]
-"""Of one stream, in order: whether the client sent it, and what tshark found in it."""
+"""The segments of one stream in order: whether the client sent it, and tshark's fields."""
 Counts = tuple[int, int]
-"""Requests, answers."""
+"""Numbers of requests and responses."""
 
 
 def either(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
-    """Both sides ask and answer."""
+    """Count requests and responses of both sides."""
     return lambda segments: (sum(asked(fields) for _, fields in segments), sum(said(fields) for _, fields in segments))
 
 
 def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
-    """The client asks, the server answers in order. What it says with nothing asked is no answer: a greeting, the
-    answer to what was asked before the capture, one more line of an answer with several codes.
+    """Count requests of the client and responses of the server, at most one per request so far.
+
+    Other messages of the server are no responses: a greeting, a response to a request before the capture, further lines
+    of a response with several codes.
     """
 
     def count(segments: Segments) -> Counts:
@@ -41,7 +43,7 @@ def both(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Calla
 
 
 def apart(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Callable[[Segments], Counts]:
-    """Both sides speak for themselves."""
+    """Count requests of the client and responses of the server, without relating them."""
     return lambda segments: (
         sum(asked(fields) for client, fields in segments if client),
         sum(said(fields) for client, fields in segments if not client),
@@ -49,7 +51,7 @@ def apart(asked: Callable[[Fields], int], said: Callable[[Fields], int]) -> Call
 
 
 def values(name: str, *wanted: str, but: tuple[str, ...] = ()) -> Callable[[Fields], int]:
-    """How many values of a field there are: of these, or of all but those."""
+    """Count the values of a field that are in `wanted`, or without `wanted` those that are not in `but`."""
     return lambda fields: sum(v in wanted if wanted else v not in but for v in fields[name])
 
 
@@ -58,12 +60,12 @@ def added(*counts: Callable[[Fields], int]) -> Callable[[Fields], int]:
 
 
 def final(name: str) -> Callable[[Fields], int]:
-    """Status codes but the interim ones."""
+    """Count the final status codes: all but 1xx, and 101."""
     return lambda fields: sum(not v.startswith("1") or v == "101" for v in fields[name])
 
 
 def http2(segments: Segments) -> Counts:
-    """What is pushed has a request (the promise) and a status of its own."""
+    """Count without pushed resources, which have a request (the promise) and a status of their own."""
     pushed = sum(len(fields["http2.push_promise.promised_stream_id"]) for _, fields in segments)
     asked = sum(len(fields["http2.headers.method"]) for _, fields in segments)
     return asked - pushed, sum(final("http2.headers.status")(fields) for _, fields in segments) - pushed

@@ -1,10 +1,10 @@
-"""Do verdicts stand up to decoys, jitter and missing frames? Runs the whole grid and holds it against floors.
+"""Test verdicts against decoys, jitter and missing frames: run the whole grid and compare with floors.
 
     robustness.py [LABDIR] [-v]
 
-The simulator's stalls and decoys at seven round trips and three points of capture: quiet, with jitter, with frames
-missing from the capture, and with sockets of one server that differ. With LABDIR (labelled captures) also those, with
-frames taken out. Exit code 1 if a figure is below its floor.
+Runs the simulator's stalls and decoys at seven round trips and three points of capture: undisturbed, with jitter, with
+frames missing from the capture, and with different socket options on one server. With LABDIR (labelled captures)
+also those captures without some of their frames. Exit code 1 if a figure is below its floor.
 """
 
 import argparse
@@ -37,15 +37,15 @@ FLOORS = {  # precision, recall
     "lab, 10 % missing": (0.99, 0.71),
 }
 LEFT_OUT = ("s8_c2s_only", "s8_s2c_only", "s8_midstream")
-"""One direction only, and exchanges from before the capture."""
+"""Captures of one direction, and one with exchanges from before the capture."""
 Task = tuple[Any, ...]
-"""What counts a situation, and its arguments."""
+"""A function that counts a situation, and its arguments."""
 ARTEFACT_MS = 15.0
-"""Exchanges that a busy host made slower than anything in the packets explains are not scored."""
+"""Exchanges with more unexplained time are not scored: a busy host delayed them."""
 
 
 def simulated(name: str, burst: float, missing: float, verbose: bool) -> Counter[str]:
-    """Stalls and decoys together: what is proven of the one must not be taken from the other."""
+    """Count stalls and decoys together: a rule that accuses no decoy must still find the stalls."""
     found: Counter[str] = Counter()
     kinds = [*stalls(), *decoys()]
     for label, counts in runs(kinds[::2] if missing else kinds, RTTS[1::2] if missing else RTTS, burst, 1, missing):
@@ -56,7 +56,7 @@ def simulated(name: str, burst: float, missing: float, verbose: bool) -> Counter
 
 
 def mixed(burst: float) -> Counter[str]:
-    """TCP_NODELAY on some sockets of one server."""
+    """Count situations with TCP_NODELAY on only some sockets of a server."""
     found: Counter[str] = Counter()
     for _, counts in runs(mixtures(), RTTS[::2], burst, 1):
         found += counts
@@ -64,7 +64,7 @@ def mixed(burst: float) -> Counter[str]:
 
 
 def thinned(path: Path, share: float, to: Path) -> None:
-    """A classic pcap without some of its frames; the first 20, the handshakes, stay."""
+    """Write a pcap without a share of its frames. The first 20 stay, since they hold the handshakes."""
     data, rng, at, count = path.read_bytes(), random.Random(path.parent.name), 24, 0
     order = "<" if data[0] in (0xD4, 0x4D) else ">"
     out = [data[:24]]
@@ -78,7 +78,7 @@ def thinned(path: Path, share: float, to: Path) -> None:
 
 
 def lab(folder: Path, share: float, verbose: bool) -> Counter[str]:
-    """The labelled captures with frames taken out; an exchange belongs to the last label before its first byte."""
+    """Count labelled captures without some of their frames. An exchange has the last label before its first byte."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         for labels in sorted(folder.glob("*/labels.jsonl")):

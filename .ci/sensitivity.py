@@ -1,15 +1,15 @@
-"""What does each limit decide? Scores with each limit halved and doubled, as the table of docs/thresholds.md.
+"""Score with each limit halved and doubled, and write the changes into the table of docs/thresholds.md.
 
     sensitivity.py CAPTURES TOOLS [--only NAME,...] [--factors 0.5,2] [--sets lab4,real3] [--most N]
                    [--known FILE] [--write docs/thresholds.md]
 
-Needs a core that was built with the feature `scaled-limits`, which multiplies limits at run time. CAPTURES holds
-lab, lab3, lab4, real and real3; TOOLS the scorers score_lab.py and score_real.py, and cut_middle.py, which makes
-cut_real and cut_real3. All is one process: of each limit only the captures that read it are analysed again, and
-scored again where a row of `causes` changed. With --most, a change of more than N captures is counted and not scored.
-Results are added to the file --known as they come, so that a run can be continued. Factors of 0.01 and 100 show
-whether a branch decides anything at all for these figures; gains, grades by rule (calibration.py) and the decoys of
-tests/cases are to be tried apart: some limits decide only those.
+Needs a core that was built with the feature `scaled-limits`, which multiplies limits at run time. CAPTURES holds lab,
+lab3, lab4, real and real3; TOOLS the scorers score_lab.py and score_real.py, and cut_middle.py, which makes cut_real
+and cut_real3. For each limit only the captures that read it are analysed again, and scored again only if a row of
+`causes` changed. With --most, a change of more than N captures is counted and not scored. Each result is added to the
+file --known at once, so that a run can be continued. Factors of 0.01 and 100 show whether a limit affects these
+figures at all. Some limits affect only gains, grades by rule (calibration.py) or the decoys of tests/cases, which are
+not run.
 """
 
 import argparse
@@ -56,7 +56,7 @@ CAUSES = ("start", "end", "cause", "parent", "owner", "confidence", "to_frame")
 
 
 def digest(path):
-    """Whatever the scorers read of verdicts, and the places of the limits that were read for it."""
+    """Return a hash of everything that the scorers read of a capture, and the indices of the limits that were read."""
     _core.limits_read()
     analysis = _core.Analysis()
     analysis.push(path.read_bytes())
@@ -74,7 +74,7 @@ def digest(path):
 
 
 def recordings(captures, tools, lab, scratch, sets):
-    """Set, path and what scores it, of each capture."""
+    """Yield set, path and truth of each capture."""
     for name in filter(sets.__contains__, LABS):
         for listed in sorted((captures / name).glob("*/labels.jsonl")):
             labels, folder = [json.loads(line) for line in listed.read_text().splitlines()], listed.parent
@@ -105,7 +105,7 @@ def recordings(captures, tools, lab, scratch, sets):
 
 
 class Recording:
-    """A capture with its verdicts as they are."""
+    """A capture and its score with the limits unchanged."""
 
     def __init__(self, kind, path, truth, lab, real):
         self.kind, self.path, self.truth = kind, path, truth
@@ -121,7 +121,7 @@ class Recording:
 
 
 def scores(sums):
-    """The figures that stand in the table."""
+    """Return the figures of the table."""
     shares = {}
     for name, c in sums.items():
         if name in LABS:
@@ -135,7 +135,7 @@ def scores(sums):
 
 
 def with_factor(all_recordings, place, factor, most):
-    """Sums of each set with one limit scaled, or how many captures change."""
+    """Return the sums of each set with one limit scaled, and the number of captures that change."""
     sums = {}
     for one in all_recordings:
         sums.setdefault(one.kind, Counter()).update(one.counts)
@@ -153,7 +153,7 @@ def with_factor(all_recordings, place, factor, most):
 
 
 def moved(base, now):
-    """What changed, in thousandths."""
+    """Return the changes in thousandths as text; "0" for none."""
     parts = []
     for name, value in now.items():
         change = round(1000 * (value - base[name]), 1)
@@ -174,7 +174,7 @@ def table(limits, known):
 
 
 def known_of(page):
-    """What the page says already of each limit and factor."""
+    """Return the results on the page by limit and factor."""
     known = {}
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):

@@ -1,6 +1,6 @@
-"""Does an installed latpcap answer, with nothing but what pip brought? Every wheel has to pass this.
+"""Check that an installed wheel works with nothing but its dependencies.
 
-Run in an environment of its own and not in the source tree. Ends with 1 and a sentence where something is missing.
+Run it in an environment of its own, outside the source tree. Ends with exit code 1 and a sentence if something fails.
 """
 
 from __future__ import annotations

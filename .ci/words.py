@@ -1,10 +1,10 @@
-"""Writes the core's words into docs/causes.md, its limits into docs/thresholds.md and the names of causes into
-latpcap/options.py (types of arguments are literal), or checks that they are there.
+"""Write the core's words into docs/causes.md, its limits into docs/thresholds.md and the names of causes into
+latpcap/options.py, where they are a literal type. With --check, only compare.
 
     words.py [--check]
 
-The words stand between two comments of their page; everything else of it is written by hand. Of the limits it keeps
-what .ci/sensitivity.py found out. Reads the latpcap that is installed.
+In docs/causes.md only the part between two comments is replaced. In docs/thresholds.md the results of
+.ci/sensitivity.py are kept. The words come from the installed latpcap.
 """
 
 import re
@@ -12,7 +12,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # PYTHONSAFEPATH leaves it out
+sys.path.insert(0, str(Path(__file__).parent))  # missing if PYTHONSAFEPATH is set
 
 import sensitivity
 
@@ -30,8 +30,8 @@ def table(heads, rows):
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + "\n"
 
 
-def listed(title, says, words):
-    return f"## {title}\n\n{says}\n\n" + table(
+def section(title, introduction, words):
+    return f"## {title}\n\n{introduction}\n\n" + table(
         ["word", "meaning"], [(f"`{word}`", text) for word, text in words.items()]
     )
 
@@ -44,17 +44,17 @@ def words():
         "`cause` and `parent`. The owner of some is the sender or the receiver of the bytes that waited; the column\n"
         "`owner` says which side that is. Causes add up to families in an answer.\n\n"
         + table(["cause", "family", "owner", "meaning", "fix"], causes)
-        + listed("Grades", "`grade`, the surest first.", vocabulary.GRADES)
-        + listed("Rules", "`rule`: the test that spoke.", vocabulary.RULES)
-        + listed(
+        + section("Grades", "`grade`, the surest first.", vocabulary.GRADES)
+        + section("Rules", "`rule`: the test that spoke.", vocabulary.RULES)
+        + section(
             "Because", "`because`: what excludes the rivals, or what is missing to prove the row.", vocabulary.BECAUSES
         )
-        + listed("Rivals", "`rival` is a cause, or one of these.", hypotheses)
+        + section("Rivals", "`rival` is a cause, or one of these.", hypotheses)
     )
 
 
 def between(path, begin, end, new):
-    """The file's text with what stands between these two replaced."""
+    """Return the text of the file with the part between `begin` and `end` replaced by `new`."""
     text = path.read_text(encoding="utf-8")
     found = re.findall(f"{re.escape(begin)}.*?{re.escape(end)}", text, flags=re.DOTALL)
     if len(found) != 1:

@@ -1,14 +1,14 @@
-"""Makes a capture of very many connections, as load tests without keep-alive and SYN floods leave them behind.
+"""Make a capture of very many connections, as load tests without keep-alive or SYN floods produce.
 
-    connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets, 96 bytes of each packet kept
+    connections.py short OUT.pcap CONNECTIONS     one request each, 12 packets with a snap length of 96
     connections.py reset OUT.pcap CONNECTIONS     as short, 10 packets each: the client ends them with a RST
-    connections.py closed OUT.pcap CONNECTIONS    the same, each between ends of its own: all stay in memory
-    connections.py servers OUT.pcap CONNECTIONS   as short, each with a server and a name of its own
-    connections.py flood OUT.pcap CONNECTIONS     one SYN each, every one from another address, never answered
+    connections.py closed OUT.pcap CONNECTIONS    as short, each with its own pair of ends: all stay in memory
+    connections.py servers OUT.pcap CONNECTIONS   as short, each with its own server and host name
+    connections.py flood OUT.pcap CONNECTIONS     one unanswered SYN each, all from different addresses
     connections.py random OUT.pcap SEGMENTS       one direction of one connection, its segments in random order
 
-Short connections come from 14,116 ports of one client, so that ports are used again; six are open at any time.
-Checksums are 0: the core and its peers do not ask for them.
+Short connections come from 14,116 ports of one client, so ports are reused; six are open at any time. Checksums are 0,
+since neither the core nor the tools it is compared with check them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FILE_HEADER = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 2 * SNAP_BYTES, 1)
 START_US = 1_700_000_000_000_000
 
 Packet = tuple[int, bytes]
-"""Original length and kept bytes."""
+"""Original length and captured bytes."""
 
 
 def packet(
@@ -54,7 +54,7 @@ def packet(
 
 
 def connection(number: int, client: bytes = CLIENT, server: bytes = SERVER, request: bytes = REQUEST) -> list[Packet]:
-    """Handshake, one request, its answer in two packets, and the close: 12 packets."""
+    """Return the 12 packets of a connection: handshake, one request, its response in two packets, and the close."""
     port = 32_768 + number % PORTS
     a, b = number * 2_654_435_761 + 1, number * 40_503 + 7
     body = bytes(612)
@@ -78,7 +78,7 @@ def connection(number: int, client: bytes = CLIENT, server: bytes = SERVER, requ
 
 
 def short(connections: int) -> Iterator[Packet]:
-    """`OPEN` connections take turns, packet by packet."""
+    """Yield short connections, `OPEN` at a time, interleaved packet by packet."""
     for first in range(0, connections, OPEN):
         together = [connection(number) for number in range(first, min(first + OPEN, connections))]
         for turn in zip(*together, strict=True):
@@ -86,7 +86,7 @@ def short(connections: int) -> Iterator[Packet]:
 
 
 def reset(connections: int) -> Iterator[Packet]:
-    """As `short`; in place of the close comes the client's RST."""
+    """Yield connections as `short` does, with a RST of the client instead of the close."""
     for first in range(0, connections, OPEN):
         together = [connection(number)[:9] for number in range(first, min(first + OPEN, connections))]
         for turn in zip(*together, strict=True):
@@ -97,13 +97,13 @@ def reset(connections: int) -> Iterator[Packet]:
 
 
 def closed(connections: int) -> Iterator[Packet]:
-    """As `short`, from one client more for every `PORTS` connections."""
+    """Yield short connections one after the other, with a new client address for every `PORTS` connections."""
     for number in range(connections):
         yield from connection(number, struct.pack(">I", 0x0A00_0000 + number // PORTS))
 
 
 def servers(connections: int) -> Iterator[Packet]:
-    """As `short`, one connection after another: without a close, and each to another server under another name."""
+    """Yield connections without a close one after the other, each to another server with another host name."""
     for number in range(connections):
         address = struct.pack(">I", 0x0B00_0000 + number)
         yield from connection(
@@ -112,7 +112,7 @@ def servers(connections: int) -> Iterator[Packet]:
 
 
 def shuffled(segments: int) -> Iterator[Packet]:
-    """A handshake, and then segments of 100 bytes that nobody acknowledges."""
+    """Yield a handshake, and then unacknowledged segments of 100 bytes in random order."""
     first, peer = 1000, 5000
     ports = (40_000, 80)
     yield packet(CLIENT, SERVER, ports, first - 1, 0, SYN, b"")
@@ -125,14 +125,14 @@ def shuffled(segments: int) -> Iterator[Packet]:
 
 
 def flood(connections: int) -> Iterator[Packet]:
-    """SYNs from addresses that do not come twice."""
+    """Yield SYNs from addresses that do not repeat."""
     for number in range(connections):
         source = struct.pack(">I", 0x0B00_0000 + number * 7_919 % 0xD000_0000)
         yield packet(source, SERVER, (1024 + number % 60_000, 80), number * 2_654_435_761, 0, SYN, b"")
 
 
 def write(out: Path, packets: Iterator[Packet]) -> None:
-    """Ten microseconds from packet to packet."""
+    """Write the packets, ten microseconds apart."""
     with open(out, "wb", buffering=1 << 20) as file:
         file.write(FILE_HEADER)
         for number, (original, kept) in enumerate(packets):

@@ -1,10 +1,10 @@
-"""Makes a long capture out of a short one: copies, each with a client of its own, each later than the last.
+"""Make a long capture from copies of a short one. Each copy has its own client address and begins later.
 
     enlarge.py IN.pcap OUT.pcap PACKETS [--reset]
 
-IN is a classic pcap of Ethernet and IPv4 whose server is 192.168.0.30, as in sample_pcaps. The copies hold
-conversations of their own, so streams and exchanges grow with the packets; with --reset each ends with a RST of both
-its sides, so that no more are open than in IN. Checksums stay as they were.
+IN is a classic pcap of Ethernet and IPv4 whose server is 192.168.0.30, as in sample_pcaps. The copies are separate
+connections, so the numbers of streams and exchanges grow with the packets. With --reset each connection ends with a RST
+of both sides, so that no more are open at a time than in IN. Checksums are not updated.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MICROSECONDS = b"\xd4\xc3\xb2\xa1"
 SERVER = bytes([192, 168, 0, 30])
 TCP, RST = 6, 4
 APART_US = 3_000_000
-"""Between the starts of two copies, as in the measurements of the goals."""
+"""Time between the starts of two copies."""
 
 
 def records(data: bytes) -> list[tuple[int, int, bytes]]:
-    """Microseconds since the epoch, original length and bytes of each packet."""
+    """Return microseconds since the epoch, original length and bytes of each packet."""
     if not data.startswith(MICROSECONDS):
         sys.exit("expected a little-endian pcap with microseconds")
     found, at = [], HEADER_BYTES
@@ -36,7 +36,7 @@ def records(data: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def readdressed(frame: bytes, copy: int) -> bytes:
-    """The frame with the client's address replaced by one of this copy's own."""
+    """Return the frame with the client address of this copy."""
     if copy == 0 or frame[12:14] != b"\x08\x00":
         return frame
     client = bytes([10, copy >> 16 & 255, copy >> 8 & 255, copy & 255])
@@ -45,15 +45,15 @@ def readdressed(frame: bytes, copy: int) -> bytes:
 
 
 def resets(packets: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
-    """For each side of each connection its last segment once more, as a RST without data that follows it."""
+    """Return a RST after the last segment of each side of each connection."""
     last: dict[bytes, tuple[bytes, int]] = {}
     for _, original, frame in packets:
         if frame[12:14] == b"\x08\x00" and frame[23] == TCP:
             last[frame[26:38]] = (frame[:54], original)
     found = []
     for head, original in last.values():
-        said = original - 14 - 20 - (head[46] >> 4) * 4
-        seq = int.from_bytes(head[38:42]) + said
+        payload = original - 14 - 20 - (head[46] >> 4) * 4
+        seq = int.from_bytes(head[38:42]) + payload
         ip, tcp = head[14:34], head[34:54]
         short = ip[:2] + (40).to_bytes(2) + ip[4:]
         ended = tcp[:4] + (seq % 2**32).to_bytes(4) + tcp[8:12] + bytes([5 << 4, RST]) + tcp[14:]
@@ -62,7 +62,7 @@ def resets(packets: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]
 
 
 def enlarge(short: Path, long: Path, packets: int, *, reset: bool = False) -> None:
-    """Writes at least `packets` packets: whole copies only."""
+    """Write whole copies, with at least `packets` packets."""
     data = short.read_bytes()
     once = records(data)
     once += resets(once) if reset else []

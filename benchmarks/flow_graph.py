@@ -1,9 +1,9 @@
-"""How long does a flow graph of many rows take? CPU seconds of drawing it, and the bytes that come out.
+"""Measure the CPU seconds for drawing a flow graph of many rows, and the size of the files.
 
     benchmarks/flow_graph.py [CAPTURE] [--rows 1000] [--repeats 3]
 
-The fastest of the repeats; reading the capture and importing matplotlib are not counted: one small graph is drawn
-before.
+Prints the fastest of the repeats. Reading the capture and importing matplotlib are not included: a small graph is drawn
+first.
 """
 
 from __future__ import annotations

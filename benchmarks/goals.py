@@ -1,6 +1,6 @@
-"""What latpcap has to cost at most, and what it does cost: goals 1-9, 11-13, 16 and 17 of the speed goals, met or not.
+"""The speed goals 1-9, 11-13, 16 and 17 of latpcap, and whether they are met.
 
-`benchmarks/run` fills them in; two of them, what kept rows take and what Parquet takes, are measured here.
+`benchmarks/run` reports the measurements. Goals 8 (memory of rows) and 9 (Parquet) are measured here.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 BASE_MB = 64
 OPEN_STREAM_KB = 4
 OTHER_STREAM_KB = 0.5
-"""Of a stream that carries data, and of one that has carried none or is closed."""
+"""Memory of an open stream with data, and of a stream that is closed or without data."""
 
-# argv: capture, "kept" or "taken". Rows, bytes of a row by its types, and the process's peak in KB.
+# Arguments: capture, "kept" or "taken". Prints the number of rows, the bytes of a row by its types, and the peak in KB.
 EVENTS = """
 import json, resource, sys
 import pyarrow as pa
@@ -43,7 +43,7 @@ take()
 print(json.dumps([rows, bits / 8, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
 """
 
-# argv: capture, Parquet file. Rows, CPU seconds of writing them, and bytes of the file.
+# Arguments: capture, Parquet file. Prints the number of rows, CPU seconds of writing them, and the size of the file.
 PARQUET = """
 import json, os, sys, time
 from pathlib import Path
@@ -71,7 +71,7 @@ print(json.dumps([file.rows, best, os.stat(sys.argv[2]).st_size]))
 
 @dataclass(frozen=True)
 class Goal:
-    """One goal and what was measured."""
+    """One goal and its measurement."""
 
     number: int
     what: str
@@ -82,26 +82,26 @@ class Goal:
 
     @property
     def met(self) -> bool:
-        """Does it hold?"""
+        """Whether the goal is met."""
         return self.got >= self.must if self.more_is_better else self.got <= self.must
 
 
 class Goals:
-    """All that were measured; what is not in the list could not be (a tool is missing)."""
+    """The goals that were measured. Goals whose tools are not installed are left out."""
 
     def __init__(self) -> None:
         self._found: list[Goal] = []
 
     def at_most(self, number: int, what: str, got: float, must: float, unit: str = "x") -> None:
-        """A figure that should be small."""
+        """Add a goal with an upper bound."""
         self._found.append(Goal(number, what, got, must, unit, more_is_better=False))
 
     def at_least(self, number: int, what: str, got: float, must: float, unit: str = "x") -> None:
-        """A figure that should be large."""
+        """Add a goal with a lower bound."""
         self._found.append(Goal(number, what, got, must, unit, more_is_better=True))
 
     def show(self) -> None:
-        """Prints them in their order."""
+        """Print the goals in the order of their numbers."""
         print(f"\n{'goal':>4}  {'':62}{'measured':>12}{'must':>12}")
         for g in sorted(self._found, key=lambda g: g.number):
             sign = ">=" if g.more_is_better else "<="
@@ -110,29 +110,29 @@ class Goals:
             print(f"{g.number:4}  {g.what:62}{got + g.unit:>12}{bound:>12}  {met}")
 
 
-def _asked(code: str, *args: str) -> list[float]:
+def _run(code: str, *args: str) -> list[float]:
     line = [sys.executable, "-c", code, *args]
     found: list[float] = json.loads(subprocess.run(line, cwd="/", capture_output=True, check=True).stdout)
     return found
 
 
 def kept_rows(goals: Goals, capture: Path) -> None:
-    """Goal 8: what all rows of `events` take in memory beside what their types need."""
-    rows, width, kept = _asked(EVENTS, str(capture), "kept")
-    *_, taken = _asked(EVENTS, str(capture), "taken")
+    """Goal 8: memory of all rows of `events`, compared with the size of their types."""
+    rows, width, kept = _run(EVENTS, str(capture), "kept")
+    *_, taken = _run(EVENTS, str(capture), "taken")
     each = (kept - taken) * 1024 / rows
     goals.at_most(8, f"events kept in memory / rows x {width:.0f} bytes", each / width, 1.3)
 
 
 def parquet(goals: Goals, capture: Path, scratch: Path) -> None:
-    """Goal 9: `events` as latpcap's own Parquet."""
-    rows, seconds, size = _asked(PARQUET, str(capture), str(scratch / "events.parquet"))
+    """Goal 9: `events` as latpcap writes them to Parquet."""
+    rows, seconds, size = _run(PARQUET, str(capture), str(scratch / "events.parquet"))
     goals.at_most(9, "events as Parquet, CPU of a row", seconds / rows * 1e6, 1.0, " us")
     goals.at_most(9, "events as Parquet, size of a row", size / rows, 35, " B")
 
 
 def memory(goals: Goals, what: str, streams: tuple[int, int], peak_mb: float) -> None:
-    """Goal 7: the core's peak while the rows are handed on; `streams`: those with data that stay open, and others."""
+    """Goal 7: peak memory of the core while batches are taken. `streams`: open ones with data, and all others."""
     still_open, others = streams
     must = BASE_MB + (still_open * OPEN_STREAM_KB + others * OTHER_STREAM_KB) / 1024
     goals.at_most(7, f"peak memory, {what}, {sum(streams):,} streams", peak_mb, must, " MB")

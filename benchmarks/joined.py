@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How much CPU and memory does joining two captures take, against analysing each?
+"""Measure CPU and memory of joining two captures, compared with analysing each of them.
 
     joined.py [--packets N] [--scratch FOLDER]
 
-Copies sample_pcaps/two-points until each of both captures has N packets (a million). Each copy has a client address,
-sequence numbers and time stamps of its own, and begins while the one before it runs. Prints seconds of CPU and the most
-memory of `why` on each capture and of `why --join` on both, and their ratio.
+Copies sample_pcaps/two-points until both captures have N packets (default: a million). Each copy has its own client
+address, sequence numbers and time stamps, and overlaps in time with the copy before. Prints CPU seconds and peak memory
+of `why` on each capture and of `why --join` on both, and the ratio. Exit code 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ SAMPLE = ROOT / "sample_pcaps" / "two-points"
 RECORD = struct.Struct("<IIII")
 HEADER_BYTES = 24
 APART_US = 400_000
-"""Between the starts of two copies; each runs for about four seconds."""
+"""Time between the starts of two copies. A copy lasts about four seconds."""
 MS_PER_COPY = APART_US // 1000
 CLIENTS = (bytes([10, 77, 1, 2]), bytes([10, 77, 2, 1]))
-"""The client at its own side, and behind the router."""
+"""The client's address in its own capture, and after the router."""
 ETHERNET_BYTES, ADDRESSES, TCP = 14, slice(26, 34), 34
 TIMESTAMPS, NOP, END = 8, 1, 0
-RATIO_MOST, MB_MOST = 1.5, 300
+MAX_RATIO, MAX_MB = 1.5, 300
 
 
 def records(path: Path) -> tuple[bytes, list[tuple[int, bytes, int]]]:
-    """The file's header; of each packet the microseconds, the bytes, and the original length."""
+    """Return the file header, and microseconds, bytes and original length of each packet."""
     data = path.read_bytes()
     found, at = [], HEADER_BYTES
     while at < len(data):
@@ -47,11 +47,11 @@ def records(path: Path) -> tuple[bytes, list[tuple[int, bytes, int]]]:
 def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms: int) -> None:
     """Give the frame this client's address, and shift its numbers and time stamps."""
     source, target = frame[26:30], frame[30:34]
-    up = source == client
-    frame[ADDRESSES] = own + target if up else source + own
+    from_client = source == client
+    frame[ADDRESSES] = own + target if from_client else source + own
     seq, ack = struct.unpack_from(">II", frame, TCP + 4)
-    mine, other = seqs if up else seqs[::-1]
-    struct.pack_into(">II", frame, TCP + 4, (seq + mine) % 2**32, (ack + other) % 2**32)
+    own_offset, peer_offset = seqs if from_client else seqs[::-1]
+    struct.pack_into(">II", frame, TCP + 4, (seq + own_offset) % 2**32, (ack + peer_offset) % 2**32)
     at, end = TCP + 20, TCP + (frame[TCP + 12] >> 4) * 4
     while at < end and frame[at] != END:
         if frame[at] == TIMESTAMPS:
@@ -61,7 +61,7 @@ def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms
 
 
 def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
-    """Write so many packets: the copies in order of time."""
+    """Write `packets` packets of the copies in order of time."""
     header, sample = records(source)
     copies = -(-packets // len(sample))
     shuffled = random.Random(1)
@@ -80,7 +80,7 @@ def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
 
 
 def measured(*arguments: str) -> tuple[float, float]:
-    """Seconds of CPU and MB of memory of one run of latpcap, whose output is dropped."""
+    """Run latpcap and return its CPU seconds and peak memory in MB."""
     command = [str(Path(sys.executable).with_name("latpcap")), *arguments]
     pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, 1, 0)])
     _, status, used = os.wait4(pid, 0)
@@ -90,7 +90,7 @@ def measured(*arguments: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Print the table; 1 where a goal is missed."""
+    """Print the table. Return 1 if a goal is missed."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--packets", type=int, default=1_000_000)
     options.add_argument("--scratch", type=Path)
@@ -105,8 +105,8 @@ def main() -> int:
     cpu = sum(used for used, _ in alone)
     for name, (used, mb) in zip(("why A", "why B", "why --join A B"), (*alone, both), strict=True):
         print(f"{name:15} {used:7.2f} s {mb:7.0f} MB")
-    print(f"join / both     {both[0] / cpu:7.2f} x (goal {RATIO_MOST}), {both[1]:.0f} MB (goal {MB_MOST})")
-    return int(both[0] > RATIO_MOST * cpu or both[1] > MB_MOST)
+    print(f"join / both     {both[0] / cpu:7.2f} x (goal {MAX_RATIO}), {both[1]:.0f} MB (goal {MAX_MB})")
+    return int(both[0] > MAX_RATIO * cpu or both[1] > MAX_MB)
 
 
 if __name__ == "__main__":

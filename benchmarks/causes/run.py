@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Ask the tools that are installed about all labelled captures, and print the table of results.
+"""Run the installed tools on all labelled captures, and print the table of results.
 
     run.py [TOOL ...] [--labels LABELS.json] [--out FOLDER] [--write PAGE.md]
 
-Tools: latpcap, transum (tshark), tcptrace, netverdict. One that is not there is left out and named. FOLDER gets each
-tool's answers as JSON, which score.py reads. --write puts the table between the marks of a page, where the rows of
-tools that are not there stay as they were.
+Tools: latpcap, transum (tshark), tcptrace, netverdict. Tools that are not installed are named and left out. FOLDER gets
+each tool's answers as JSON for score.py. --write puts the table between the marks of a page, and keeps the rows of
+tools that are not installed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import score
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW_S = 0.02
-"""What takes longer than its path by this is slow: latpcap's own threshold, given to all tools."""
+"""A request is slow if it takes this much longer than its path: latpcap's threshold, used for all tools."""
 Answer = dict[str, Any]
 UNKNOWN: Answer = {"cause": None, "sure": False}
 
 
 def latpcap(capture: Path) -> Answer:
-    """The family that takes most of the slow requests' time, or what the headline's finding is about."""
+    """Return the cause of the headline, else the family with most of the time of the slow requests."""
     import latpcap as lp
 
     answer = lp.read(capture).why().to_dict()
@@ -57,13 +57,13 @@ _WORDS = {
     "dns": "lookup", "refused": "refused", "unanswered": "unanswered", "syn_rto": "loss", "zero_window": "window",
     "receive_window": "window", "never": "unanswered",
 }  # fmt: skip
-"""Parts of latpcap's words for what is no part of a request's time."""
+"""Parts of latpcap's words for findings that are not about the time of requests, and their causes."""
 
 
 def transum(capture: Path) -> Answer:
-    """The largest of TRANSUM's three times, added up over the requests; it knows no other cause.
+    """Return the largest of TRANSUM's three times, summed over the requests. It has no other causes.
 
-    It wants the ports of servers: clients' are above these.
+    TRANSUM needs the ports of servers; the ports of clients are above this range.
     """
     fields = [word for name in ("art", "reqspread", "st", "rspspread") for word in ("-e", f"transum.{name}")]
     more = ["--enable-protocol", "transum", "-o", "transum.tsumenabled:TRUE", "-o", "transum.tcp_port_ranges:1-9999"]
@@ -78,7 +78,7 @@ def transum(capture: Path) -> Answer:
 
 
 def tcptrace(capture: Path) -> Answer:
-    """Retransmissions and closed windows; it says nothing of programs."""
+    """Return a loss or a closed window. tcptrace has no causes in programs."""
     if capture.suffix == ".pcapng" or capture.name.endswith(".pcapng.gz"):
         return UNKNOWN
     text = _run("tcptrace", "-l", "-n", str(capture))
@@ -89,7 +89,7 @@ def tcptrace(capture: Path) -> Answer:
 
 
 def netverdict(capture: Path) -> Answer:
-    """The verdict of the conversation whose rule weighs most; its RESEAU is a loss unless the rule says what."""
+    """Return the verdict of the conversation whose rule has the highest priority."""
     with tempfile.TemporaryDirectory() as folder:
         path = capture
         if capture.suffix == ".gz":
@@ -111,7 +111,7 @@ _RULES = {
     "reject-icmp": "refused", "zero-window": "window", "slow-app": "server", "retrans": "loss", "perte": "loss",
     "rtt-degraded": "line", "clean": "nobody",
 }  # fmt: skip
-"""Parts of netverdict's rules, and what they blame."""
+"""Parts of netverdict's rule names, and their causes."""
 
 TOOLS: dict[str, tuple[str | None, Callable[[Path], Answer]]] = {
     "latpcap": (None, latpcap), "transum": ("tshark", transum), "tcptrace": ("tcptrace", tcptrace),
@@ -127,7 +127,7 @@ def _run(*words: str) -> str:
 
 
 def main() -> None:
-    """Asks, and prints."""
+    """Run the tools and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tools", nargs="*", default=[*TOOLS])
     parser.add_argument("--labels", type=Path, default=score.HERE / "labels.json")
@@ -151,8 +151,8 @@ def main() -> None:
         text = given.write.read_text(encoding="utf-8")
         begin, end = "<!-- results -->\n", "\n<!-- end -->"
         before, after = text.partition(begin)[0], text.partition(end)[2]
-        stood = text.partition(begin)[2].partition(end)[0].splitlines()
-        kept = [row for name in TOOLS if name not in answers for row in stood if row.startswith(f"| {name} |")]
+        old_rows = text.partition(begin)[2].partition(end)[0].splitlines()
+        kept = [row for name in TOOLS if name not in answers for row in old_rows if row.startswith(f"| {name} |")]
         table = "\n".join([table, *kept])
         given.write.write_text(f"{before}{begin}{table}{end}{after}", encoding="utf-8")
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Score any tool's answers to one question: why were the requests of this capture slow?
+"""Score the answers of tools to one question: why were the requests of this capture slow?
 
-    score.py ANSWERS.json ... [--labels LABELS.json] [--show]      prints a row a tool
+    score.py ANSWERS.json ... [--labels LABELS.json] [--show]      prints a row for each tool
     score.py --labels-of LAB                                       labels of a folder of lab recordings, as JSON
 
-ANSWERS.json maps a capture's path to {"cause": WORD or null, "sure": true or false}; README.md has the words. A null
-is "unknown", which costs nothing but is not right. A capture that is not in it counts as unknown.
+ANSWERS.json maps a capture's path to {"cause": WORD or null, "sure": true or false}; README.md lists the words. Null
+and a missing capture are "unknown", which is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ FAMILIES = {
     "rto": "loss", "tlp": "loss", "fast_retransmit": "loss", "syn_rto": "loss", "queueing": "line", "bandwidth": "line",
     "receive_window": "window", "zero_window": "window", "network": "path",
 }  # fmt: skip
-"""Words of the labs' truth, and those of this benchmark."""
+"""Causes in the truth of the labs, and the words of this benchmark."""
 Labels = list[dict[str, Any]]
 
 
 def score(labels: Labels, answers: dict[str, dict[str, Any]]) -> dict[str, int]:
-    """How many answers are right, wrong, wrong and sure, and unknown."""
+    """Count the answers that are right, wrong, wrong and sure, and unknown."""
     found = {"right": 0, "wrong": 0, "wrong and sure": 0, "unknown": 0}
     for label in labels:
         kind = judged(label, answers.get(label["capture"]))
@@ -39,7 +39,7 @@ def score(labels: Labels, answers: dict[str, dict[str, Any]]) -> dict[str, int]:
 
 
 def judged(label: dict[str, Any], answer: dict[str, Any] | None) -> str:
-    """What one answer is worth; ValueError for a word that the benchmark does not know."""
+    """Judge one answer. Raise ValueError for a word that is not in `CAUSES`."""
     cause = None if answer is None else answer["cause"]
     if cause is None or answer is None:
         return "unknown"
@@ -51,7 +51,7 @@ def judged(label: dict[str, Any], answer: dict[str, Any] | None) -> str:
 
 
 def table(labels: Labels, tools: dict[str, dict[str, Any]]) -> str:
-    """The results as a Markdown table."""
+    """Return the results as a Markdown table."""
     rows = ["| tool | right | wrong | of these sure | unknown |", "| --- | ---: | ---: | ---: | ---: |"]
     for name, answers in tools.items():
         found = score(labels, answers)
@@ -60,7 +60,7 @@ def table(labels: Labels, tools: dict[str, dict[str, Any]]) -> str:
 
 
 def labels_of(lab: Path) -> Labels:
-    """Labels of a folder in the form of the labs: each situation with captures and `truth.json`."""
+    """Return the labels of a folder of lab recordings, each with captures and a `truth.json`."""
     found: Labels = []
     for file in sorted(lab.glob("*/truth.json")):
         causes = json.loads(file.read_text(encoding="utf-8")).get("expected_causes") or {}
@@ -72,7 +72,7 @@ def labels_of(lab: Path) -> Labels:
 
 
 def main() -> None:
-    """Prints the table, or the labels."""
+    """Print the table, or the labels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("answers", nargs="*", type=Path)
     parser.add_argument("--labels", type=Path, default=HERE / "labels.json")

@@ -1,5 +1,5 @@
-//! How much work is one capture? Reads it in blocks, analyses it as latpcap does, and prints what was counted.
-//! `benchmarks/instructions` runs this under callgrind.
+//! Analyses a capture as latpcap does, in blocks, and prints the numbers of frames and streams.
+//! `benchmarks/instructions` runs it under callgrind.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 use latpcap_core::engine::Engine;
 use latpcap_core::table::NAMES;
 
-/// As in latpcap/sources.py.
+/// Block size, as in latpcap.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// As to a file: what is kept costs memory.
-fn hand_on(engine: &mut Engine) {
+/// Drops the finished batches, which would otherwise take memory.
+fn drop_batches(engine: &mut Engine) {
     for table in NAMES {
         engine.pipeline().tables.take(table);
     }
@@ -28,10 +28,10 @@ fn main() -> io::Result<()> {
             break;
         }
         engine.push(block.get(..len).unwrap_or_default());
-        hand_on(&mut engine);
+        drop_batches(&mut engine);
     }
     while engine.finish_some() {
-        hand_on(&mut engine);
+        drop_batches(&mut engine);
     }
     writeln!(
         io::stdout(),

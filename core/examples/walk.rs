@@ -1,5 +1,5 @@
-//! What does it cost to walk a capture's records and remember where each begins? Prints how many there are.
-//! `benchmarks/run` holds this against `capinfos -c`, which does no more.
+//! Reads the records of a capture and keeps an index of their offsets and times; prints their number. `benchmarks/run`
+//! compares its cost with `capinfos -c`, which does the same work.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,10 +7,10 @@ use std::io::{self, Read, Write};
 use latpcap_core::capture::{CaptureReader, Record, Sink};
 use latpcap_core::issue::Issue;
 
-/// As in latpcap/sources.py.
+/// Block size, as in latpcap.
 const BLOCK_BYTES: usize = 1 << 17;
 
-/// Offset and time of each record, and what was not understood.
+/// Offset and time of each record, and the issues.
 #[derive(Default)]
 struct Index {
     records: Vec<(u64, i64)>,

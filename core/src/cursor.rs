@@ -1,31 +1,32 @@
-//! Every checked read of bytes: the only file that indexes input. Gives numbers and sub-slices, or `None`
-//! where the bytes are not there; knows nothing of what they mean.
+//! Checked reads of numbers and sub-slices from bytes. No other file indexes input; a read beyond the end gives `None`.
 //!
-//! A header of fixed size is checked once (`Header::of`) and read freely afterwards: its offsets are
-//! constants that the compiler holds against the size.
+//! The length of a fixed-size header is checked once, in `Header::of`. Its fields are then read without checks: their
+//! offsets are constants, which the compiler compares with the size. `Cursor` reads fields of variable size in order.
 
 #![allow(clippy::indexing_slicing)]
 
-/// The first `N` bytes of something, checked once to be there.
+/// A header of `N` bytes.
 #[derive(Clone, Copy)]
 pub struct Header<'a, const N: usize>(&'a [u8; N]);
 
 impl<'a, const N: usize> Header<'a, N> {
+    /// Returns the header at the beginning of `data`, or `None` if `data` is shorter.
     #[inline(always)]
     pub fn of(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Header)
     }
 
-    /// The header and what follows it.
+    /// Returns the header and the bytes after it.
     #[inline(always)]
     pub fn split(data: &'a [u8]) -> Option<(Self, &'a [u8])> {
         data.split_first_chunk().map(|(head, rest)| (Header(head), rest))
     }
 
+    /// Returns the `LEN` bytes at offset `AT`.
     #[inline(always)]
     pub fn bytes<const AT: usize, const LEN: usize>(self) -> [u8; LEN] {
         const { assert!(AT + LEN <= N, "offset outside the header") };
-        // (always there; no panic and no call, whatever is inlined)
+        // The assertion makes the fallback unreachable; without it this could compile to a panic.
         self.0[AT..].first_chunk().copied().unwrap_or([0; LEN])
     }
 
@@ -45,7 +46,8 @@ impl<'a, const N: usize> Header<'a, N> {
         u32::from_be_bytes(self.bytes::<AT, 4>())
     }
 
-    /// A number in the byte order of the file that is being read.
+    /// Returns the number at offset `AT`, in big-endian byte order if `BIG`. For file formats that exist in both
+    /// orders.
     #[inline(always)]
     pub fn u16<const BIG: bool, const AT: usize>(self) -> u16 {
         let bytes = self.bytes::<AT, 2>();
@@ -77,7 +79,7 @@ impl<'a, const N: usize> Header<'a, N> {
     }
 }
 
-/// Reads on from the left; a read that does not fit gives `None` and moves nothing.
+/// Reads fields in order. A read that does not fit returns `None` and does not advance.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -89,6 +91,7 @@ impl<'a> Cursor<'a> {
         Cursor { rest: data }
     }
 
+    /// Number of bytes that are not yet read.
     #[inline]
     pub fn left(&self) -> usize {
         self.rest.len()
@@ -99,6 +102,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    /// The bytes that are not yet read.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
@@ -146,7 +150,8 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A tag of BER and what stands behind it, as far as it is here (X.690 8.1).
+    /// Reads a BER element: its tag, and a cursor over its contents (X.690 8.1). Contents beyond the end are cut.
+    /// `None` for a tag without a length, and for lengths of more than two bytes.
     pub fn tagged(&mut self) -> Option<(u8, Cursor<'a>)> {
         let (tag, first) = (self.u8()?, self.u8()?);
         let len = match first {
@@ -155,17 +160,18 @@ impl<'a> Cursor<'a> {
             0x82 => usize::from(self.u16be()?),
             _ => return None,
         };
-        let inside = self.take(len.min(self.left()))?;
-        Some((tag, Cursor::new(inside)))
+        let contents = self.take(len.min(self.left()))?;
+        Some((tag, Cursor::new(contents)))
     }
 
-    /// What is left as one number; of more than four bytes the last count.
+    /// Returns the remaining bytes as one big-endian number; of more than four bytes the last four.
     pub fn number(self) -> u32 {
         self.rest
             .iter()
             .fold(0, |number, byte| number << 8 | u32::from(*byte))
     }
 
+    /// Reads the next `len` bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(len)?;
@@ -174,19 +180,19 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What lies at and after `at`; nothing where the data ends before.
+/// Returns the bytes from offset `at` on; empty if the data ends before.
 #[inline(always)]
 pub fn from(data: &[u8], at: usize) -> &[u8] {
     data.get(at..).unwrap_or(&[])
 }
 
-/// At most the first `len` bytes.
+/// Returns at most the first `len` bytes.
 #[inline(always)]
 pub fn upto(data: &[u8], len: usize) -> &[u8] {
     data.get(..len).unwrap_or(data)
 }
 
-/// At most the first `len` bytes, and what follows them.
+/// Returns at most the first `len` bytes, and the bytes after them.
 #[inline]
 pub fn split(data: &[u8], len: usize) -> (&[u8], &[u8]) {
     data.split_at_checked(len).unwrap_or((data, &[]))

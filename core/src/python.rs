@@ -1,4 +1,4 @@
-//! The boundary to Python: bytes and names in, Arrow streams out. The only file that names pyo3.
+//! The extension module `latpcap._core`: takes bytes of captures and returns Arrow tables. No other file uses pyo3.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,8 @@ use crate::records;
 use crate::table;
 use crate::watch::Watch;
 
-/// Batches of one table as an Arrow C stream, which pyarrow, pandas and others read without a copy.
+/// The batches of one table. Implements the Arrow PyCapsule interface, so pyarrow, pandas and others read them without
+/// a copy.
 #[pyclass(frozen, module = "latpcap._core")]
 struct Table {
     schema: SchemaRef,
@@ -37,7 +38,8 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema; // the protocol allows our own schema whatever was requested
+        // The interface allows a producer to ignore the requested schema.
+        let _ = requested_schema;
         let batches: Vec<_> = self.batches.iter().cloned().map(Ok).collect();
         let reader = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
         PyCapsule::new_with_value(
@@ -52,23 +54,23 @@ impl Table {
     }
 }
 
-/// One capture on its way from bytes to tables.
+/// The analysis of one capture, which may be several files: bytes are pushed, tables are taken.
 #[pyclass(module = "latpcap._core")]
 struct Analysis {
     engine: Engine,
-    failed: Failure,
+    link_error: LinkError,
 }
 
-/// What a reader of rare layers raised while the engine had the word.
-type Failure = Arc<Mutex<Option<PyErr>>>;
+/// The exception that the Python reader of rare layers raised. Kept here until the engine returns, then raised.
+type LinkError = Arc<Mutex<Option<PyErr>>>;
 
-/// A Python function that reads rare layers.
+/// A Python function that reads rare link layers and tunnels.
 struct Links {
     read: Py<PyAny>,
-    failed: Failure,
+    error: LinkError,
 }
 
-/// One of the values of `latpcap.reading.links.Found` that is no list.
+/// Converts a value of `latpcap.reading.links.Found` that is not a list.
 fn unwrapped(found: &Bound<'_, PyAny>) -> PyResult<Unwrapped> {
     if let Ok(word) = found.cast::<PyString>() {
         return Ok(match word.to_str()? {
@@ -100,16 +102,16 @@ impl frame::LinkReader for Links {
             let found = found.bind(py);
             match found.cast::<PyList>() {
                 Ok(all) => Ok(Unwrapped::Several(
-                    all.iter().map(|one| unwrapped(&one)).collect::<PyResult<_>>()?,
+                    all.iter().map(|item| unwrapped(&item)).collect::<PyResult<_>>()?,
                 )),
                 Err(_) => unwrapped(found),
             }
         });
         match called {
             Ok(unwrapped) => unwrapped,
-            Err(problem) => {
-                if let Ok(mut failed) = self.failed.lock() {
-                    failed.get_or_insert(problem);
+            Err(error) => {
+                if let Ok(mut first) = self.error.lock() {
+                    first.get_or_insert(error);
                 }
                 Unwrapped::Unknown
             }
@@ -118,9 +120,10 @@ impl frame::LinkReader for Links {
 }
 
 impl Analysis {
-    fn raise(&self) -> PyResult<()> {
-        let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
-        failed.map_or(Ok(()), Err)
+    /// Raises the exception of the reader of rare layers, if there was one.
+    fn raise_link_error(&self) -> PyResult<()> {
+        let error = self.link_error.lock().ok().and_then(|mut error| error.take());
+        error.map_or(Ok(()), Err)
     }
 }
 
@@ -133,26 +136,26 @@ impl Analysis {
         if let Some(text) = keylog {
             engine.pipeline().keylog(text);
         }
-        let failed = Arc::default();
+        let link_error = LinkError::default();
         engine.pipeline().links = links.map(|read| {
-            let failed = Arc::clone(&failed);
-            Box::new(Links { read, failed }) as Box<dyn frame::LinkReader>
+            let error = Arc::clone(&link_error);
+            Box::new(Links { read, error }) as Box<dyn frame::LinkReader>
         });
-        Analysis { engine, failed }
+        Analysis { engine, link_error }
     }
 
     #[pyo3(signature = (name=""))]
     fn next_file(&mut self, py: Python<'_>, name: &str) -> PyResult<()> {
         let engine = &mut self.engine;
         py.detach(|| engine.next_file(name));
-        self.raise()
+        self.raise_link_error()
     }
 
     fn push(&mut self, py: Python<'_>, block: &Bound<'_, PyBytes>) -> PyResult<()> {
         let bytes = block.as_bytes();
         let engine = &mut self.engine;
         py.detach(|| engine.push(bytes));
-        self.raise()
+        self.raise_link_error()
     }
 
     fn follow(&mut self, stream: u32) {
@@ -201,13 +204,13 @@ impl Analysis {
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
         let engine = &mut self.engine;
         py.detach(|| engine.finish());
-        self.raise()
+        self.raise_link_error()
     }
 
     fn finish_some(&mut self, py: Python<'_>) -> PyResult<bool> {
         let engine = &mut self.engine;
         let more = py.detach(|| engine.finish_some());
-        self.raise()?;
+        self.raise_link_error()?;
         Ok(more)
     }
 
@@ -258,7 +261,7 @@ impl Analysis {
         self.engine.halted()
     }
 
-    /// Of the first file, where none could be read.
+    /// File, offset and reason of the first file, if no file could be read.
     #[getter]
     fn refused(&self) -> Option<(String, u64, String)> {
         self.engine
@@ -267,12 +270,12 @@ impl Analysis {
     }
 }
 
-/// frame, from the first sender, seq, ack, flags, length, captured payload
+/// Frame, whether the sender of the first segment sent it, seq, ack, flags, length, captured payload.
 type SeenFields<'py> = (u64, bool, i64, i64, u16, u32, Bound<'py, PyBytes>);
-/// frame, time in ns, link type (none: no packet), interface, captured bytes, original length
+/// Frame, time in ns, link type (`None` for a record that is no packet), interface, captured bytes, original length.
 type RecordFields<'py> = (u64, i64, Option<u32>, u32, Bound<'py, PyBytes>, u32);
 
-/// Reads the bytes a second time, for the records themselves.
+/// A second pass over a capture, which returns its records.
 #[pyclass(module = "latpcap._core")]
 struct Records {
     records: records::Records,
@@ -323,10 +326,10 @@ impl Records {
     }
 }
 
-/// frame, from the first sender, plaintext, bytes missing behind it
+/// Frame, whether the sender of the first segment sent it, plaintext, number of bytes missing after it.
 type PartFields<'py> = (u64, bool, Bound<'py, PyBytes>, u64);
 
-/// One stream's bytes in order, as plain text.
+/// Decrypts the bytes of one stream, which are fed in order.
 #[pyclass(module = "latpcap._core")]
 struct Decryption {
     decryption: decrypt::Decryption,
@@ -367,7 +370,7 @@ impl Decryption {
     }
 }
 
-/// A regular expression for bytes.
+/// A compiled regular expression over bytes.
 #[pyclass(frozen, module = "latpcap._core")]
 struct Pattern {
     pattern: regex::bytes::Regex,
@@ -386,14 +389,15 @@ impl Pattern {
     }
 }
 
-/// When was the first packet of the file that begins with these bytes? None where they do not say.
+/// Returns the time of the first packet of the file that begins with `head`. `None` if `head` does not hold it.
 #[pyfunction]
 fn first_ns(py: Python<'_>, head: &Bound<'_, PyBytes>) -> Option<i64> {
     let bytes = head.as_bytes();
     py.detach(|| capture::first_time(bytes))
 }
 
-/// The closed lists of words: causes as tuples of name, meaning, owner, family, fix and colour, all others by their meaning.
+/// Returns the closed vocabularies by name: causes as tuples of name, meaning, owner, family, fix, colour and traits;
+/// protocols with their traits; all others as pairs of word and meaning.
 #[pyfunction]
 fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let words = PyDict::new(py);
@@ -428,28 +432,28 @@ fn vocabulary(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(words)
 }
 
-/// The limits of the findings, by name.
+/// Returns the limits of the findings, by name.
 #[pyfunction]
 #[pyo3(name = "limits")]
-fn of_findings() -> HashMap<&'static str, f64> {
+fn finding_limits() -> HashMap<&'static str, f64> {
     HashMap::from(OF_FINDINGS)
 }
 
-/// The limits of verdicts: name, value, unit, source and meaning.
+/// Returns the limits of the verdicts: name, value, unit, source and meaning.
 #[pyfunction]
 fn thresholds() -> Vec<(&'static str, f64, &'static str, &'static str, &'static str)> {
     let all = limits::all().into_iter();
     all.map(|l| (l.name, l.value, l.unit, l.source, l.doc)).collect()
 }
 
-/// Multiplies a limit, named by its place in `thresholds`.
+/// Multiplies a limit, given by its index in `thresholds`.
 #[cfg(feature = "scaled-limits")]
 #[pyfunction]
-fn scale_limit(place: usize, factor: f64) {
-    limits::scaled::scale(place, factor);
+fn scale_limit(index: usize, factor: f64) {
+    limits::scaled::scale(index, factor);
 }
 
-/// The places of the limits that were read since the last call.
+/// Returns the indices of the limits that were read since the last call.
 #[cfg(feature = "scaled-limits")]
 #[pyfunction]
 fn limits_read() -> Vec<usize> {
@@ -465,7 +469,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Table>()?;
     m.add_function(wrap_pyfunction!(first_ns, m)?)?;
     m.add_function(wrap_pyfunction!(vocabulary, m)?)?;
-    m.add_function(wrap_pyfunction!(of_findings, m)?)?;
+    m.add_function(wrap_pyfunction!(finding_limits, m)?)?;
     m.add_function(wrap_pyfunction!(thresholds, m)?)?;
     #[cfg(feature = "scaled-limits")]
     {

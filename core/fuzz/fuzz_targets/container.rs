@@ -1,5 +1,5 @@
-//! Any bytes as a capture file: the same records and issues however they are cut into blocks, none beyond the bytes.
-//! The first byte says how they are cut.
+//! Reads any bytes as a capture file: the same records and issues for any block size, and no data beyond the input. The
+//! first byte is the block size.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-//! Any bytes as a conversation: no reader panics, and the grammar of the notes holds. The first byte names the reader
-//! (0: by what is said, as in a capture). Then come stretches: a byte that says who speaks and whether the stretch is
-//! missing, a byte with its length, its bytes.
+//! Reads any bytes as the messages of a connection: no panic, and notes in a valid order. The first byte is the reader
+//! (0: recognised by content, as in a capture). Stretches follow: a byte with the sender (bit 0) and whether the
+//! stretch is missing (bit 1), a byte with its length, and its bytes.
 
 #![no_main]
 
@@ -36,25 +36,25 @@ fuzz_target!(|data: &[u8]| {
     let Some((known, mut rest)) = data.split_first() else {
         return;
     };
-    let (mut heard, mut at) = (Checked::default(), At::default());
+    let (mut checked, mut at) = (Checked::default(), At::default());
     let mut messages = match usize::from(*known).checked_sub(1) {
         None => Messages::new(),
-        Some(place) => Messages::with_protocol_number(place, &mut heard.memory),
+        Some(place) => Messages::with_protocol_number(place, &mut checked.memory),
     };
     while let [how, len, more @ ..] = rest {
         let side = if how & 1 == 0 { Side::Client } else { Side::Server };
-        let (here, behind) = more.split_at(usize::from(*len).min(more.len()));
+        let (bytes, after) = more.split_at(usize::from(*len).min(more.len()));
         at.frame += 1;
         if how & 2 == 0 {
-            messages.feed(side, at, Stretch::Bytes(here), &mut heard);
-            rest = behind;
+            messages.feed(side, at, Stretch::Bytes(bytes), &mut checked);
+            rest = after;
         } else {
-            messages.feed(side, at, Stretch::Missing(u64::from(*len)), &mut heard);
+            messages.feed(side, at, Stretch::Missing(u64::from(*len)), &mut checked);
             rest = more;
         }
     }
     for side in [Side::Client, Side::Server] {
-        messages.close(side, at, Close::Fin, &mut heard);
+        messages.close(side, at, Close::Fin, &mut checked);
     }
-    assert_eq!(heard.open, [false; 2]);
+    assert_eq!(checked.open, [false; 2]);
 });

@@ -1,6 +1,6 @@
-//! Any text as a key log and any bytes as a TLS connection: no panic, and the same said and sealed however the bytes are
-//! cut. First the length of the key log (two bytes) and the log; then parts: a byte for the side (bit 0) and whether it is
-//! a hole (bit 1), two bytes for the length, the bytes.
+//! Reads any text as a key log and any bytes as a TLS connection: no panic, and the same result for any block size.
+//! Input: length of the key log (two bytes) and the log. Then parts: a byte with the side (bit 0) and whether the part
+//! is missing (bit 1), two bytes of length, and the bytes.
 
 #![no_main]
 
@@ -8,17 +8,17 @@ use latpcap_core::base::{At, Side};
 use latpcap_core::decrypt::{Connection, KeyLog, Sealed, Taker};
 use libfuzzer_sys::fuzz_target;
 
-/// What was said, and how many bytes are missing where.
+/// The plaintext of each side, and the lengths of missing bytes.
 #[derive(Default, PartialEq, Debug)]
-struct Heard(Vec<(Side, Vec<u8>, u64)>);
+struct Plaintext(Vec<(Side, Vec<u8>, u64)>);
 
-impl Heard {
+impl Plaintext {
     fn part(&mut self, side: Side, bytes: &[u8], missing: u64) {
         self.0.push((side, bytes.to_vec(), missing));
     }
 }
 
-impl Taker for Heard {
+impl Taker for Plaintext {
     fn plain(&mut self, side: Side, begun: At, at: At, bytes: &[u8]) {
         assert!(begun.frame <= at.frame && !bytes.is_empty());
         self.part(side, bytes, 0);
@@ -29,25 +29,25 @@ impl Taker for Heard {
     }
 }
 
-fn heard(keys: &KeyLog, script: &[u8], size: usize) -> (Heard, Option<Sealed>) {
-    let (mut connection, mut heard, mut at) = (Connection::new(), Heard::default(), At::default());
+fn decrypted(keys: &KeyLog, script: &[u8], size: usize) -> (Plaintext, Option<Sealed>) {
+    let (mut connection, mut plaintext, mut at) = (Connection::new(), Plaintext::default(), At::default());
     let mut rest = script;
     while let [how, high, low, more @ ..] = rest {
         let side = if how & 1 == 0 { Side::Client } else { Side::Server };
         let len = usize::from(u16::from_be_bytes([*high, *low]));
         if how & 2 != 0 {
-            connection.missing(side, at, len as u64, &mut heard);
+            connection.missing(side, at, len as u64, &mut plaintext);
             rest = more;
             continue;
         }
         let (bytes, after) = more.split_at(len.min(more.len()));
         for piece in bytes.chunks(size) {
             at.frame += 1;
-            connection.bytes(side, at, piece, keys, &mut heard);
+            connection.bytes(side, at, piece, keys, &mut plaintext);
         }
         rest = after;
     }
-    (heard, connection.sealed())
+    (plaintext, connection.sealed())
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -56,9 +56,9 @@ fuzz_target!(|data: &[u8]| {
     };
     let len = usize::from(u16::from_be_bytes([*high, *low])).min(rest.len());
     let (text, script) = rest.split_at(len);
-    let (mut keys, mut told) = (KeyLog::default(), 0);
-    keys.read(text, |_| told += 1);
-    assert!(keys.len() + told <= text.len() + 2);
-    let whole = heard(&keys, script, usize::MAX);
-    assert_eq!(whole, heard(&keys, script, 7));
+    let (mut keys, mut issues) = (KeyLog::default(), 0);
+    keys.read(text, |_| issues += 1);
+    assert!(keys.len() + issues <= text.len() + 2);
+    let whole = decrypted(&keys, script, usize::MAX);
+    assert_eq!(whole, decrypted(&keys, script, 7));
 });

@@ -1,38 +1,38 @@
-//! Capture files: pcap, pcapng, snoop and Network Monitor's, pushed block by block, give records. Reads container
-//! bytes only; knows nothing of what a frame holds. `pcap.rs`, `pcapng.rs`, `snoop.rs` and `netmon.rs` know the
-//! formats, `interface.rs` pcapng's clocks, `refuse.rs` what is none of them.
+//! Capture files: reads pcap, pcapng, snoop and Network Monitor files and returns their records. What a frame contains
+//! is read elsewhere (`frame`).
 //!
-//! The answer is the same however the bytes are cut into blocks: a record that lies whole in a block is
-//! handed on as a slice of it, any other is put together in a carry buffer first. That buffer holds at most
-//! one record (pcap: `pcap::MAX_RECORD_BYTES`; pcapng: `pcapng::MAX_BLOCK_BYTES`).
+//! Each format has a file of its own; `interface.rs` reads the clocks and statistics of pcapng interfaces, and
+//! `refuse.rs` names files of other kinds.
+//!
+//! Bytes are pushed in blocks of any size, and the records do not depend on where the blocks end. A record that lies
+//! whole in a block is passed on as a slice of it. Any other is assembled in the carry buffer, which holds at most one
+//! record (pcap: `pcap::MAX_RECORD_BYTES`; pcapng: `pcapng::MAX_BLOCK_BYTES`).
 
 mod interface;
 mod netmon;
 mod pcap;
 mod pcapng;
 mod refuse;
-mod secrets;
 mod snoop;
-mod statistics;
 #[cfg(test)]
 mod tests;
 
 use crate::cursor;
 use crate::issue::Issue;
 
-/// The link of a record that is no packet (a journal entry, a custom block): it only counts as a frame.
+/// Link type of a record that is no packet, such as a journal entry. Wireshark gives it a frame number, so it counts.
 pub const NO_LINK: u32 = u32::MAX;
 
-/// Instants that are trusted, from 1823 to 2116: any two of these lie less than 2^63 ns apart, so no difference wraps.
-const SOUND_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=(1 << 62) - 1;
+/// Time stamps that are trusted, from 1823 to 2116. Any two of them are less than 2^63 ns apart, so differences fit an
+/// i64.
+const TRUSTED_NS: std::ops::RangeInclusive<i64> = -(1 << 62)..=(1 << 62) - 1;
 
-/// One record of the file. Every record counts as a frame, whatever is in it.
+/// One record of the file. Every record counts as a frame, whatever it contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// From 1, Wireshark's frame.number.
+    /// Number of the frame, from 1: Wireshark's frame.number.
     pub frame: u64,
-    /// Nanoseconds since the epoch; a record without a readable time has that of the record
-    /// before it, or 0.
+    /// Nanoseconds since the epoch. A record without a readable time has the time of the record before it, or 0.
     pub time_ns: i64,
     /// LINKTYPE_ number, or `NO_LINK`.
     pub link: u32,
@@ -44,31 +44,31 @@ pub struct Record<'a> {
     pub original_len: u32,
 }
 
-/// Takes what a reader finds, in file order.
+/// Receives records and issues in file order.
 pub trait Sink {
     fn record(&mut self, record: Record<'_>);
     fn issue(&mut self, issue: Issue);
 
-    /// The text of a key log that the capture brings along.
+    /// Receives the text of a TLS key log that is embedded in the capture.
     fn secrets(&mut self, _text: &[u8]) {}
 }
 
-/// Where the walk stands: the offset of the next byte and the records so far.
+/// The reader's position: the offset of the next byte, and the number of records before it.
 #[derive(Debug, Default)]
 struct Position {
     offset: u64,
     frames: u64,
 }
 
-/// What a walk asks for before it can go on.
-enum Ask {
-    /// That many bytes in one piece, from `Position::offset` on; always more than it was given.
+/// What a format reader needs before it can continue.
+enum Next {
+    /// This many contiguous bytes from `Position::offset` on; always more than the reader was given.
     Need(usize),
-    /// Pass over that many bytes without keeping them.
-    Pass(u64),
-    /// Look again at the same bytes: the format is known now.
+    /// Skip this many bytes without keeping them.
+    Skip(u64),
+    /// Call the reader again with the bytes from `Position::offset` on: the format is known now.
     Again,
-    /// Refused or damaged: no further byte is read.
+    /// The file is refused or damaged. No further byte is read.
     Halt,
 }
 
@@ -81,7 +81,7 @@ enum Format {
     Halted,
 }
 
-/// The time of the first record that lies whole in the first bytes of a file.
+/// Returns the time of the first record that lies whole in `head`, the first bytes of a file.
 pub fn first_time(head: &[u8]) -> Option<i64> {
     struct First(Option<i64>);
     impl Sink for First {
@@ -95,15 +95,18 @@ pub fn first_time(head: &[u8]) -> Option<i64> {
     first.0
 }
 
-/// Reads a capture from blocks of bytes: one file, or files that follow each other.
+/// Reads a capture from blocks of bytes. It may consist of several files, one after the other.
 pub struct CaptureReader {
     format: Format,
     name: &'static str,
     digits: u8,
-    place: Position,
+    position: Position,
+    /// The beginning of a record that is not yet whole.
     carry: Vec<u8>,
-    need: usize,
-    pass: u64,
+    /// Bytes that `carry` must hold before it is read.
+    needed: usize,
+    /// Bytes still to be skipped.
+    to_skip: u64,
 }
 
 impl Default for CaptureReader {
@@ -114,30 +117,29 @@ impl Default for CaptureReader {
 
 impl CaptureReader {
     pub fn new() -> Self {
-        let place = Position::default();
         CaptureReader {
             format: Format::Unknown,
             name: "",
             digits: 6,
-            place,
+            position: Position::default(),
             carry: Vec::new(),
-            need: 0,
-            pass: 0,
+            needed: 0,
+            to_skip: 0,
         }
     }
 
-    /// Records so far.
+    /// Number of records so far, over all files.
     pub fn frames(&self) -> u64 {
-        self.place.frames
+        self.position.frames
     }
 
-    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop", "netmon", or "" while (or where) it is not known.
+    /// "pcap", "pcap (ns)", "pcap (modified)", "pcapng", "snoop", "netmon", or "" if not known (yet).
     pub fn format(&self) -> &'static str {
         self.name
     }
 
-    /// Decimals of a second of the packets' clock: 0 to 3, 6 or 9, as Wireshark shows them. The
-    /// finest of several interfaces; 6 where it is not known.
+    /// Decimal places of the time stamps' seconds, as Wireshark shows them: 0 to 3, 6 or 9. Of several interfaces the
+    /// finest; 6 if not known.
     pub fn digits(&self) -> u8 {
         match &self.format {
             Format::Pcapng(pcapng) => pcapng.digits().unwrap_or(self.digits),
@@ -145,7 +147,7 @@ impl CaptureReader {
         }
     }
 
-    /// Is the rest of the file of no use?
+    /// Whether the rest of the file is not read.
     pub fn halted(&self) -> bool {
         matches!(self.format, Format::Halted)
     }
@@ -153,26 +155,27 @@ impl CaptureReader {
     pub fn push(&mut self, block: &[u8], sink: &mut impl Sink) {
         let mut rest = block;
         loop {
-            if self.pass > 0 {
-                let (passed, after) = cursor::split(rest, usize::try_from(self.pass).unwrap_or(usize::MAX));
+            if self.to_skip > 0 {
+                let (skipped, after) =
+                    cursor::split(rest, usize::try_from(self.to_skip).unwrap_or(usize::MAX));
                 rest = after;
-                self.pass = self.pass.saturating_sub(passed.len() as u64);
-                self.place.offset = self.place.offset.saturating_add(passed.len() as u64);
+                self.to_skip = self.to_skip.saturating_sub(skipped.len() as u64);
+                self.position.offset = self.position.offset.saturating_add(skipped.len() as u64);
             }
             if rest.is_empty() || matches!(self.format, Format::Halted) {
                 return;
             }
             if self.carry.is_empty() {
                 rest = cursor::from(rest, self.walk(rest, sink));
-                if self.pass == 0 {
+                if self.to_skip == 0 {
                     self.carry.extend_from_slice(rest);
                     return;
                 }
             } else {
-                let (missing, after) = cursor::split(rest, self.need.saturating_sub(self.carry.len()));
+                let (missing, after) = cursor::split(rest, self.needed.saturating_sub(self.carry.len()));
                 self.carry.extend_from_slice(missing);
                 rest = after;
-                if self.carry.len() >= self.need {
+                if self.carry.len() >= self.needed {
                     let mut carry = std::mem::take(&mut self.carry);
                     let used = self.walk(&carry, sink);
                     carry.drain(..used.min(carry.len()));
@@ -182,28 +185,28 @@ impl CaptureReader {
         }
     }
 
-    /// Says what is missing at the end of the last file. Call it once, after the last block.
+    /// Ends the last file, and reports a record that is cut by the end. Call it once, after the last block.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        let cut = match &self.format {
+        let issue = match &self.format {
             Format::Unknown => Some(refuse::short(&self.carry)),
-            Format::Pcap(pcap) => pcap.cut(&self.carry, &self.place),
-            Format::Pcapng(pcapng) => pcapng.cut(&self.carry, &self.place),
-            Format::Snoop(snoop) => snoop.cut(&self.carry, &self.place),
-            Format::Netmon(netmon) => netmon.cut(&self.carry, &self.place),
+            Format::Pcap(pcap) => pcap.truncated(&self.carry, &self.position),
+            Format::Pcapng(pcapng) => pcapng.truncated(&self.carry, &self.position),
+            Format::Snoop(snoop) => snoop.truncated(&self.carry, &self.position),
+            Format::Netmon(netmon) => netmon.truncated(&self.carry, &self.position),
             Format::Halted => None,
         };
-        cut.into_iter().for_each(|issue| sink.issue(issue));
+        issue.into_iter().for_each(|issue| sink.issue(issue));
         self.halt();
     }
 
-    /// What is pushed from now on is another file; frames are counted on.
+    /// Begins another file. Frame numbers continue.
     pub fn next_file(&mut self) {
         *self = CaptureReader {
             name: self.name,
             digits: self.digits(),
-            place: Position {
+            position: Position {
                 offset: 0,
-                frames: self.place.frames,
+                frames: self.position.frames,
             },
             ..CaptureReader::new()
         };
@@ -213,35 +216,35 @@ impl CaptureReader {
         self.digits = self.digits();
         self.format = Format::Halted;
         self.carry = Vec::new();
-        self.pass = 0;
+        self.to_skip = 0;
     }
 
-    /// Walks over what is whole in `bytes`, which begin at `place.offset`. Gives how many were used.
+    /// Reads the whole records in `bytes`, which begin at `position.offset`. Returns the number of bytes used.
     fn walk(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
-        let begin = self.place.offset;
+        let begin = self.position.offset;
         let mut left = bytes;
         loop {
-            let ask = match &mut self.format {
+            let next = match &mut self.format {
                 Format::Unknown => self.open(left, sink),
-                Format::Pcap(pcap) => pcap.walk(left, &mut self.place, sink),
-                Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.place, sink),
-                Format::Snoop(snoop) => snoop.walk(left, &mut self.place, sink),
-                Format::Netmon(netmon) => netmon.walk(left, &mut self.place, sink),
-                Format::Halted => Ask::Halt,
+                Format::Pcap(pcap) => pcap.walk(left, &mut self.position, sink),
+                Format::Pcapng(pcapng) => pcapng.walk(left, &mut self.position, sink),
+                Format::Snoop(snoop) => snoop.walk(left, &mut self.position, sink),
+                Format::Netmon(netmon) => netmon.walk(left, &mut self.position, sink),
+                Format::Halted => Next::Halt,
             };
-            let used = usize::try_from(self.place.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
-            match ask {
-                // a block of 12 bytes has nothing between its two ends
-                Ask::Again | Ask::Pass(0) => left = cursor::from(bytes, used),
-                Ask::Need(need) => {
-                    self.need = need;
+            let used = usize::try_from(self.position.offset.saturating_sub(begin)).unwrap_or(usize::MAX);
+            match next {
+                // A pcapng block of 12 bytes is empty: there is nothing to skip.
+                Next::Again | Next::Skip(0) => left = cursor::from(bytes, used),
+                Next::Need(len) => {
+                    self.needed = len;
                     return used;
                 }
-                Ask::Pass(pass) => {
-                    self.pass = pass;
+                Next::Skip(len) => {
+                    self.to_skip = len;
                     return used;
                 }
-                Ask::Halt => {
+                Next::Halt => {
                     self.halt();
                     return bytes.len();
                 }
@@ -249,64 +252,64 @@ impl CaptureReader {
         }
     }
 
-    /// Learns the format from the first bytes.
-    fn open(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Ask {
+    /// Recognises the format by the first bytes and reads the file header.
+    fn open(&mut self, bytes: &[u8], sink: &mut impl Sink) -> Next {
         if bytes.len() < 4 {
-            return Ask::Need(4);
+            return Next::Need(4);
         }
-        if pcapng::begins(bytes) {
-            if bytes.len() < pcapng::START {
-                return Ask::Need(pcapng::START);
+        if pcapng::has_magic(bytes) {
+            if bytes.len() < pcapng::SECTION_HEADER {
+                return Next::Need(pcapng::SECTION_HEADER);
             }
             if let Some(format) = pcapng::Pcapng::open(bytes) {
                 self.name = "pcapng";
                 self.format = Format::Pcapng(format);
-                return Ask::Again;
+                return Next::Again;
             }
         } else if let Some(magic) = pcap::Magic::of(bytes) {
             if bytes.len() < pcap::FILE_HEADER {
-                return Ask::Need(pcap::FILE_HEADER);
+                return Next::Need(pcap::FILE_HEADER);
             }
             let opened = magic.open(bytes).map(|format| {
                 self.digits = format.digits();
                 (format.name(), Format::Pcap(format))
             });
             return self.opened(opened, pcap::FILE_HEADER, sink);
-        } else if netmon::begins(bytes) {
+        } else if netmon::has_magic(bytes) {
             if bytes.len() < netmon::FILE_HEADER {
-                return Ask::Need(netmon::FILE_HEADER);
+                return Next::Need(netmon::FILE_HEADER);
             }
             self.digits = 9;
             let opened = netmon::Netmon::open(bytes).map(|format| ("netmon", Format::Netmon(format)));
             return self.opened(opened, netmon::FILE_HEADER, sink);
         }
-        if bytes.len() < refuse::LOOK {
-            return Ask::Need(refuse::LOOK);
+        if bytes.len() < refuse::SNIFF_BYTES {
+            return Next::Need(refuse::SNIFF_BYTES);
         }
         if bytes.starts_with(snoop::MAGIC) {
             let opened = snoop::Snoop::open(bytes).map(|format| ("snoop", Format::Snoop(format)));
             return self.opened(opened, snoop::FILE_HEADER, sink);
         }
         sink.issue(refuse::unknown(bytes));
-        Ask::Halt
+        Next::Halt
     }
 
-    /// The file header is behind us, or it is refused.
+    /// Begins to read records after a file header, or refuses the file.
     fn opened(
         &mut self,
         opened: Result<(&'static str, Format), Box<Issue>>,
         header: usize,
         sink: &mut impl Sink,
-    ) -> Ask {
+    ) -> Next {
         match opened {
             Ok((name, format)) => {
                 (self.name, self.format) = (name, format);
-                self.place.offset = self.place.offset.saturating_add(header as u64);
-                Ask::Again
+                self.position.offset = self.position.offset.saturating_add(header as u64);
+                Next::Again
             }
             Err(issue) => {
                 sink.issue(*issue);
-                Ask::Halt
+                Next::Halt
             }
         }
     }

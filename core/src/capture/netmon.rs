@@ -1,47 +1,50 @@
-//! Microsoft Network Monitor's files, versions 1 and 2, in little-endian byte order: a header, the frames, and a table of
-//! where each frame begins.
+//! The file format of Microsoft Network Monitor, versions 1 and 2, in little-endian byte order: a header, the frames,
+//! and a table with the offset of each frame.
 //!
-//! The table stands behind the frames, and what comes as a stream cannot be read by it. So the frames are read
-//! one after the other, as writers put them, and the table is held against them when it comes: one that names other
-//! places, or the same in another order, is an issue.
+//! The table follows the frames, so a reader of a stream cannot use it to find them. The frames are read in file order
+//! instead, and the table is compared with their offsets at the end. A difference is an issue.
 
-use super::{Ask, NO_LINK, Position, Record, SOUND_NS, Sink};
+use super::{NO_LINK, Next, Position, Record, Sink, TRUSTED_NS};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
 pub(super) const FILE_HEADER: usize = 128;
 
-/// As for pcap: a longer record is a lying length.
+/// Upper bound on a record's data: as for pcap, a larger length is wrong.
 const MAX_RECORD_BYTES: u32 = super::pcap::MAX_RECORD_BYTES;
 
-/// The radio's own header before an 802.11 frame, at least.
-const RADIO: usize = 32;
-/// Addresses and circuit before an ATM packet.
-const ATM: usize = 16;
-/// From 1601, where Windows counts from, to 1970, in its units of 100 ns.
-const EPOCH: i64 = 116_444_736_000_000_000;
+/// Minimum length of the radio header before an 802.11 frame.
+const MIN_RADIO_HEADER: usize = 32;
+/// Length of the addresses and circuit numbers before an ATM packet.
+const ATM_HEADER: usize = 16;
+/// The Unix epoch as a Windows file time: units of 100 ns since 1601.
+const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 #[derive(Debug)]
 pub(super) struct Netmon {
+    /// Major and minor version.
     version: (u8, u8),
     media: u16,
     start_ns: i64,
+    /// Offset and length of the frame table. `u64::MAX` as the offset if the header names none.
     table: (u64, u64),
-    frames: Places,
-    listed: Places,
+    /// Offsets of the frames that were read, and of those in the table.
+    frames: OffsetDigest,
+    listed: OffsetDigest,
     last_ns: i64,
     in_table: bool,
 }
 
-/// How many places, which ones, and in which order: equal where all of them are, for all that happens by chance.
+/// A digest of a list of offsets. `sum` does not depend on their order, `order` does. Two digests are equal if the
+/// lists are, and practically never otherwise.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Places {
+struct OffsetDigest {
     count: u64,
     sum: u64,
     order: u64,
 }
 
-impl Places {
+impl OffsetDigest {
     fn add(&mut self, offset: u64) {
         let mixed = offset.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -51,17 +54,17 @@ impl Places {
     }
 }
 
-/// What a record is.
+/// The kind of a record, by its media type.
 enum Medium {
     Link(u32),
-    /// What the program noted for itself: a frame to Wireshark, but no packet.
+    /// A note of the capturing program: Wireshark counts it as a frame, but it is no packet.
     Note,
-    /// A record of another kind: no packet, and no frame number.
-    Nothing,
+    /// A record that is neither a packet nor counted as a frame.
+    Uncounted,
     Unknown,
 }
 
-pub(super) fn begins(bytes: &[u8]) -> bool {
+pub(super) fn has_magic(bytes: &[u8]) -> bool {
     bytes.starts_with(b"GMBU") || bytes.starts_with(b"RTSS")
 }
 
@@ -80,8 +83,7 @@ impl Netmon {
         Ok(Netmon {
             version,
             media: head.u16::<false, 6>(),
-            start_ns: start(head),
-            // without a place it can only be missing
+            start_ns: start_ns(head),
             table: (
                 if table < FILE_HEADER as u64 {
                     u64::MAX
@@ -90,38 +92,38 @@ impl Netmon {
                 },
                 head.u32::<false, 28>().into(),
             ),
-            frames: Places::default(),
-            listed: Places::default(),
+            frames: OffsetDigest::default(),
+            listed: OffsetDigest::default(),
             last_ns: 0,
             in_table: false,
         })
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
         let mut left = bytes;
         loop {
-            if self.in_table || place.offset == self.table.0 {
+            if self.in_table || position.offset == self.table.0 {
                 self.in_table = true;
-                return self.read_table(left, place, sink);
+                return self.read_table(left, position, sink);
             }
             let Some((captured, original_len)) = self.lengths(left) else {
-                return Ask::Need(self.head());
+                return Next::Need(self.record_header());
             };
-            let total = self.head() as u64 + u64::from(captured) + self.trailer() as u64;
-            let room = self.table.0.saturating_sub(place.offset);
+            let total = self.record_header() as u64 + u64::from(captured) + self.trailer_len() as u64;
+            let room = self.table.0.saturating_sub(position.offset);
             if captured > MAX_RECORD_BYTES || total > room {
                 let reason = "record length does not fit its place";
-                let issue = Issue::new(Kind::Damaged, "netmon", reason).at(place.offset);
-                let issue = issue.in_frame(place.frames.saturating_add(1));
+                let issue = Issue::new(Kind::Damaged, "netmon", reason).at(position.offset);
+                let issue = issue.in_frame(position.frames.saturating_add(1));
                 sink.issue(issue.lengths(total, room.min(u64::from(MAX_RECORD_BYTES))));
-                return Ask::Halt;
+                return Next::Halt;
             }
             let Some((record, next)) = left.split_at_checked(total as usize) else {
-                return Ask::Need(total as usize);
+                return Next::Need(total as usize);
             };
-            self.frames.add(place.offset);
-            self.record(record, captured as usize, original_len, place, sink);
-            place.offset += total;
+            self.frames.add(position.offset);
+            self.record(record, captured as usize, original_len, position, sink);
+            position.offset += total;
             left = next;
         }
     }
@@ -131,10 +133,10 @@ impl Netmon {
         record: &[u8],
         captured: usize,
         original_len: u32,
-        place: &mut Position,
+        position: &mut Position,
         sink: &mut impl Sink,
     ) {
-        let (mut data, trailer) = cursor::split(cursor::from(record, self.head()), captured);
+        let (mut data, trailer) = cursor::split(cursor::from(record, self.record_header()), captured);
         self.last_ns = self.time(record, trailer).unwrap_or(self.last_ns);
         let media = match Header::<2>::of(trailer) {
             Some(own) => own.u16::<false, 0>(),
@@ -143,30 +145,30 @@ impl Netmon {
         let mut medium = medium(media);
         let mut skipped = 0;
         match (media, Header::<3>::of(data)) {
-            (4, _) if trailer.is_empty() => skipped = ATM,
+            (4, _) if trailer.is_empty() => skipped = ATM_HEADER,
             (6, Some(head)) => skipped = head.u16::<false, 1>().into(),
             _ => {}
         }
-        if media == 6 && (skipped < RADIO || data.first() != Some(&2)) {
+        if media == 6 && (skipped < MIN_RADIO_HEADER || data.first() != Some(&2)) {
             medium = Medium::Unknown;
         }
         data = cursor::from(data, skipped);
         let link = match medium {
-            Medium::Nothing => return,
+            Medium::Uncounted => return,
             Medium::Link(link) => link,
             Medium::Note | Medium::Unknown => NO_LINK,
         };
-        place.frames += 1;
+        position.frames += 1;
         if matches!(medium, Medium::Unknown) {
-            let issue = Issue::new(Kind::Skipped, "netmon", "media type is not read").at(place.offset);
-            sink.issue(issue.in_frame(place.frames).grouped(media.into()));
+            let issue = Issue::new(Kind::Skipped, "netmon", "media type is not read").at(position.offset);
+            sink.issue(issue.in_frame(position.frames).grouped(media.into()));
         }
         sink.record(Record {
-            frame: place.frames,
+            frame: position.frames,
             time_ns: self.last_ns,
             link,
             interface: 0,
-            offset: place.offset,
+            offset: position.offset,
             data,
             original_len: original_len.saturating_sub(skipped as u32),
         });
@@ -176,21 +178,21 @@ impl Netmon {
         if self.version >= (2, 3) {
             let ticks = i64::try_from(Header::<15>::of(trailer)?.u64::<false, 6>()).ok()?;
             return ticks
-                .checked_sub(EPOCH)?
+                .checked_sub(UNIX_EPOCH)?
                 .checked_mul(100)
-                .filter(|ns| SOUND_NS.contains(ns));
+                .filter(|ns| TRUSTED_NS.contains(ns));
         }
         let since = match self.version.0 {
             1 => i64::from(Header::<4>::of(record)?.u32::<false, 0>()) * 1_000_000,
-            // microseconds, which may be negative once they are tenths of it
+            // Microseconds. Wraps to a negative number of 100 ns units for frames before the start.
             _ => (Header::<8>::of(record)?.u64::<false, 0>().wrapping_mul(10) as i64).checked_mul(100)?,
         };
         self.start_ns
             .checked_add(since)
-            .filter(|ns| SOUND_NS.contains(ns))
+            .filter(|ns| TRUSTED_NS.contains(ns))
     }
 
-    /// Captured and original length.
+    /// Returns the captured and the original length of a record.
     fn lengths(&self, bytes: &[u8]) -> Option<(u32, u32)> {
         if self.version.0 == 1 {
             let head = Header::<8>::of(bytes)?;
@@ -200,12 +202,13 @@ impl Netmon {
         Some((head.u32::<false, 12>(), head.u32::<false, 8>()))
     }
 
-    fn head(&self) -> usize {
+    fn record_header(&self) -> usize {
         if self.version.0 == 1 { 8 } else { 16 }
     }
 
-    /// From version 2.1 on the medium stands behind the frame, later a process, a time and its zone.
-    fn trailer(&self) -> usize {
+    /// Length of the fields after the frame: the media type from version 2.1 on, later also a process, a time and its
+    /// zone.
+    fn trailer_len(&self) -> usize {
         match self.version {
             (1, _) | (2, 0) => 0,
             (_, 1) => 2,
@@ -214,15 +217,15 @@ impl Netmon {
         }
     }
 
-    /// Its entries as they come: nothing of them is kept but what distinguishes them from others.
-    fn read_table(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
+    /// Reads the frame table and compares it with the frames that were read.
+    fn read_table(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
         let mut left = bytes;
         while self.listed.count < self.table.1 / 4 {
             let Some((entry, next)) = Header::<4>::split(left) else {
-                return Ask::Need(4);
+                return Next::Need(4);
             };
             self.listed.add(entry.u32::<false, 0>().into());
-            place.offset += 4;
+            position.offset += 4;
             left = next;
         }
         if self.listed != self.frames {
@@ -235,27 +238,32 @@ impl Netmon {
                     .detail(format!("{listed} in the table, {read} read"))
             });
         }
-        // Comments and the names of processes follow.
-        Ask::Halt
+        // Comments and names of processes follow; they are not read.
+        Next::Halt
     }
 
-    /// The file ends with `bytes` of a record that is not whole, or before its table does.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
+    /// Describes a record or a frame table that is cut by the end of the file; `bytes` are all of the record.
+    pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
         let had = bytes.len() as u64;
         let (reason, needed, had) = match self.lengths(bytes) {
             _ if self.in_table => ("frame table is cut", self.table.1, self.listed.count * 4 + had),
             _ if bytes.is_empty() && self.table.0 == u64::MAX => ("frame table is missing", 0, 0),
-            _ if bytes.is_empty() => ("frame table is missing", self.table.0, place.offset),
-            Some((captured, _)) => ("record data is cut", captured.into(), had - self.head() as u64),
-            None => ("record header is cut", self.head() as u64, had),
+            _ if bytes.is_empty() => ("frame table is missing", self.table.0, position.offset),
+            Some((captured, _)) => (
+                "record data is cut",
+                captured.into(),
+                had - self.record_header() as u64,
+            ),
+            None => ("record header is cut", self.record_header() as u64, had),
         };
-        let issue = Issue::new(Kind::Damaged, "netmon", reason).at(place.offset);
-        let issue = issue.in_frame(place.frames.saturating_add(1));
+        let issue = Issue::new(Kind::Damaged, "netmon", reason).at(position.offset);
+        let issue = issue.in_frame(position.frames.saturating_add(1));
         Some(issue.lengths(needed, had))
     }
 }
 
-/// The media types of NDIS, and what was added: captures of libpcap that were converted, and notes.
+/// Classifies the media types of NDIS and Network Monitor's own: converted libpcap captures (0xe000 + LINKTYPE_) and
+/// notes.
 fn medium(media: u16) -> Medium {
     match media {
         0 | 1 => Medium::Link(1),
@@ -268,18 +276,19 @@ fn medium(media: u16) -> Medium {
         0xe081..=0xe08a => Medium::Unknown,
         0xe000..=0xefff => Medium::Link(u32::from(media) & 0xfff),
         0xffe0 | 0xfffb | 0xffff => Medium::Note, // events, adapters, filters
-        0xfffc..=0xfffe => Medium::Nothing,       // reassembled payload, networks, names
+        0xfffc..=0xfffe => Medium::Uncounted,     // reassembled payload, networks, names
         _ => Medium::Unknown,
     }
 }
 
-/// When the capture began (1970 without a sound date): year, month, day of the week, day, hour, minute, second, millisecond, in UTC.
-fn start(head: Header<'_, FILE_HEADER>) -> i64 {
+/// Returns the start of the capture in ns; 0 for an invalid date. The header has it in UTC as year, month, day of the
+/// week, day, hour, minute, second and millisecond.
+fn start_ns(head: Header<'_, FILE_HEADER>) -> i64 {
     let (year, month) = (
         i64::from(head.u16::<false, 8>()),
         i64::from(head.u16::<false, 10>()),
     );
-    // Days since 1970 by years that begin in March, so that the leap day is the last.
+    // Days since 1970, by years that begin in March so that the leap day is the last of the year.
     let (year, month) = (year + (month - 3).div_euclid(12), (month - 3).rem_euclid(12));
     let day = i64::from(head.u16::<false, 14>()) - 1;
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
@@ -288,6 +297,6 @@ fn start(head: Header<'_, FILE_HEADER>) -> i64 {
         + i64::from(head.u16::<false, 18>()) * 60
         + i64::from(head.u16::<false, 20>());
     let ms = (days * 86_400 + seconds) * 1000 + i64::from(head.u16::<false, 22>());
-    let ns = ms.checked_mul(1_000_000).filter(|ns| SOUND_NS.contains(ns));
+    let ns = ms.checked_mul(1_000_000).filter(|ns| TRUSTED_NS.contains(ns));
     ns.unwrap_or(0)
 }

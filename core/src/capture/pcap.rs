@@ -1,14 +1,14 @@
-//! The pcap file format (draft-ietf-opsawg-pcap): a file header, then records. Reads both byte orders,
-//! microseconds and nanoseconds, and the modified format with 24-byte record headers (0xa1b2cd34).
+//! The pcap file format (draft-ietf-opsawg-pcap): a file header, then records. Both byte orders, microseconds and
+//! nanoseconds, and the "modified" format whose record headers have 24 bytes (magic 0xa1b2cd34).
 
-use super::{Ask, Position, Record, Sink};
+use super::{Next, Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 
 pub(super) const FILE_HEADER: usize = 24;
 
-/// No record is longer: Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD and libpcap's MAXIMUM_SNAPLEN. A longer
-/// one is a lying length, and there is no way to find the next record after it.
+/// Upper bound on a record's data: Wireshark's WTAP_MAX_PACKET_SIZE_STANDARD and libpcap's MAXIMUM_SNAPLEN. A larger
+/// length is wrong, and the next record cannot be found without it.
 pub(super) const MAX_RECORD_BYTES: u32 = 262_144;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ enum Variant {
     Modified,
 }
 
-/// What the first four bytes say.
+/// The magic number: the first four bytes of the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Magic {
     variant: Variant,
@@ -41,7 +41,7 @@ impl Magic {
         })
     }
 
-    /// Could these bytes, at most `FILE_HEADER`, be the beginning of a pcap file?
+    /// Whether these bytes, fewer than a file header, may begin a pcap file.
     pub(super) fn may_begin(bytes: &[u8]) -> bool {
         let first = cursor::upto(bytes, 4);
         MAGICS.iter().any(|(magic, _)| {
@@ -64,11 +64,11 @@ impl Magic {
             ),
         });
         let (major, minor, link) = fields.unwrap_or_default();
-        // libpcap's check_header and Wireshark's libpcap_open: before 2.3 the two lengths of a record
-        // stood the other way round, in 2.3 either way; 543.0 is DG/UX's own tcpdump.
+        // As in libpcap's check_header and Wireshark's libpcap_open: before 2.3 a record had its two lengths in reverse
+        // order, in 2.3 in either order. Version 543.0 is written by the tcpdump of DG/UX.
         let swapped = match (major, minor) {
             (2, 0..=2) | (543, _) => Swapped::Always,
-            (2, 3) => Swapped::WhereLarger,
+            (2, 3) => Swapped::IfFirstIsLarger,
             (2.., _) => Swapped::Never,
             (0..=1, _) => {
                 let issue = Issue::new(Kind::Refused, "pcap", "pcap version is not known");
@@ -84,10 +84,11 @@ impl Magic {
     }
 }
 
+/// Whether a record has its original length before its captured length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Swapped {
     Never,
-    WhereLarger,
+    IfFirstIsLarger,
     Always,
 }
 
@@ -107,13 +108,13 @@ impl Pcap {
         }
     }
 
-    /// Decimals of a second that a record's time has.
+    /// Decimal places of the time stamps' seconds.
     pub(super) fn digits(&self) -> u8 {
         if self.magic.variant == Variant::Nano { 9 } else { 6 }
     }
 
-    /// The length of a record's header.
-    fn head(&self) -> usize {
+    /// Length of a record header in bytes.
+    fn record_header(&self) -> usize {
         if self.magic.variant == Variant::Modified {
             24
         } else {
@@ -121,33 +122,33 @@ impl Pcap {
         }
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
         match (self.magic.variant, self.magic.big) {
-            (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, place, sink),
-            (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, place, sink),
-            (Variant::Nano, false) => self.records::<16, false, 1>(bytes, place, sink),
-            (Variant::Nano, true) => self.records::<16, true, 1>(bytes, place, sink),
-            (Variant::Modified, false) => self.records::<24, false, 1000>(bytes, place, sink),
-            (Variant::Modified, true) => self.records::<24, true, 1000>(bytes, place, sink),
+            (Variant::Micro, false) => self.records::<16, false, 1000>(bytes, position, sink),
+            (Variant::Micro, true) => self.records::<16, true, 1000>(bytes, position, sink),
+            (Variant::Nano, false) => self.records::<16, false, 1>(bytes, position, sink),
+            (Variant::Nano, true) => self.records::<16, true, 1>(bytes, position, sink),
+            (Variant::Modified, false) => self.records::<24, false, 1000>(bytes, position, sink),
+            (Variant::Modified, true) => self.records::<24, true, 1000>(bytes, position, sink),
         }
     }
 
-    fn records<const HEAD: usize, const BIG: bool, const UNIT: i64>(
+    fn records<const HEADER: usize, const BIG: bool, const UNIT: i64>(
         &self,
         bytes: &[u8],
-        place: &mut Position,
+        position: &mut Position,
         sink: &mut impl Sink,
-    ) -> Ask {
+    ) -> Next {
         let Position {
             mut offset,
             mut frames,
-        } = *place;
+        } = *position;
         let mut left = bytes;
-        let ask = loop {
-            let Some((head, after)) = Header::<HEAD>::split(left) else {
-                break Ask::Need(HEAD);
+        let next = loop {
+            let Some((head, after)) = Header::<HEADER>::split(left) else {
+                break Next::Need(HEADER);
             };
-            let (captured, original_len) = self.lengths::<HEAD, BIG>(head);
+            let (captured, original_len) = self.lengths::<HEADER, BIG>(head);
             if captured > MAX_RECORD_BYTES {
                 let issue = Issue::new(
                     Kind::Damaged,
@@ -160,13 +161,13 @@ impl Pcap {
                         .in_frame(frames + 1)
                         .lengths(captured.into(), MAX_RECORD_BYTES.into()),
                 );
-                break Ask::Halt;
+                break Next::Halt;
             }
-            let Some((data, next)) = after.split_at_checked(captured as usize) else {
-                break Ask::Need(HEAD + captured as usize);
+            let Some((data, following)) = after.split_at_checked(captured as usize) else {
+                break Next::Need(HEADER + captured as usize);
             };
             frames += 1;
-            // Two 32-bit numbers: at most 2^32 * 10^9 + 2^32 * 10^3, which fits.
+            // At most 2^32 * 10^9 + 2^32 * 10^3, which fits an i64.
             let time_ns =
                 i64::from(head.u32::<BIG, 0>()) * 1_000_000_000 + i64::from(head.u32::<BIG, 4>()) * UNIT;
             sink.record(Record {
@@ -178,33 +179,33 @@ impl Pcap {
                 data,
                 original_len,
             });
-            offset += HEAD as u64 + u64::from(captured);
-            left = next;
+            offset += HEADER as u64 + u64::from(captured);
+            left = following;
         };
-        *place = Position { offset, frames };
-        ask
+        *position = Position { offset, frames };
+        next
     }
 
-    /// Captured and original length of a record.
+    /// Returns the captured and the original length of a record.
     #[inline(always)]
-    fn lengths<const HEAD: usize, const BIG: bool>(&self, head: Header<'_, HEAD>) -> (u32, u32) {
+    fn lengths<const HEADER: usize, const BIG: bool>(&self, head: Header<'_, HEADER>) -> (u32, u32) {
         let (first, second) = (head.u32::<BIG, 8>(), head.u32::<BIG, 12>());
         let swap = match self.swapped {
             Swapped::Never => false,
-            Swapped::WhereLarger => first > second,
+            Swapped::IfFirstIsLarger => first > second,
             Swapped::Always => true,
         };
         if swap { (second, first) } else { (first, second) }
     }
 
-    /// The file ends with `bytes` of a record that is not whole.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
+    /// Describes a record that is cut by the end of the file; `bytes` are all of it.
+    pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
         if bytes.is_empty() {
             return None;
         }
         let had = bytes.len() as u64;
         let (reason, needed, had) = match Header::<16>::of(bytes) {
-            Some(head) if bytes.len() >= self.head() => {
+            Some(head) if bytes.len() >= self.record_header() => {
                 let (captured, _) = match self.magic.big {
                     true => self.lengths::<16, true>(head),
                     false => self.lengths::<16, false>(head),
@@ -212,16 +213,16 @@ impl Pcap {
                 (
                     "record data is cut",
                     captured.into(),
-                    had.saturating_sub(self.head() as u64),
+                    had.saturating_sub(self.record_header() as u64),
                 )
             }
-            _ => ("record header is cut", self.head() as u64, had),
+            _ => ("record header is cut", self.record_header() as u64, had),
         };
         let issue = Issue::new(Kind::Damaged, "pcap", reason);
         Some(
             issue
-                .at(place.offset)
-                .in_frame(place.frames.saturating_add(1))
+                .at(position.offset)
+                .in_frame(position.frames.saturating_add(1))
                 .lengths(needed, had),
         )
     }

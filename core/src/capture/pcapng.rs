@@ -1,61 +1,67 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng): sections of blocks, each section with a byte order and
-//! interfaces of its own. Reads packets, interfaces, statistics and TLS secrets; passes over every other block without
-//! keeping it.
+//! The pcapng file format (draft-ietf-opsawg-pcapng): sections of blocks, each section with its own byte order and
+//! interfaces. Reads packets, interfaces, interface statistics and TLS key logs. Every other block is skipped without
+//! being kept.
 
 mod packet;
-mod wrong;
 
-use super::interface::Interface;
-use super::{Ask, NO_LINK, Position, Record, Sink, secrets, statistics};
+use super::interface::{Interface, report_drops};
+use super::{NO_LINK, Next, Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
 use packet::{OLD_PACKET, PACKET, SIMPLE_PACKET, ticks};
-use wrong::{damaged, framed, same_length};
 
 /// Type of the section header block, the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Type, length, byte-order magic and version of a section header.
-pub(super) const START: usize = 16;
+/// Length of a section header's type, length, byte-order magic and version.
+pub(super) const SECTION_HEADER: usize = 16;
 
-/// No block that has to be kept in one piece is longer: Wireshark's MAX_BLOCK_SIZE.
+/// Upper bound on a block that is read whole: Wireshark's MAX_BLOCK_SIZE.
 pub(super) const MAX_BLOCK_BYTES: u32 = 16 * 1024 * 1024;
 
-/// So many interfaces are kept for a section.
+/// Upper bound on the interfaces of a section, for memory.
 const MAX_INTERFACES: usize = 65_536;
-/// Statistics have a few options of 8 bytes, and maybe comments: longer ones are passed over.
+/// Upper bound on a statistics block. It has a few options of 8 bytes, and perhaps comments; longer ones are skipped.
 const MAX_STATISTICS_BYTES: u32 = 4096;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
 const SECRETS: u32 = 10;
+/// Type of secrets that are a TLS key log: "TLSK".
+const TLS_KEY_LOG: u32 = 0x544c_534b;
+/// Length of the type and length of a secrets block and of its secrets.
+const SECRETS_HEADER: usize = 16;
 
-/// Does the file begin with a section header?
-pub(super) fn begins(bytes: &[u8]) -> bool {
+/// Whether a file begins with a section header.
+pub(super) fn has_magic(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
 
-/// A block that is being passed over: what its trailing length must be, and whether it is a frame.
+/// A block that is being skipped.
 #[derive(Debug, Clone, Copy)]
-struct Passing {
+struct SkippedBlock {
+    /// The block's length, which its end must repeat.
     total: u32,
-    begin: u64,
-    counts: bool,
+    /// File offset of the block.
+    start: u64,
+    /// Whether Wireshark gives it a frame number.
+    is_frame: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Pcapng {
     big: bool,
     interfaces: Vec<Interface>,
-    /// Of the finest clock in all sections so far.
+    /// Decimal places of the finest clock in all sections so far.
     digits: Option<u8>,
+    /// Time of the last packet, for records without a time.
     last_ns: i64,
-    passing: Option<Passing>,
+    skipped: Option<SkippedBlock>,
 }
 
 impl Pcapng {
-    /// A file that begins with a section header whose byte order is known.
+    /// Begins to read a file. `None` if the byte order of its first section is not known.
     pub(super) fn open(bytes: &[u8]) -> Option<Pcapng> {
         let big = byte_order(bytes)?;
         Some(Pcapng {
@@ -63,44 +69,44 @@ impl Pcapng {
             interfaces: Vec::new(),
             digits: None,
             last_ns: 0,
-            passing: None,
+            skipped: None,
         })
     }
 
-    /// Decimals of a second of the finest interface's clock; none before there is an interface.
+    /// Decimal places of the seconds of the finest clock. `None` before the first interface.
     pub(super) fn digits(&self) -> Option<u8> {
         self.digits
     }
 
-    pub(super) fn walk(&mut self, bytes: &[u8], place: &mut Position, sink: &mut impl Sink) -> Ask {
+    pub(super) fn walk(&mut self, bytes: &[u8], position: &mut Position, sink: &mut impl Sink) -> Next {
         let parsed = match self.big {
-            true => self.blocks::<true>(bytes, place, sink),
-            false => self.blocks::<false>(bytes, place, sink),
+            true => self.blocks::<true>(bytes, position, sink),
+            false => self.blocks::<false>(bytes, position, sink),
         };
         parsed.unwrap_or_else(|issue| {
             sink.issue(*issue);
-            Ask::Halt
+            Next::Halt
         })
     }
 
     fn blocks<const BIG: bool>(
         &mut self,
         bytes: &[u8],
-        place: &mut Position,
+        position: &mut Position,
         sink: &mut impl Sink,
-    ) -> Result<Ask, Box<Issue>> {
+    ) -> Result<Next, Box<Issue>> {
         let mut left = bytes;
-        if let Some(passing) = self.passing {
+        if let Some(block) = self.skipped {
             let Some((end, after)) = Header::<4>::split(left) else {
-                return Ok(Ask::Need(4));
+                return Ok(Next::Need(4));
             };
-            self.passed(passing, end.u32::<BIG, 0>(), place, sink)?;
+            self.end_skipped(block, end.u32::<BIG, 0>(), position, sink)?;
             left = after;
         }
         loop {
-            while let Some((record, next)) = self.usual::<BIG>(left, place) {
-                *place = Position {
-                    offset: place.offset + (left.len() - next.len()) as u64,
+            while let Some((record, next)) = self.plain_packet::<BIG>(left, position) {
+                *position = Position {
+                    offset: position.offset + (left.len() - next.len()) as u64,
                     frames: record.frame,
                 };
                 self.last_ns = record.time_ns;
@@ -108,47 +114,47 @@ impl Pcapng {
                 left = next;
             }
             let Some(head) = Header::<8>::of(left) else {
-                return Ok(Ask::Need(8));
+                return Ok(Next::Need(8));
             };
             let (kind, total) = (head.u32::<BIG, 0>(), head.u32::<BIG, 4>());
-            let least = match kind {
-                SECTION => return self.section(left, place),
+            let min_total = match kind {
+                SECTION => return self.section(left, position),
                 INTERFACE => 20,
                 OLD_PACKET | PACKET => 32,
                 SIMPLE_PACKET => 16,
                 _ => 12,
             };
-            if total < least {
+            if total < min_total {
                 return Err(damaged(
-                    place,
+                    position,
                     kind,
                     "block is too short for its kind",
-                    least,
+                    min_total,
                     total,
                 ));
             }
-            // A length that is no multiple of four is rounded up, as Wireshark does.
+            // A length that is no multiple of four is rounded up, as in Wireshark.
             let whole = u64::from(total).next_multiple_of(4);
-            let handled = match kind {
+            let is_read = match kind {
                 STATISTICS => (24..=MAX_STATISTICS_BYTES).contains(&total),
                 SECRETS if total > MAX_BLOCK_BYTES => {
-                    secrets::too_long(total, MAX_BLOCK_BYTES, place, sink);
+                    report_long_secrets(total, position, sink);
                     false
                 }
                 _ => kind == SECRETS,
             };
-            if !handled && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
-                self.passing = Some(Passing {
+            if !is_read && !matches!(kind, INTERFACE | OLD_PACKET | SIMPLE_PACKET | PACKET) {
+                self.skipped = Some(SkippedBlock {
                     total,
-                    begin: place.offset,
-                    counts: packet::counts(kind),
+                    start: position.offset,
+                    is_frame: packet::is_counted(kind),
                 });
-                place.offset += 8;
-                return Ok(Ask::Pass(whole - 12));
+                position.offset += 8;
+                return Ok(Next::Skip(whole - 12));
             }
             if total > MAX_BLOCK_BYTES {
                 return Err(damaged(
-                    place,
+                    position,
                     kind,
                     "block is beyond the longest block",
                     total,
@@ -156,32 +162,38 @@ impl Pcapng {
                 ));
             }
             let Some((block, next)) = left.split_at_checked(whole as usize) else {
-                return Ok(Ask::Need(whole as usize));
+                return Ok(Next::Need(whole as usize));
             };
             let (body, end) = cursor::split(block, block.len() - 4);
             let end = Header::<4>::of(end).map_or(0, |end| end.u32::<BIG, 0>());
-            same_length(total, end, place.offset, place, kind != INTERFACE && !handled)?;
+            check_trailing_length(
+                total,
+                end,
+                position.offset,
+                position,
+                kind != INTERFACE && !is_read,
+            )?;
             if kind == INTERFACE {
-                self.interface::<BIG>(body, place, sink)?;
+                self.interface::<BIG>(body, position, sink)?;
             } else if kind == SECRETS {
-                secrets::hand_on::<BIG>(body, place, sink);
-            } else if handled {
-                statistics::report::<BIG>(body, place, sink);
+                pass_on_secrets::<BIG>(body, position, sink);
+            } else if is_read {
+                report_drops::<BIG>(body, position, sink);
             } else {
-                self.packet::<BIG>(kind, body, place, sink)?;
+                self.packet::<BIG>(kind, body, position, sink)?;
             }
-            place.offset += whole;
+            position.offset += whole;
             left = next;
         }
     }
 
-    /// An enhanced packet block that lies whole in `bytes` with nothing wrong or unusual about it, and what
-    /// follows it. Every other block takes the long way, which knows what to say of it.
+    /// The fast path: reads an enhanced packet block that is whole and valid. Returns its record and the bytes after
+    /// it. `None` for every other block, which the general path reads and reports.
     #[inline(always)]
-    fn usual<'a, const BIG: bool>(
+    fn plain_packet<'a, const BIG: bool>(
         &self,
         bytes: &'a [u8],
-        place: &Position,
+        position: &Position,
     ) -> Option<(Record<'a>, &'a [u8])> {
         let head = Header::<28>::of(bytes)?;
         let total = head.u32::<BIG, 4>();
@@ -197,37 +209,37 @@ impl Pcapng {
         let data = body.get(28..)?.get(..captured as usize)?;
         let interface = self.interfaces.get(head.u32::<BIG, 8>() as usize)?;
         let record = Record {
-            frame: place.frames + 1,
+            frame: position.frames + 1,
             time_ns: interface.quick_ns(ticks::<BIG>(head))?,
             link: interface.link,
             interface: head.u32::<BIG, 8>(),
-            offset: place.offset,
+            offset: position.offset,
             data,
             original_len: head.u32::<BIG, 24>(),
         };
         Some((record, next))
     }
 
-    /// The end of a block that was passed over.
+    /// Reads the end of a skipped block. A block that counts as a frame becomes a record without data.
     #[cold]
-    fn passed(
+    fn end_skipped(
         &mut self,
-        passing: Passing,
+        block: SkippedBlock,
         end: u32,
-        place: &mut Position,
+        position: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
-        same_length(passing.total, end, passing.begin, place, passing.counts)?;
-        self.passing = None;
-        place.offset += 4;
-        if passing.counts {
-            place.frames += 1;
+        check_trailing_length(block.total, end, block.start, position, block.is_frame)?;
+        self.skipped = None;
+        position.offset += 4;
+        if block.is_frame {
+            position.frames += 1;
             sink.record(Record {
-                frame: place.frames,
+                frame: position.frames,
                 time_ns: self.last_ns,
                 link: NO_LINK,
                 interface: 0,
-                offset: passing.begin,
+                offset: block.start,
                 data: &[],
                 original_len: 0,
             });
@@ -235,11 +247,11 @@ impl Pcapng {
         Ok(())
     }
 
-    /// A section begins: its byte order holds from here on, and the interfaces are forgotten.
+    /// Begins a section: sets its byte order and forgets the interfaces of the section before.
     #[cold]
-    fn section(&mut self, bytes: &[u8], place: &mut Position) -> Result<Ask, Box<Issue>> {
-        let Some(head) = Header::<START>::of(bytes) else {
-            return Ok(Ask::Need(START));
+    fn section(&mut self, bytes: &[u8], position: &mut Position) -> Result<Next, Box<Issue>> {
+        let Some(head) = Header::<SECTION_HEADER>::of(bytes) else {
+            return Ok(Next::Need(SECTION_HEADER));
         };
         let Some(big) = byte_order(bytes) else {
             let issue = Issue::new(
@@ -249,7 +261,7 @@ impl Pcapng {
             );
             return Err(Box::new(
                 issue
-                    .at(place.offset)
+                    .at(position.offset)
                     .detail(format!("{:#010x}", head.be32::<8>())),
             ));
         };
@@ -259,7 +271,7 @@ impl Pcapng {
         };
         if total < 28 {
             return Err(damaged(
-                place,
+                position,
                 SECTION,
                 "block is too short for its kind",
                 28,
@@ -267,70 +279,72 @@ impl Pcapng {
             ));
         }
         if major != 1 {
-            let kind = if place.offset == 0 {
+            let kind = if position.offset == 0 {
                 Kind::Refused
             } else {
                 Kind::Damaged
             };
-            let issue = Issue::new(kind, "pcapng", "pcapng version is not known").at(place.offset);
+            let issue = Issue::new(kind, "pcapng", "pcapng version is not known").at(position.offset);
             return Err(Box::new(issue.detail(format!("major version {major}"))));
         }
         self.big = big;
         self.interfaces.clear();
-        self.passing = Some(Passing {
+        self.skipped = Some(SkippedBlock {
             total,
-            begin: place.offset,
-            counts: false,
+            start: position.offset,
+            is_frame: false,
         });
-        place.offset += START as u64;
-        Ok(Ask::Pass(u64::from(total).next_multiple_of(4) - START as u64 - 4))
+        position.offset += SECTION_HEADER as u64;
+        Ok(Next::Skip(
+            u64::from(total).next_multiple_of(4) - SECTION_HEADER as u64 - 4,
+        ))
     }
 
     #[cold]
     fn interface<const BIG: bool>(
         &mut self,
         body: &[u8],
-        place: &Position,
+        position: &Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         if self.interfaces.len() >= MAX_INTERFACES {
-            let most = MAX_INTERFACES as u32;
+            let max = MAX_INTERFACES as u32;
             return Err(damaged(
-                place,
+                position,
                 INTERFACE,
                 "too many interfaces",
-                most.saturating_add(1),
-                most,
+                max.saturating_add(1),
+                max,
             ));
         }
-        let Some((interface, sound)) = Interface::read::<BIG>(body) else {
+        let Some((interface, is_well_formed)) = Interface::read::<BIG>(body) else {
             return Ok(());
         };
-        if !sound {
+        if !is_well_formed {
             let issue = Issue::new(
                 Kind::Distrusted,
                 "pcapng",
                 "options of an interface are malformed",
             );
-            sink.issue(issue.at(place.offset).detail("its clock may be wrong"));
+            sink.issue(issue.at(position.offset).detail("its clock may be wrong"));
         }
         self.digits = self.digits.max(Some(interface.digits()));
         self.interfaces.push(interface);
         Ok(())
     }
 
-    /// The file ends with `bytes` of a block that is not whole.
-    pub(super) fn cut(&self, bytes: &[u8], place: &Position) -> Option<Issue> {
+    /// Describes a block that is cut by the end of the file; `bytes` are all of it, or of its end if it was skipped.
+    pub(super) fn truncated(&self, bytes: &[u8], position: &Position) -> Option<Issue> {
         let issue = Issue::new(Kind::Damaged, "pcapng", "block is cut");
-        if let Some(passing) = self.passing {
-            let had = place
+        if let Some(block) = self.skipped {
+            let had = position
                 .offset
-                .saturating_sub(passing.begin)
+                .saturating_sub(block.start)
                 .saturating_add(bytes.len() as u64);
             let issue = issue
-                .at(passing.begin)
-                .lengths(u64::from(passing.total).next_multiple_of(4), had);
-            return Some(framed(issue, place, passing.counts));
+                .at(block.start)
+                .lengths(u64::from(block.total).next_multiple_of(4), had);
+            return Some(with_frame(issue, position, block.is_frame));
         }
         if bytes.is_empty() {
             return None;
@@ -338,31 +352,118 @@ impl Pcapng {
         let had = bytes.len() as u64;
         let Some(head) = Header::<8>::of(bytes) else {
             let issue = Issue::new(Kind::Damaged, "pcapng", "block header is cut");
-            return Some(issue.at(place.offset).lengths(8, had));
+            return Some(issue.at(position.offset).lengths(8, had));
         };
         let (kind, total) = match self.big {
             true => (head.u32::<true, 0>(), head.u32::<true, 4>()),
             false => (head.u32::<false, 0>(), head.u32::<false, 4>()),
         };
-        // Of a section header that is cut here, not even the byte order is known.
+        // A section header that is cut may have another byte order, so its length is not known.
         let needed = if kind == SECTION {
-            START as u64
+            SECTION_HEADER as u64
         } else {
             u64::from(total).next_multiple_of(4)
         };
-        Some(framed(
-            issue.at(place.offset).lengths(needed, had),
-            place,
-            packet::holds(kind),
+        Some(with_frame(
+            issue.at(position.offset).lengths(needed, had),
+            position,
+            packet::is_packet(kind),
         ))
     }
 }
 
-/// The byte order that a section header states, `true` for big endian.
+/// Returns the byte order of a section, `true` for big endian.
 fn byte_order(bytes: &[u8]) -> Option<bool> {
     match Header::<12>::of(bytes)?.be32::<8>() {
         0x1a2b_3c4d => Some(true),
         0x4d3c_2b1a => Some(false),
         _ => None,
+    }
+}
+
+/// Passes on the key log in a decryption secrets block; `body` is without its trailing length. Secrets of other
+/// protocols are ignored.
+#[cold]
+fn pass_on_secrets<const BIG: bool>(body: &[u8], position: &Position, sink: &mut impl Sink) {
+    let Some((head, rest)) = Header::<SECRETS_HEADER>::split(body) else {
+        return;
+    };
+    if head.u32::<BIG, 8>() != TLS_KEY_LOG {
+        return;
+    }
+    let needed = head.u32::<BIG, 12>();
+    if rest.len() < needed as usize {
+        let reason = "decryption secrets are shorter than their length";
+        let issue = Issue::new(Kind::Skipped, "pcapng", reason).at(position.offset);
+        sink.issue(issue.lengths(needed.into(), rest.len() as u64));
+    }
+    sink.secrets(cursor::upto(rest, needed as usize));
+}
+
+/// Reports a decryption secrets block that is too long to be kept.
+#[cold]
+fn report_long_secrets(total: u32, position: &Position, sink: &mut impl Sink) {
+    let reason = "decryption secrets are beyond the longest block";
+    let issue = Issue::new(Kind::Skipped, "pcapng", reason).at(position.offset);
+    sink.issue(issue.lengths(total.into(), MAX_BLOCK_BYTES.into()));
+}
+
+/// Checks that the length at the end of a block equals the one at its beginning.
+#[inline(always)]
+fn check_trailing_length(
+    total: u32,
+    end: u32,
+    start: u64,
+    position: &Position,
+    is_frame: bool,
+) -> Result<(), Box<Issue>> {
+    if total == end {
+        Ok(())
+    } else {
+        length_issue(total, end, start, position, is_frame)
+    }
+}
+
+#[cold]
+fn length_issue(
+    total: u32,
+    end: u32,
+    start: u64,
+    position: &Position,
+    is_frame: bool,
+) -> Result<(), Box<Issue>> {
+    if total.checked_next_multiple_of(4) == Some(end) {
+        return Ok(());
+    }
+    let issue = Issue::new(
+        Kind::Damaged,
+        "pcapng",
+        "lengths at the two ends of a block differ",
+    );
+    let issue = issue.at(start).detail(format!("{total} and {end}"));
+    Err(Box::new(with_frame(issue, position, is_frame)))
+}
+
+#[cold]
+pub(super) fn damaged(
+    position: &Position,
+    kind: u32,
+    reason: &'static str,
+    needed: u32,
+    had: u32,
+) -> Box<Issue> {
+    let issue = Issue::new(Kind::Damaged, "pcapng", reason).at(position.offset);
+    let issue = issue
+        .lengths(needed.into(), had.into())
+        .detail(format!("block type {kind:#x}"));
+    Box::new(with_frame(issue, position, packet::is_packet(kind)))
+}
+
+/// Adds the number of the next frame to an issue, if the block is a frame.
+fn with_frame(issue: Issue, position: &Position, is_frame: bool) -> Issue {
+    if is_frame {
+        issue.in_frame(position.frames.saturating_add(1))
+    } else {
+        issue
     }
 }

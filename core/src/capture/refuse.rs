@@ -1,4 +1,4 @@
-//! What to say of bytes that are no capture. Reads the first few bytes of a file, gives one `Refused` issue.
+//! Files that are not captures: turns their first bytes into a `Refused` issue that says what the file looks like.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use super::{netmon, pcap, pcapng};
 use crate::cursor;
 use crate::issue::{Issue, Kind};
 
-/// So many bytes are looked at before a file is refused.
-pub(super) const LOOK: usize = 16;
+/// Number of bytes read before a file of unknown format is refused.
+pub(super) const SNIFF_BYTES: usize = 16;
 
-/// First bytes and what they are, each from its format's own description.
-const KNOWN: &[(&[u8], &str)] = &[
+/// Magic numbers of other file formats, from their specifications.
+const MAGICS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "it looks like gzip"),
     (b"\x28\xb5\x2f\xfd", "it looks like zstd"),
     (b"\x04\x22\x4d\x18", "it looks like lz4"),
@@ -25,11 +25,11 @@ const KNOWN: &[(&[u8], &str)] = &[
     (b"\xab\x01\x00\x1c", "it looks like an Ixia lcap capture"),
 ];
 
-/// The file begins like nothing that can be read.
+/// Describes a file whose format is not readable.
 pub(super) fn unknown(bytes: &[u8]) -> Issue {
-    let bytes = cursor::upto(bytes, LOOK);
+    let bytes = cursor::upto(bytes, SNIFF_BYTES);
     let text = |byte: &u8| matches!(byte, 0x20..=0x7e | b'\t' | b'\r' | b'\n');
-    let known = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic));
+    let known = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic));
     let detail = match known {
         Some((_, what)) => String::from(*what),
         None if bytes.iter().all(text) => {
@@ -50,7 +50,7 @@ pub(super) fn unknown(bytes: &[u8]) -> Issue {
         .detail(detail)
 }
 
-/// The file ended before its format was known, or inside its file header.
+/// Describes a file that ended before its format was recognised, or inside its file header.
 pub(super) fn short(bytes: &[u8]) -> Issue {
     let cut = |layer, needed: usize| {
         Issue::new(Kind::Refused, layer, "file header is cut")
@@ -59,11 +59,11 @@ pub(super) fn short(bytes: &[u8]) -> Issue {
     };
     if bytes.is_empty() {
         Issue::new(Kind::Refused, "capture", "file is empty").at(0)
-    } else if pcapng::MAGIC.starts_with(cursor::upto(bytes, 4)) && bytes.len() < pcapng::START {
-        cut("pcapng", pcapng::START)
+    } else if pcapng::MAGIC.starts_with(cursor::upto(bytes, 4)) && bytes.len() < pcapng::SECTION_HEADER {
+        cut("pcapng", pcapng::SECTION_HEADER)
     } else if pcap::Magic::may_begin(bytes) {
         cut("pcap", pcap::FILE_HEADER)
-    } else if netmon::begins(bytes) {
+    } else if netmon::has_magic(bytes) {
         cut("netmon", netmon::FILE_HEADER)
     } else {
         unknown(bytes)

@@ -1,5 +1,5 @@
-//! One connection's bytes, cut into records and opened. A record that lies whole in a piece is read where it is; any
-//! other is held until it is whole. Behind lost bytes it looks for the next record that opens.
+//! Splits the bytes of a connection into records and decrypts them. A record that is whole in one piece is read in
+//! place; any other is buffered until it is whole. After lost bytes, searches for the next record that decrypts.
 
 use smol_str::SmolStr;
 
@@ -9,71 +9,74 @@ use super::session::{Content, Early, Sealed, Session};
 use crate::base::{At, Side};
 use crate::cursor;
 
-/// RFC 5246 6.2.3; RFC 8446 5.2 allows less.
+/// Upper bound on a record's body (RFC 5246 6.2.3; RFC 8446 5.2 allows less).
 const MAX_RECORD_BYTES: usize = (1 << 14) + 2048;
-/// Early data that wait for the server's word. Servers allow 16 KiB as a rule.
-const MAX_EARLY: usize = 64 << 10;
-/// The tag and the content's type (RFC 8446 5.2).
+/// Upper bound on buffered early data, until the server accepts or rejects it. Servers commonly allow 16 KiB.
+const MAX_EARLY_BYTES: usize = 64 << 10;
+/// Bytes of an early data record that are not content: the tag and the content type (RFC 8446 5.2).
 const EARLY_OVERHEAD: usize = 17;
 
-/// Receives the plaintext that programs sent.
+/// Receives the plaintext of application data.
 pub trait Taker {
-    /// `bytes` of a record that `begun` brought the first byte of, and `at` the last.
+    /// Takes the content of a record whose first byte was in packet `begun` and whose last byte was in `at`.
     fn plain(&mut self, side: Side, begun: At, at: At, bytes: &[u8]);
 
-    /// So many bytes of `side` are not in the capture; with CBC suites about so many.
+    /// Takes notice that `len` bytes of content are missing. With CBC suites `len` is an estimate.
     fn missing(&mut self, side: Side, at: At, len: u64);
 }
 
-/// Both sides of one TLS connection. Holds at most a record a side, and early data.
+/// Both directions of a TLS connection. Buffers at most one record per direction, and early data.
 #[derive(Debug, Default)]
 pub struct Connection {
     session: Session,
-    client: Cutter,
-    server: Cutter,
+    client: Direction,
+    server: Direction,
     early: Vec<EarlyRecord>,
     early_bytes: usize,
 }
 
-/// What the client sent before the server's hello, and the packets of its first and last byte.
+/// Early data of the client that the server has not yet accepted, and the packets of its first and last byte.
 #[derive(Debug)]
 struct EarlyRecord {
     begun: At,
     at: At,
     bytes: Vec<u8>,
-    /// So many more behind them stayed closed, or found no room.
-    closed: u64,
+    /// Number of bytes after these that were not decrypted, or did not fit the buffer.
+    missing: u64,
 }
 
-/// One side's bytes on their way to records.
+/// The buffer of one direction.
 #[derive(Debug, Default)]
-struct Cutter {
-    /// The beginning of a record; while searching, what may hold one.
-    held: Vec<u8>,
+struct Direction {
+    /// The beginning of a record. While searching: bytes that may contain one.
+    buffer: Vec<u8>,
+    /// The packet of the record's first byte.
     begun: At,
     lost: Lost,
 }
 
+/// Lost bytes of one direction.
 #[derive(Debug, Default, Clone, Copy)]
 enum Lost {
     #[default]
     Nothing,
-    /// Bytes of a record: so many are left of it, and so long is its body.
+    /// Bytes of one record, whose end is known: `left` bytes of it are still to come, `body` is the length of its body.
     Inside { left: usize, body: usize },
-    /// It is not known where a record begins. So many bytes lie between the last one and `held`, and this showed that
-    /// they are lost.
+    /// It is unknown where the next record begins. `passed` bytes lie between the last record and `buffer`. Packet `at`
+    /// was the one that showed the loss.
     Somewhere { passed: u64, at: At },
 }
 
-/// What the bytes begin with.
+/// The beginning of the bytes.
 enum Next<'a> {
+    /// A whole record: header, body, and the bytes after it.
     Whole(Head, &'a [u8], &'a [u8]),
-    /// So many bytes it takes.
+    /// A part of a record, which needs this many bytes.
     Needs(usize),
     NotTls,
 }
 
-/// A record's header, where that is what it is: type and version are a record's, the length is allowed.
+/// Returns a record header and the body's length, if type, version and length are valid.
 fn header(bytes: &[u8]) -> Option<(Head, usize)> {
     let head: Head = *bytes.first_chunk()?;
     let [kind, major, minor, high, low] = head;
@@ -81,7 +84,8 @@ fn header(bytes: &[u8]) -> Option<(Head, usize)> {
     ((20..=24).contains(&kind) && major == 3 && minor <= 4 && len <= MAX_RECORD_BYTES).then_some((head, len))
 }
 
-fn next(bytes: &[u8]) -> Next<'_> {
+/// Reads the record at the beginning of `bytes`.
+fn next_record(bytes: &[u8]) -> Next<'_> {
     if bytes.len() < HEADER {
         return Next::Needs(HEADER);
     }
@@ -99,101 +103,101 @@ impl Connection {
         Connection::default()
     }
 
-    /// Both hellos were read, and there are keys for what follows.
+    /// Whether both hellos were read and the keys are known.
     pub fn keyed(&self) -> bool {
         self.session.keyed()
     }
 
-    /// Both sides have finished their handshake.
+    /// Whether both sides have finished the handshake.
     pub fn finished(&self) -> bool {
         self.session.finished()
     }
 
-    /// The protocol that the server chose under its keys (ALPN in TLS 1.3).
+    /// The protocol that the server chose in its encrypted extensions (ALPN in TLS 1.3).
     pub fn alpn(&self) -> Option<&SmolStr> {
         self.session.alpn.as_ref()
     }
 
-    /// The beginning of a record of `side` is held.
+    /// Whether data of `side` is buffered.
     pub fn holds(&self, side: Side) -> bool {
         match side {
-            Side::Client => !self.client.held.is_empty() || !self.early.is_empty(),
-            Side::Server => !self.server.held.is_empty(),
+            Side::Client => !self.client.buffer.is_empty() || !self.early.is_empty(),
+            Side::Server => !self.server.buffer.is_empty(),
         }
     }
 
-    /// Why nothing more is opened.
+    /// The reason why nothing more is decrypted, if so.
     pub fn sealed(&self) -> Option<Sealed> {
         self.session.sealed
     }
 
-    /// The next bytes of `side`, which the packet `at` made readable.
+    /// Takes the next bytes of `side`. `at` is the packet that completed them.
     pub fn bytes(&mut self, side: Side, at: At, bytes: &[u8], log: &KeyLog, taker: &mut impl Taker) {
         let mut out = Vec::new();
         let mut rest = bytes;
         while !rest.is_empty() && self.session.sealed.is_none() {
-            let cutter = self.cutter(side);
-            match cutter.lost {
-                Lost::Nothing => rest = self.record(side, at, rest, log, &mut out, taker),
+            let direction = self.direction(side);
+            match direction.lost {
+                Lost::Nothing => rest = self.read_record(side, at, rest, log, &mut out, taker),
                 Lost::Inside { left, body } => {
                     let (passed, after) = cursor::split(rest, left);
                     let left = left.saturating_sub(passed.len());
-                    cutter.lost = Lost::Inside { left, body };
+                    direction.lost = Lost::Inside { left, body };
                     rest = after;
-                    self.passed(side, at, taker);
+                    self.end_damaged(side, at, taker);
                 }
                 Lost::Somewhere { .. } => {
-                    cutter.held.extend_from_slice(rest);
+                    direction.buffer.extend_from_slice(rest);
                     rest = &[];
                     self.search(side, at, log, &mut out, taker);
                 }
             }
         }
         if self.session.sealed.is_some() {
-            (self.client, self.server) = (Cutter::default(), Cutter::default());
+            (self.client, self.server) = (Direction::default(), Direction::default());
             self.early = Vec::new();
         }
     }
 
-    /// So many bytes of `side` are not in the capture.
+    /// Takes notice that the next `len` bytes of `side` are not in the capture.
     pub fn missing(&mut self, side: Side, at: At, len: u64, taker: &mut impl Taker) {
         if len == 0 || self.session.sealed.is_some() {
             return;
         }
-        let hidden = self.session.hidden(side);
-        let cutter = self.cutter(side);
-        let here = usize::try_from(len).unwrap_or(usize::MAX);
-        let held = std::mem::take(&mut cutter.held);
-        let before = match cutter.lost {
-            Lost::Inside { left, body } if here <= left => {
-                cutter.lost = Lost::Inside {
-                    left: left - here,
+        let is_encrypted = self.session.is_encrypted(side);
+        let direction = self.direction(side);
+        let lost = usize::try_from(len).unwrap_or(usize::MAX);
+        let held = std::mem::take(&mut direction.buffer);
+        let before = match direction.lost {
+            Lost::Inside { left, body } if lost <= left => {
+                direction.lost = Lost::Inside {
+                    left: left - lost,
                     body,
                 };
-                return self.passed(side, at, taker);
+                return self.end_damaged(side, at, taker);
             }
             Lost::Inside { left, body } => (HEADER + body - left.min(body)) as u64,
             Lost::Somewhere { passed, .. } => passed.saturating_add(held.len() as u64),
             Lost::Nothing => match header(&held) {
-                Some((_, body)) if hidden && held.len() + here <= HEADER + body => {
-                    let left = HEADER + body - held.len() - here;
-                    cutter.lost = Lost::Inside { left, body };
-                    return self.passed(side, at, taker);
+                Some((_, body)) if is_encrypted && held.len() + lost <= HEADER + body => {
+                    let left = HEADER + body - held.len() - lost;
+                    direction.lost = Lost::Inside { left, body };
+                    return self.end_damaged(side, at, taker);
                 }
                 _ => held.len() as u64,
             },
         };
-        cutter.lost = Lost::Somewhere {
+        direction.lost = Lost::Somewhere {
             passed: before.saturating_add(len),
             at,
         };
         self.session.lose_some(side);
     }
 
-    /// Bytes of a damaged record went by: was it the last of them?
-    fn passed(&mut self, side: Side, at: At, taker: &mut impl Taker) {
-        if let Lost::Inside { left: 0, body } = self.cutter(side).lost {
-            self.cutter(side).lost = Lost::Nothing;
+    /// Ends a record with lost bytes once all of its bytes have passed.
+    fn end_damaged(&mut self, side: Side, at: At, taker: &mut impl Taker) {
+        if let Lost::Inside { left: 0, body } = self.direction(side).lost {
+            self.direction(side).lost = Lost::Nothing;
             match self.session.lose_one(side, body) {
                 0 => {}
                 len => taker.missing(side, at, len as u64),
@@ -201,8 +205,8 @@ impl Connection {
         }
     }
 
-    /// Reads at most one record. Gives what is left.
-    fn record<'a>(
+    /// Reads at most one record. Returns the bytes after it.
+    fn read_record<'a>(
         &mut self,
         side: Side,
         at: At,
@@ -211,39 +215,40 @@ impl Connection {
         out: &mut Vec<u8>,
         taker: &mut impl Taker,
     ) -> &'a [u8] {
-        let cutter = self.cutter(side);
-        if cutter.held.is_empty() {
-            cutter.begun = at;
-            match next(bytes) {
+        let direction = self.direction(side);
+        if direction.buffer.is_empty() {
+            direction.begun = at;
+            match next_record(bytes) {
                 Next::Whole(head, body, rest) => {
-                    self.open(side, at, &head, body, log, out, taker);
+                    self.decrypt(side, at, &head, body, log, out, taker);
                     return rest;
                 }
-                Next::Needs(_) => cutter.held.extend_from_slice(bytes),
+                Next::Needs(_) => direction.buffer.extend_from_slice(bytes),
                 Next::NotTls => self.session.sealed = Some(Sealed::NotTls),
             }
             return &[];
         }
-        let needs = match next(&cutter.held) {
+        let needs = match next_record(&direction.buffer) {
             Next::Needs(needs) => needs,
             _ => 0,
         };
-        let (here, rest) = cursor::split(bytes, needs.saturating_sub(cutter.held.len()));
-        cutter.held.extend_from_slice(here);
-        if cutter.held.len() < needs {
+        let (here, rest) = cursor::split(bytes, needs.saturating_sub(direction.buffer.len()));
+        direction.buffer.extend_from_slice(here);
+        if direction.buffer.len() < needs {
             return rest;
         }
-        let held = std::mem::take(&mut cutter.held);
-        match next(&held) {
-            Next::Whole(head, body, _) => self.open(side, at, &head, body, log, out, taker),
-            Next::Needs(_) => self.cutter(side).held = held,
+        let held = std::mem::take(&mut direction.buffer);
+        match next_record(&held) {
+            Next::Whole(head, body, _) => self.decrypt(side, at, &head, body, log, out, taker),
+            Next::Needs(_) => self.direction(side).buffer = held,
             Next::NotTls => self.session.sealed = Some(Sealed::NotTls),
         }
         rest
     }
 
-    #[allow(clippy::too_many_arguments)] // what a record is, and where it goes
-    fn open(
+    /// Decrypts a whole record and delivers its content.
+    #[allow(clippy::too_many_arguments)]
+    fn decrypt(
         &mut self,
         side: Side,
         at: At,
@@ -254,7 +259,7 @@ impl Connection {
         taker: &mut impl Taker,
     ) {
         let content = self.session.record(side, head, body, log, out);
-        if content == Content::Closed && self.session.sealed.is_none() {
+        if content == Content::Undecrypted && self.session.sealed.is_none() {
             match self.session.lose_one(side, body.len()) {
                 0 => {}
                 len => taker.missing(side, at, len as u64),
@@ -263,7 +268,7 @@ impl Connection {
         self.deliver(content, side, at, body.len(), out, taker);
     }
 
-    /// Gives what a record held to whom it is for.
+    /// Passes on the content of a record, and buffers early data.
     fn deliver(
         &mut self,
         content: Content,
@@ -273,14 +278,14 @@ impl Connection {
         out: &[u8],
         taker: &mut impl Taker,
     ) {
-        let begun = self.cutter(side).begun;
+        let begun = self.direction(side).begun;
         match content {
             Content::Plaintext if !out.is_empty() => {
-                self.decide_early(taker);
+                self.settle_early(taker);
                 taker.plain(side, begun, at, out);
             }
-            Content::EarlyPlaintext | Content::ClosedEarly => {
-                let (bytes, closed) = match content {
+            Content::EarlyPlaintext | Content::UndecryptedEarly => {
+                let (bytes, missing) = match content {
                     Content::EarlyPlaintext => (out.to_vec(), 0),
                     _ => (Vec::new(), body.saturating_sub(EARLY_OVERHEAD) as u64),
                 };
@@ -289,21 +294,25 @@ impl Connection {
                     begun,
                     at,
                     bytes,
-                    closed,
+                    missing,
                 };
-                match self.early.last_mut().filter(|_| self.early_bytes > MAX_EARLY) {
-                    Some(last) => last.closed += early.closed + early.bytes.len() as u64,
+                match self
+                    .early
+                    .last_mut()
+                    .filter(|_| self.early_bytes > MAX_EARLY_BYTES)
+                {
+                    Some(last) => last.missing += early.missing + early.bytes.len() as u64,
                     None => self.early.push(early),
                 }
-                self.decide_early(taker);
+                self.settle_early(taker);
             }
-            _ => self.decide_early(taker),
+            _ => self.settle_early(taker),
         }
     }
 
-    /// Early data count, or not.
-    fn decide_early(&mut self, taker: &mut impl Taker) {
-        if self.early.is_empty() || self.session.early == Early::Open {
+    /// Delivers or discards the early data, once the server has accepted or rejected it.
+    fn settle_early(&mut self, taker: &mut impl Taker) {
+        if self.early.is_empty() || self.session.early == Early::Undecided {
             return;
         }
         for early in std::mem::take(&mut self.early) {
@@ -311,66 +320,75 @@ impl Connection {
                 if !early.bytes.is_empty() {
                     taker.plain(Side::Client, early.begun, early.at, &early.bytes);
                 }
-                if early.closed > 0 {
-                    taker.missing(Side::Client, early.at, early.closed);
+                if early.missing > 0 {
+                    taker.missing(Side::Client, early.at, early.missing);
                 }
             }
         }
     }
 
-    /// Looks for a record that opens in what came behind lost bytes. Only such a one is believed.
+    /// Searches the bytes after a loss for a record that decrypts. A header alone is no proof of a record.
     fn search(&mut self, side: Side, at: At, log: &KeyLog, out: &mut Vec<u8>, taker: &mut impl Taker) {
-        let held = std::mem::take(&mut self.cutter(side).held);
-        let mut from = 0;
-        while !self.session.half(side).hopeless() {
-            let left = cursor::from(&held, from);
+        let held = std::mem::take(&mut self.direction(side).buffer);
+        let mut offset = 0;
+        while !self.session.half(side).is_hopeless() {
+            let left = cursor::from(&held, offset);
             let Some(found) = left.iter().position(|byte| (20..=24).contains(byte)) else {
-                from = held.len();
+                offset = held.len();
                 break;
             };
-            from += found;
-            let left = cursor::from(&held, from);
-            match next(left) {
-                Next::NotTls => from += 1,
+            offset += found;
+            let left = cursor::from(&held, offset);
+            match next_record(left) {
+                Next::NotTls => offset += 1,
                 Next::Needs(_) => break,
                 Next::Whole(head, body, rest) => {
                     let Some((content, lost)) = self.session.find(side, &head, body, log, out) else {
-                        from += 1;
+                        offset += 1;
                         continue;
                     };
-                    self.found(side, at, from, lost, taker);
+                    self.resynchronise(side, at, offset, lost, taker);
                     self.deliver(content, side, at, body.len(), out, taker);
                     return self.bytes(side, at, rest, log, taker);
                 }
             }
         }
-        let kept = cursor::from(&held, from).to_vec();
-        let cutter = self.cutter(side);
-        cutter.held = kept;
-        if let Lost::Somewhere { passed, .. } = &mut cutter.lost {
-            *passed = passed.saturating_add(from as u64);
+        let kept = cursor::from(&held, offset).to_vec();
+        let direction = self.direction(side);
+        direction.buffer = kept;
+        if let Lost::Somewhere { passed, .. } = &mut direction.lost {
+            *passed = passed.saturating_add(offset as u64);
         }
-        if self.session.half(side).hopeless() {
+        if self.session.half(side).is_hopeless() {
             self.session.sealed = Some(Sealed::Lost);
         }
     }
 
-    /// The record behind the lost bytes begins `from` bytes into what was held, and `lost` ones were before it.
-    fn found(&mut self, side: Side, at: At, from: usize, lost: Option<u64>, taker: &mut impl Taker) {
+    /// Continues with the record found after lost bytes. It begins at `offset` in the buffer. `lost` is the number of
+    /// records before it, if known; then the length of their content is reported.
+    fn resynchronise(
+        &mut self,
+        side: Side,
+        at: At,
+        offset: usize,
+        lost: Option<u64>,
+        taker: &mut impl Taker,
+    ) {
         let overhead = self.session.overhead(side).unwrap_or_default() as u64;
-        let cutter = self.cutter(side);
-        cutter.begun = at;
-        if let Lost::Somewhere { passed, at } = std::mem::take(&mut cutter.lost)
+        let direction = self.direction(side);
+        direction.begun = at;
+        if let Lost::Somewhere { passed, at } = std::mem::take(&mut direction.lost)
             && let Some(lost) = lost
         {
-            let content = (passed.saturating_add(from as u64)).saturating_sub(lost.saturating_mul(overhead));
+            let content =
+                (passed.saturating_add(offset as u64)).saturating_sub(lost.saturating_mul(overhead));
             if content > 0 {
                 taker.missing(side, at, content);
             }
         }
     }
 
-    fn cutter(&mut self, side: Side) -> &mut Cutter {
+    fn direction(&mut self, side: Side) -> &mut Direction {
         match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,

@@ -1,5 +1,5 @@
-//! A whole stream for readers of its plaintext. Takes its bytes in order as they are on the wire, gives them
-//! as plain text: TLS from the ClientHello on, wherever that is (STARTTLS). Without its handshake and alerts.
+//! Decryption of a whole stream. Takes its bytes in order and returns them as plaintext. TLS begins with the first
+//! ClientHello, which may follow unencrypted bytes (STARTTLS). Handshake messages and alerts are left out.
 
 use std::sync::Arc;
 
@@ -7,17 +7,18 @@ use super::connection::{Connection, Taker};
 use super::keylog::KeyLog;
 use crate::base::{At, Side};
 
-/// What one frame brought of one side.
+/// Bytes that one frame added to one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub frame: u64,
-    /// Of whoever sent the stream's first segment.
+    /// Whether the sender of the stream's first segment sent them.
     pub from_first: bool,
     pub data: Vec<u8>,
-    /// So many bytes more are not in the capture, or stay sealed.
+    /// Number of bytes after `data` that are not in the capture or stay encrypted.
     pub lost: u64,
 }
 
+/// The decryption of one stream.
 #[derive(Debug)]
 pub struct Decryption {
     keys: Arc<KeyLog>,
@@ -28,17 +29,17 @@ pub struct Decryption {
 #[derive(Debug)]
 struct Tls {
     connection: Connection,
-    /// Whether whoever sent the stream's first segment is the client.
+    /// Whether the sender of the stream's first segment is the TLS client.
     first_is_client: bool,
 }
 
-/// Keeps the plaintext of one call.
-struct Kept {
+/// Collects the plaintext of one call.
+struct Collected {
     first_is_client: bool,
     parts: Vec<Part>,
 }
 
-impl Taker for Kept {
+impl Taker for Collected {
     fn plain(&mut self, side: Side, _: At, at: At, bytes: &[u8]) {
         self.part(side, at, bytes.to_vec(), 0);
     }
@@ -48,7 +49,7 @@ impl Taker for Kept {
     }
 }
 
-impl Kept {
+impl Collected {
     fn part(&mut self, side: Side, at: At, data: Vec<u8>, lost: u64) {
         self.parts.push(Part {
             frame: at.frame,
@@ -68,12 +69,12 @@ impl Decryption {
         }
     }
 
-    /// Anything was opened.
+    /// Whether any record was decrypted.
     pub fn opened(&self) -> bool {
         self.opened
     }
 
-    /// The next part of the stream, in the order in which its ends would read it.
+    /// Takes the next part of the stream, in the order in which its receiver reads it. Returns its plaintext.
     pub fn feed(&mut self, part: Part) -> Vec<Part> {
         if self.tls.is_none() && is_hello(&part.data) {
             self.tls = Some(Tls {
@@ -101,18 +102,18 @@ impl Decryption {
             frame: part.frame,
             time_ns: 0,
         };
-        let mut kept = Kept {
+        let mut collected = Collected {
             first_is_client: *first_is_client,
             parts: Vec::new(),
         };
-        connection.bytes(side, at, &part.data, &self.keys, &mut kept);
-        connection.missing(side, at, part.lost, &mut kept);
-        self.opened |= kept.parts.iter().any(|part| !part.data.is_empty());
-        kept.parts
+        connection.bytes(side, at, &part.data, &self.keys, &mut collected);
+        connection.missing(side, at, part.lost, &mut collected);
+        self.opened |= collected.parts.iter().any(|part| !part.data.is_empty());
+        collected.parts
     }
 }
 
-/// A handshake record that holds a ClientHello.
+/// Whether `data` begins with a handshake record that holds a ClientHello.
 fn is_hello(data: &[u8]) -> bool {
     matches!(data, [22, 3, 0..=4, _, _, 1, 0, _, _, 3, 0..=4, ..])
 }

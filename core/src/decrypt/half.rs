@@ -1,77 +1,81 @@
-//! One sender's keys and the number of its next record. Opens its records in order, and finds the number again where
-//! records were lost: the cipher itself shows which one fits.
+//! The keys of one direction and the number of its next record. Decrypts records in order. After lost records it tries
+//! the numbers that follow: a record authenticates only under its own number.
 
 use super::cipher::{Head, Keys};
 use super::handshake::HandshakeMessages;
 use super::schedule::Secret;
 use super::suite::Suite;
 
-/// So many records may be lost in a row before the number of the next is given up.
-const WINDOW: u64 = 64;
-/// So many openings may be tried in vain before the rest is given up; each success renews them.
+/// Upper bound on records lost in a row; the number of the next one is searched no further.
+const MAX_LOST_RECORDS: u64 = 64;
+/// Upper bound on failed attempts to decrypt, counted since the last success. After it the direction is given up.
 const MAX_TRIES: u32 = 4096;
-/// So many records in a row may stay closed: early data that the server refused, a damaged packet.
-const MAX_CLOSED: u32 = 64;
+/// Upper bound on records in a row that do not decrypt, such as early data that the server rejected.
+const MAX_FAILED_RECORDS: u32 = 64;
 
-/// What a set of keys is for.
+/// The phase of a connection that a set of keys is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// TLS 1.3, from the client, before the server spoke.
+    /// Early data of TLS 1.3, sent before the ServerHello.
     Early,
-    /// TLS 1.3, up to the Finished.
+    /// The handshake of TLS 1.3 up to Finished.
     Handshake,
-    /// Whatever programs say, and all of TLS 1.2 behind the ChangeCipherSpec.
+    /// Application data; in TLS 1.2 everything after ChangeCipherSpec.
     Application,
 }
 
+/// The keys of one stage.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Epoch {
     pub stage: Stage,
     pub keys: Keys,
-    /// Of TLS 1.3, for what follows a KeyUpdate.
+    /// In TLS 1.3: suite and secret, to derive the keys after a KeyUpdate.
     pub secret: Option<(Suite, Secret)>,
 }
 
 impl Epoch {
-    /// Keys of TLS 1.3.
-    pub fn modern(stage: Stage, suite: Suite, secret: &Secret) -> Option<Self> {
+    /// Derives the keys of a stage of TLS 1.3.
+    pub fn tls13(stage: Stage, suite: Suite, secret: &Secret) -> Option<Self> {
         Some(Epoch {
             stage,
-            keys: Keys::modern(suite, secret)?,
+            keys: Keys::tls13(suite, secret)?,
             secret: Some((suite, *secret)),
         })
     }
 
-    /// What follows a KeyUpdate (RFC 8446 7.2).
+    /// Derives the keys after a KeyUpdate (RFC 8446 7.2).
     fn updated(&self) -> Option<Self> {
         let (suite, secret) = self.secret.filter(|_| self.stage == Stage::Application)?;
-        Epoch::modern(self.stage, suite, &secret.next(suite.hash)?)
+        Epoch::tls13(self.stage, suite, &secret.next(suite.hash)?)
     }
 }
 
-/// A record that was opened.
+/// A record that was decrypted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opened {
+pub(super) struct Decrypted {
     pub kind: u8,
     pub stage: Stage,
-    /// So many records of the same keys were lost right before it.
+    /// Number of records of the same keys that were lost right before it.
     pub skipped: u64,
 }
 
+/// One direction of a connection.
 #[derive(Debug)]
 pub(super) struct Half {
-    /// The keys in the order in which this sender takes them: those in use first.
+    /// The keys in the order of their use, beginning with the current ones.
     epochs: Vec<Epoch>,
-    /// Of the next record under the first keys.
+    /// Number of the next record under the current keys.
     seq: u64,
-    /// Records may have been lost: the number is a guess.
-    doubt: bool,
-    /// Some record was opened.
-    pub opened: bool,
-    closed: u32,
+    /// Whether records may have been lost, so that `seq` is a guess.
+    is_seq_uncertain: bool,
+    /// Whether any record was decrypted.
+    pub has_decrypted: bool,
+    /// Number of records in a row that did not decrypt.
+    failed_records: u32,
+    /// Attempts that are left of `MAX_TRIES`.
     tries: u32,
     pub messages: HandshakeMessages,
-    /// Its Finished was read, or what can only follow it.
+    /// Whether its Finished was read, or a record that can only follow it.
     pub finished: bool,
 }
 
@@ -80,9 +84,9 @@ impl Default for Half {
         Half {
             epochs: Vec::new(),
             seq: 0,
-            doubt: false,
-            opened: false,
-            closed: 0,
+            is_seq_uncertain: false,
+            has_decrypted: false,
+            failed_records: 0,
             tries: MAX_TRIES,
             messages: HandshakeMessages::default(),
             finished: false,
@@ -91,24 +95,24 @@ impl Default for Half {
 }
 
 impl Half {
-    /// Keys that follow all others.
-    pub fn then(&mut self, epoch: Epoch) {
+    /// Adds keys that are used after all others.
+    pub fn add(&mut self, epoch: Epoch) {
         self.epochs.push(epoch);
     }
 
-    /// The sender changes to these keys now.
+    /// Changes to these keys now.
     pub fn change(&mut self, epoch: Epoch) {
         self.epochs.clear();
         self.epochs.push(epoch);
         self.seq = 0;
     }
 
-    /// What this sender's next record is hidden with.
+    /// The current keys. `None` while records are not encrypted.
     pub fn current(&self) -> Option<&Epoch> {
         self.epochs.first()
     }
 
-    /// This sender's keys of `stage` are over.
+    /// Ends the use of the keys of `stage`.
     pub fn leave(&mut self, stage: Stage) {
         if self.current().is_some_and(|epoch| epoch.stage == stage) {
             self.epochs.retain(|epoch| epoch.stage != stage);
@@ -116,75 +120,88 @@ impl Half {
         }
     }
 
-    /// The sender sent KeyUpdate.
+    /// Changes keys after a KeyUpdate.
     pub fn update(&mut self) {
         if let Some(updated) = self.current().and_then(Epoch::updated) {
             self.change(updated);
         }
     }
 
-    /// A record is lost whose length is known.
+    /// Takes notice that exactly one record is lost.
     pub fn lose_one(&mut self) {
-        self.doubt = true;
+        self.is_seq_uncertain = true;
         if self.seq > 0 {
-            self.seq += 1; // before the first that opens, the window decides
+            self.seq += 1; // not before the first decrypted record: `find` tries the numbers from 0 on
         }
     }
 
-    /// Any number of records may be lost.
+    /// Takes notice that any number of records may be lost.
     pub fn lose_some(&mut self) {
-        self.doubt = true;
+        self.is_seq_uncertain = true;
     }
 
-    /// Records may have been lost.
-    pub fn doubted(&self) -> bool {
-        self.doubt
+    /// Whether records may have been lost.
+    pub fn is_seq_uncertain(&self) -> bool {
+        self.is_seq_uncertain
     }
 
-    /// Neither this record nor so many before it could be opened: nothing more will be.
-    pub fn hopeless(&self) -> bool {
-        self.closed > MAX_CLOSED || self.tries == 0
+    /// Whether so many records failed that nothing more will decrypt.
+    pub fn is_hopeless(&self) -> bool {
+        self.failed_records > MAX_FAILED_RECORDS || self.tries == 0
     }
 
-    /// Opens the next record: its content is in `out`. None where it stays closed.
-    pub fn open(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Option<Opened> {
-        let opened = self.find(head, body, out);
-        if opened.is_none() {
-            self.closed += 1;
+    /// Decrypts the next record into `out`. `None` if that fails.
+    pub fn decrypt(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Option<Decrypted> {
+        let decrypted = self.find(head, body, out);
+        if decrypted.is_none() {
+            self.failed_records += 1;
         }
-        opened
+        decrypted
     }
 
-    /// As `open`, for a record whose place in the order is a guess.
-    pub fn find(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Option<Opened> {
-        let updated = self.current().filter(|_| self.doubt).and_then(Epoch::updated);
-        let window = if self.doubt { WINDOW } else { 0 };
-        for (place, epoch) in self.epochs.iter().chain(&updated).enumerate() {
-            let first = if place == 0 { self.seq } else { 0 };
-            for skipped in 0..=window {
+    /// As `decrypt`, for bytes that may not be a record at all: a failure is not counted as a failed record.
+    pub fn find(&mut self, head: &Head, body: &[u8], out: &mut Vec<u8>) -> Option<Decrypted> {
+        let updated = self
+            .current()
+            .filter(|_| self.is_seq_uncertain)
+            .and_then(Epoch::updated);
+        let max_skipped = if self.is_seq_uncertain {
+            MAX_LOST_RECORDS
+        } else {
+            0
+        };
+        for (index, epoch) in self.epochs.iter().chain(&updated).enumerate() {
+            let first = if index == 0 { self.seq } else { 0 };
+            for skipped in 0..=max_skipped {
                 self.tries = self.tries.checked_sub(1)?;
                 let Some(seq) = first.checked_add(skipped) else {
                     break;
                 };
-                if let Some(kind) = epoch.keys.open(seq, head, body, out) {
+                if let Some(kind) = epoch.keys.decrypt(seq, head, body, out) {
                     let (epoch, stage) = (*epoch, epoch.stage);
-                    self.follow(place, epoch, seq);
-                    return Some(Opened { kind, stage, skipped });
+                    self.advance(index, epoch, seq);
+                    return Some(Decrypted { kind, stage, skipped });
                 }
             }
         }
         None
     }
 
-    /// A record was opened with the keys at `place`, or with those behind the last.
-    fn follow(&mut self, place: usize, epoch: Epoch, seq: u64) {
-        if place >= self.epochs.len() {
+    /// Sets the state after a decrypted record. `index` is that of its keys; beyond the end, they came from a
+    /// KeyUpdate.
+    fn advance(&mut self, index: usize, epoch: Epoch, seq: u64) {
+        if index >= self.epochs.len() {
             self.epochs = vec![epoch];
         } else {
-            self.epochs.drain(..place);
+            self.epochs.drain(..index);
         }
         self.finished |= epoch.stage == Stage::Application;
         self.seq = seq.saturating_add(1);
-        (self.doubt, self.opened, self.closed, self.tries) = (false, true, 0, MAX_TRIES);
+        (
+            self.is_seq_uncertain,
+            self.has_decrypted,
+            self.failed_records,
+            self.tries,
+        ) = (false, true, 0, MAX_TRIES);
     }
 }

@@ -1,5 +1,5 @@
-//! One sender's handshake messages (RFC 8446 4, RFC 5246 7.4), cut out of the contents of its records. Gives the hellos'
-//! fields that tell how records are hidden; passes over certificates and the rest.
+//! Handshake messages (RFC 8446 4, RFC 5246 7.4): splits the content of records into messages and reads the hellos'
+//! fields that decide the encryption. Certificates and other messages are skipped.
 
 use smol_str::SmolStr;
 
@@ -22,45 +22,46 @@ const SUPPORTED_VERSIONS: u16 = 43;
 
 pub(crate) const TLS13: u16 = 0x0304;
 
-/// So much of a message is kept: a ServerHello with the largest key shares of its time is half as long.
-const MAX_KEPT: usize = 4096;
-/// Type and length.
-const HEAD: usize = 4;
+/// Upper bound on the bytes kept of a message. A ServerHello with the largest key shares in use is half as long.
+const MAX_MESSAGE_BYTES: usize = 4096;
+/// Length of a message header: type and length.
+const HEADER: usize = 4;
 
-/// SHA-256 of "HelloRetryRequest": a ServerHello with this random asks for another ClientHello (RFC 8446 4.1.3).
+/// SHA-256 of "HelloRetryRequest". A ServerHello with this random is a HelloRetryRequest (RFC 8446 4.1.3).
 const RETRY: Random = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
     0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// Cuts one sender's messages. Holds at most `MAX_KEPT` bytes.
+/// Splits the messages of one sender. Buffers at most `MAX_MESSAGE_BYTES` bytes.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeMessages {
     kept: Vec<u8>,
-    /// Bytes of a message that are still to come and are not kept.
-    passing: usize,
+    /// Number of bytes of a message that are still to be skipped.
+    to_skip: usize,
 }
 
 impl HandshakeMessages {
-    /// The next content of a handshake record. Gives each message's type and its first bytes.
+    /// Takes the content of the next handshake record. Calls `message` with the type and the first bytes of each
+    /// message.
     pub fn feed(&mut self, content: &[u8], mut message: impl FnMut(u8, &[u8])) {
         let mut rest = content;
         loop {
-            let (passed, after) = crate::cursor::split(rest, self.passing);
-            self.passing -= passed.len();
+            let (skipped, after) = crate::cursor::split(rest, self.to_skip);
+            self.to_skip -= skipped.len();
             rest = after;
-            if self.passing > 0 {
+            if self.to_skip > 0 {
                 return;
             }
-            let len = self.wanted();
+            let len = self.needed();
             let Some(missing) = len.checked_sub(self.kept.len()).filter(|missing| *missing > 0) else {
                 let total = self.total();
                 let kept = std::mem::take(&mut self.kept);
                 if let [kind, _, _, _, body @ ..] = kept.as_slice() {
                     message(*kind, body);
                 }
-                self.passing = total.saturating_sub(kept.len());
-                if rest.is_empty() && self.passing == 0 {
+                self.to_skip = total.saturating_sub(kept.len());
+                if rest.is_empty() && self.to_skip == 0 {
                     return;
                 }
                 continue;
@@ -68,30 +69,30 @@ impl HandshakeMessages {
             if rest.is_empty() {
                 return;
             }
-            let (here, after) = crate::cursor::split(rest, missing);
-            self.kept.extend_from_slice(here);
+            let (taken, after) = crate::cursor::split(rest, missing);
+            self.kept.extend_from_slice(taken);
             rest = after;
         }
     }
 
-    /// Bytes that must be kept before a message can be read.
-    fn wanted(&self) -> usize {
+    /// Number of bytes that are kept before a message is read.
+    fn needed(&self) -> usize {
         match self.kept.len() {
-            0..HEAD => HEAD,
-            _ => self.total().min(MAX_KEPT),
+            0..HEADER => HEADER,
+            _ => self.total().min(MAX_MESSAGE_BYTES),
         }
     }
 
-    /// Of the message that is kept, with its head.
+    /// Length of the current message with its header.
     fn total(&self) -> usize {
         match *self.kept.as_slice() {
-            [_, high, middle, low, ..] => HEAD + u32::from_be_bytes([0, high, middle, low]) as usize,
-            _ => HEAD,
+            [_, high, middle, low, ..] => HEADER + u32::from_be_bytes([0, high, middle, low]) as usize,
+            _ => HEADER,
         }
     }
 }
 
-/// The random of a ClientHello.
+/// Returns the random of a ClientHello.
 pub(super) fn client_random(hello: &[u8]) -> Option<Random> {
     let mut left = Cursor::new(hello);
     left.u16be()?;
@@ -105,7 +106,7 @@ pub(super) fn offers_early_data(hello: &[u8]) -> bool {
     offers
 }
 
-/// The extensions of a ClientHello; nothing where its fields before them are cut.
+/// Returns a cursor at the extensions of a ClientHello; empty if the fields before them are cut.
 pub(crate) fn of_client(hello: &[u8]) -> Cursor<'_> {
     let mut left = Cursor::new(hello);
     let mut fields = || {
@@ -120,19 +121,19 @@ pub(crate) fn of_client(hello: &[u8]) -> Cursor<'_> {
     fields().map_or(Cursor::new(&[]), |_| left)
 }
 
-/// What a ServerHello settles.
+/// The fields of a ServerHello that are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerHello {
     pub random: Random,
     /// 0x0303 is TLS 1.2, 0x0304 is 1.3.
     pub version: u16,
     pub suite: u16,
-    pub mac_last: bool,
-    /// It goes on with a key of before (RFC 8446 4.2.11).
+    pub encrypt_then_mac: bool,
+    /// Whether it resumes a session with a pre-shared key (RFC 8446 4.2.11).
     pub by_key: bool,
-    /// The protocol that it chose (RFC 7301).
+    /// The chosen application protocol (RFC 7301).
     pub alpn: Option<SmolStr>,
-    /// No ServerHello yet: the client is to ask again.
+    /// Whether it is a HelloRetryRequest: the client must send another ClientHello.
     pub retry: bool,
 }
 
@@ -144,37 +145,37 @@ pub(crate) fn server_hello(hello: &[u8]) -> Option<ServerHello> {
     left.take(session.into())?;
     let suite = left.u16be()?;
     left.u8()?;
-    let (mut mac_last, mut by_key, mut alpn) = (false, false, None);
+    let (mut encrypt_then_mac, mut by_key, mut alpn) = (false, false, None);
     each_extension(left, |kind, body| match (kind, body) {
         (SUPPORTED_VERSIONS, [high, low]) => version = u16::from_be_bytes([*high, *low]),
-        (ENCRYPT_THEN_MAC, _) => mac_last = true,
+        (ENCRYPT_THEN_MAC, _) => encrypt_then_mac = true,
         (PRE_SHARED_KEY, _) => by_key = true,
-        (ALPN, body) => alpn = chosen(body),
+        (ALPN, body) => alpn = chosen_protocol(body),
         _ => {}
     });
     Some(ServerHello {
         random,
         version,
         suite,
-        mac_last,
+        encrypt_then_mac,
         by_key,
         alpn,
         retry: random == RETRY,
     })
 }
 
-/// Whether EncryptedExtensions accept early data (RFC 8446 4.2.10), and the protocol that they choose.
+/// Returns whether EncryptedExtensions accept early data (RFC 8446 4.2.10), and the application protocol they choose.
 pub(super) fn encrypted_extensions(extensions: &[u8]) -> (bool, Option<SmolStr>) {
     let (mut accepts, mut alpn) = (false, None);
     each_extension(Cursor::new(extensions), |kind, body| match kind {
         EARLY_DATA => accepts = true,
-        ALPN => alpn = chosen(body),
+        ALPN => alpn = chosen_protocol(body),
         _ => {}
     });
     (accepts, alpn)
 }
 
-/// The names in a list of protocols (RFC 7301 3.1).
+/// Returns the names in an ALPN extension (RFC 7301 3.1).
 pub(crate) fn protocols(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut left = Cursor::new(crate::cursor::from(body, 2));
     std::iter::from_fn(move || {
@@ -183,12 +184,13 @@ pub(crate) fn protocols(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A server's list has one.
-fn chosen(body: &[u8]) -> Option<SmolStr> {
+/// Returns the protocol in a server's ALPN extension, whose list has one entry.
+fn chosen_protocol(body: &[u8]) -> Option<SmolStr> {
     let name = protocols(body).next()?;
     Some(String::from_utf8_lossy(name).into())
 }
 
+/// Calls `extension` with the type and body of each extension.
 pub(crate) fn each_extension(mut left: Cursor<'_>, mut extension: impl FnMut(u16, &[u8])) {
     if left.u16be().is_none() {
         return;

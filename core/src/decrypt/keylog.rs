@@ -1,5 +1,5 @@
-//! The text of a key log (draft-ietf-tls-keylogfile; SSLKEYLOGFILE): lines `LABEL client_random secret`, the last two in
-//! hexadecimal. Gives the secret of a connection by the random of its ClientHello. Never prints one.
+//! Key logs (draft-ietf-tls-keylogfile; SSLKEYLOGFILE): text with lines `LABEL client_random secret`, the last two in
+//! hexadecimal. A connection's secrets are found by the random of its ClientHello.
 
 use std::fmt;
 
@@ -9,19 +9,19 @@ use super::schedule::Secret;
 use crate::cursor;
 use crate::issue::{Issue, Kind};
 
-/// Text beyond this is not read: some 300,000 connections of TLS 1.3.
-const MAX_TEXT: usize = 64 << 20;
-/// Lines beyond this are not read.
+/// Upper bound on the text that is read: some 300,000 connections of TLS 1.3.
+const MAX_TEXT_BYTES: usize = 64 << 20;
+/// Upper bound on the lines that are read.
 const MAX_LINES: usize = 1_000_000;
-/// Master secrets of TLS 1.2 (RFC 5246 8.1).
-const MASTER: usize = 48;
+/// Length of a master secret of TLS 1.2 (RFC 5246 8.1).
+const MASTER_SECRET_BYTES: usize = 48;
 
 const LAYER: &str = "keylog";
 
 /// The random of a ClientHello, by which a connection's secrets are found.
 pub(super) type Random = [u8; 32];
 
-/// Which of a connection's secrets.
+/// The secrets of a connection that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Label {
     /// TLS 1.2's master secret.
@@ -33,12 +33,12 @@ pub(super) enum Label {
     ServerTraffic,
 }
 
-/// What a line is for.
+/// The kind of a line, by its label.
 enum Use {
     Kept(Label),
-    /// A label of the draft or of Wireshark's that opens no record of TLS over TCP.
+    /// A label of the draft or of Wireshark that no record of TLS over TCP needs.
     Unused,
-    /// Encrypted or plain premaster secrets would need the key exchange to be read.
+    /// A premaster secret, which would require reading the key exchange.
     Premaster,
     Unknown,
 }
@@ -54,7 +54,7 @@ fn use_of(label: &[u8]) -> Use {
         b"EXPORTER_SECRET" | b"EARLY_EXPORTER_SECRET" | b"EARLY_EXPORTER_MASTER_SECRET" => Use::Unused,
         b"ECH_SECRET" | b"ECH_CONFIG" => Use::Unused,
         b"RSA" | b"PMS_CLIENT_RANDOM" => Use::Premaster,
-        // of a key update (OpenSSL ends them in N): they follow from the first
+        // Secrets after a KeyUpdate (OpenSSL ends the label in N) are derived from the first.
         _ if label.starts_with(b"CLIENT_TRAFFIC_SECRET_") => Use::Unused,
         _ if label.starts_with(b"SERVER_TRAFFIC_SECRET_") => Use::Unused,
         _ if label.starts_with(b"QUIC_") => Use::Unused,
@@ -82,15 +82,15 @@ impl KeyLog {
         self.secrets.is_empty()
     }
 
-    /// How many secrets there are.
+    /// Number of secrets.
     pub fn len(&self) -> usize {
         self.secrets.len()
     }
 
-    /// Adds what `text` holds; what was there before stays. Each line that cannot be used gives an issue.
+    /// Adds the secrets in `text`. Each line that cannot be used is an issue.
     pub fn read(&mut self, text: &[u8], mut issue: impl FnMut(Issue)) {
         let before = self.secrets.len();
-        let mut usable = false;
+        let mut has_usable_line = false;
         for line in text.split(|byte| *byte == b'\n') {
             self.bytes = self.bytes.saturating_add(line.len() + 1);
             let line = line.trim_ascii();
@@ -98,22 +98,22 @@ impl KeyLog {
                 continue;
             }
             self.lines += 1;
-            if self.bytes > MAX_TEXT + 1 || self.lines > MAX_LINES {
+            if self.bytes > MAX_TEXT_BYTES + 1 || self.lines > MAX_LINES {
                 if !std::mem::replace(&mut self.full, true) {
                     let reason = "key log is longer than 64 MiB or 1,000,000 lines: the rest is not read";
                     issue(Issue::new(Kind::Skipped, LAYER, reason));
                 }
                 return;
             }
-            match self.line(line) {
-                Ok(()) => usable = true,
+            match self.read_line(line) {
+                Ok(()) => has_usable_line = true,
                 Err(reason) => {
                     let place = format!("the first is line {}", self.lines);
                     issue(Issue::new(Kind::Skipped, LAYER, reason).detail(place));
                 }
             }
         }
-        if !usable && self.secrets.len() == before && self.lines > 0 {
+        if !has_usable_line && self.secrets.len() == before && self.lines > 0 {
             issue(Issue::new(
                 Kind::Skipped,
                 LAYER,
@@ -122,8 +122,8 @@ impl KeyLog {
         }
     }
 
-    /// Parses one line that is no comment; the reason where it cannot be used.
-    fn line(&mut self, line: &[u8]) -> Result<(), &'static str> {
+    /// Reads a line that is not a comment. Returns the reason if it cannot be used.
+    fn read_line(&mut self, line: &[u8]) -> Result<(), &'static str> {
         let mut fields = line
             .split(u8::is_ascii_whitespace)
             .filter(|field| !field.is_empty());
@@ -136,14 +136,18 @@ impl KeyLog {
             }
             Use::Unknown => return Err("lines are no key log's"),
         };
-        let bad = "lines of a key log are malformed";
+        let malformed = "lines of a key log are malformed";
         let (Some(random), Some(secret), None) = (random, secret, fields.next()) else {
-            return Err(bad);
+            return Err(malformed);
         };
-        let random: Random = unhex(random).and_then(|bytes| bytes.try_into().ok()).ok_or(bad)?;
-        let secret = unhex(secret).and_then(|bytes| Secret::new(&bytes)).ok_or(bad)?;
-        if label == Label::Master && secret.bytes().len() != MASTER {
-            return Err(bad);
+        let random: Random = unhex(random)
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(malformed)?;
+        let secret = unhex(secret)
+            .and_then(|bytes| Secret::new(&bytes))
+            .ok_or(malformed)?;
+        if label == Label::Master && secret.bytes().len() != MASTER_SECRET_BYTES {
+            return Err(malformed);
         }
         self.secrets.insert((random, label), secret);
         Ok(())
@@ -154,7 +158,7 @@ impl KeyLog {
     }
 }
 
-/// Hexadecimal digits to bytes; none for anything else, and for more than the longest secret.
+/// Decodes hexadecimal digits. `None` for other characters, and for more digits than the longest secret has.
 fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) || digits.len() > 2 * super::schedule::MAX_SECRET_BYTES {
         return None;

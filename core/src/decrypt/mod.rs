@@ -1,14 +1,18 @@
-//! TLS records to plain text, where somebody gave the keys. Reads a key log and one connection's bytes in order; gives
-//! what the programs sent, with the packets that brought it, or the reason why it stays sealed. Knows nothing of
-//! what the plain text means, nor of packets beyond `At`.
+//! Decryption of TLS with a key log. Takes the key log and the bytes of a connection in order. Returns the plaintext
+//! with the packets that carried it, or the reason why it stays encrypted.
 //!
-//! `keylog.rs` reads the text of a key log, `suite.rs` lists the cipher suites, `schedule.rs` derives keys,
-//! `cipher.rs` opens one record, `handshake.rs` cuts handshake messages and reads the hellos, `half.rs` is one sender's
-//! keys and numbers, `session.rs` both sides' way through the handshake, `connection.rs` cuts the bytes into records and
-//! finds the way again behind lost ones, `conversation.rs` gives a whole stream's plaintext.
+//! - `keylog.rs` parses key logs.
+//! - `suite.rs` lists the supported cipher suites.
+//! - `schedule.rs` derives keys from secrets.
+//! - `cipher.rs` decrypts one record.
+//! - `handshake.rs` splits handshake messages and reads the hellos.
+//! - `half.rs` has the keys and record number of one direction.
+//! - `session.rs` follows both directions through the handshake.
+//! - `connection.rs` splits the bytes into records and resynchronises after lost bytes.
+//! - `conversation.rs` decrypts a whole stream, for callers outside the analysis.
 //!
 //! Sources: RFC 8446 (TLS 1.3), RFC 5246 (1.2), RFC 5288 (GCM), RFC 7905 (ChaCha20), RFC 7366 (encrypt-then-MAC),
-//! draft-ietf-tls-keylogfile. No secret leaves this module: none of its types prints one.
+//! draft-ietf-tls-keylogfile. No type of this module prints a secret.
 
 mod cipher;
 mod connection;

@@ -1,4 +1,4 @@
-//! Secrets to keys: TLS 1.3's HKDF-Expand-Label (RFC 8446 7.1) and TLS 1.2's PRF (RFC 5246 5).
+//! Derivation of keys from secrets: HKDF-Expand-Label of TLS 1.3 (RFC 8446 7.1) and the PRF of TLS 1.2 (RFC 5246 5).
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use sha2::{Sha256, Sha384};
 use super::suite::Hash;
 use crate::cursor;
 
-/// SHA-384's output, and TLS 1.2's master secret.
+/// Upper bound on a secret: the output of SHA-384, and the master secret of TLS 1.2.
 pub(super) const MAX_SECRET_BYTES: usize = 48;
-/// A label of RFC 8446 with its length, the length requested and an empty context.
-const MAX_INFO: usize = 4 + 6 + 16;
+/// Upper bound on the HkdfLabel structure: output length, label with its length, and an empty context.
+const MAX_INFO_BYTES: usize = 4 + 6 + 16;
 
-/// A secret of a key log, or one that came of it. It is not printed.
+/// A secret from a key log, or derived from one. `Debug` does not print it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Secret {
     bytes: [u8; MAX_SECRET_BYTES],
@@ -28,7 +28,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Secrets are as long as a hash of TLS 1.3's suites, or the master secret's 48 bytes.
+    /// `None` unless the length is that of a hash of TLS 1.3 (32 or 48 bytes); a master secret has 48 bytes too.
     pub fn new(secret: &[u8]) -> Option<Self> {
         if secret.len() != Hash::Sha256.len() && secret.len() != Hash::Sha384.len() {
             return None;
@@ -45,7 +45,7 @@ impl Secret {
         cursor::upto(&self.bytes, self.len.into())
     }
 
-    /// The secret after a KeyUpdate (RFC 8446 7.2).
+    /// Derives the secret after a KeyUpdate (RFC 8446 7.2).
     pub fn next(&self, hash: Hash) -> Option<Self> {
         let mut bytes = [0; MAX_SECRET_BYTES];
         let len = hash.len();
@@ -57,16 +57,16 @@ impl Secret {
     }
 }
 
-/// As many bytes as both have.
+/// Copies as many bytes as both slices have.
 pub(super) fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
     }
 }
 
-/// HKDF-Expand-Label with an empty context. None where the secret is shorter than the hash.
+/// HKDF-Expand-Label with an empty context. `None` if the secret is shorter than the hash.
 pub(super) fn expand_label(hash: Hash, secret: &[u8], label: &str, out: &mut [u8]) -> Option<()> {
-    let mut info = Vec::with_capacity(MAX_INFO);
+    let mut info = Vec::with_capacity(MAX_INFO_BYTES);
     info.extend_from_slice(&(out.len() as u16).to_be_bytes());
     info.push(b"tls13 ".len() as u8 + label.len() as u8);
     info.extend_from_slice(b"tls13 ");
@@ -78,7 +78,7 @@ pub(super) fn expand_label(hash: Hash, secret: &[u8], label: &str, out: &mut [u8
     }
 }
 
-/// PRF(secret, label, seed), where `seed` comes in two parts.
+/// PRF(secret, label, seed); `seed` is the concatenation of two parts.
 pub(super) fn prf(
     hash: Hash,
     secret: &[u8],
@@ -94,7 +94,7 @@ pub(super) fn prf(
     Some(())
 }
 
-/// P_hash: HMAC(A(i) + seed) one after the other, A(i) = HMAC(A(i-1)), A(0) = seed.
+/// P_hash: the concatenation of HMAC(A(i) + seed) for i = 1, 2, ..., where A(i) = HMAC(A(i-1)) and A(0) = seed.
 fn p_hash<M: Mac + Clone>(keyed: &M, seed: &[&[u8]], out: &mut [u8]) {
     let mac = |parts: &[&[u8]]| {
         let mut mac = keyed.clone();
@@ -102,15 +102,15 @@ fn p_hash<M: Mac + Clone>(keyed: &M, seed: &[&[u8]], out: &mut [u8]) {
         mac.finalize().into_bytes()
     };
     let mut a = mac(seed);
-    let mut left = out;
-    while !left.is_empty() {
+    let mut unfilled = out;
+    while !unfilled.is_empty() {
         let mut parts = vec![a.as_slice()];
         parts.extend_from_slice(seed);
         let block = mac(&parts);
-        let len = block.len().min(left.len());
-        let (here, rest) = std::mem::take(&mut left).split_at_mut(len);
-        copy(here, &block);
-        left = rest;
+        let len = block.len().min(unfilled.len());
+        let (filled, rest) = std::mem::take(&mut unfilled).split_at_mut(len);
+        copy(filled, &block);
+        unfilled = rest;
         a = mac(&[&a]);
     }
 }

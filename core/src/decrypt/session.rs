@@ -1,22 +1,21 @@
-//! Both sides' way through one TLS connection, record by record: from the hellos to the keys, from one set of keys to
-//! the next. Gives what programs sent, or why it stays sealed. Knows nothing of where records begin.
+//! The state of a TLS connection: takes whole records of both sides, follows the handshake, and changes keys. Returns
+//! the plaintext of application data, or the reason why it stays encrypted.
 
 use smol_str::SmolStr;
 
 use super::cipher::{APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, Head, Keys};
-use super::half::{Epoch, Half, Opened, Stage};
+use super::half::{Decrypted, Epoch, Half, Stage};
 use super::handshake::{
     CLIENT_HELLO, ENCRYPTED_EXTENSIONS, END_OF_EARLY_DATA, FINISHED, KEY_UPDATE, SERVER_HELLO, ServerHello,
-    client_random, encrypted_extensions, offers_early_data, server_hello,
+    TLS13, client_random, encrypted_extensions, offers_early_data, server_hello,
 };
 use super::keylog::{KeyLog, Label, Random};
 use super::suite;
 use crate::base::Side;
 
 const TLS12: u16 = 0x0303;
-const TLS13: u16 = 0x0304;
 
-/// Why records stay closed.
+/// The reason why records stay encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealed {
     /// The hellos are not in the capture.
@@ -27,16 +26,16 @@ pub enum Sealed {
     /// SSL 3.0, TLS 1.0 and 1.1, or a draft.
     Version(u16),
     Suite(u16),
-    /// There are keys, but they open nothing.
+    /// There are keys, but they decrypt nothing.
     Wrong,
-    /// Records were lost, or changed, and none behind them opens.
+    /// Records were lost or changed, and none after them decrypts.
     Lost,
     /// Bytes that are no TLS record.
     NotTls,
 }
 
 impl Sealed {
-    /// Lower-case phrase for an issue.
+    /// Returns the reason of the issue.
     pub fn reason(self) -> &'static str {
         match self {
             Sealed::Middle => "TLS stays sealed: its handshake is not in the capture",
@@ -50,7 +49,7 @@ impl Sealed {
         }
     }
 
-    /// The number of the version or the suite, which the issue names.
+    /// Returns the number of the version or suite, which the issue shows; else 0.
     pub fn number(self) -> u32 {
         match self {
             Sealed::Version(number) | Sealed::Suite(number) => number.into(),
@@ -59,43 +58,45 @@ impl Sealed {
     }
 }
 
-/// What a record was.
+/// The kind of content in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing that a program sent: handshake, alert, change of keys, early data that nobody read.
-    Aside,
+    /// No application data: handshake, alert, change of keys, or early data that the server rejected.
+    None,
     /// Application data.
     Plaintext,
-    /// Application data that counts only if the server accepts it.
+    /// Early data, which is discarded unless the server accepts it.
     EarlyPlaintext,
-    /// It stayed closed.
-    Closed,
-    /// May be early data, whose key the log lacks or the server refused.
-    ClosedEarly,
+    /// The record did not decrypt.
+    Undecrypted,
+    /// The record did not decrypt and may be early data, whose key is not in the log or which the server rejected.
+    UndecryptedEarly,
 }
 
-/// Whether early data count (RFC 8446 4.2.10).
+/// Whether the server accepts early data (RFC 8446 4.2.10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Early {
     #[default]
-    Open,
+    Undecided,
     Accepted,
     Rejected,
 }
 
+/// Both directions of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Session {
+    /// Random of the ClientHello.
     random: Option<Random>,
-    /// The server's hello was read, and it requested no retry.
-    settled: bool,
-    modern: bool,
-    /// TLS 1.2: what each side changes to.
+    /// Whether the ServerHello was read (not only a HelloRetryRequest).
+    has_server_hello: bool,
+    is_tls13: bool,
+    /// TLS 1.2: the keys that each side uses after ChangeCipherSpec.
     pending: Option<[Keys; 2]>,
     halves: [Half; 2],
-    /// The client may send early data.
-    offered: bool,
+    /// Whether the ClientHello announced early data.
+    offers_early_data: bool,
     pub early: Early,
-    /// The protocol that the server chose under its keys.
+    /// The application protocol in the encrypted extensions of the server.
     pub alpn: Option<SmolStr>,
     pub sealed: Option<Sealed>,
 }
@@ -113,12 +114,12 @@ impl Session {
         self.halves.iter().all(|half| half.finished)
     }
 
-    /// The server's hello was read, and the key log has what this connection needs.
+    /// Whether the ServerHello was read and the keys are known.
     pub fn keyed(&self) -> bool {
-        self.settled && self.sealed.is_none()
+        self.has_server_hello && self.sealed.is_none()
     }
 
-    /// The next record of `side`, whole. Its content is in `out`.
+    /// Reads the next record of `side`. Its content is written to `out`.
     pub fn record(
         &mut self,
         side: Side,
@@ -128,21 +129,22 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Content {
         let [kind, ..] = *head;
-        let hidden = self.hidden(side);
-        if kind == CHANGE_CIPHER_SPEC && (self.modern || !hidden) {
+        let is_encrypted = self.is_encrypted(side);
+        if kind == CHANGE_CIPHER_SPEC && (self.is_tls13 || !is_encrypted) {
             self.change(side);
-            return Content::Aside;
+            return Content::None;
         }
-        if !hidden || self.modern && kind != APPLICATION_DATA {
+        if !is_encrypted || self.is_tls13 && kind != APPLICATION_DATA {
             return self.plain_record(side, kind, head, body, log, out);
         }
-        match self.half(side).open(head, body, out) {
-            Some(opened) => self.opened(side, opened, log, out),
-            None => self.closed(side),
+        match self.half(side).decrypt(head, body, out) {
+            Some(decrypted) => self.decrypted(side, decrypted, log, out),
+            None => self.undecrypted(side),
         }
     }
 
-    /// The next record behind lost ones, if that is what it is: its content, and how many were lost.
+    /// Tries to decrypt a candidate for the next record after lost ones. Returns its content, and the number of records
+    /// lost, if known.
     pub fn find(
         &mut self,
         side: Side,
@@ -151,15 +153,16 @@ impl Session {
         log: &KeyLog,
         out: &mut Vec<u8>,
     ) -> Option<(Content, Option<u64>)> {
-        self.expect(side);
+        self.change_if_pending(side);
         let stage = self.half(side).current().map(|epoch| epoch.stage);
-        let opened = self.half(side).find(head, body, out)?;
-        let counted = stage == Some(opened.stage) && opened.stage == Stage::Application;
-        let content = self.opened(side, opened, log, out);
-        Some((content, counted.then_some(opened.skipped)))
+        let decrypted = self.half(side).find(head, body, out)?;
+        let is_counted = stage == Some(decrypted.stage) && decrypted.stage == Stage::Application;
+        let content = self.decrypted(side, decrypted, log, out);
+        Some((content, is_counted.then_some(decrypted.skipped)))
     }
 
-    /// A record of `side` is not whole in the capture. Gives how much of its body was content, where programs spoke.
+    /// Takes notice that one record of `side` is lost. Returns the length of its content if it was application data,
+    /// else 0.
     pub fn lose_one(&mut self, side: Side, body: usize) -> usize {
         self.lose_some(side);
         self.half(side).lose_one();
@@ -169,34 +172,34 @@ impl Session {
         }
     }
 
-    /// Bytes of `side` are not in the capture.
+    /// Takes notice that bytes of `side` are not in the capture.
     pub fn lose_some(&mut self, side: Side) {
-        if side == Side::Server && !self.settled || self.random.is_none() {
+        if side == Side::Server && !self.has_server_hello || self.random.is_none() {
             self.sealed.get_or_insert(Sealed::Hellos);
         }
         self.half(side).lose_some();
     }
 
-    /// Whether `side` has changed to keys.
-    pub fn hidden(&mut self, side: Side) -> bool {
+    /// Whether records of `side` are encrypted now.
+    pub fn is_encrypted(&mut self, side: Side) -> bool {
         self.half(side).current().is_some()
     }
 
-    /// So many bytes of each record are no content, with its header. None where programs do not speak yet.
+    /// Number of bytes of each record that are not content, with its header. `None` before application data.
     pub fn overhead(&mut self, side: Side) -> Option<usize> {
         let epoch = self.half(side).current()?;
-        let applies = epoch.stage == Stage::Application;
-        applies.then(|| epoch.keys.overhead() + super::cipher::HEADER)
+        let is_application = epoch.stage == Stage::Application;
+        is_application.then(|| epoch.keys.overhead() + super::cipher::HEADER)
     }
 
-    /// Records were lost before the sender changed its keys: it may have done so.
-    fn expect(&mut self, side: Side) {
+    /// Changes to the pending keys if `side` has none: its ChangeCipherSpec may be among the lost records.
+    fn change_if_pending(&mut self, side: Side) {
         if self.half(side).current().is_none() {
             self.change(side);
         }
     }
 
-    /// ChangeCipherSpec. In TLS 1.3 it means nothing (RFC 8446 D.4).
+    /// Changes keys after a ChangeCipherSpec. In TLS 1.3 no keys are pending and it has no effect (RFC 8446 D.4).
     fn change(&mut self, side: Side) {
         let Some([client, server]) = self.pending else {
             return;
@@ -212,7 +215,7 @@ impl Session {
         });
     }
 
-    /// A record that is not hidden, or should not be.
+    /// Reads a record that is not encrypted.
     fn plain_record(
         &mut self,
         side: Side,
@@ -227,69 +230,75 @@ impl Session {
             APPLICATION_DATA if self.random.is_none() => {
                 self.sealed.get_or_insert(Sealed::Middle);
             }
-            APPLICATION_DATA if side == Side::Client && !self.settled => match self.early {
-                _ if !self.offered => {
-                    self.sealed.get_or_insert(Sealed::Hellos); // the server's is not here
+            APPLICATION_DATA if side == Side::Client && !self.has_server_hello => match self.early {
+                _ if !self.offers_early_data => {
+                    self.sealed.get_or_insert(Sealed::Hellos); // the ServerHello is missing
                 }
-                Early::Open => return self.early_data(head, body, log, out),
+                Early::Undecided => return self.early_data(head, body, log, out),
                 Early::Accepted | Early::Rejected => {}
             },
-            APPLICATION_DATA => return self.closed(side),
+            APPLICATION_DATA => return self.undecrypted(side),
             _ => {}
         }
-        Content::Aside
+        Content::None
     }
 
-    /// The client speaks before the server did: the suite is one of those that go with its secret.
+    /// Decrypts early data. The suite is not known yet, so all suites that fit the secret's length are tried.
     fn early_data(&mut self, head: &Head, body: &[u8], log: &KeyLog, out: &mut Vec<u8>) -> Content {
         let secret = self
             .random
             .and_then(|random| log.get(&random, Label::ClientEarly));
         let half = self.half(Side::Client);
         if let Some(secret) = secret {
-            let suites = suite::MODERN.iter().map(|(_, suite)| *suite);
-            let epochs = suites.filter_map(|suite| Epoch::modern(Stage::Early, suite, secret));
-            epochs.for_each(|epoch| half.then(epoch));
+            let suites = suite::TLS13.iter().map(|(_, suite)| *suite);
+            let epochs = suites.filter_map(|suite| Epoch::tls13(Stage::Early, suite, secret));
+            epochs.for_each(|epoch| half.add(epoch));
         }
-        match half.open(head, body, out) {
-            Some(opened) => self.opened(Side::Client, opened, log, out),
-            None => Content::ClosedEarly,
+        match half.decrypt(head, body, out) {
+            Some(decrypted) => self.decrypted(Side::Client, decrypted, log, out),
+            None => Content::UndecryptedEarly,
         }
     }
 
-    fn opened(&mut self, side: Side, opened: Opened, log: &KeyLog, out: &[u8]) -> Content {
-        if side == Side::Client && opened.stage != Stage::Early && self.early == Early::Open {
-            self.early = Early::Rejected; // EndOfEarlyData would have come first
+    /// Handles the content of a decrypted record.
+    fn decrypted(&mut self, side: Side, decrypted: Decrypted, log: &KeyLog, out: &[u8]) -> Content {
+        if side == Side::Client && decrypted.stage != Stage::Early && self.early == Early::Undecided {
+            self.early = Early::Rejected; // EndOfEarlyData would have preceded it
         }
-        match opened.kind {
-            APPLICATION_DATA if opened.stage == Stage::Early => match self.early {
-                Early::Rejected => return Content::Aside,
+        match decrypted.kind {
+            APPLICATION_DATA if decrypted.stage == Stage::Early => match self.early {
+                Early::Rejected => return Content::None,
                 Early::Accepted => return Content::Plaintext,
-                Early::Open => return Content::EarlyPlaintext,
+                Early::Undecided => return Content::EarlyPlaintext,
             },
             APPLICATION_DATA => return Content::Plaintext,
             HANDSHAKE => self.handshake(side, out, log),
             CHANGE_CIPHER_SPEC => self.change(side),
             _ => {} // an alert
         }
-        Content::Aside
+        Content::None
     }
 
-    fn closed(&mut self, side: Side) -> Content {
-        let early = side == Side::Client && self.offered;
+    /// Classifies a record that did not decrypt, and gives up if nothing more will.
+    fn undecrypted(&mut self, side: Side) -> Content {
+        let may_be_early = side == Side::Client && self.offers_early_data;
         let half = self.half(side);
-        if half.hopeless() {
-            let why = if half.opened { Sealed::Lost } else { Sealed::Wrong };
+        if half.is_hopeless() {
+            let why = if half.has_decrypted {
+                Sealed::Lost
+            } else {
+                Sealed::Wrong
+            };
             self.sealed.get_or_insert(why);
-        } else if !half.opened && early {
-            return Content::ClosedEarly;
-        } else if !half.opened && !half.doubted() {
+        } else if !half.has_decrypted && may_be_early {
+            return Content::UndecryptedEarly;
+        } else if !half.has_decrypted && !half.is_seq_uncertain() {
             self.sealed.get_or_insert(Sealed::Wrong);
         }
-        Content::Closed
+        Content::Undecrypted
     }
 
-    /// The content of handshake records, hidden or not.
+    /// Reads the content of a handshake record.
     fn handshake(&mut self, side: Side, content: &[u8], log: &KeyLog) {
         let mut messages = std::mem::take(&mut self.half(side).messages);
         messages.feed(content, |kind, body| self.message(side, kind, body, log));
@@ -300,10 +309,10 @@ impl Session {
         match (side, kind) {
             (Side::Client, CLIENT_HELLO) => {
                 self.random = client_random(body);
-                self.offered |= offers_early_data(body);
+                self.offers_early_data |= offers_early_data(body);
             }
             (Side::Server, SERVER_HELLO) => match server_hello(body) {
-                Some(hello) => self.settle(hello, log),
+                Some(hello) => self.choose_keys(hello, log),
                 None => {
                     self.sealed.get_or_insert(Sealed::NotTls);
                 }
@@ -311,7 +320,7 @@ impl Session {
             (Side::Server, ENCRYPTED_EXTENSIONS) => {
                 let (accepts, alpn) = encrypted_extensions(body);
                 self.alpn = alpn;
-                if self.early == Early::Open {
+                if self.early == Early::Undecided {
                     self.early = if accepts { Early::Accepted } else { Early::Rejected };
                 }
             }
@@ -328,8 +337,8 @@ impl Session {
         }
     }
 
-    /// The server has chosen.
-    fn settle(&mut self, hello: ServerHello, log: &KeyLog) {
+    /// Derives the keys for the version and suite that the ServerHello chose.
+    fn choose_keys(&mut self, hello: ServerHello, log: &KeyLog) {
         if hello.retry {
             self.early = Early::Rejected;
             return;
@@ -338,20 +347,20 @@ impl Session {
             self.sealed.get_or_insert(Sealed::Middle);
             return;
         };
-        self.settled = true;
-        let settled = match hello.version {
-            TLS13 => self.modern_keys(&random, hello.suite, log),
-            TLS12 => self.classic_keys(&random, &hello, log),
+        self.has_server_hello = true;
+        let result = match hello.version {
+            TLS13 => self.tls13_keys(&random, hello.suite, log),
+            TLS12 => self.tls12_keys(&random, &hello, log),
             other => Err(Sealed::Version(other)),
         };
-        if let Err(why) = settled {
+        if let Err(why) = result {
             self.sealed.get_or_insert(why);
         }
     }
 
-    fn modern_keys(&mut self, random: &Random, number: u16, log: &KeyLog) -> Result<(), Sealed> {
-        let suite = suite::modern(number).ok_or(Sealed::Suite(number))?;
-        self.modern = true;
+    fn tls13_keys(&mut self, random: &Random, number: u16, log: &KeyLog) -> Result<(), Sealed> {
+        let suite = suite::tls13(number).ok_or(Sealed::Suite(number))?;
+        self.is_tls13 = true;
         let steps = [
             (Side::Client, Stage::Handshake, Label::ClientHandshake),
             (Side::Server, Stage::Handshake, Label::ServerHandshake),
@@ -361,10 +370,10 @@ impl Session {
         for (side, stage, label) in steps {
             match log.get(random, label) {
                 Some(secret) => {
-                    let epoch = Epoch::modern(stage, suite, secret).ok_or(Sealed::Wrong)?;
-                    self.half(side).then(epoch);
+                    let epoch = Epoch::tls13(stage, suite, secret).ok_or(Sealed::Wrong)?;
+                    self.half(side).add(epoch);
                 }
-                // without them the first record of a program is found by trying
+                // Without handshake keys, the first record of application data is found by trying.
                 None if stage == Stage::Handshake => self.half(side).lose_some(),
                 None => return Err(Sealed::NoSecret),
             }
@@ -372,11 +381,11 @@ impl Session {
         Ok(())
     }
 
-    fn classic_keys(&mut self, random: &Random, hello: &ServerHello, log: &KeyLog) -> Result<(), Sealed> {
-        let suite = suite::classic(hello.suite).ok_or(Sealed::Suite(hello.suite))?;
+    fn tls12_keys(&mut self, random: &Random, hello: &ServerHello, log: &KeyLog) -> Result<(), Sealed> {
+        let suite = suite::tls12(hello.suite).ok_or(Sealed::Suite(hello.suite))?;
         let master = log.get(random, Label::Master).ok_or(Sealed::NoSecret)?;
         let randoms = (random.as_slice(), hello.random.as_slice());
-        self.pending = Keys::classic(suite, master, randoms, hello.mac_last);
+        self.pending = Keys::tls12(suite, master, randoms, hello.encrypt_then_mac);
         Ok(())
     }
 }

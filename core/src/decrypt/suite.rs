@@ -1,7 +1,7 @@
-//! The cipher suites whose records can be opened, by their number (IANA's registry of TLS cipher suites): which cipher,
-//! which hash. Key exchange and certificate play no part, as the secrets are given. CCM, RC4, DES and NULL are not here.
+//! The supported cipher suites by their IANA number: cipher and hash. Key exchange and certificates do not matter,
+//! since the key log has the secrets. CCM, RC4, DES and NULL are not supported.
 
-/// What hides a record.
+/// The cipher of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cipher {
     Aes128Gcm,
@@ -32,6 +32,12 @@ pub(super) struct Suite {
     pub hash: Hash,
 }
 
+impl Suite {
+    const fn new(cipher: Cipher, hash: Hash) -> Self {
+        Suite { cipher, hash }
+    }
+}
+
 impl Cipher {
     pub fn key_len(self) -> usize {
         match self {
@@ -60,39 +66,21 @@ impl Hash {
     }
 }
 
-/// RFC 8446 B.4.
-pub(super) const MODERN: [(u16, Suite); 3] = [
-    (
-        0x1301,
-        Suite {
-            cipher: Cipher::Aes128Gcm,
-            hash: Hash::Sha256,
-        },
-    ),
-    (
-        0x1302,
-        Suite {
-            cipher: Cipher::Aes256Gcm,
-            hash: Hash::Sha384,
-        },
-    ),
-    (
-        0x1303,
-        Suite {
-            cipher: Cipher::ChaCha20Poly1305,
-            hash: Hash::Sha256,
-        },
-    ),
+/// The suites of TLS 1.3 (RFC 8446 B.4).
+pub(super) const TLS13: [(u16, Suite); 3] = [
+    (0x1301, Suite::new(Cipher::Aes128Gcm, Hash::Sha256)),
+    (0x1302, Suite::new(Cipher::Aes256Gcm, Hash::Sha384)),
+    (0x1303, Suite::new(Cipher::ChaCha20Poly1305, Hash::Sha256)),
 ];
 
-/// A suite of TLS 1.3.
-pub(super) fn modern(number: u16) -> Option<Suite> {
-    let found = MODERN.iter().find(|(known, _)| *known == number);
+/// Returns a suite of TLS 1.3.
+pub(super) fn tls13(number: u16) -> Option<Suite> {
+    let found = TLS13.iter().find(|(known, _)| *known == number);
     found.map(|(_, suite)| *suite)
 }
 
-/// A suite of TLS 1.2.
-pub(super) fn classic(number: u16) -> Option<Suite> {
+/// Returns a suite of TLS 1.2.
+pub(super) fn tls12(number: u16) -> Option<Suite> {
     let (cipher, hash) = match number {
         // RFC 5288, 5289, 5487, 8442
         0x009c | 0x009e | 0x00a0 | 0x00a2 | 0x00a4 | 0x00a6 | 0x00a8 | 0x00aa | 0x00ac | 0xc02b | 0xc02d

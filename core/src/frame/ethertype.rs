@@ -1,5 +1,4 @@
-//! What an ethertype means for the bytes after it: tags, labels and frames in frames, LLC, PPP. Reads from one
-//! layer to the next and ends at IP; knows nothing of link types.
+//! Layers that an ethertype announces, down to IP: VLAN and other tags, MPLS, LLC, PPP, and Ethernet in Ethernet.
 
 use super::{Packet, View, ip, neighbour, skipped};
 use crate::cursor::{self, Header};
@@ -8,60 +7,62 @@ pub(super) const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const ETHERNET: u16 = 0x6558;
 
-/// The largest value of the type field that is a length (IEEE 802.3, 3.2.6).
-pub(super) const LARGEST_LENGTH: u16 = 1500;
+/// Largest value of the type field that is a length (IEEE 802.3, 3.2.6).
+pub(super) const MAX_LENGTH: u16 = 1500;
 
 #[inline(never)]
 pub(super) fn ethernet(view: View<'_>) -> Packet<'_> {
-    match Header::<14>::of(view.held) {
+    match Header::<14>::of(view.captured) {
         Some(head) => ethertype(head.be16::<12>(), view.skip(14)),
         None => view.cut("ethernet", 14),
     }
 }
 
-/// What an ethertype, or a length in its place, means for the bytes after it.
+/// Reads the layer that an ethertype announces, or LLC if the field is a length.
 #[inline(never)]
 pub(super) fn ethertype(kind: u16, view: View<'_>) -> Packet<'_> {
     let (mut kind, mut view) = (kind, view);
     loop {
+        // A tag: its name, the offset of the next ethertype, its length.
         let (layer, at, size) = match kind {
             IPV4 => return ip::any(view),
             IPV6 => return ip::v6(view),
             0x0806 => return neighbour::arp(view),
-            0..=LARGEST_LENGTH => return llc(view),
-            // 802.1Q, 802.1ad and the older QinQ tag, in any order and number.
+            0..=MAX_LENGTH => return llc(view),
+            // 802.1Q, 802.1ad and the older QinQ tags, in any order and number.
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => ("vlan", 2, 4),
             // Cisco metadata (security group tag): version, length, option, tag, then an ethertype.
             0x8909 => ("cisco metadata", 6, 8),
-            // VN-Tag; HSR's and 802.1CB's sequence numbers.
+            // VN-Tag, and the sequence numbers of HSR and 802.1CB.
             0x8926 => ("vntag", 4, 6),
             0x892f => ("hsr", 4, 6),
             0xf1c1 => ("802.1cb", 4, 6),
-            0x88e5 => match macsec(view.held) {
+            0x88e5 => match macsec(view.captured) {
                 Some(size) => ("macsec", size - 2, size),
                 None => return skipped("macsec", "payload is encrypted", kind.into()),
             },
             0x8847 | 0x8848 => return view.enter(mpls),
             0x8864 => return view.enter(pppoe),
             0x880b => return view.enter(ppp),
-            // Frames in frames: bridging as it is, PBB's service tag.
+            // Ethernet in Ethernet: transparent bridging, and 802.1ah after its service tag (0x88e7).
             ETHERNET => return view.enter(ethernet),
             0x8903 => return fabric_path(view),
             0x88e7 => return view.skip(4).enter(ethernet),
             0x22f3 => return trill(view),
             0x894f => return nsh(view),
-            _ if kind < 0x0600 || is_other(kind) => return Packet::Other,
+            _ if kind < 0x0600 || carries_no_ip(kind) => return Packet::Other,
             _ => return view.foreign("ethertype", kind.into()),
         };
-        let Some(next) = cursor::be16_at(view.held, at) else {
+        let Some(next) = cursor::be16_at(view.captured, at) else {
             return view.cut(layer, size as u32);
         };
         (kind, view) = (next, view.skip(size));
     }
 }
 
-/// Known to carry no IP: reverse ARP, spanning tree and other neighbours' talk, storage, industry, time, IS-IS, wake-up.
-fn is_other(kind: u16) -> bool {
+/// Whether an ethertype is known to carry no IP: reverse ARP, spanning tree, discovery, storage, industrial and time
+/// protocols, IS-IS, Wake-on-LAN.
+fn carries_no_ip(kind: u16) -> bool {
     matches!(
         kind,
         0x8035 | 0x0842 | 0x22f0 | 0x22ea | 0x6000..=0x6007 | 0x809b | 0x80f3 | 0x8137 | 0x8808 | 0x8809
@@ -72,9 +73,9 @@ fn is_other(kind: u16) -> bool {
     )
 }
 
-/// IEEE 802.2 with IP directly (SAP 6), or in SNAP with an ethertype (RFC 1042; 0x0000f8 is Cisco's).
+/// LLC (IEEE 802.2) with IP directly (SAP 6), or SNAP with an ethertype (RFC 1042; OUI 0x0000f8 is Cisco's).
 pub(super) fn llc(view: View<'_>) -> Packet<'_> {
-    match *view.held {
+    match *view.captured {
         [6, 6, 3, ..] => ip::any(view.skip(3)),
         [0xaa, 0xaa, 3, 0, 0, 0 | 0xf8, high, low, ..] if high >= 6 => {
             let kind = u16::from_be_bytes([high, low]);
@@ -84,19 +85,21 @@ pub(super) fn llc(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// The length of a MACsec tag with the ethertype behind it, where the payload is in the clear (IEEE 802.1AE 9.3).
+/// Returns the length of a MACsec tag and the ethertype after it. `None` if the payload is encrypted (IEEE 802.1AE
+/// 9.3).
 fn macsec(tag: &[u8]) -> Option<usize> {
     let control = cursor::u8_at(tag, 0).unwrap_or(0);
     let identifier = if control & 0x20 != 0 { 8 } else { 0 };
     (control & 0x0c == 0).then_some(6 + identifier + 2)
 }
 
-/// A label stack (RFC 3032). What lies under it is recognised by its first bits; a pseudowire's control word
-/// (RFC 4385) is distinguished from an Ethernet address by the ethertype that either would leave.
+/// An MPLS label stack (RFC 3032). The payload has no type field, so its first four bits decide: 4 is IPv4, 6 is IPv6.
+/// For others, an Ethernet frame is recognised by its ethertype, with or without a pseudowire control word (RFC 4385)
+/// before it.
 pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
     let mut view = view;
     loop {
-        let Some(label) = cursor::be32_at(view.held, 0) else {
+        let Some(label) = cursor::be32_at(view.captured, 0) else {
             return view.cut("mpls", 4);
         };
         view = view.skip(4);
@@ -104,19 +107,19 @@ pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
             break;
         }
     }
-    match view.held.first().map(|byte| byte >> 4) {
+    match view.captured.first().map(|byte| byte >> 4) {
         Some(4) => ip::any(view),
         Some(6) => ip::v6(view),
-        Some(1) => Packet::Other, // an associated channel: OAM
+        Some(1) => Packet::Other, // associated channel (OAM)
         Some(first) => {
-            let kinds = [(16, 4), (12, 0)].map(|(at, skip)| (cursor::be16_at(view.held, at), skip));
+            let kinds = [(16, 4), (12, 0)].map(|(at, skip)| (cursor::be16_at(view.captured, at), skip));
             let frame = kinds
                 .iter()
-                .find(|(kind, _)| kind.is_some_and(is_network))
+                .find(|(kind, _)| kind.is_some_and(is_common_ethertype))
                 .or_else(|| {
                     kinds
                         .iter()
-                        .find(|(kind, _)| kind.is_some_and(|kind| kind <= LARGEST_LENGTH))
+                        .find(|(kind, _)| kind.is_some_and(|kind| kind <= MAX_LENGTH))
                 });
             match frame {
                 Some((_, 4)) if first != 0 => Packet::Other,
@@ -128,26 +131,26 @@ pub(super) fn mpls(view: View<'_>) -> Packet<'_> {
     }
 }
 
-fn is_network(kind: u16) -> bool {
+fn is_common_ethertype(kind: u16) -> bool {
     matches!(kind, IPV4 | IPV6 | 0x0806 | 0x8100 | 0x88a8 | 0x8847 | 0x8864)
 }
 
-/// A PPPoE session (RFC 2516): six bytes, then PPP.
+/// A PPPoE session (RFC 2516): a header of six bytes, then PPP.
 pub(super) fn pppoe(view: View<'_>) -> Packet<'_> {
-    match Header::<6>::of(view.held) {
+    match Header::<6>::of(view.captured) {
         Some(head) if head.be16::<0>() == 0x1100 => ppp(view.skip(6).limit(head.be16::<4>().into())),
         Some(_) => Packet::Other,
         None => view.cut("pppoe", 6),
     }
 }
 
-/// PPP (RFC 1661): address and control may stand before the protocol, the protocol's first byte may be left out.
+/// PPP (RFC 1661). Address and control bytes before the protocol are optional, and so is the protocol's first byte.
 pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
-    let view = match *view.held {
+    let view = match *view.captured {
         [0xff, 3, ..] => view.skip(2),
         _ => view,
     };
-    let (protocol, view) = match *view.held {
+    let (protocol, view) = match *view.captured {
         [low, ..] if low & 1 != 0 => (u16::from(low), view.skip(1)),
         [high, low, ..] => (u16::from_be_bytes([high, low]), view.skip(2)),
         _ => return view.cut("ppp", 2),
@@ -157,8 +160,8 @@ pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
         0x57 => ip::v6(view),
         0x0281 | 0x0283 => view.enter(mpls),
         0x2d | 0x2f => skipped("ppp", "header compression is not undone", protocol.into()),
-        // Multilink (RFC 1990): a fragment that is the first and the last one is a packet.
-        0x3d if matches!(*view.held, [flags, _, _, _, ..] if flags >= 0xc0) => view.skip(4).enter(ppp),
+        // Multilink (RFC 1990): a fragment that is both the first and the last is a whole packet.
+        0x3d if matches!(*view.captured, [flags, _, _, _, ..] if flags >= 0xc0) => view.skip(4).enter(ppp),
         0x3d => skipped("ppp", "multilink fragments are not put together", protocol.into()),
         0x53 | 0x55 | 0xfb | 0xfd => skipped("ppp", "payload is compressed or encrypted", protocol.into()),
         _ => Packet::Other,
@@ -167,15 +170,15 @@ pub(super) fn ppp(view: View<'_>) -> Packet<'_> {
 
 /// Cisco HDLC: address, control, ethertype.
 pub(super) fn chdlc(view: View<'_>) -> Packet<'_> {
-    match Header::<4>::of(view.held) {
+    match Header::<4>::of(view.captured) {
         Some(head) => ethertype(head.be16::<2>(), view.skip(4)),
         None => view.cut("chdlc", 4),
     }
 }
 
-/// TRILL (RFC 6325 3): six bytes and options, then an Ethernet frame.
+/// TRILL (RFC 6325 3): a header of six bytes and options, then an Ethernet frame.
 fn trill(view: View<'_>) -> Packet<'_> {
-    match Header::<6>::of(view.held) {
+    match Header::<6>::of(view.captured) {
         Some(head) => {
             let options = usize::from(head.be16::<0>() >> 6 & 0x1f) * 4;
             view.skip(6 + options).enter(ethernet)
@@ -184,26 +187,26 @@ fn trill(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// FabricPath: a tag, then an Ethernet frame. Wireshark takes the last four bytes for the checksum of the
-/// outer frame, whether or not it was captured; so do we, that what follows can be looked up there.
+/// FabricPath: a tag, then an Ethernet frame. The last four bytes are taken as the checksum of the outer frame even if
+/// it was not captured, as in Wireshark, so that lengths agree.
 fn fabric_path(view: View<'_>) -> Packet<'_> {
     let inner = view.skip(2);
     inner.limit(inner.wire.saturating_sub(4)).enter(ethernet)
 }
 
-/// Network service header (RFC 8300 2.2): its length in words, then the payload by its protocol field.
+/// Network service header (RFC 8300 2.2): its length is given in words, its payload by a next protocol field.
 pub(super) fn nsh(view: View<'_>) -> Packet<'_> {
-    match Header::<8>::of(view.held) {
+    match Header::<8>::of(view.captured) {
         Some(head) => {
             let inner = view.skip(usize::from(head.be16::<0>() & 0x3f) * 4);
-            inner.enter(|inner| generic(head.u8::<3>(), inner))
+            inner.enter(|inner| next_protocol(head.u8::<3>(), inner))
         }
         None => view.cut("nsh", 8),
     }
 }
 
-/// The next protocol of NSH and VXLAN-GPE.
-pub(super) fn generic(protocol: u8, view: View<'_>) -> Packet<'_> {
+/// Reads the layer that a next protocol field of NSH or VXLAN-GPE announces.
+pub(super) fn next_protocol(protocol: u8, view: View<'_>) -> Packet<'_> {
     match protocol {
         1 => ip::any(view),
         2 => ip::v6(view),

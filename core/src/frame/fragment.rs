@@ -1,5 +1,5 @@
-//! IP fragments put together (RFC 791 3.2, RFC 8200 4.5). Takes fragments, gives the packet when it is whole;
-//! bounded by `MAX_BYTES`. Bytes that came twice count as they came first, as in Wireshark.
+//! Reassembly of IP fragments (RFC 791 3.2, RFC 8200 4.5). Takes fragments and returns a packet when it is complete.
+//! Memory is bounded by `MAX_BYTES`. Where fragments overlap, the bytes received first count, as in Wireshark.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,20 +11,22 @@ use super::tcp::Ends;
 use super::{Packet, View};
 use crate::issue::{Issue, Kind};
 
-/// So much is held for packets that are not whole, bookkeeping included; as much as Linux allows
+/// Upper bound on the memory of incomplete packets, bookkeeping included: the default of Linux
 /// (net.ipv4.ipfrag_high_thresh).
 const MAX_BYTES: usize = 4 << 20;
-/// What one fragment, and one packet that waits, cost beside the bytes.
-const PIECE_BYTES: usize = 48;
-const PACKET_BYTES: usize = 256;
-/// No packet has more fragments: those of 64 bytes in 64 KiB.
-const MAX_PIECES: usize = 1024;
-/// An IP packet's payload ends here.
+/// Memory of a fragment in addition to its bytes.
+const FRAGMENT_OVERHEAD: usize = 48;
+/// Memory of an incomplete packet in addition to its fragments.
+const PACKET_OVERHEAD: usize = 256;
+/// Upper bound on the fragments of a packet: 64 KiB in fragments of 64 bytes.
+const MAX_FRAGMENTS: usize = 1024;
+/// Upper bound on the payload of an IP packet.
 const MAX_PACKET_BYTES: u32 = 65_535;
-/// What has waited longer is another packet with the same number (RFC 8200 4.5).
-const PATIENCE_NS: i64 = 60_000_000_000;
+/// Time limit for a packet to be completed (RFC 8200 4.5). Later fragments with the same number belong to another
+/// packet.
+const TIMEOUT_NS: i64 = 60_000_000_000;
 
-/// Which packet a fragment belongs to.
+/// Identifies the packet that a fragment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub src: IpAddr,
@@ -33,16 +35,18 @@ pub(super) struct Key {
     pub protocol: u8,
 }
 
-/// One fragment, as its frame has it.
+/// One fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment<'a> {
     key: Key,
+    /// Offset in the packet's payload, in bytes.
     start: u32,
+    /// The "more fragments" flag.
     more: bool,
-    /// Of what the packet holds; in IPv6 the first fragment's word counts.
+    /// Protocol of the packet's payload. In IPv6 that of the first fragment counts.
     protocol: u8,
     bytes: &'a [u8],
-    /// Its length by its IP header.
+    /// Length by the IP header, in bytes.
     len: u32,
     carrier: Ends,
     depth: u8,
@@ -62,7 +66,7 @@ impl<'a> Fragment<'a> {
             start,
             more,
             protocol,
-            bytes: view.held,
+            bytes: view.captured,
             len: view.wire,
             carrier,
             depth: view.depth,
@@ -70,7 +74,7 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// The payload of a packet whose fragments are all there.
+/// The payload of a reassembled packet.
 #[derive(Debug)]
 pub struct Datagram {
     protocol: u8,
@@ -80,7 +84,7 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// What the whole packet carries.
+    /// Reads the payload.
     pub fn decode(&self) -> Packet<'_> {
         let view = View {
             depth: self.depth,
@@ -90,20 +94,22 @@ impl Datagram {
     }
 }
 
+/// A packet of which fragments are missing.
 #[derive(Debug)]
-struct Partial {
-    /// By where they start.
-    pieces: Vec<(u32, Vec<u8>)>,
+struct Incomplete {
+    /// Offset and bytes of each fragment, in the order of the offsets.
+    fragments: Vec<(u32, Vec<u8>)>,
+    /// Memory in bytes, bookkeeping included.
     held: usize,
-    /// Where the packet ends, once its last fragment is there.
+    /// Length of the payload. `None` until the last fragment has arrived.
     end: Option<u32>,
     protocol: u8,
-    /// Tells it from earlier packets with the same key in `Fragments::order`.
+    /// Distinguishes this packet from earlier ones with the same key in `Fragments::order`.
     serial: u64,
     first: SeenFrame,
 }
 
-/// Where and when a frame was seen: time, and the place that an issue reports.
+/// Time and place of a frame, for issues.
 #[derive(Debug, Clone, Copy)]
 pub struct SeenFrame {
     pub time_ns: i64,
@@ -121,19 +127,22 @@ impl SeenFrame {
     }
 }
 
-/// Packets that wait for fragments.
+/// All incomplete packets.
 #[derive(Debug, Default)]
 pub struct Fragments {
-    waiting: AHashMap<Key, Partial>,
+    incomplete: AHashMap<Key, Incomplete>,
+    /// Key and serial of each incomplete packet, the oldest first. May also have entries of packets that are gone.
     order: VecDeque<(Key, u64)>,
+    /// Number of fragments added.
     serial: u64,
+    /// Memory of all incomplete packets in bytes.
     held: usize,
-    /// What could not be put together; whoever calls takes them.
+    /// Packets and fragments that could not be used. The caller takes them.
     pub issues: Vec<Issue>,
 }
 
 impl Fragments {
-    /// Takes one fragment of the frame at this place; gives the packet that it completes.
+    /// Adds a fragment. Returns the packet if it is now complete.
     #[cold]
     pub fn add(&mut self, fragment: &Fragment<'_>, place: SeenFrame) -> Option<Datagram> {
         let end = fragment.start.saturating_add(fragment.len);
@@ -148,35 +157,35 @@ impl Fragments {
                 .push(place.issue(Kind::Distrusted, "fragment does not fit any packet"));
             return None;
         }
-        let stale = |partial: &Partial| place.time_ns.saturating_sub(partial.first.time_ns) > PATIENCE_NS;
-        if self.waiting.get(&fragment.key).is_some_and(stale) {
-            self.drop_one(fragment.key, "fragments of a packet are missing");
+        let stale = |packet: &Incomplete| place.time_ns.saturating_sub(packet.first.time_ns) > TIMEOUT_NS;
+        if self.incomplete.get(&fragment.key).is_some_and(stale) {
+            self.give_up(fragment.key, "fragments of a packet are missing");
         }
         self.serial += 1;
         let serial = self.serial;
-        let partial = self.waiting.entry(fragment.key).or_insert_with(|| {
+        let packet = self.incomplete.entry(fragment.key).or_insert_with(|| {
             self.order.push_back((fragment.key, serial));
-            self.held += PACKET_BYTES;
-            Partial {
-                pieces: Vec::new(),
-                held: PACKET_BYTES,
+            self.held += PACKET_OVERHEAD;
+            Incomplete {
+                fragments: Vec::new(),
+                held: PACKET_OVERHEAD,
                 end: None,
                 protocol: fragment.protocol,
                 serial,
                 first: place,
             }
         });
-        let cost = fragment.bytes.len() + PIECE_BYTES;
-        partial.add(fragment, end);
-        partial.held += cost;
+        let cost = fragment.bytes.len() + FRAGMENT_OVERHEAD;
+        packet.add(fragment, end);
+        packet.held += cost;
         self.held += cost;
-        if partial.pieces.len() > MAX_PIECES {
-            self.drop_one(fragment.key, "packet has too many fragments");
+        if packet.fragments.len() > MAX_FRAGMENTS {
+            self.give_up(fragment.key, "packet has too many fragments");
             return None;
         }
-        if let Some(bytes) = partial.joined() {
-            let protocol = partial.protocol;
-            self.forget(fragment.key);
+        if let Some(bytes) = packet.reassembled() {
+            let protocol = packet.protocol;
+            self.remove(fragment.key);
             return Some(Datagram {
                 protocol,
                 bytes,
@@ -188,49 +197,49 @@ impl Fragments {
             && let Some((key, serial)) = self.order.pop_front()
         {
             if self
-                .waiting
+                .incomplete
                 .get(&key)
                 .is_some_and(|oldest| oldest.serial == serial)
             {
-                self.drop_one(key, "too many fragments wait for the rest of their packets");
+                self.give_up(key, "too many fragments wait for the rest of their packets");
             }
         }
-        if self.order.len() > self.waiting.len() * 2 + 16 {
-            let waiting = &self.waiting;
+        if self.order.len() > self.incomplete.len() * 2 + 16 {
+            let incomplete = &self.incomplete;
             self.order
-                .retain(|(key, serial)| waiting.get(key).is_some_and(|one| one.serial == *serial));
+                .retain(|(key, serial)| incomplete.get(key).is_some_and(|packet| packet.serial == *serial));
         }
         None
     }
 
-    /// The capture ended: what still waits is missing something.
+    /// Reports all incomplete packets at the end of the capture.
     pub fn finish(&mut self) {
-        let mut left: Vec<_> = self
-            .waiting
+        let mut incomplete: Vec<_> = self
+            .incomplete
             .iter()
-            .map(|(key, p)| (p.first.frame, *key))
+            .map(|(key, packet)| (packet.first.frame, *key))
             .collect();
-        left.sort_unstable_by_key(|(frame, _)| *frame);
-        for (_, key) in left {
-            self.drop_one(key, "fragments of a packet are missing");
+        incomplete.sort_unstable_by_key(|(frame, _)| *frame);
+        for (_, key) in incomplete {
+            self.give_up(key, "fragments of a packet are missing");
         }
         self.order.clear();
     }
 
-    fn forget(&mut self, key: Key) -> Option<Partial> {
-        let partial = self.waiting.remove(&key)?;
-        self.held = self.held.saturating_sub(partial.held);
-        Some(partial)
+    fn remove(&mut self, key: Key) -> Option<Incomplete> {
+        let packet = self.incomplete.remove(&key)?;
+        self.held = self.held.saturating_sub(packet.held);
+        Some(packet)
     }
 
-    fn drop_one(&mut self, key: Key, reason: &'static str) {
-        if let Some(partial) = self.forget(key) {
-            self.issues.push(partial.first.issue(Kind::Skipped, reason));
+    fn give_up(&mut self, key: Key, reason: &'static str) {
+        if let Some(packet) = self.remove(key) {
+            self.issues.push(packet.first.issue(Kind::Skipped, reason));
         }
     }
 }
 
-impl Partial {
+impl Incomplete {
     fn add(&mut self, fragment: &Fragment<'_>, end: u32) {
         if fragment.start == 0 {
             self.protocol = fragment.protocol;
@@ -238,32 +247,35 @@ impl Partial {
         if !fragment.more && self.end.is_none() {
             self.end = Some(end);
         }
-        let at = self.pieces.partition_point(|(start, _)| *start <= fragment.start);
-        let again = |(start, bytes): &(u32, Vec<u8>)| *start == fragment.start && bytes == fragment.bytes;
+        let at = self
+            .fragments
+            .partition_point(|(start, _)| *start <= fragment.start);
+        let is_same = |(start, bytes): &(u32, Vec<u8>)| *start == fragment.start && bytes == fragment.bytes;
         if !at
             .checked_sub(1)
-            .and_then(|before| self.pieces.get(before))
-            .is_some_and(again)
+            .and_then(|before| self.fragments.get(before))
+            .is_some_and(is_same)
         {
-            self.pieces.insert(at, (fragment.start, fragment.bytes.to_vec()));
+            self.fragments
+                .insert(at, (fragment.start, fragment.bytes.to_vec()));
         }
     }
 
-    /// All the bytes, if none is missing.
-    fn joined(&self) -> Option<Vec<u8>> {
+    /// Returns the payload, if no byte is missing.
+    fn reassembled(&self) -> Option<Vec<u8>> {
         let end = self.end?;
-        let mut reach = 0u32;
-        for (start, bytes) in &self.pieces {
-            if *start > reach {
+        let mut covered = 0u32;
+        for (start, bytes) in &self.fragments {
+            if *start > covered {
                 return None;
             }
-            reach = reach.max(start.saturating_add(bytes.len() as u32));
+            covered = covered.max(start.saturating_add(bytes.len() as u32));
         }
-        if reach < end {
+        if covered < end {
             return None;
         }
         let mut whole = Vec::with_capacity(end as usize);
-        for (start, bytes) in &self.pieces {
+        for (start, bytes) in &self.fragments {
             let known = whole.len().saturating_sub(*start as usize);
             whole.extend_from_slice(bytes.get(known..).unwrap_or_default());
         }

@@ -1,4 +1,5 @@
-//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo numbers, and the TCP header or echo request that an error quotes.
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): identifiers of echo messages, and the TCP segment or echo request that an
+//! error quotes.
 
 use super::ip;
 use super::neighbour;
@@ -6,12 +7,12 @@ use super::tcp::Ends;
 use super::{Echo, Icmp, Packet, View};
 use crate::cursor::Header;
 
-/// No quoted packet is longer: what the error does not quote is known from the quoted IP header alone.
+/// Length of a quoted packet on the wire, before its IP header is read: the longest possible packet.
 const MAX_QUOTED_BYTES: u32 = 65_575;
 
 #[inline(never)]
 pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> {
-    let Some(head) = Header::<8>::of(view.held) else {
+    let Some(head) = Header::<8>::of(view.captured) else {
         return view.cut(if v6 { "icmpv6" } else { "icmp" }, 8);
     };
     let kind = head.u8::<0>();
@@ -21,28 +22,28 @@ pub(super) fn decode<'a>(view: View<'a>, carrier: Ends, v6: bool) -> Packet<'a> 
     {
         return packet;
     }
-    let numbered = if v6 {
+    let has_id = if v6 {
         matches!(kind, 128 | 129)
     } else {
         matches!(kind, 0 | 8 | 13 | 14)
     };
-    let (id, seq) = if numbered {
+    let (id, seq) = if has_id {
         (head.be16::<4>(), head.be16::<6>())
     } else {
         (0, 0)
     };
-    let error = if v6 {
+    let is_error = if v6 {
         matches!(kind, 1..=4)
     } else {
         matches!(kind, 3 | 4 | 5 | 11 | 12)
     };
     let quote = View {
-        held: view.skip(8).held,
+        captured: view.skip(8).captured,
         wire: MAX_QUOTED_BYTES,
         quoted: true,
         depth: view.depth,
     };
-    let quoted = match error && !view.quoted {
+    let quoted = match is_error && !view.quoted {
         true if v6 => ip::v6(quote),
         true => ip::any(quote),
         false => Packet::Other,

@@ -1,5 +1,5 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) with extension headers. Reads addresses and lengths, hands the payload
-//! to TCP, ICMP or a tunnel; a fragment is handed out for `fragment.rs`.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) with extension headers. Reads addresses and lengths and passes the payload to
+//! TCP, ICMP or a tunnel. Fragments are returned for reassembly (`fragment.rs`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,19 +18,19 @@ const ICMPV6: u8 = 58;
 const DESTINATION: u8 = 60;
 const SHIM6: u8 = 140;
 
-/// IPv4, or IPv6 by the version field: Wireshark takes ethertype 0x0800 and raw IP like this.
+/// Reads IPv4 or IPv6, by the version field. Wireshark reads ethertype 0x0800 and raw IP like this.
 #[inline(always)]
 pub(super) fn any(view: View<'_>) -> Packet<'_> {
-    match Header::<20>::of(view.held) {
+    match Header::<20>::of(view.captured) {
         Some(head) if head.u8::<0>() == 0x45 => v4::<20>(head, view, 20),
-        Some(head) => unusual(head, view),
+        Some(head) => any_slow(head, view),
         None => view.cut("ip", 20),
     }
 }
 
-/// Anything but an IPv4 header without options.
+/// Reads anything but an IPv4 header without options.
 #[inline(never)]
-fn unusual<'a>(head: Header<'a, 20>, view: View<'a>) -> Packet<'a> {
+fn any_slow<'a>(head: Header<'a, 20>, view: View<'a>) -> Packet<'a> {
     let first = head.u8::<0>();
     match (first >> 4, u32::from(first & 0xf) * 4) {
         (4, size @ 20..) => v4::<0>(head, view, size),
@@ -40,40 +40,40 @@ fn unusual<'a>(head: Header<'a, 20>, view: View<'a>) -> Packet<'a> {
     }
 }
 
-/// `SIZE` is the header's length where the compiler may know it, else 0.
+/// Reads IPv4. `SIZE` is the header's length if it is known at compile time, else 0.
 #[inline(always)]
 fn v4<'a, const SIZE: u32>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
     let size = if SIZE == 0 { size } else { SIZE };
-    // A sender that offloads segmentation leaves the total length 0: the frame's length counts. A total
-    // length beyond the frame is cut to the frame, as Wireshark does.
+    // With segmentation offload the total length can be 0; then the frame's length counts. A total length beyond the
+    // frame is cut to the frame, as in Wireshark.
     let total = u32::from(head.be16::<2>());
     let packet = match total {
         0 if view.quoted => return distrusted("ipv4", "total length of a quoted packet is zero", 0, 0),
         0 => view,
-        _ if total > view.wire => return beyond(head, view, size),
+        _ if total > view.wire => return length_beyond_frame(head, view, size),
         _ => view.limit(total),
     };
-    inside::<SIZE>(head, packet, size)
+    v4_payload::<SIZE>(head, packet, size)
 }
 
-/// The rest of the frame is all there is of a packet that claims more.
+/// Reads a packet whose total length is beyond the end of the frame.
 #[cold]
 #[inline(never)]
-fn beyond<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
-    match inside::<0>(head, view, size) {
+fn length_beyond_frame<'a>(head: Header<'a, 20>, view: View<'a>, size: u32) -> Packet<'a> {
+    match v4_payload::<0>(head, view, size) {
         Packet::Tcp(segment) if !view.quoted => {
-            let more = u32::from(head.be16::<2>()).saturating_sub(view.wire);
-            let claim = segment.len.saturating_add(more);
-            // Inside a tunnel an outer length ends the packet, not the frame.
-            let sound = view.depth == 0 && checksum_holds(cursor::upto(view.held, size as usize));
-            Packet::LengthBeyondFrame(segment, sound.then_some(claim))
+            let missing = u32::from(head.be16::<2>()).saturating_sub(view.wire);
+            let claimed = segment.len.saturating_add(missing);
+            // Inside a tunnel, a length of an outer header may have cut the packet instead of the frame.
+            let is_trusted = view.depth == 0 && is_checksum_right(cursor::upto(view.captured, size as usize));
+            Packet::LengthBeyondFrame(segment, is_trusted.then_some(claimed))
         }
         packet => packet,
     }
 }
 
-/// RFC 791: the ones' complement sum over a sound header, its checksum included, is all ones.
-fn checksum_holds(header: &[u8]) -> bool {
+/// Whether the checksum of an IPv4 header is right: the ones' complement sum over the header is all ones (RFC 791).
+fn is_checksum_right(header: &[u8]) -> bool {
     let words = header
         .chunks_exact(2)
         .map(|w| w.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
@@ -81,12 +81,12 @@ fn checksum_holds(header: &[u8]) -> bool {
     (sum & 0xffff) + (sum >> 16) == 0xffff
 }
 
-/// Is this a packet, and of about that length? A frame may be longer by what fills it up.
-pub(super) fn is_sound(packet: &[u8], wire: u32) -> bool {
+/// Whether these bytes are an IP packet of about `wire` bytes. A frame may be up to 46 bytes longer, by its padding.
+pub(super) fn is_packet(packet: &[u8], wire: u32) -> bool {
     let size = match (Header::<20>::of(packet), Header::<40>::of(packet)) {
         (Some(head), _) if matches!(head.u8::<0>(), 0x45..=0x4f) => {
             let header = cursor::upto(packet, usize::from(head.u8::<0>() & 0xf) * 4);
-            Some(u32::from(head.be16::<2>())).filter(|_| checksum_holds(header))
+            Some(u32::from(head.be16::<2>())).filter(|_| is_checksum_right(header))
         }
         (_, Some(head)) if head.u8::<0>() >> 4 == 6 => Some(u32::from(head.be16::<4>()) + 40),
         _ => None,
@@ -94,9 +94,9 @@ pub(super) fn is_sound(packet: &[u8], wire: u32) -> bool {
     size.is_some_and(|size| size <= wire && wire - size <= 46)
 }
 
-/// What an IPv4 packet of known length carries.
+/// Reads the payload of an IPv4 packet whose length is already limited.
 #[inline(always)]
-fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32) -> Packet<'a> {
+fn v4_payload<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32) -> Packet<'a> {
     let size = if SIZE == 0 { size } else { SIZE };
     if packet.wire < size {
         let reason = "total length is below the header length";
@@ -104,10 +104,10 @@ fn inside<'a, const SIZE: u32>(head: Header<'a, 20>, packet: View<'a>, size: u32
     }
     let mut dst = head.bytes::<16, 4>();
     if size > 20 {
-        let options = cursor::upto(cursor::from(packet.held, 20), (size - 20) as usize);
+        let options = cursor::upto(cursor::from(packet.captured, 20), (size - 20) as usize);
         dst = source_route(options).unwrap_or(dst);
     }
-    // made where it is used: an address that is copied right after it was written costs more than reading it
+    // A closure, so that the addresses are built where they are stored. Copying them right after writing is slower.
     let ends = || Ends {
         src: IpAddr::V4(Ipv4Addr::from(head.bytes::<12, 4>())),
         dst: IpAddr::V4(Ipv4Addr::from(dst)),
@@ -142,14 +142,14 @@ fn fragment_v4<'a>(head: Header<'a, 20>, payload: View<'a>, carrier: Ends) -> Pa
 
 #[inline(never)]
 pub(super) fn v6(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<40>::of(view.held) else {
+    let Some(head) = Header::<40>::of(view.captured) else {
         return view.cut("ipv6", 40);
     };
     if head.u8::<0>() >> 4 != 6 {
         return distrusted("ipv6", "version is not six", 0, 0);
     }
-    // Payload length 0: a jumbogram (RFC 2675), or a sender that offloads segmentation (Linux "BIG TCP"
-    // leaves it so); the jumbo option, if there is one, replaces it below.
+    // Payload length 0: a jumbogram (RFC 2675), or segmentation offload (Linux "BIG TCP"). The jumbo option, if there
+    // is one, sets the length below.
     let payload = view.skip(40);
     let payload = match u32::from(head.be16::<4>()) {
         0 if view.quoted => return distrusted("ipv6", "payload length of a quoted packet is zero", 0, 0),
@@ -166,19 +166,19 @@ pub(super) fn v6(view: View<'_>) -> Packet<'_> {
     match head.u8::<6>() {
         TCP => tcp::decode(payload, || carrier),
         HOP_BY_HOP if head.be16::<4>() == 0 => {
-            let options = cursor::from(payload.held, 2);
-            let jumbo = payload.limit(jumbo(options).unwrap_or(u32::MAX));
+            let options = cursor::from(payload.captured, 2);
+            let jumbo = payload.limit(jumbo_len(options).unwrap_or(u32::MAX));
             upper(HOP_BY_HOP, jumbo, carrier)
         }
         next => upper(next, payload, carrier),
     }
 }
 
-/// Any protocol number but plain TCP's: extension headers up to TCP or ICMP.
+/// Reads the payload with this protocol number, after any extension headers.
 #[inline(never)]
 pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
     let (mut next, mut view, mut carrier) = (protocol, view, carrier);
-    // Each turn takes eight bytes or more.
+    // Terminates, since each extension header takes at least eight bytes.
     loop {
         let layer = match next {
             TCP => return tcp::decode(view, || carrier),
@@ -194,7 +194,7 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
             50 => return skipped("esp", "payload is encrypted", 50),
             _ => return tunnel::over_ip(next, view),
         };
-        let Some(head) = Header::<8>::of(view.held) else {
+        let Some(head) = Header::<8>::of(view.captured) else {
             return view.cut(layer, 8);
         };
         let units = usize::from(head.u8::<1>());
@@ -207,7 +207,7 @@ pub(super) fn upper(protocol: u8, view: View<'_>, carrier: Ends) -> Packet<'_> {
         if next == ROUTING {
             let end = final_address(
                 head,
-                cursor::upto(cursor::from(view.held, 8), size.saturating_sub(8)),
+                cursor::upto(cursor::from(view.captured, 8), size.saturating_sub(8)),
             );
             carrier.dst = end.unwrap_or(carrier.dst);
         }
@@ -229,8 +229,8 @@ fn fragment_v6<'a>(head: Header<'a, 8>, payload: View<'a>, carrier: Ends) -> Pac
     Fragment::of(key, start, word & 1 != 0, head.u8::<0>(), payload, carrier)
 }
 
-/// Where a source route (RFC 791 3.1, options 131 and 137) that is not at its end leads: the address that
-/// the TCP connection belongs to.
+/// Returns the final destination of a source route (RFC 791 3.1, options 131 and 137) that is not yet at its end. It is
+/// the address of the TCP connection.
 #[cold]
 fn source_route(options: &[u8]) -> Option<[u8; 4]> {
     let mut cursor = Cursor::new(options);
@@ -250,8 +250,8 @@ fn source_route(options: &[u8]) -> Option<[u8; 4]> {
     }
 }
 
-/// The end of an IPv6 route with segments left: the last address (types 0 and 2), or the first in the list
-/// of a segment routing header (RFC 8754), which stands backwards.
+/// Returns the final destination of an IPv6 routing header with segments left: the last address for types 0 and 2, the
+/// first for a segment routing header (RFC 8754), whose list is in reverse order.
 #[cold]
 fn final_address(head: Header<'_, 8>, addresses: &[u8]) -> Option<IpAddr> {
     let address: &[u8; 16] = match (head.u8::<2>(), head.u8::<3>()) {
@@ -263,9 +263,9 @@ fn final_address(head: Header<'_, 8>, addresses: &[u8]) -> Option<IpAddr> {
     Some(IpAddr::V6(Ipv6Addr::from(*address)))
 }
 
-/// The jumbo payload length among hop-by-hop options; it counts from behind the IPv6 header.
+/// Returns the jumbo payload length among hop-by-hop options, which counts from the end of the IPv6 header.
 #[cold]
-fn jumbo(options: &[u8]) -> Option<u32> {
+fn jumbo_len(options: &[u8]) -> Option<u32> {
     let mut cursor = Cursor::new(options);
     loop {
         match cursor.u8()? {

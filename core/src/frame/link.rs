@@ -1,7 +1,7 @@
-//! Link layers: Ethernet, Linux cooked (v1 and v2), raw IP, BSD loopback, PPP, Cisco HDLC, MPLS and TZSP. Reads up to the
-//! network layer and hands on; every other link type is `Foreign`.
+//! Link layers: Ethernet, Linux cooked (v1 and v2), raw IP, BSD loopback, PPP, Cisco HDLC, MPLS and TZSP. Every other
+//! link type becomes `Packet::Foreign`. The constants are LINKTYPE_ numbers.
 
-use super::ethertype::{IPV4, LARGEST_LENGTH, chdlc, ethernet, ethertype, llc, mpls, ppp, pppoe};
+use super::ethertype::{IPV4, MAX_LENGTH, chdlc, ethernet, ethertype, llc, mpls, ppp, pppoe};
 use super::{Packet, View, ip, skipped, tunnel};
 use crate::capture::NO_LINK;
 use crate::cursor::Header;
@@ -26,34 +26,34 @@ const SLL2: u32 = 276;
 #[inline(always)]
 pub(super) fn decode(link: u32, view: View<'_>) -> Packet<'_> {
     if link != ETHERNET {
-        return others(link, view);
+        return decode_rare(link, view);
     }
-    match Header::<14>::of(view.held) {
+    match Header::<14>::of(view.captured) {
         Some(head) if head.be16::<12>() == IPV4 => ip::any(view.skip(14)),
         _ => ethernet(view),
     }
 }
 
 #[inline(never)]
-fn others(link: u32, view: View<'_>) -> Packet<'_> {
+fn decode_rare(link: u32, view: View<'_>) -> Packet<'_> {
     match link {
         NULL => loopback::<false>(view),
         LOOP => loopback::<true>(view),
-        SLL => match Header::<16>::of(view.held) {
+        SLL => match Header::<16>::of(view.captured) {
             Some(head) => cooked(head.be16::<2>(), head.be16::<14>(), view.skip(16)),
             None => view.cut("sll", 16),
         },
-        SLL2 => match Header::<20>::of(view.held) {
+        SLL2 => match Header::<20>::of(view.captured) {
             Some(head) => cooked(head.be16::<8>(), head.be16::<0>(), view.skip(20)),
             None => view.cut("sll2", 20),
         },
-        // RAW, and its values on OpenBSD and elsewhere, which files carry too.
+        // RAW, its numbers on OpenBSD and other systems (found in files too), and IPV4.
         101 | 12 | 14 | 228 => ip::any(view),
         229 => ip::v6(view),
         PPP | PPP_HDLC => ppp_or_hdlc(view),
-        // A direction stands before the frame, or in place of the address.
+        // A byte with the direction is before the frame, or (PPPD) in place of the address byte.
         PPP_WITH_DIR => ppp(view.skip(1)),
-        PPP_PPPD => match *view.held {
+        PPP_PPPD => match *view.captured {
             [0 | 1, 3, ..] => ppp(view.skip(2)),
             _ => ppp(view),
         },
@@ -67,15 +67,15 @@ fn others(link: u32, view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// PPP in HDLC-like framing; a first byte of 0x0f or 0x8f is Cisco's (RFC 1547 4.3.1).
+/// PPP in HDLC-like framing; a first byte of 0x0f or 0x8f announces Cisco HDLC (RFC 1547 4.3.1).
 fn ppp_or_hdlc(view: View<'_>) -> Packet<'_> {
-    match view.held {
+    match view.captured {
         [0x0f | 0x8f, ..] => chdlc(view),
         _ => ppp(view),
     }
 }
 
-/// Linux cooked captures: the hardware type decides how to read the protocol.
+/// A Linux cooked capture. The hardware type (ARPHRD_) decides what the protocol field means.
 fn cooked(hardware: u16, protocol: u16, view: View<'_>) -> Packet<'_> {
     match (hardware, protocol) {
         (824, _) => Packet::Other, // netlink
@@ -84,15 +84,15 @@ fn cooked(hardware: u16, protocol: u16, view: View<'_>) -> Packet<'_> {
         (803, _) => view.foreign("link", 127),
         (778, 0x0800 | 0x86dd) => ip::any(view), // GRE
         (_, 4) => llc(view),
-        (_, 0..=LARGEST_LENGTH) => Packet::Other,
+        (_, 0..=MAX_LENGTH) => Packet::Other,
         _ => ethertype(protocol, view),
     }
 }
 
-/// BSD loopback: an address family in the capturing host's byte order (LOOP: network byte order). The
-/// family of IPv6 is another number on each system; some systems write an ethertype.
+/// BSD loopback: an address family in the byte order of the capturing host (LOOP: network byte order). The number of
+/// the IPv6 family depends on the system, and some systems write an ethertype instead.
 fn loopback<const BIG: bool>(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<4>::of(view.held) else {
+    let Some(head) = Header::<4>::of(view.captured) else {
         return view.cut("null", 4);
     };
     let family = head.u32::<BIG, 0>();
@@ -110,9 +110,9 @@ fn loopback<const BIG: bool>(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// OpenBSD's IPsec interface: address family, security parameter index and flags in the host's byte order.
+/// The IPsec interface of OpenBSD: address family, security parameter index and flags, in the host's byte order.
 fn encapsulated(view: View<'_>) -> Packet<'_> {
-    match Header::<12>::of(view.held) {
+    match Header::<12>::of(view.captured) {
         Some(head) if head.u32::<false, 8>() & 0x0c00_000c == 0 => ip::any(view.skip(12)),
         Some(_) => skipped("enc", "payload is encrypted", 0),
         None => view.cut("enc", 12),

@@ -1,10 +1,10 @@
-//! One captured frame: link layer, tunnels, IP and TCP or ICMP read in one call, `decode`. Reads the bytes of
-//! one record, gives one `Packet`; knows nothing of files or streams. Checksums are not verified (an
-//! offloading sender's are wrong before the wire).
+//! One captured frame: `decode` reads link layer, tunnels, IP, and TCP or ICMP, and returns one `Packet`. It needs no
+//! knowledge of files or streams. TCP checksums are not verified: at a sender that offloads them, the capture shows
+//! packets before the network card fills them in.
 //!
-//! `link.rs` strips the link layer, `ethertype.rs` tags, labels and PPP, `ip.rs` IPv4 and IPv6, `tunnel.rs`
-//! enters what IP and UDP carry; `tcp.rs` and `icmp.rs` read the innermost packet. `fragment.rs` alone has a
-//! memory: it puts IP fragments together.
+//! `link.rs` strips the link layer; `ethertype.rs` tags, labels and PPP; `ip.rs` IPv4 and IPv6. `tunnel.rs` enters
+//! tunnels over IP and UDP, and `tcp.rs` and `icmp.rs` read the innermost packet. Only `fragment.rs` keeps state
+//! between frames: it reassembles IP fragments.
 
 mod ethertype;
 mod fragment;
@@ -25,43 +25,43 @@ use crate::segment::Segment;
 
 pub use fragment::{Datagram, Fragment, Fragments, SeenFrame};
 
-/// Tunnels in tunnels are entered so deep. Each level takes stack, and no network needs more than a few.
+/// Upper bound on nested tunnels. Each level takes stack, and real networks use only a few.
 const MAX_DEPTH: u8 = 16;
 
-/// What a frame is to latpcap.
+/// The innermost packet of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packet<'a> {
     Tcp(Segment<'a>),
     Icmp(Icmp<'a>),
-    /// A datagram to or from the port of name servers.
+    /// A UDP datagram that is not a known tunnel.
     Udp(Udp<'a>),
-    /// Who has this address, and who it is: ARP, and IPv6's neighbour discovery.
+    /// Address resolution: ARP, or IPv6 neighbour discovery.
     Neighbour(Neighbour),
-    /// Understood, and nothing of these: other UDP, other neighbours' talk, ...
+    /// Understood, but of no use to the analysis: routing protocols, spanning tree, and so on.
     Other,
-    /// A segment whose IP header claims more bytes than its frame had: its length is the frame's, as in
-    /// Wireshark. With what it would be by that header, where the header's checksum stands for it
-    /// and the frame alone can have cut it.
+    /// A segment whose IP header claims more bytes than the frame had on the wire. Its length is that of the frame, as
+    /// in Wireshark. The second field is the length by the IP header, if that header's checksum is right and no tunnel
+    /// can have cut the packet.
     LengthBeyondFrame(Segment<'a>, Option<u32>),
-    /// A SYN in a tunnel whose outer UDP checksum is wrong: the tunnel's other end drops it, if it left like this.
+    /// A SYN in a tunnel whose outer UDP checksum is wrong. If it was sent like this, the end of the tunnel drops it.
     BadTunnelChecksum(Segment<'a>),
-    /// A segment whose header is beyond its packet: Wireshark shows it, but analyses nothing.
+    /// A segment whose header is longer than its packet. Wireshark shows it without analysis.
     Malformed(Segment<'a>, Unread),
-    /// A segment that denies to have a header: Wireshark gives it a stream, and reads no further.
+    /// A segment whose data offset is below 20 bytes. Wireshark assigns it to a stream and reads no further.
     BadDataOffset(Segment<'a>, Unread),
-    /// An IP fragment: unreadable until `Fragments` has the others.
+    /// An IP fragment. `Fragments` reassembles the packet.
     Fragment(Fragment<'a>),
-    /// A layer that the core does not read, but a `LinkReader` may.
+    /// A layer that this module does not read, but a `LinkReader` may.
     Foreign(Foreign<'a>),
     Unread(Unread),
 }
 
-/// A question for the host that has an address on this link, or its answer.
+/// A request for the link-layer address of a host, or its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Who asks.
+    /// The host that sent the request.
     pub asker: IpAddr,
-    /// The address that is requested.
+    /// The address whose host is wanted.
     pub target: IpAddr,
     pub is_answer: bool,
 }
@@ -76,40 +76,40 @@ pub struct Udp<'a> {
     pub payload: &'a [u8],
 }
 
-/// The bytes of a layer that is left to a reader outside the core.
+/// The bytes of a layer that is left to a `LinkReader`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign<'a> {
-    /// "link", "ethertype", "ip" or "capwap" (its binding): what kind of number `number` is.
+    /// The kind of `number`: "link", "ethertype", "ip" or "capwap" (its binding).
     pub layer: &'static str,
     pub number: u32,
     pub data: &'a [u8],
-    /// How many bytes it had on the wire.
+    /// Length on the wire in bytes.
     pub wire: u32,
     depth: u8,
 }
 
-/// What a reader outside the core makes of a layer.
+/// The result of a `LinkReader`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unwrapped {
     /// The IP packet inside.
     Packet(Vec<u8>),
-    /// The bytes of a layer that the core, or the reader again, goes on with: "link" or "ethertype", and its number.
+    /// An inner layer: "link" or "ethertype", its number, and its bytes. Read by this module or by the reader again.
     Layer(&'static str, u32, Vec<u8>),
-    /// One frame that holds several, each of them one of the others here.
+    /// Several packets or layers in one frame.
     Several(Vec<Unwrapped>),
-    /// Understood, and there is no IP packet.
+    /// Understood, and it holds no IP packet.
     Empty,
     /// Not understood.
     Unknown,
-    /// Understood, but closed to us.
+    /// Understood, but encrypted.
     Encrypted,
-    /// A part of a frame, and what it is a part of is not put together.
+    /// A fragment of a frame. Such fragments are not reassembled.
     Fragment,
-    /// Its headers are not all there, or cannot be true.
+    /// Its headers are cut or invalid.
     Cut,
 }
 
-/// Reads rare layers: a frame in, an IP packet or a layer that holds it out.
+/// A reader of rare layers outside this module: takes a frame, returns the IP packet in it or a layer that holds one.
 pub trait LinkReader: Send + Sync {
     fn unwrap(&mut self, layer: &'static str, number: u32, data: &[u8]) -> Unwrapped;
 }
@@ -117,12 +117,12 @@ pub trait LinkReader: Send + Sync {
 impl Foreign<'_> {
     /// Reads the IP packet that a `LinkReader` found.
     pub fn decode<'a>(&self, packet: &'a [u8]) -> Packet<'a> {
-        self.inside(packet).enter(ip::any)
+        self.inner(packet).enter(ip::any)
     }
 
     /// Reads the layer that a `LinkReader` found.
     pub fn layer<'a>(&self, layer: &'static str, number: u32, data: &'a [u8]) -> Packet<'a> {
-        self.inside(data)
+        self.inner(data)
             .enter(|view| match (layer, u16::try_from(number)) {
                 ("ethertype", Ok(kind)) => ethertype::ethertype(kind, view),
                 ("link", _) => link::decode(number, view),
@@ -130,7 +130,8 @@ impl Foreign<'_> {
             })
     }
 
-    fn inside<'a>(&self, data: &'a [u8]) -> View<'a> {
+    /// Returns the view of an inner layer. Its length on the wire is that of this layer without the headers before it.
+    fn inner<'a>(&self, data: &'a [u8]) -> View<'a> {
         let header = self.data.len().saturating_sub(data.len()) as u32;
         let wire = self.wire.saturating_sub(header).max(data.len() as u32);
         View {
@@ -139,7 +140,7 @@ impl Foreign<'_> {
         }
     }
 
-    /// What to say where no packet came out of it.
+    /// Returns the reason why no packet was found in this layer.
     pub fn unread(&self, unwrapped: &Unwrapped) -> Unread {
         let reason = match (unwrapped, self.layer) {
             (Unwrapped::Encrypted, _) => "payload is encrypted",
@@ -160,10 +161,10 @@ pub struct Unread {
     pub kind: Kind,
     pub layer: &'static str,
     pub reason: &'static str,
-    /// Bytes, both 0 where the reason is not a length.
+    /// Bytes needed and bytes there; both 0 if the reason is not a length.
     pub needed: u64,
     pub had: u64,
-    /// The field's value that was not understood (link type, ethertype, IP protocol), else 0.
+    /// The value that was not understood (link type, ethertype, IP protocol), else 0.
     pub detail: u32,
 }
 
@@ -199,17 +200,17 @@ pub struct Icmp<'a> {
     pub v6: bool,
     pub kind: u8,
     pub code: u8,
-    /// The MTU of the next hop, of "fragmentation needed" (RFC 1191) and "packet too big" (RFC 4443); routers older
-    /// than that say 0.
+    /// MTU of the next hop in bytes, in "fragmentation needed" (RFC 1191) and "packet too big" (RFC 4443). 0 from
+    /// routers older than RFC 1191.
     pub next_mtu: Option<u32>,
     /// Identifier and sequence number of an echo or time stamp message, else 0.
     pub id: u16,
     pub seq: u16,
     pub ttl: u8,
-    /// The TCP header that an error quotes, where it is there up to the window field. `len` is the length
-    /// of the packet that was quoted, `payload` what the error quotes of it.
+    /// The TCP segment that an error quotes, if it is quoted at least up to the window field. `len` is the length of
+    /// the original segment, `payload` the quoted part of its payload.
     pub quoted: Option<Segment<'a>>,
-    /// A header of which 8 bytes are quoted (RFC 792): ports and number, the rest is 0.
+    /// A TCP header of which only 8 bytes are quoted (RFC 792): ports and sequence number. All other fields are 0.
     pub brief: Option<Segment<'a>>,
     /// The echo request that an error quotes.
     pub echo: Option<Echo>,
@@ -225,7 +226,7 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// The request that this one answers.
+    /// Returns the request that an echo reply with these fields answers.
     pub fn back(self) -> Echo {
         Echo {
             src: self.dst,
@@ -235,56 +236,60 @@ impl Echo {
     }
 }
 
-/// Reads one frame of the link type (a LINKTYPE_ number) that was `original_len` bytes long on the wire.
+/// Reads one frame. `link` is a LINKTYPE_ number, `original_len` the length on the wire in bytes.
 #[inline(always)]
 pub fn decode<'a>(link: u32, data: &'a [u8], original_len: u32) -> Packet<'a> {
-    // A frame that claims to have been shorter than what was captured of it: believe the bytes.
+    // If the original length is below the captured length, believe the captured bytes.
     let wire = original_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
     link::decode(link, View::new(data, wire))
 }
 
-/// The bytes of one layer and what it carries: those captured, and how many there were on the wire.
+/// The bytes of one layer with its payload.
 #[derive(Debug, Clone, Copy)]
 struct View<'a> {
-    held: &'a [u8],
+    /// The captured bytes.
+    captured: &'a [u8],
+    /// Length on the wire in bytes.
     wire: u32,
-    /// How many tunnels were entered.
+    /// Number of tunnels entered.
     depth: u8,
-    /// Inside an ICMP error: quotes in quotes are not followed.
+    /// Inside the quote of an ICMP error. Quotes in quotes are not read.
     quoted: bool,
 }
 
 impl<'a> View<'a> {
     #[inline(always)]
-    fn new(held: &'a [u8], wire: u32) -> Self {
+    fn new(captured: &'a [u8], wire: u32) -> Self {
         View {
-            held,
+            captured,
             wire,
             depth: 0,
             quoted: false,
         }
     }
 
+    /// Returns the view without its first `len` bytes.
     #[inline(always)]
     fn skip(self, len: usize) -> Self {
         let wire = self.wire.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
         View {
-            held: cursor::from(self.held, len),
+            captured: cursor::from(self.captured, len),
             wire,
             ..self
         }
     }
 
+    /// Returns the view of at most the first `len` bytes.
     #[inline(always)]
     fn limit(self, len: u32) -> Self {
         View {
-            held: cursor::upto(self.held, len as usize),
+            captured: cursor::upto(self.captured, len as usize),
             wire: self.wire.min(len),
             ..self
         }
     }
 
-    /// A layer that may hold itself again: everything that calls back up the list of layers comes through here.
+    /// Reads a layer that may contain itself. All recursion goes through this method, which bounds its depth.
     fn enter(mut self, read: impl FnOnce(View<'a>) -> Packet<'a>) -> Packet<'a> {
         self.depth = self.depth.saturating_add(1);
         if self.depth > MAX_DEPTH {
@@ -297,16 +302,16 @@ impl<'a> View<'a> {
         Packet::Foreign(Foreign {
             layer,
             number,
-            data: self.held,
+            data: self.captured,
             wire: self.wire,
             depth: self.depth,
         })
     }
 
-    /// A header of `needed` bytes is not there.
+    /// Returns the packet for a header of `needed` bytes that is not completely captured.
     #[inline(always)]
     fn cut(self, layer: &'static str, needed: u32) -> Packet<'a> {
-        cut(layer, needed, self.held.len(), self.wire)
+        cut(layer, needed, self.captured.len(), self.wire)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Who has an address on this link: ARP (RFC 826), and IPv6's neighbour solicitation and advertisement (RFC 4861 4.3,
-//! 4.4). Reads their bytes, gives who asks for which address; what only announces itself, or asks whether an address is
-//! free, is nothing here.
+//! Address resolution: ARP (RFC 826), and neighbour solicitation and advertisement of IPv6 (RFC 4861 4.3, 4.4). Returns
+//! which host wants the address of which. Announcements (gratuitous ARP) and probes for duplicate addresses are
+//! ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,14 +10,14 @@ use crate::cursor::Header;
 
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
-/// Of ICMPv6.
+/// Types of ICMPv6 messages.
 pub(super) const SOLICITATION: u8 = 135;
 pub(super) const ADVERTISEMENT: u8 = 136;
 
-/// ARP for IPv4 on Ethernet.
+/// Reads ARP for IPv4 on Ethernet.
 #[inline(never)]
 pub(super) fn arp(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<28>::of(view.held) else {
+    let Some(head) = Header::<28>::of(view.captured) else {
         return Packet::Other;
     };
     let sender = Ipv4Addr::from(head.be32::<14>());
@@ -38,9 +38,9 @@ pub(super) fn arp(view: View<'_>) -> Packet<'_> {
     })
 }
 
-/// Neighbour solicitation of ICMPv6: the target address stands behind the first eight bytes.
+/// Reads a neighbour solicitation or advertisement.
 pub(super) fn icmp6(view: View<'_>, carrier: Ends) -> Option<Packet<'_>> {
-    let head = Header::<24>::of(view.held)?;
+    let head = Header::<24>::of(view.captured)?;
     let target = IpAddr::V6(Ipv6Addr::from(head.bytes::<8, 16>()));
     let is_answer = head.u8::<0>() == ADVERTISEMENT;
     let asker = if is_answer { carrier.dst } else { carrier.src };

@@ -1,5 +1,4 @@
-//! The TCP header and its options (RFC 9293 3.1, RFC 7323, RFC 2018, RFC 8684). Reads one segment; knows nothing of
-//! the stream it belongs to.
+//! The TCP header and its options (RFC 9293 3.1, RFC 7323, RFC 2018, RFC 8684).
 
 use std::net::IpAddr;
 
@@ -7,11 +6,11 @@ use super::{Packet, Unread, View};
 use crate::cursor::{self, Cursor, Header};
 use crate::segment::{Multipath, Options, Sack, Segment};
 
-/// The header up to the window: all that is used of it lies there. Wireshark too analyses a segment whose
-/// checksum and urgent pointer the snap length cut off.
-const USED: u32 = 16;
+/// Length of the header up to the window field; checksum and urgent pointer are not used. Wireshark too analyses a
+/// segment whose checksum and urgent pointer are cut off by the snap length.
+const USED_HEADER: u32 = 16;
 
-/// What a segment takes from its IP header.
+/// Fields of the IP header that a segment keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ends {
     pub src: IpAddr,
@@ -22,53 +21,53 @@ pub(super) struct Ends {
 }
 
 #[inline(always)]
-pub(super) fn decode<'a>(view: View<'a>, at: impl Fn() -> Ends) -> Packet<'a> {
-    let Some(head) = Header::<{ USED as usize }>::of(view.held) else {
-        return short(view, at());
+pub(super) fn decode<'a>(view: View<'a>, ends: impl Fn() -> Ends) -> Packet<'a> {
+    let Some(head) = Header::<{ USED_HEADER as usize }>::of(view.captured) else {
+        return short(view, ends());
     };
     let size = u32::from(head.u8::<12>() >> 4) * 4;
     if size < 20 {
         let why = Unread::distrusted("tcp", "data offset is below its least", 20, size.into());
-        return malformed(head, at(), why, Packet::BadDataOffset);
+        return malformed(head, ends(), why, Packet::BadDataOffset);
     }
     let Some(len) = view.wire.checked_sub(size) else {
         let reason = "data offset is beyond the packet";
         let why = Unread::distrusted("tcp", reason, size.into(), view.wire.into());
-        return malformed(head, at(), why, Packet::Malformed);
+        return malformed(head, ends(), why, Packet::Malformed);
     };
-    // Nearly every segment of a Linux connection: two NOPs and the time stamps.
+    // Fast path for nearly every segment of a Linux connection: the options are two NOPs and the time stamps.
     if size == 32
-        && let Some((whole, payload)) = Header::<32>::split(view.held)
+        && let Some((whole, payload)) = Header::<32>::split(view.captured)
         && whole.be32::<20>() == 0x0101_080a
     {
         let timestamps = Some((whole.be32::<24>(), whole.be32::<28>()));
-        return segment(head, at(), len, payload, timestamps);
+        return segment(head, ends(), len, payload, timestamps);
     }
-    let payload = cursor::from(view.held, size as usize);
-    let mut packet = segment(head, at(), len, payload, None);
+    let payload = cursor::from(view.captured, size as usize);
+    let mut packet = segment(head, ends(), len, payload, None);
     if let Packet::Tcp(segment) = &mut packet
         && size > 20
     {
-        let bytes = cursor::from(cursor::upto(view.held, size as usize), 20);
+        let bytes = cursor::from(cursor::upto(view.captured, size as usize), 20);
         let _ = read_options(bytes, &mut segment.options);
-        segment.options.cut = view.held.len() < size as usize;
+        segment.options.cut = view.captured.len() < size as usize;
     }
     packet
 }
 
-/// Of a quote that is cut, ports and sequence number are enough to tell whose it is.
+/// Reads a header that is cut. In the quote of an ICMP error, ports and sequence number suffice to find the stream.
 #[cold]
 #[inline(never)]
-fn short<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
-    let cut = view.cut("tcp", USED);
+fn short<'a>(view: View<'a>, ends: Ends) -> Packet<'a> {
+    let cut = view.cut("tcp", USED_HEADER);
     match cut {
-        Packet::Unread(why) if view.quoted && view.held.len() >= 8 => {
-            let mut head = [0; USED as usize];
-            for (to, from) in head.iter_mut().zip(view.held.iter().take(8)) {
+        Packet::Unread(why) if view.quoted && view.captured.len() >= 8 => {
+            let mut head = [0; USED_HEADER as usize];
+            for (to, from) in head.iter_mut().zip(view.captured.iter().take(8)) {
                 *to = *from;
             }
-            match Header::<{ USED as usize }>::of(&head) {
-                Some(head) => malformed(head, at, why, Packet::BadDataOffset),
+            match Header::<{ USED_HEADER as usize }>::of(&head) {
+                Some(head) => malformed(head, ends, why, Packet::BadDataOffset),
                 None => cut,
             }
         }
@@ -79,29 +78,29 @@ fn short<'a>(view: View<'a>, at: Ends) -> Packet<'a> {
 #[cold]
 #[inline(never)]
 fn malformed<'a>(
-    head: Header<'_, { USED as usize }>,
-    at: Ends,
+    head: Header<'_, { USED_HEADER as usize }>,
+    ends: Ends,
     why: Unread,
     kind: fn(Segment<'a>, Unread) -> Packet<'a>,
 ) -> Packet<'a> {
-    match segment(head, at, 0, &[], None) {
+    match segment(head, ends, 0, &[], None) {
         Packet::Tcp(segment) => kind(segment, why),
         other => other,
     }
 }
 
-/// Inlined at each call, so that the segment is written where it is to be instead of being copied there.
+/// Builds the segment. Inlined at each call, so that it is written to its final place and not copied.
 #[inline(always)]
 fn segment<'a>(
-    head: Header<'_, { USED as usize }>,
-    at: Ends,
+    head: Header<'_, { USED_HEADER as usize }>,
+    ends: Ends,
     len: u32,
     payload: &'a [u8],
     timestamps: Option<(u32, u32)>,
 ) -> Packet<'a> {
     Packet::Tcp(Segment {
-        src: at.src,
-        dst: at.dst,
+        src: ends.src,
+        dst: ends.dst,
         sport: head.be16::<0>(),
         dport: head.be16::<2>(),
         seq: head.be32::<4>(),
@@ -122,14 +121,14 @@ fn segment<'a>(
             multipath: Multipath::Nothing,
             cut: false,
         },
-        ip_id: at.ip_id,
-        ttl: at.ttl,
-        tos: at.tos,
+        ip_id: ends.ip_id,
+        ttl: ends.ttl,
+        tos: ends.tos,
     })
 }
 
-/// Reads until the end of the list, the end of what was captured, or a length that cannot be. An option of
-/// an odd length is passed over; of two of a kind the later counts, as in Linux's tcp_parse_options.
+/// Reads options up to the end of the list, the end of the captured bytes, or an invalid length. An option of
+/// unexpected length is skipped. Of two options of a kind the later counts, as in Linux's tcp_parse_options.
 #[inline(never)]
 fn read_options(bytes: &[u8], options: &mut Options) -> Option<()> {
     let mut cursor = Cursor::new(bytes);
@@ -140,7 +139,7 @@ fn read_options(bytes: &[u8], options: &mut Options) -> Option<()> {
             kind => kind,
         };
         let len = usize::from(cursor.u8()?).checked_sub(2)?;
-        // of blocks that the capture cut off, the first ones are there
+        // SACK blocks that the snap length cut: read those that are captured.
         let value = match kind {
             5 => cursor.take(len.min(cursor.left()))?,
             _ => cursor.take(len)?,

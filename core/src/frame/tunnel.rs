@@ -1,16 +1,16 @@
-//! Tunnels over IP and UDP: which packet lies inside. A UDP tunnel is known by its port and by a header that
-//! fits the tunnel's format; any other datagram is ignored.
+//! Tunnels over IP and UDP: reads their headers and the packet inside. A UDP tunnel is recognised by its port and by a
+//! header that fits the tunnel's format. Other datagrams become `Packet::Udp`.
 
 use std::net::IpAddr;
 
-use super::ethertype::{ethernet, ethertype, generic, mpls, ppp};
+use super::ethertype::{ethernet, ethertype, mpls, next_protocol, ppp};
 use super::ip;
 use super::tcp::Ends;
 use super::{Packet, Udp, View, skipped};
 use crate::cursor::{self, Header};
 use crate::segment::SYN;
 
-/// An IP protocol that is neither TCP, UDP nor ICMP.
+/// Reads an IP protocol that is neither TCP, UDP nor ICMP.
 #[inline(never)]
 pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
     match protocol {
@@ -22,45 +22,45 @@ pub(super) fn over_ip(protocol: u8, view: View<'_>) -> Packet<'_> {
         143 => view.enter(ethernet),
         137 => view.enter(mpls),
         108 => view.foreign("ip", protocol.into()),
-        // Mobile IP's minimal encapsulation.
+        // Minimal encapsulation of Mobile IP (RFC 2004).
         55 => skipped("ip", "tunnel is not entered", protocol.into()),
         _ => Packet::Other,
     }
 }
 
-/// GRE (RFC 2784, 2890), with routing (RFC 1701) and as PPTP has it (RFC 2637).
+/// GRE (RFC 2784, 2890), with source routes (RFC 1701) and in the variant of PPTP (RFC 2637).
 fn gre(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<4>::of(view.held) else {
+    let Some(head) = Header::<4>::of(view.captured) else {
         return view.cut("gre", 4);
     };
     let (flags, protocol) = (head.be16::<0>(), head.be16::<2>());
     let (routed, keyed, numbered) = (flags & 0x4000 != 0, flags & 0x2000 != 0, flags & 0x1000 != 0);
-    let words = [flags & 0xc000 != 0, keyed, numbered, flags & 0x0087 == 0x0081];
-    let size = 4 + 4 * words.iter().filter(|there| **there).count();
+    let optional_words = [flags & 0xc000 != 0, keyed, numbered, flags & 0x0087 == 0x0081];
+    let size = 4 + 4 * optional_words.iter().filter(|is_there| **is_there).count();
     let mut inner = view.skip(size);
     if flags & 7 == 1 {
         // PPTP: the upper half of the key is the payload's length.
-        return match cursor::be16_at(view.held, 4) {
+        return match cursor::be16_at(view.captured, 4) {
             Some(length @ 1..) => ppp(inner.limit(length.into())),
-            _ => Packet::Other, // an acknowledgement alone
+            _ => Packet::Other, // only an acknowledgement
         };
     }
     let mut more = routed;
     while more {
-        let Some(entry) = Header::<4>::of(inner.held) else {
+        let Some(entry) = Header::<4>::of(inner.captured) else {
             return inner.cut("gre", 4);
         };
         inner = inner.skip(4 + usize::from(entry.u8::<3>()));
         more = entry.be32::<0>() != 0;
     }
     match protocol {
-        0 => Packet::Other, // a keep-alive
+        0 => Packet::Other, // keep-alive
         // ERSPAN (draft-foschiano-erspan): type I has no sequence number and no header.
         0x88be if !numbered => ethernet(inner),
         0x88be => ethernet(inner.skip(8)),
         0x22eb => erspan(inner),
-        // WCCP: version 2 puts four bytes of redirection before the packet.
-        0x883e => match inner.held.first() {
+        // WCCP: version 2 has a redirect header of four bytes before the packet.
+        0x883e => match inner.captured.first() {
             Some(first) if first >> 4 == 4 => ip::any(inner),
             _ => ip::any(inner.skip(4)),
         },
@@ -69,9 +69,9 @@ fn gre(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// ERSPAN type III: twelve bytes, eight more where the last bit is set, then a frame or a packet.
+/// ERSPAN type III: a header of twelve bytes, eight more if its last bit is set, then a frame or a packet.
 fn erspan(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<12>::of(view.held) else {
+    let Some(head) = Header::<12>::of(view.captured) else {
         return view.cut("erspan", 12);
     };
     let more = if head.u8::<11>() & 1 != 0 { 8 } else { 0 };
@@ -82,22 +82,22 @@ fn erspan(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// A datagram, or what a tunnel holds, which may be TCP.
+/// Reads a UDP datagram, or the packet inside it if it is a tunnel.
 #[inline(never)]
 pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
-    let Some(head) = Header::<8>::of(view.held) else {
+    let Some(head) = Header::<8>::of(view.captured) else {
         return Packet::Other;
     };
-    // The length is 0 in a jumbogram, and where a sender leaves segmentation to its network card.
+    // The length is 0 in a jumbogram and with segmentation offload.
     let inner = match u32::from(head.be16::<4>()) {
         length @ 8.. => view.limit(length).skip(8),
         _ => view.skip(8),
     };
-    let (low, high) = (head.be16::<0>(), head.be16::<2>());
-    let read = reader(low.min(high)).or_else(|| reader(low.max(high)));
+    let (sport, dport) = (head.be16::<0>(), head.be16::<2>());
+    let read = tunnel_reader(sport.min(dport)).or_else(|| tunnel_reader(sport.max(dport)));
     match read {
         Some(read) => match inner.enter(read) {
-            Packet::Tcp(segment) if segment.has(SYN) && !is_sound(view, carrier) => {
+            Packet::Tcp(segment) if segment.has(SYN) && !is_checksum_right(view, carrier) => {
                 Packet::BadTunnelChecksum(segment)
             }
             packet => packet,
@@ -105,30 +105,34 @@ pub(super) fn udp(view: View<'_>, carrier: Ends) -> Packet<'_> {
         None if !view.quoted => Packet::Udp(Udp {
             src: carrier.src,
             dst: carrier.dst,
-            sport: low,
-            dport: high,
-            payload: inner.held,
+            sport,
+            dport,
+            payload: inner.captured,
         }),
         None => Packet::Other,
     }
 }
 
-/// Whether a datagram's checksum is right (RFC 768), or cannot be checked: it is 0, or the capture cuts the datagram.
+/// Whether a datagram's checksum is right (RFC 768). True also if it cannot be checked: it is 0, or the datagram is
+/// cut.
 #[cold]
-fn is_sound(view: View<'_>, carrier: Ends) -> bool {
-    let (length, sum) = (cursor::be16_at(view.held, 4), cursor::be16_at(view.held, 6));
+fn is_checksum_right(view: View<'_>, carrier: Ends) -> bool {
+    let (length, sum) = (
+        cursor::be16_at(view.captured, 4),
+        cursor::be16_at(view.captured, 6),
+    );
     let size = usize::from(length.unwrap_or(0));
-    if sum == Some(0) || size < 8 || size > view.held.len() || view.quoted {
+    if sum == Some(0) || size < 8 || size > view.captured.len() || view.quoted {
         return true;
     }
     let mut total = u32::from(UDP) + size as u32;
     for end in [carrier.src, carrier.dst] {
         total += match end {
-            IpAddr::V4(end) => words(&end.octets()),
-            IpAddr::V6(end) => words(&end.octets()),
+            IpAddr::V4(end) => sum_of_words(&end.octets()),
+            IpAddr::V6(end) => sum_of_words(&end.octets()),
         };
     }
-    total += words(cursor::upto(view.held, size));
+    total += sum_of_words(cursor::upto(view.captured, size));
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);
     }
@@ -137,8 +141,9 @@ fn is_sound(view: View<'_>, carrier: Ends) -> bool {
 
 const UDP: u8 = 17;
 
-/// The sum of these bytes as big-endian words; the last one may be half. A datagram has at most 2^15 of them.
-fn words(bytes: &[u8]) -> u32 {
+/// Returns the sum of the big-endian 16-bit words; a last odd byte is padded with 0. At most 2^15 words, so it does not
+/// wrap.
+fn sum_of_words(bytes: &[u8]) -> u32 {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let whole: u32 = pairs
         .iter()
@@ -149,8 +154,8 @@ fn words(bytes: &[u8]) -> u32 {
 
 type Read = for<'a> fn(View<'a>) -> Packet<'a>;
 
-/// Which tunnel has this port?
-fn reader(port: u16) -> Option<Read> {
+/// Returns the reader of the tunnel with this UDP port.
+fn tunnel_reader(port: u16) -> Option<Read> {
     Some(match port {
         1701 => l2tp,
         2152 => gtp,
@@ -170,39 +175,41 @@ fn reader(port: u16) -> Option<Read> {
     })
 }
 
-/// sFlow: headers of packets that were picked elsewhere, now and then. As streams they would mislead.
+/// sFlow: sampled headers of packets on other links. A stream made of samples would be misleading, so they are not
+/// read.
 fn sflow(_: View<'_>) -> Packet<'_> {
     skipped("sflow", "sampled headers are not read as traffic", 0)
 }
 
-/// IP by the version that it begins with, or nothing.
+/// Reads IPv4 or IPv6 by the version in the first byte. Other bytes are not an error.
 fn by_version(view: View<'_>) -> Packet<'_> {
-    match view.held.first().map(|byte| byte >> 4) {
+    match view.captured.first().map(|byte| byte >> 4) {
         Some(4) => ip::any(view),
         Some(6) => ip::v6(view),
         _ => Packet::Other,
     }
 }
 
-/// VXLAN (RFC 7348 5): the flag that its identifier is there, then an Ethernet frame.
+/// VXLAN (RFC 7348 5): a header with the flag of a valid identifier, then an Ethernet frame.
 fn vxlan(view: View<'_>) -> Packet<'_> {
-    match view.held {
-        [flags, ..] if flags & 0x08 != 0 && view.held.len() >= 22 => ethernet(view.skip(8)),
+    match view.captured {
+        [flags, ..] if flags & 0x08 != 0 && view.captured.len() >= 22 => ethernet(view.skip(8)),
         _ => Packet::Other,
     }
 }
 
-/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe 3.1): the same with a next protocol, where a flag is set.
+/// VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe 3.1): as VXLAN, with a next protocol field if its flag is set.
 fn vxlan_gpe(view: View<'_>) -> Packet<'_> {
-    match *view.held {
-        [flags, _, _, protocol, ..] if flags & 0x0c == 0x0c => generic(protocol, view.skip(8)),
+    match *view.captured {
+        [flags, _, _, protocol, ..] if flags & 0x0c == 0x0c => next_protocol(protocol, view.skip(8)),
         _ => vxlan(view),
     }
 }
 
-/// GENEVE (RFC 8926 3.4): options by their length in words, then the payload by its protocol type field.
+/// GENEVE (RFC 8926 3.4): a header, options whose length is given in words, then the payload by its protocol type
+/// field.
 fn geneve(view: View<'_>) -> Packet<'_> {
-    match Header::<8>::of(view.held) {
+    match Header::<8>::of(view.captured) {
         Some(head) if head.u8::<0>() >> 6 == 0 => {
             let inner = view.skip(8 + usize::from(head.u8::<0>() & 0x3f) * 4);
             match head.be16::<2>() {
@@ -216,7 +223,7 @@ fn geneve(view: View<'_>) -> Packet<'_> {
 
 /// GTP-U (3GPP TS 29.281 5.1): a G-PDU, its optional fields and extension headers, then IP.
 fn gtp(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<8>::of(view.held) else {
+    let Some(head) = Header::<8>::of(view.captured) else {
         return Packet::Other;
     };
     let flags = head.u8::<0>();
@@ -227,12 +234,15 @@ fn gtp(view: View<'_>) -> Packet<'_> {
     }
     let mut inner = view.skip(8);
     if flags & 7 != 0 {
-        let mut next = cursor::u8_at(inner.held, 3).unwrap_or(0);
+        let mut next = cursor::u8_at(inner.captured, 3).unwrap_or(0);
         inner = inner.skip(4);
         while flags & 4 != 0 && next != 0 {
-            // A length of 0 words cannot be.
-            let size = usize::from(cursor::u8_at(inner.held, 0).unwrap_or(0)) * 4;
-            let Some(following) = size.checked_sub(1).and_then(|at| cursor::u8_at(inner.held, at)) else {
+            // A length of 0 words is invalid.
+            let size = usize::from(cursor::u8_at(inner.captured, 0).unwrap_or(0)) * 4;
+            let Some(following) = size
+                .checked_sub(1)
+                .and_then(|at| cursor::u8_at(inner.captured, at))
+            else {
                 return Packet::Other;
             };
             (next, inner) = (following, inner.skip(size));
@@ -243,22 +253,22 @@ fn gtp(view: View<'_>) -> Packet<'_> {
 
 /// GTP version 0, on its own port.
 fn gtp_prime(view: View<'_>) -> Packet<'_> {
-    match *view.held {
+    match *view.captured {
         [flags, 255, ..] if flags >> 4 == 1 => by_version(view.skip(20)),
         _ => Packet::Other,
     }
 }
 
-/// Teredo (RFC 4380 5.1.1): authentication and origin may stand before the IPv6 packet.
+/// Teredo (RFC 4380 5.1.1): optional authentication and origin headers, then an IPv6 packet.
 fn teredo(view: View<'_>) -> Packet<'_> {
     let mut view = view;
-    if let [0, 1, id, auth, ..] = *view.held {
+    if let [0, 1, id, auth, ..] = *view.captured {
         view = view.skip(13 + usize::from(id) + usize::from(auth));
     }
-    if let [0, 0, ..] = *view.held {
+    if let [0, 0, ..] = *view.captured {
         view = view.skip(8);
     }
-    match view.held {
+    match view.captured {
         [first, ..] if first >> 4 == 6 => ip::v6(view),
         _ => Packet::Other,
     }
@@ -266,7 +276,7 @@ fn teredo(view: View<'_>) -> Packet<'_> {
 
 /// L2TP: in version 2 (RFC 2661 3.1) a data message carries PPP.
 fn l2tp(view: View<'_>) -> Packet<'_> {
-    let flags = match cursor::be16_at(view.held, 0) {
+    let flags = match cursor::be16_at(view.captured, 0) {
         Some(flags) if flags & 0x800f == 2 => flags,
         Some(flags) if flags & 0x800f == 3 => return l2tp_session(view.skip(4), "l2tp", 3),
         _ => return Packet::Other,
@@ -275,48 +285,48 @@ fn l2tp(view: View<'_>) -> Packet<'_> {
     let numbers = if flags & 0x0800 != 0 { 4 } else { 0 };
     let mut size = 6 + length + numbers;
     if flags & 0x0200 != 0 {
-        size += 2 + usize::from(cursor::be16_at(view.held, size).unwrap_or(0));
+        size += 2 + usize::from(cursor::be16_at(view.captured, size).unwrap_or(0));
     }
     ppp(view.skip(size))
 }
 
-/// A session of L2TP version 3 (RFC 3931 4.1). How long its cookie is, whether a sublayer follows and what it carries
-/// was agreed on elsewhere, so the packet is searched wherever it may begin: IP carries its own length.
+/// A session of L2TP version 3 (RFC 3931 4.1). The length of its cookie, its sublayer and its payload type are
+/// negotiated out of band. So the packet is searched at every possible offset; the length in its IP header confirms it.
 fn l2tp_session<'a>(view: View<'a>, layer: &'static str, detail: u32) -> Packet<'a> {
-    match cursor::be32_at(view.held, 0) {
+    match cursor::be32_at(view.captured, 0) {
         Some(0) => return Packet::Other, // control
         Some(_) => {}
         None => return view.cut("l2tp", 4),
     }
     for size in [4, 8, 12, 16] {
         let inner = view.skip(size);
-        if let Some(packet) = carried(inner) {
+        if let Some(packet) = find_packet(inner) {
             return packet.enter(ip::any);
         }
     }
     skipped(layer, "tunnel is not entered", detail)
 }
 
-/// The IP packet in what may be Ethernet, with a tag or without, Cisco HDLC, PPP or itself.
-fn carried(view: View<'_>) -> Option<View<'_>> {
-    let kind = |at| matches!(cursor::be16_at(view.held, at), Some(0x0800 | 0x86dd));
-    let short = match *view.held {
+/// Finds the IP packet after an Ethernet header (with or without a tag), a Cisco HDLC or PPP header, or no header.
+fn find_packet(view: View<'_>) -> Option<View<'_>> {
+    let kind = |at| matches!(cursor::be16_at(view.captured, at), Some(0x0800 | 0x86dd));
+    let is_hdlc_or_ppp = match *view.captured {
         [0x0f | 0x8f, 0, ..] => kind(2),
         [0xff, 3, 0, 0x21 | 0x57, ..] => true,
         _ => false,
     };
-    let tagged = cursor::be16_at(view.held, 12) == Some(0x8100) && kind(16);
-    let headers = [(short, 4), (kind(12), 14), (tagged, 18), (true, 0)];
+    let is_tagged = cursor::be16_at(view.captured, 12) == Some(0x8100) && kind(16);
+    let headers = [(is_hdlc_or_ppp, 4), (kind(12), 14), (is_tagged, 18), (true, 0)];
     let mut packets = headers
         .iter()
         .filter(|(fits, _)| *fits)
         .map(|(_, size)| view.skip(*size));
-    packets.find(|packet| ip::is_sound(packet.held, packet.wire))
+    packets.find(|packet| ip::is_packet(packet.captured, packet.wire))
 }
 
-/// CAPWAP's data channel (RFC 5415 4.3): a header with its length, then Ethernet or a frame of the radio.
+/// The data channel of CAPWAP (RFC 5415 4.3): a header with its length, then an Ethernet or an 802.11 frame.
 fn capwap(view: View<'_>) -> Packet<'_> {
-    let Some(head) = Header::<8>::of(view.held) else {
+    let Some(head) = Header::<8>::of(view.captured) else {
         return Packet::Other;
     };
     let words = head.be32::<0>();
@@ -331,14 +341,14 @@ fn capwap(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// LISP (RFC 9300 5.3): eight bytes, then IP.
+/// LISP (RFC 9300 5.3): a header of eight bytes, then IP.
 fn lisp(view: View<'_>) -> Packet<'_> {
     by_version(view.skip(8))
 }
 
-/// AYIYA (draft-massar-v6ops-ayiya): lengths of identity and signature in its first bytes.
+/// AYIYA (draft-massar-v6ops-ayiya): a header, identity and signature whose lengths its first bytes give, then IP.
 fn ayiya(view: View<'_>) -> Packet<'_> {
-    match *view.held {
+    match *view.captured {
         [identity, signature, _, 4 | 41, ..] => {
             let identity = 1usize.checked_shl(u32::from(identity >> 4)).unwrap_or(0);
             by_version(view.skip(8 + identity + usize::from(signature >> 4) * 4))
@@ -347,15 +357,15 @@ fn ayiya(view: View<'_>) -> Packet<'_> {
     }
 }
 
-/// TZSP: tagged fields, then a frame of the kind that its header names.
+/// TZSP: a header, tagged fields, then a frame of the type that the header names.
 pub(super) fn tzsp(view: View<'_>) -> Packet<'_> {
-    let encapsulated = match *view.held {
+    let encapsulated = match *view.captured {
         [1, 0 | 1, high, low, ..] => u16::from_be_bytes([high, low]),
         _ => return Packet::Other,
     };
     let mut view = view.skip(4);
     loop {
-        view = match *view.held {
+        view = match *view.captured {
             [1, ..] => break,
             [0, ..] => view.skip(1),
             [_, length, ..] => view.skip(2 + usize::from(length)),

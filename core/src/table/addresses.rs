@@ -23,8 +23,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Returns the keys of a row's two addresses. `swapped` is true if the row has them in the reverse of the pair's order.
-    /// `ends` returns the addresses in the row's order; only the first row of a pair calls it.
+    /// Returns the keys of a row's two addresses. `swapped` is true if the row has them in the reverse of the pair's
+    /// order. `ends` returns the addresses in the row's order; only the first row of a pair calls it.
     #[inline(always)]
     pub fn keys(&mut self, pair: u32, swapped: bool, ends: impl FnOnce() -> [IpAddr; 2]) -> (i32, i32) {
         match self.pairs.get(pair as usize) {

@@ -154,8 +154,8 @@ impl<V: ArrowNativeType> Values<V> {
         self.flush(block);
     }
 
-    /// Flushes a block of an optional column; `is_set` is whether any row of the block has a value. Rows without a value
-    /// get 0. A batch in which no row has a value allocates nothing.
+    /// Flushes a block of an optional column; `is_set` is whether any row of the block has a value. Rows without a
+    /// value get 0. A batch in which no row has a value allocates nothing.
     pub fn flush_optional(&mut self, block: &FlushedBlock, is_set: bool) {
         if is_set {
             self.flush_padded(block);
@@ -354,8 +354,8 @@ impl RowBits {
 /// The bit masks of all rows of a batch that has ended.
 pub struct BatchBits {
     rows: usize,
-    /// The masks cut into bytes: of each row the lowest byte, then of each row the next, and so on. Empty where all rows
-    /// have the same byte.
+    /// The masks cut into bytes: of each row the lowest byte, then of each row the next, and so on. Empty where all
+    /// rows have the same byte.
     bytes: [Vec<u8>; 4],
     /// The bits that any row has.
     any: u32,

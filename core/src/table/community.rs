@@ -1,4 +1,5 @@
-//! The Community ID of a connection (version 1, seed 0): an identifier that Zeek, Suricata and other tools compute alike.
+//! The Community ID of a connection (version 1, seed 0): an identifier that Zeek, Suricata and other tools compute
+//! alike.
 //!
 //! It is the base64 of a SHA-1 over seed, both addresses, protocol, a zero byte and both ports, the lower end first
 //! (github.com/corelight/community-id-spec).

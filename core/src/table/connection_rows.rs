@@ -130,8 +130,8 @@ impl GapRow {
 
 /// Whether a kernel held back written data for most of this time.
 ///
-/// Nagle's algorithm and delayed ACKs count if they are at least probable, and a delayed ACK must be among them. Nagle's
-/// algorithm alone waits one round trip, which a timer of the program may equal by chance.
+/// Nagle's algorithm and delayed ACKs count if they are at least probable, and a delayed ACK must be among them.
+/// Nagle's algorithm alone waits one round trip, which a timer of the program may equal by chance.
 fn is_held(causes: &[Row]) -> bool {
     let duration = |row: &Row| row.end - row.start;
     let held = |row: &&Row| {

@@ -1,5 +1,5 @@
-//! `events`: one row per TCP segment, in frame order. The code of `push` runs once per packet, so its cost is the cost of
-//! the whole table.
+//! `events`: one row per TCP segment, in frame order. The code of `push` runs once per packet, so its cost is the cost
+//! of the whole table.
 
 use std::borrow::Cow;
 use std::sync::Arc;

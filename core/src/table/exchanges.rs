@@ -210,8 +210,8 @@ fn error_bits(e: &Exchange) -> u32 {
     }
 }
 
-/// Estimates the latency that the requesting side saw: its clock started half a round trip before the request passed the
-/// capture point and ended half a round trip after the response did.
+/// Estimates the latency that the requesting side saw: its clock started half a round trip before the request passed
+/// the capture point and ended half a round trip after the response did.
 fn client_latency(latency: i64, asker: Side, paths: &Paths) -> Option<i64> {
     let round_trip = paths.min.get(asker.index()).copied().flatten();
     Some(latency + round_trip?)

@@ -1,5 +1,5 @@
-//! Columns of words and texts in the long tables. Words are dictionary-encoded: each is kept once per batch, numbered in
-//! the order of its first row.
+//! Columns of words and texts in the long tables. Words are dictionary-encoded: each is kept once per batch, numbered
+//! in the order of its first row.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

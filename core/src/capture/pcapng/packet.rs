@@ -1,7 +1,7 @@
-//! The packet blocks of pcapng: which kinds there are, the fields that all of them have, and the record they make.
+//! The packet blocks of pcapng (enhanced, simple and the obsolete packet block): reads their fields and makes a record.
 
 use super::Pcapng;
-use super::wrong::damaged;
+use super::damaged;
 use crate::capture::{Position, Record, Sink};
 use crate::cursor::{self, Header};
 use crate::issue::{Issue, Kind};
@@ -10,17 +10,16 @@ pub(super) const OLD_PACKET: u32 = 2;
 pub(super) const SIMPLE_PACKET: u32 = 3;
 pub(super) const PACKET: u32 = 6;
 
-/// Does Wireshark give such a block a frame number although it is no packet? systemd journal entries,
-/// custom blocks, sysdig events (wiretap/pcapng.c).
-pub(super) fn counts(kind: u32) -> bool {
+/// Whether Wireshark gives a block a frame number although it is no packet: systemd journal entries, custom blocks and
+/// sysdig events (wiretap/pcapng.c).
+pub(super) fn is_counted(kind: u32) -> bool {
     matches!(
         kind,
         0x9 | 0xbad | 0x4000_0bad | 0x204 | 0x208 | 0x216 | 0x217 | 0x221 | 0x222
     )
 }
 
-/// Is this a packet block?
-pub(super) fn holds(kind: u32) -> bool {
+pub(super) fn is_packet(kind: u32) -> bool {
     matches!(kind, PACKET | OLD_PACKET | SIMPLE_PACKET)
 }
 
@@ -30,12 +29,12 @@ struct Packet {
     ticks: Option<u64>,
     captured: u32,
     original_len: u32,
-    /// Bytes of the block before the packet's.
-    head: usize,
+    /// Length of the block's fields before the packet data.
+    header: usize,
 }
 
 impl Packet {
-    /// The fields of a block of this kind; none where it is too short for them.
+    /// Reads a block of this kind. `None` if it is too short.
     fn read<const BIG: bool>(kind: u32, body: &[u8]) -> Option<Packet> {
         match kind {
             PACKET => Header::<28>::of(body).map(|head| Packet {
@@ -43,34 +42,34 @@ impl Packet {
                 ticks: Some(ticks::<BIG>(head)),
                 captured: head.u32::<BIG, 20>(),
                 original_len: head.u32::<BIG, 24>(),
-                head: 28,
+                header: 28,
             }),
             OLD_PACKET => Header::<28>::of(body).map(|head| Packet {
                 interface: head.u16::<BIG, 8>().into(),
                 ticks: Some(ticks::<BIG>(head)),
                 captured: head.u32::<BIG, 20>(),
                 original_len: head.u32::<BIG, 24>(),
-                head: 28,
+                header: 28,
             }),
             _ => Header::<12>::of(body).map(|head| Packet {
                 interface: 0,
                 ticks: None,
                 captured: head.u32::<BIG, 8>(),
                 original_len: head.u32::<BIG, 8>(),
-                head: 12,
+                header: 12,
             }),
         }
     }
 }
 
 impl Pcapng {
-    /// A packet block that lies whole in `body`, its trailing length taken off.
+    /// Reads a packet block without its trailing length.
     #[inline(never)]
     pub(super) fn packet<const BIG: bool>(
         &mut self,
         kind: u32,
         body: &[u8],
-        place: &mut Position,
+        position: &mut Position,
         sink: &mut impl Sink,
     ) -> Result<(), Box<Issue>> {
         let Some(mut packet) = Packet::read::<BIG>(kind, body) else {
@@ -83,16 +82,18 @@ impl Pcapng {
                 "pcapng",
                 "packet names an interface that does not exist",
             );
-            let issue = issue.at(place.offset).in_frame(place.frames.saturating_add(1));
+            let issue = issue
+                .at(position.offset)
+                .in_frame(position.frames.saturating_add(1));
             return Err(Box::new(issue.detail(format!("interface {needed} of {had}"))));
         };
         if packet.ticks.is_none() && interface.snaplen != 0 {
             packet.captured = packet.captured.min(interface.snaplen);
         }
-        let Some(data) = cursor::from(body, packet.head).get(..packet.captured as usize) else {
-            let room = body.len().saturating_sub(packet.head) as u32;
+        let Some(data) = cursor::from(body, packet.header).get(..packet.captured as usize) else {
+            let room = body.len().saturating_sub(packet.header) as u32;
             return Err(damaged(
-                place,
+                position,
                 kind,
                 "captured length is beyond its block",
                 packet.captured,
@@ -105,17 +106,21 @@ impl Pcapng {
         };
         if time_ns.is_none() {
             let issue = Issue::new(Kind::Distrusted, "pcapng", "time stamp is out of range");
-            sink.issue(issue.at(place.offset).in_frame(place.frames.saturating_add(1)));
+            sink.issue(
+                issue
+                    .at(position.offset)
+                    .in_frame(position.frames.saturating_add(1)),
+            );
         }
         let time_ns = time_ns.unwrap_or(self.last_ns);
         self.last_ns = time_ns;
-        place.frames += 1;
+        position.frames += 1;
         sink.record(Record {
-            frame: place.frames,
+            frame: position.frames,
             time_ns,
             link: interface.link,
             interface: packet.interface,
-            offset: place.offset,
+            offset: position.offset,
             data,
             original_len: packet.original_len,
         });
@@ -123,7 +128,7 @@ impl Pcapng {
     }
 }
 
-/// The time stamp of an (old or enhanced) packet block.
+/// Returns the time stamp of an enhanced or obsolete packet block.
 #[inline(always)]
 pub(super) fn ticks<const BIG: bool>(head: Header<'_, 28>) -> u64 {
     u64::from(head.u32::<BIG, 12>()) << 32 | u64::from(head.u32::<BIG, 16>())
