@@ -20,43 +20,19 @@ ALLOWED = {
     "MIT", "MIT-0", "Unicode-3.0", "Unicode-DFS-2016", "Unlicense", "Zlib",
 }  # fmt: skip
 """Licences that only require their text to be passed on."""
-TOKENS = re.compile(r"\(|\)|[\w.+-]+")
+LICENCE = re.compile(r"\b(?!AND\b|OR\b)[\w.+-]+(?: WITH [\w.+-]+)?")
 
 
 def passes(expression: str) -> bool:
-    """Whether one alternative of an SPDX expression is allowed. A slash is an old notation for OR."""
-    tokens = TOKENS.findall(expression.replace("/", " OR "))
-    position = 0
+    """Whether one alternative of an SPDX expression is allowed. A slash is an old notation for OR.
 
-    def any_of() -> bool:
-        nonlocal position
-        found = [all_of()]
-        while position < len(tokens) and tokens[position] == "OR":
-            position += 1
-            found.append(all_of())
-        return any(found)
-
-    def all_of() -> bool:
-        nonlocal position
-        found = [licence()]
-        while position < len(tokens) and tokens[position] == "AND":
-            position += 1
-            found.append(licence())
-        return all(found)
-
-    def licence() -> bool:
-        nonlocal position
-        if position >= len(tokens):
-            return False
-        token, position = tokens[position], position + 1
-        if token == "(":
-            found, position = any_of(), position + 1
-            return found
-        if tokens[position : position + 1] == ["WITH"]:
-            token, position = " ".join([token, *tokens[position : position + 2]]), position + 2
-        return token in ALLOWED
-
-    return any_of() and position >= len(tokens)
+    Evaluates it in Python: `(MIT OR GPL-3.0) AND ISC` becomes `(True or False) and True`.
+    """
+    python = LICENCE.sub(lambda found: str(found[0] in ALLOWED), expression.replace("/", " OR "))
+    try:
+        return bool(eval(python.replace("AND", "and").replace("OR", "or")))
+    except SyntaxError:
+        return False
 
 
 def main() -> int:

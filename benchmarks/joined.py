@@ -18,10 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from enlarge import HEADER_BYTES, RECORD, records
+
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "sample_pcaps" / "two-points"
-RECORD = struct.Struct("<IIII")
-HEADER_BYTES = 24
 APART_US = 400_000
 """Time between the starts of two copies. A copy lasts about four seconds."""
 MS_PER_COPY = APART_US // 1000
@@ -30,18 +30,6 @@ CLIENTS = (bytes([10, 77, 1, 2]), bytes([10, 77, 2, 1]))
 ETHERNET_BYTES, ADDRESSES, TCP = 14, slice(26, 34), 34
 TIMESTAMPS, NOP, END = 8, 1, 0
 MAX_RATIO, MAX_MB = 1.5, 300
-
-
-def records(path: Path) -> tuple[bytes, list[tuple[int, bytes, int]]]:
-    """Return the file header, and microseconds, bytes and original length of each packet."""
-    data = path.read_bytes()
-    found, at = [], HEADER_BYTES
-    while at < len(data):
-        seconds, us, held, original = RECORD.unpack_from(data, at)
-        at += RECORD.size
-        found.append((seconds * 1_000_000 + us, data[at : at + held], original))
-        at += held
-    return data[:HEADER_BYTES], found
 
 
 def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms: int) -> None:
@@ -62,7 +50,8 @@ def moved(frame: bytearray, client: bytes, own: bytes, seqs: tuple[int, int], ms
 
 def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
     """Write `packets` packets of the copies in order of time."""
-    header, sample = records(source)
+    data = source.read_bytes()
+    sample = records(data)
     copies = -(-packets // len(sample))
     shuffled = random.Random(1)
     seqs = [(shuffled.getrandbits(32), shuffled.getrandbits(32)) for _ in range(copies)]
@@ -70,10 +59,10 @@ def enlarge(source: Path, target: Path, packets: int, client: bytes) -> None:
         (time + copy * APART_US, copy, place) for copy in range(copies) for place, (time, _, _) in enumerate(sample)
     )
     with target.open("wb") as out:
-        out.write(header)
+        out.write(data[:HEADER_BYTES])
         for time, copy, place in order[:packets]:
-            _, held, original = sample[place]
-            frame = bytearray(held)
+            _, original, captured = sample[place]
+            frame = bytearray(captured)
             own = bytes([10, 100 + (copy >> 16 & 63), copy >> 8 & 255, copy & 255])
             moved(frame, client, own, seqs[copy], copy * MS_PER_COPY)
             out.write(RECORD.pack(time // 1_000_000, time % 1_000_000, len(frame), original) + frame)

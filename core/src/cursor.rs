@@ -5,6 +5,30 @@
 
 #![allow(clippy::indexing_slicing)]
 
+macro_rules! numbers_in_either_order {
+    ($($number:ident: $bytes:literal),*) => {
+        $(
+            /// Returns the number at offset `AT`, in big-endian byte order if `BIG`. For file formats with both orders.
+            #[inline(always)]
+            pub fn $number<const BIG: bool, const AT: usize>(self) -> $number {
+                let bytes = self.bytes::<AT, $bytes>();
+                if BIG { $number::from_be_bytes(bytes) } else { $number::from_le_bytes(bytes) }
+            }
+        )*
+    };
+}
+
+macro_rules! numbers_in_order {
+    ($($name:ident: $number:ident::$convert:ident),*) => {
+        $(
+            #[inline]
+            pub fn $name(&mut self) -> Option<$number> {
+                self.array().map($number::$convert)
+            }
+        )*
+    };
+}
+
 /// A header of `N` bytes.
 #[derive(Clone, Copy)]
 pub struct Header<'a, const N: usize>(&'a [u8; N]);
@@ -46,37 +70,7 @@ impl<'a, const N: usize> Header<'a, N> {
         u32::from_be_bytes(self.bytes::<AT, 4>())
     }
 
-    /// Returns the number at offset `AT`, in big-endian byte order if `BIG`. For file formats that exist in both
-    /// orders.
-    #[inline(always)]
-    pub fn u16<const BIG: bool, const AT: usize>(self) -> u16 {
-        let bytes = self.bytes::<AT, 2>();
-        if BIG {
-            u16::from_be_bytes(bytes)
-        } else {
-            u16::from_le_bytes(bytes)
-        }
-    }
-
-    #[inline(always)]
-    pub fn u32<const BIG: bool, const AT: usize>(self) -> u32 {
-        let bytes = self.bytes::<AT, 4>();
-        if BIG {
-            u32::from_be_bytes(bytes)
-        } else {
-            u32::from_le_bytes(bytes)
-        }
-    }
-
-    #[inline(always)]
-    pub fn u64<const BIG: bool, const AT: usize>(self) -> u64 {
-        let bytes = self.bytes::<AT, 8>();
-        if BIG {
-            u64::from_be_bytes(bytes)
-        } else {
-            u64::from_le_bytes(bytes)
-        }
-    }
+    numbers_in_either_order! { u16: 2, u32: 4, u64: 8 }
 }
 
 /// Reads fields in order. A read that does not fit returns `None` and does not advance.
@@ -120,34 +114,9 @@ impl<'a> Cursor<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    #[inline]
-    pub fn u16be(&mut self) -> Option<u16> {
-        self.array().map(u16::from_be_bytes)
-    }
-
-    #[inline]
-    pub fn u32be(&mut self) -> Option<u32> {
-        self.array().map(u32::from_be_bytes)
-    }
-
-    #[inline]
-    pub fn u64be(&mut self) -> Option<u64> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    #[inline]
-    pub fn u16le(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    #[inline]
-    pub fn u32le(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    #[inline]
-    pub fn u64le(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
+    numbers_in_order! {
+        u16be: u16::from_be_bytes, u32be: u32::from_be_bytes, u64be: u64::from_be_bytes,
+        u16le: u16::from_le_bytes, u32le: u32::from_le_bytes, u64le: u64::from_le_bytes
     }
 
     /// Reads a BER element: its tag, and a cursor over its contents (X.690 8.1). Contents beyond the end are cut.

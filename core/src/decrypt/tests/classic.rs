@@ -4,7 +4,7 @@ use super::talk::{
     RANDOM, SERVER_RANDOM, Sealer, client_hello, extension, log12, message, record, server_hello,
 };
 use super::{Bytes, Client, Part, Sealed, Server, Side, listen};
-use crate::decrypt::suite::classic;
+use crate::decrypt::suite::tls12;
 
 /// One of each kind of suite.
 const SUITES: [u16; 8] = [0xc02f, 0xc030, 0xcca8, 0xc013, 0xc014, 0xc027, 0x003d, 0xc028];
@@ -17,7 +17,7 @@ pub struct Keyed {
 
 /// Handshake from the ClientHello to both Finished; `resumed`: the server's comes first.
 pub fn talk(number: u16, mac_last: bool, resumed: bool) -> (Keyed, Vec<Part>) {
-    let suite = classic(number).unwrap();
+    let suite = tls12(number).unwrap();
     let sealer = |side: Side| Sealer::classic(suite, &MASTER, &RANDOM, side, mac_last);
     let mut keyed = Keyed {
         client: sealer(Client),
@@ -78,7 +78,7 @@ fn a_renegotiation_changes_the_keys() {
     let hello = server_hello(&SERVER_RANDOM, 0xc014, &[]);
     parts.push(Bytes(Server, keyed.server.seal(22, &hello)));
     parts.push(Bytes(Client, keyed.client.seal(23, b"between ")));
-    let sealer = |side| Sealer::classic(classic(0xc014).unwrap(), &master, &random, side, false);
+    let sealer = |side| Sealer::classic(tls12(0xc014).unwrap(), &master, &random, side, false);
     let (mut client, mut server) = (sealer(Client), sealer(Server));
     parts.push(Bytes(Client, keyed.client.seal(20, &[1])));
     parts.push(Bytes(Client, client.seal(22, &message(20, &[1; 12]))));

@@ -6,7 +6,7 @@ use super::talk::{
 };
 use super::{Bytes, Client, Part, Sealed, Server, listen};
 use crate::decrypt::schedule::Secret;
-use crate::decrypt::suite::{Hash, MODERN, Suite};
+use crate::decrypt::suite::{Hash, Suite, TLS13};
 
 /// A connection's sealers, by label.
 pub struct Keyed {
@@ -20,7 +20,7 @@ pub struct Keyed {
 }
 
 pub fn keyed(which: usize) -> Keyed {
-    let (number, suite) = MODERN[which];
+    let (number, suite) = TLS13[which];
     let sealer = |label: u8| Sealer::modern(suite, &secret(suite.hash, label));
     Keyed {
         suite,
@@ -92,7 +92,7 @@ impl Keyed {
 
 #[test]
 fn every_suite_opens_with_padding_tickets_alerts_and_key_updates() {
-    for which in 0..MODERN.len() {
+    for which in 0..TLS13.len() {
         let mut talk = keyed(which);
         let mut parts = talk.handshake();
         parts.push(Bytes(Server, talk.server.seal(22, &message(4, &[3; 100]))));
@@ -148,7 +148,7 @@ fn a_retry_asks_for_a_second_hello() {
 
 #[test]
 fn early_data_count_where_the_server_accepts_them() {
-    for which in 0..MODERN.len() {
+    for which in 0..TLS13.len() {
         for accepted in [true, false] {
             let mut talk = keyed(which);
             let mut parts = vec![
