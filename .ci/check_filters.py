@@ -70,18 +70,18 @@ EXPRESSIONS = [
 ]
 
 SOME = 5
-"""The everyday filters are tried on one capture in so many."""
+"""The everyday filters run on every n-th capture."""
 EVERYDAY = [line for line in Path(__file__).with_name("everyday_filters.txt").read_text().splitlines() if line]
 AGREE = 0.99
 
 OF_LOOKUPS = ("udp.", "dns")
-"""Expressions with these words are compared for the frames of lookups, too."""
+"""Expressions with these words are also compared on frames of lookups."""
 
 ALL = len(EXPRESSIONS)
-"""The tap of all frames, behind the expressions."""
+"""Index of the tap of all frames, which follows those of the expressions."""
 
 DAMAGED = 2
-"""tshark's exit code where a capture is damaged (its answers are complete) or refused (it gives none)."""
+"""tshark's exit code for a capture that is damaged (its output is complete) or refused (no output)."""
 
 TUNNEL = "packets inside a tunnel or behind MPLS, which latpcap and tshark number differently"
 FACTS = "a fact of `events` that differs, see the Wireshark scorer"
@@ -142,7 +142,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "zeek--tunnels-tunnel-direct-bypass.pcap": {"tcp.analysis": TUNNEL},
     "zeek--tunnels-vxlan-encapsulated-http.pcap": {"ip.": OUTER},
 }
-"""By capture: part of the expression, and why the two choose differently."""
+"""For each capture: part of an expression, and the reason for the difference."""
 
 TAP = """
 local expressions = {{{expressions}}}
@@ -155,14 +155,14 @@ end
 
 
 class TsharkError(Exception):
-    """tshark neither answered every expression nor refused the capture."""
+    """tshark neither evaluated every expression nor refused the capture."""
 
 
 def of_tshark(path: Path, script: Path, count: int, *options: str) -> dict[int, list[int]]:
-    """The frames of each expression; none at all where tshark refuses the capture."""
+    """Return the frames that tshark selects for each expression. Empty if it refuses the capture."""
     words = ["tshark", *options, "-n", "-q", "-r", str(path), "-X", f"lua_script:{script}"]
     said = ""
-    for _ in range(2):  # a run of it that dies half way says nothing about latpcap
+    for _ in range(2):  # tshark may crash, so try a second time
         try:
             ran = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=300)
         except subprocess.TimeoutExpired:
@@ -176,7 +176,7 @@ def of_tshark(path: Path, script: Path, count: int, *options: str) -> dict[int, 
 
 
 def everyday(path: Path, script: Path) -> list[str] | None:
-    """The everyday filters that choose other frames than tshark does; None for what one of the two does not open."""
+    """Return the everyday filters that differ from tshark. None if latpcap or tshark refuses the capture."""
     try:
         source = Frames(lp.read(path))
     except lp.CaptureError:
@@ -190,14 +190,14 @@ def everyday(path: Path, script: Path) -> list[str] | None:
 
 
 def script_of(expressions: list[str], path: Path) -> Path:
-    """A tap for each expression, macros written out: taps know none."""
+    """Write a Lua script with a tap for each expression. Macros are expanded, since taps do not support them."""
     taps = ", ".join(f"[==[{grammar.expanded(expression)}]==]" for expression in expressions)
     path.write_text(TAP.format(expressions=taps))
     return path
 
 
 def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int]]]:
-    """Expression, frames that only latpcap chose, frames that only tshark chose."""
+    """Return each differing expression, the frames that only latpcap selects, and those that only tshark selects."""
     try:
         cap = lp.read(path)
     except lp.CaptureError:
@@ -206,7 +206,7 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
     lookups = {f for n in ("request_frame", "response_frame") for f in cap.arrow("lookups")[n].to_pylist()} - {None}
     if not known and not lookups:
         return []
-    source = Source(cap)  # one for all: its columns are read once
+    source = Source(cap)  # shared by all expressions, so that its columns are read once
     source.wanted = set().union(*map(fields_of, EXPRESSIONS))
     ours = [set(passing(source, expression).to_pylist()) for expression in EXPRESSIONS]
     both = [any(word in expression for word in OF_LOOKUPS) for expression in EXPRESSIONS]
@@ -215,7 +215,7 @@ def differences(path: Path, script: Path) -> list[tuple[str, list[int], list[int
             ours[n] | set(datagrams(cap, expression).to_pylist()) if both[n] else ours[n]
             for n, expression in enumerate(EXPRESSIONS)
         ]
-    for _ in range(2):  # once in thousands of runs tshark has answered otherwise: what differs is asked again
+    for _ in range(2):  # tshark's output has varied once in thousands of runs, so repeat a difference
         theirs = {number: set(frames) for number, frames in of_tshark(path, script, 1 + ALL).items()}
         if not theirs.pop(ALL, None):
             return []  # a container that tshark does not open

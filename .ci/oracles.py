@@ -108,7 +108,7 @@ def postgresql(segments: Segments) -> Counts:
 
 
 def imap(segments: Segments) -> Counts:
-    """By tags: tshark has a literal's lines and DONE for commands."""
+    """Count by tags, since tshark shows the lines of a literal and DONE as commands."""
     asked: set[str] = set()
     answered: set[str] = set()
     for client, fields in segments:
@@ -125,7 +125,7 @@ RESP_CHANNELS = re.compile(rb"[sp]?(un)?subscribe", re.IGNORECASE)
 
 
 def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
-    """Kind and words of each value on the outermost level."""
+    """Yield type and words of each top-level value."""
     at = 0
     open_counts: list[int] = []
     kind, words = b"", list[bytes]()
@@ -150,7 +150,7 @@ def resp_values(text: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
 
 
 def resp(asked: bytes, said: bytes) -> Counts:
-    """One command, one reply; a subscription has one for each channel, and what is pushed is none."""
+    """Count commands and replies. A subscription has a reply per channel; pushed messages are no replies."""
     commands = [words for _, words in resp_values(asked)]
     replies = list(resp_values(said))
     pushed = sum(
@@ -163,7 +163,7 @@ def resp(asked: bytes, said: bytes) -> Counts:
 
 
 def mongodb(segments: Segments) -> Counts:
-    """The client's "more to come" wants no answer; the server's is followed by one that nobody asked for."""
+    """Count messages. A client's message with "more to come" has no response, a server's is followed by another one."""
     asked = sum(
         values("mongo.response_to", "0x00000000")(fields) - values("mongo.msg.flags.moretocome", "1")(fields)
         for client, fields in segments
@@ -173,7 +173,7 @@ def mongodb(segments: Segments) -> Counts:
 
 
 def smtp(segments: Segments) -> Counts:
-    """Commands, and the content behind each 354; 334 asks for more of a log-in."""
+    """Count commands, and the content after each 354. A 334 requests more of a log-in and is no response."""
     asked = answered = 0
     for client, fields in segments:
         if client:
@@ -186,7 +186,7 @@ def smtp(segments: Segments) -> Counts:
 
 
 MYSQL_SILENT = ("1", "24", "25")
-"""Quit, send long data, close a statement."""
+"""Commands without a response: quit, send long data, close a statement."""
 AMQP_ASKS = {("20", "10"), ("20", "40"), ("40", "10"), ("40", "20"), ("60", "10"), ("60", "20"), ("60", "30")} | {
     *(("50", m) for m in ("10", "20", "30", "40", "50")),
     *(("90", m) for m in ("10", "20", "30")),
@@ -235,7 +235,7 @@ class Oracle(NamedTuple):
 
 
 def lines(dissector: str, asked: str, said: str, *interim: str) -> Oracle:
-    """A protocol of command lines and answers with codes."""
+    """An oracle for a protocol of command lines and responses with codes."""
     return Oracle(dissector, (asked, said), both(values(asked), values(said, but=interim)))
 
 
@@ -304,7 +304,7 @@ ORACLES: dict[str, Oracle] = {
         ("smb2.flags.response", "smb2.nt_status", "smb.flags.response"),
         either(
             added(values("smb2.flags.response", "0"), values("smb.flags.response", "0")),
-            # "pending" is no answer yet
+            # "pending" is not the final response
             lambda fields: (
                 values("smb2.flags.response", "1")(fields)
                 + values("smb.flags.response", "1")(fields)

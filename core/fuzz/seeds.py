@@ -1,7 +1,7 @@
-"""Makes the fuzzers' seeds: the first packets of the samples and of the test cases, as files and as frames, and short
-conversations.
+"""Make the seeds of the fuzz targets: the first packets of the samples and test cases, as files and as frames, and
+short conversations.
 
-Writes core/fuzz/corpus/{container,frame,analysis,messages,tls}/seed-*; what is there already stays.
+Writes core/fuzz/corpus/{container,frame,analysis,messages,tls}/seed-*; existing files stay.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKETS = 24
 FEW = 12
-"""Of a seed of `analysis`, whose rounds cost more: a handshake and some messages."""
+"""Packets of a seed of `analysis`, whose rounds take longer: a handshake and some messages."""
 RECORDED, LONGEST = 120, 510
 """Frames of a case, and bytes of each segment, in a seed of `messages`."""
 NETMON = 10
-"""Captures that are seeds in Network Monitor's formats too."""
+"""Number of captures that are also written in Network Monitor's formats."""
 
 
 def _captures() -> Iterator[Path]:
@@ -32,7 +32,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _cut(data: bytes, packets: int = PACKETS) -> tuple[int, bytes, list[bytes]]:
-    """Link type, the capture up to its first packets, those packets; for classic little-endian pcap."""
+    """Return link type, the capture cut after its first packets, and these packets. Only for little-endian pcap."""
     if data[:4] not in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1"):
         return 1, data[:8192], []
     at, frames = 24, []
@@ -71,13 +71,13 @@ def _main() -> None:
 
 
 def _script(talk: list[tuple[int, bytes]]) -> bytes:
-    """As the target `messages` reads it: who speaks is found by what is said."""
+    """Encode a conversation for the target `messages`, with the reader recognised by content."""
     pieces = ((side, said[at : at + 255]) for side, said in talk for at in range(0, max(1, len(said)), 255))
     return b"\0" + b"".join(bytes([side, len(said)]) + said for side, said in pieces)
 
 
 def _recorded() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
-    """The first bytes of the first connections of each test case (Ethernet, IPv4), as they were sent."""
+    """Yield the first bytes of the first connections of each test case (Ethernet, IPv4), in the order sent."""
     for path in sorted((ROOT / "tests" / "cases").rglob("*.pcap*")):
         talks: dict[tuple[bytes, ...], list[tuple[int, bytes]]] = {}
         for frame in _cut(_bytes(path), RECORDED)[2]:
@@ -93,7 +93,7 @@ def _recorded() -> Iterator[tuple[str, list[tuple[int, bytes]]]]:
 
 
 def _conversations() -> Iterator[list[bytes]]:
-    """Who says what, in turns; the client begins."""
+    """Encode messages that alternate between client and server, beginning with the client."""
 
     def http2(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
         return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
@@ -136,7 +136,7 @@ def _conversations() -> Iterator[list[bytes]]:
 
 
 def _connections() -> Iterator[bytes]:
-    """TLS connections of captures that bring their keys (Ethernet, IPv4): the key log, then side, length, bytes."""
+    """Yield TLS connections of captures with embedded keys (Ethernet, IPv4): key log, then side, length and bytes."""
     for path in sorted((ROOT / "tests" / "cases").glob("*_keys/*.pcapng")):
         data, at, keys, talks = path.read_bytes(), 0, b"", dict[int, bytes]()
         while at < len(data):
@@ -157,7 +157,7 @@ def _connections() -> Iterator[bytes]:
 
 
 def _netmon(minor: int, frames: list[bytes]) -> bytes:
-    """The same as Network Monitor 2.x has it; 1.1 in place of 2.0."""
+    """Return the packets as a Network Monitor 2.x file; 1.1 instead of 2.0."""
     out, table = bytearray(128), []
     for number, frame in enumerate(frames):
         table.append(len(out))
@@ -170,7 +170,7 @@ def _netmon(minor: int, frames: list[bytes]) -> bytes:
 
 
 def _tunnels() -> Iterator[tuple[int, bytes]]:
-    """One frame for each way in, so that the fuzzer need not guess ports and numbers."""
+    """Return one frame per tunnel and protocol, so that the fuzzer need not guess ports and numbers."""
     tcp = bytes.fromhex("01bb9c40000000050000000650180102000000006162630d")
     four = b"\x45\0" + struct.pack(">H", 20 + len(tcp)) + b"\x12\x34\0\0\x40\x06\0\0\x0a\0\0\1\x0a\0\0\2" + tcp
     six = b"\x60\0\0\0" + struct.pack(">H", len(tcp)) + b"\x06\x40" + bytes(32) + tcp
