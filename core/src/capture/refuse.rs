@@ -1,4 +1,4 @@
-//! Files that are not captures: turns their first bytes into a `Refused` issue that says what the file looks like.
+//! Files that are not captures: turns their first bytes into a `Refused` issue with the format that they look like.
 
 use std::fmt::Write;
 
