@@ -441,7 +441,7 @@ NO_LIMIT = {
 }
 NO_VERDICT = {
     "facts/rules.rs": {"DEFAULT_REORDER_NS", "FAST_RETRANSMIT_NS"},  # Wireshark's own
-    "frame/fragment.rs": {"PATIENCE_NS"},  # how long the parts of a datagram are kept
+    "frame/fragment.rs": {"TIMEOUT_NS"},  # how long the parts of a datagram are kept
     "engine/until.rs": {"LATE_NS"},  # how far beyond `end` is read
     "engine/end.rs": {"STREAMS_AT_ONCE"},  # streams that are handed over at once
     "exchange/tracker.rs": {"BIAS"},

@@ -16,7 +16,7 @@ from latpcap.format import phrase
 Keylog: TypeAlias = str | os.PathLike[str]
 
 MAX_BYTES = 64 << 20
-"""The engine reads no more (`MAX_TEXT` in core/src/decrypt/keylog.rs)."""
+"""The engine reads no more (`MAX_TEXT_BYTES` in core/src/decrypt/keylog.rs)."""
 
 
 def text(keylog: Keylog | None) -> bytes | None:
