@@ -1,9 +1,10 @@
-//! AMQP 0-9-1 with RabbitMQ's confirms. A method that waits for its "-ok" is a request, found by its channel; so is a
-//! publish once the channel confirms, found by its delivery tag. What the server delivers is a push. Heartbeats, and
-//! what a client acknowledges or publishes without confirms, are neither. Reads names of queues and exchanges.
+//! AMQP 0-9-1 (its specification 0-9-1; RabbitMQ, "Publisher Confirms"). Each frame begins with type, channel and
+//! 4-byte size. One exchange is a method and its "-ok" on the same channel, or, on a channel with confirms, a publish
+//! and the ACK or NACK of its delivery tag. Deliveries are pushes. Heartbeats, acknowledgements and unconfirmed
+//! publishes are neither. Only names of queues and exchanges are read.
 //!
-//! Delivery tags count a channel's publishes. Where its beginning is not in the capture the count is taken up at the
-//! server's next confirmation that leaves no publish open.
+//! Delivery tags count a channel's publishes. If its beginning is not in the capture, the count starts at the server's
+//! next confirmation that leaves no publish open.
 
 mod channel;
 mod frame;
@@ -16,14 +17,14 @@ use super::sink::MessageSink;
 use smol_str::SmolStr;
 
 use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
-use channel::{Channel, Content, Of};
+use channel::{Channel, Content, Owner};
 use frame::{Frame, Method};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Amqp,
     sniff,
     begins_message: |side, first| {
-        frame::speaker(first) == Some(side) && framed::fit::<Amqp>(side, first) != Fit::No
+        frame::sender(first) == Some(side) && framed::fit::<Amqp>(side, first) != Fit::No
     },
     begins_inside_turn: |side, first| framed::fit::<Amqp>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Amqp(Box::default()),
@@ -37,21 +38,21 @@ const OK: Status<'static> = Status {
     text: Some("ok"),
     error: false,
 };
-/// Channels that are remembered; RabbitMQ allows 2,047, clients use a few.
+/// Upper bound on the channels kept. RabbitMQ allows 2,047 by default, clients use a few.
 const MAX_CHANNELS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Amqp {
     channels: BTreeMap<u16, Channel>,
-    /// The key of the next request.
-    next: u64,
-    /// The connection's beginning was read, so a channel's publishes are counted from its own.
-    whole: bool,
-    /// Both sides say who they are and what they can.
-    logs_in: bool,
+    /// Key of the next request.
+    next_key: u64,
+    /// The beginning of the connection was read, so that publishes are counted from each channel's beginning.
+    from_start: bool,
+    /// Between the client's first bytes and the server's "open-ok".
+    is_login: bool,
 }
 
-/// A client begins with `AMQP`, and the server answers with its version.
+/// A client begins with `AMQP` and a version; in the middle of a connection both sides' frames have to fit.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     let begun = frame::HEADER.get(..first.input.len()).unwrap_or(frame::HEADER);
     match first.side {
@@ -86,28 +87,28 @@ impl WireFormat for Amqp {
         if !self.channels.contains_key(&channel) && self.channels.len() >= MAX_CHANNELS {
             return Role::Ignored;
         }
-        let (key, whole) = (self.next, self.whole);
+        let (key, from_start) = (self.next_key, self.from_start);
         let channel = self
             .channels
             .entry(channel)
-            .or_insert_with(|| Channel::new(whole));
+            .or_insert_with(|| Channel::new(from_start));
         let role = match frame {
             Frame::Protocol if side == Side::Client => {
-                (self.whole, self.logs_in) = (true, true);
-                logs_in(sink, head.len);
+                (self.from_start, self.is_login) = (true, true);
+                begin_login(sink, head.len);
                 None
             }
-            Frame::Method(method) if self.logs_in && method.is_of_login() => {
-                self.logs_in = !logged_in(sink, method, head.len);
+            Frame::Method(method) if self.is_login && method.is_of_login() => {
+                self.is_login = !login_method(sink, method, head.len);
                 None
             }
             Frame::Protocol | Frame::Heartbeat => None,
-            Frame::Method(method) if side == Side::Client => client(sink, channel, key, method),
-            Frame::Method(method) => server(sink, channel, method, head.len),
-            Frame::Header(size) => Some(channel.content(side).header(size, head.len)),
-            Frame::Body(size) => Some(channel.content(side).body(size, head.len)),
+            Frame::Method(method) if side == Side::Client => client_method(sink, channel, key, method),
+            Frame::Method(method) => server_method(sink, channel, method, head.len),
+            Frame::Header(size) => Some(channel.contents[side].header(size, head.len)),
+            Frame::Body(size) => Some(channel.contents[side].body(size, head.len)),
         };
-        self.next += 1;
+        self.next_key += 1;
         role.unwrap_or_default()
     }
 
@@ -116,8 +117,8 @@ impl WireFormat for Amqp {
     }
 }
 
-/// From the client's first bytes to the server's "open-ok" it is one dialogue.
-fn logs_in(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
+/// Begins the exchange of the log-in: a dialogue from the client's first bytes to the server's "open-ok".
+fn begin_login(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
     sink.count(len);
     sink.request(&SmolStr::new_static("connection.open"), &SmolStr::default());
     sink.kind(Kind::Setup);
@@ -125,8 +126,8 @@ fn logs_in(sink: &mut MessageSink<'_, impl Listener>, len: u64) {
     sink.end();
 }
 
-/// A method of the log-in: whether it was the last.
-fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
+/// Reads a method of the log-in. Returns whether it was the last.
+fn login_method(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len: u64) -> bool {
     if sink.side() == Side::Client {
         return false;
     }
@@ -134,7 +135,7 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
         sink.software(software);
     }
     sink.count(len);
-    let refused = method.closes();
+    let refused = method.close_code();
     if !method.ends_login() {
         return false;
     }
@@ -148,63 +149,62 @@ fn logged_in(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, len:
     true
 }
 
-/// A request begins.
-fn begins(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
+fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
     let mut exchange = sink.exchange(key);
     exchange.begin_request(Kind::Request);
     exchange.name(RequestName {
-        method: method.word(),
+        method: method.name(),
         target: &method.target(),
         host: "",
     });
 }
 
-fn client(
+fn client_method(
     sink: &mut MessageSink<'_, impl Listener>,
     channel: &mut Channel,
     key: u64,
     method: Method<'_>,
 ) -> Option<Role> {
     if method.is_publish() {
-        let counted = channel.publishes(key, sink.at().time_ns);
-        *channel.content(Side::Client) = Content::of(counted.then_some(Of::Exchange(key)));
-        if !counted {
+        let is_confirmed = channel.publish(key, sink.at().time_ns);
+        channel.contents.client = Content::of(is_confirmed.then_some(Owner::Exchange(key)));
+        if !is_confirmed {
             return None;
         }
-        begins(sink, key, method);
+        begin_request(sink, key, method);
         return Some(Role::Part(key));
     }
     let (consumer, is_answered) = (method.consumer(), method.answer().is_some());
     if !is_answered && consumer.is_none() {
         return None;
     }
-    begins(sink, key, method);
+    begin_request(sink, key, method);
     if let Some(tag) = consumer {
         sink.exchange(key).subscribes(key);
-        channel.consumes(key, tag);
+        channel.add_consumer(key, tag);
     }
     if !is_answered {
         return Some(Role::Unanswered(key));
     }
-    channel.waits(key, method);
+    channel.add_waiting(key, method);
     Some(Role::Last(key))
 }
 
-fn server(
+fn server_method(
     sink: &mut MessageSink<'_, impl Listener>,
     channel: &mut Channel,
     method: Method<'_>,
     len: u64,
 ) -> Option<Role> {
-    if let Some((tag, multiple)) = method.confirms() {
-        let (text, error) = if method.refuses() {
+    if let Some((tag, multiple)) = method.confirmation() {
+        let (text, error) = if method.is_nack() {
             ("nack", true)
         } else {
             ("ok", false)
         };
         let at = sink.at().time_ns;
-        for key in channel.confirmed(tag, multiple, at) {
-            answers(
+        for key in channel.take_confirmed(tag, multiple, at) {
+            begin_answer(
                 sink,
                 key,
                 Status {
@@ -217,56 +217,55 @@ fn server(
         }
         return None;
     }
-    if let Some(code) = method.closes() {
+    if let Some(code) = method.close_code() {
         let status = Status {
             code: Some(code),
             text: errors::word(errors::AMQP, code),
             error: true,
         };
-        // it answers the oldest that waits, the others get no answer
-        let mut keys = channel.all().into_iter();
+        // the close answers the oldest request; the others get no answer
+        let mut keys = channel.take_all().into_iter();
         let Some(key) = keys.next() else {
             return Some(push(method));
         };
         keys.for_each(|key| sink.exchange(key).reset());
-        answers(sink, key, status);
+        begin_answer(sink, key, status);
         return Some(Role::Last(key));
     }
     if method.has_content() {
-        let of = match channel.answered(method) {
+        let owner = match channel.take_answered(method) {
             Some(key) => {
-                answers(sink, key, OK);
-                Of::Exchange(key)
+                begin_answer(sink, key, OK);
+                Owner::Exchange(key)
             }
             None => {
                 let subscription = method.consumer().and_then(|tag| channel.consumer(tag));
-                Of::Push(sink.marked(), method.word(), method.target(), subscription)
+                Owner::Push(sink.marked(), method.name(), method.target(), subscription)
             }
         };
-        let content = channel.content(Side::Server);
-        *content = Content::of(Some(of));
-        return Some(content.part(len));
+        channel.contents.server = Content::of(Some(owner));
+        return Some(channel.contents.server.part(len));
     }
     if method.is_unsolicited() {
         return Some(push(method));
     }
-    let key = channel.answered(method)?;
+    let key = channel.take_answered(method)?;
     if let Some(tag) = method.consumer() {
-        channel.consumes_as(key, tag);
+        channel.name_consumer(key, tag);
     }
-    answers(sink, key, OK);
+    begin_answer(sink, key, OK);
     Some(Role::Last(key))
 }
 
 fn push(method: Method<'_>) -> Role {
     Role::Push(PushedMessage {
-        method: method.word(),
+        method: method.name(),
         target: method.target(),
         ..PushedMessage::default()
     })
 }
 
-fn answers(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
     let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(status);

@@ -1,5 +1,6 @@
-//! Beanstalkd's work queue (protocol.txt of beanstalkd): lines, some with a job behind, answered in order. Taking a job
-//! may wait for one. Reads commands and tubes, no job.
+//! Beanstalkd's work queue (beanstalkd's doc/protocol.txt). Messages are lines, some with a job behind them whose
+//! length is the line's last word. One exchange is a command and the next response: responses come in the order of the
+//! commands. `reserve` is a long poll, as it may wait for a job. Jobs are not read.
 
 use std::collections::VecDeque;
 
@@ -18,94 +19,58 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Beanstalk>;
 
-/// The longest job that is believed; servers take 64 KiB, 1 GiB at most.
+/// Upper bound on a job: the largest that beanstalkd can be configured for; its default is 64 KiB.
 const MAX_JOB: u64 = 1 << 30;
-/// Requests that may wait; beyond it nobody can tell what an answer belongs to.
+/// Upper bound on commands without a response; further ones are ignored.
 const MAX_WAITING: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(super) struct Beanstalk {
-    /// Keys of what waits, oldest first.
+    /// Keys of the commands without a response, oldest first.
     waiting: VecDeque<u64>,
-    next: u64,
+    next_key: u64,
 }
 
-/// Commands, and how many words stand behind.
+/// Commands, and the number of their arguments.
+#[rustfmt::skip]
 const COMMANDS: [(&str, usize); 24] = [
-    ("put", 4),
-    ("use", 1),
-    ("reserve", 0),
-    ("reserve-with-timeout", 1),
-    ("reserve-job", 1),
-    ("delete", 1),
-    ("release", 3),
-    ("bury", 2),
-    ("touch", 1),
-    ("watch", 1),
-    ("ignore", 1),
-    ("peek", 1),
-    ("peek-ready", 0),
-    ("peek-delayed", 0),
-    ("peek-buried", 0),
-    ("kick", 1),
-    ("kick-job", 1),
-    ("stats-job", 1),
-    ("stats-tube", 1),
-    ("stats", 0),
-    ("list-tubes", 0),
-    ("list-tube-used", 0),
-    ("list-tubes-watched", 0),
+    ("put", 4), ("use", 1), ("reserve", 0), ("reserve-with-timeout", 1), ("reserve-job", 1), ("delete", 1),
+    ("release", 3), ("bury", 2), ("touch", 1), ("watch", 1), ("ignore", 1), ("peek", 1), ("peek-ready", 0),
+    ("peek-delayed", 0), ("peek-buried", 0), ("kick", 1), ("kick-job", 1), ("stats-job", 1),
+    ("stats-tube", 1), ("stats", 0), ("list-tubes", 0), ("list-tube-used", 0), ("list-tubes-watched", 0),
     ("pause-tube", 2),
 ];
 
-/// Answers, and how many words stand behind at least and at most.
-const ANSWERS: [(&str, usize, usize); 22] = [
-    ("INSERTED", 1, 1),
-    ("BURIED", 0, 1),
-    ("EXPECTED_CRLF", 0, 0),
-    ("JOB_TOO_BIG", 0, 0),
-    ("DRAINING", 0, 0),
-    ("USING", 1, 1),
-    ("RESERVED", 2, 2),
-    ("DEADLINE_SOON", 0, 0),
-    ("TIMED_OUT", 0, 0),
-    ("DELETED", 0, 0),
-    ("NOT_FOUND", 0, 0),
-    ("RELEASED", 0, 0),
-    ("TOUCHED", 0, 0),
-    ("WATCHING", 1, 1),
-    ("NOT_IGNORED", 0, 0),
-    ("FOUND", 2, 2),
-    ("KICKED", 0, 1),
-    ("OK", 1, 1),
-    ("PAUSED", 0, 0),
-    ("OUT_OF_MEMORY", 0, 0),
-    ("INTERNAL_ERROR", 0, 0),
-    ("BAD_FORMAT", 0, 0),
+/// Responses, and the minimum and maximum number of words behind them.
+#[rustfmt::skip]
+const RESPONSES: [(&str, usize, usize); 22] = [
+    ("INSERTED", 1, 1), ("BURIED", 0, 1), ("EXPECTED_CRLF", 0, 0), ("JOB_TOO_BIG", 0, 0), ("DRAINING", 0, 0),
+    ("USING", 1, 1), ("RESERVED", 2, 2), ("DEADLINE_SOON", 0, 0), ("TIMED_OUT", 0, 0), ("DELETED", 0, 0),
+    ("NOT_FOUND", 0, 0), ("RELEASED", 0, 0), ("TOUCHED", 0, 0), ("WATCHING", 1, 1), ("NOT_IGNORED", 0, 0),
+    ("FOUND", 2, 2), ("KICKED", 0, 1), ("OK", 1, 1), ("PAUSED", 0, 0), ("OUT_OF_MEMORY", 0, 0),
+    ("INTERNAL_ERROR", 0, 0), ("BAD_FORMAT", 0, 0),
 ];
-/// Words that mean an error.
+/// Responses that mean an error.
+#[rustfmt::skip]
 const ERRORS: [&str; 9] = [
-    "EXPECTED_CRLF",
-    "JOB_TOO_BIG",
-    "DRAINING",
-    "NOT_FOUND",
-    "NOT_IGNORED",
-    "OUT_OF_MEMORY",
-    "INTERNAL_ERROR",
-    "BAD_FORMAT",
-    "UNKNOWN_COMMAND",
+    "EXPECTED_CRLF", "JOB_TOO_BIG", "DRAINING", "NOT_FOUND", "NOT_IGNORED", "OUT_OF_MEMORY",
+    "INTERNAL_ERROR", "BAD_FORMAT", "UNKNOWN_COMMAND",
 ];
 const UNKNOWN: &str = "UNKNOWN_COMMAND";
 
-/// A line's first word, where this side sends it, the words behind, and whether the last of them counts a job.
+/// A command or a response.
 struct Line<'a> {
     word: &'static str,
+    /// The words behind the first.
     rest: &'a str,
-    carries: bool,
+    /// A job follows; the last word is its length.
+    has_job: bool,
+    /// Bytes of the line, with CR LF.
     len: u64,
 }
 
 impl<'a> Line<'a> {
+    /// Reads a whole line. None if this side does not send it.
     fn read(side: Side, head: &'a [u8]) -> Option<Line<'a>> {
         let end = head.iter().position(|byte| *byte == b'\n')?;
         let text = std::str::from_utf8(head.get(..end)?.strip_suffix(b"\r")?).ok()?;
@@ -123,35 +88,35 @@ impl<'a> Line<'a> {
                 let fits = |known: &&(&'static str, usize, usize)| {
                     known.0 == word && (known.1..=known.2).contains(&count)
                 };
-                ANSWERS.iter().find(fits)?.0
+                RESPONSES.iter().find(fits)?.0
             }
         };
         Some(Line {
             word,
             rest,
-            carries: matches!(word, "put" | "RESERVED" | "FOUND" | "OK"),
+            has_job: matches!(word, "put" | "RESERVED" | "FOUND" | "OK"),
             len: end as u64 + 1,
         })
     }
 }
 
-/// Whether a line may begin so.
+/// Whether a line of this side may begin with these bytes.
 fn begins(side: Side, head: &[u8]) -> bool {
     let fits = |word: &str| {
         let line = word.bytes().map(Some).chain([None]);
-        head.iter().zip(line).all(|(here, want)| match want {
-            Some(want) => *here == want,
-            None => matches!(here, b' ' | b'\r'),
+        head.iter().zip(line).all(|(byte, want)| match want {
+            Some(want) => *byte == want,
+            None => matches!(byte, b' ' | b'\r'),
         })
     };
     match side {
         Side::Client => COMMANDS.iter().any(|known| fits(known.0)),
-        Side::Server => ANSWERS.iter().any(|known| fits(known.0)) || fits(UNKNOWN),
+        Side::Server => RESPONSES.iter().any(|known| fits(known.0)) || fits(UNKNOWN),
     }
 }
 
 impl WireFormat for Beanstalk {
-    // a tube's name has 200 bytes at most
+    // the longest line: a tube's name has at most 200 bytes
     const MAX_HEAD: usize = 272;
     const MIN_PROOF: usize = 4;
     const LOST_REASON: &'static str = "not a line of beanstalkd";
@@ -167,7 +132,7 @@ impl WireFormat for Beanstalk {
                 Length::More
             };
         };
-        if !line.carries {
+        if !line.has_job {
             return Length::Is(line.len);
         }
         match line
@@ -195,7 +160,7 @@ impl WireFormat for Beanstalk {
             return Role::Ignored;
         };
         if side == Side::Client {
-            return self.asks(sink, &line);
+            return self.read_request(sink, &line);
         }
         let Some(key) = self.waiting.pop_front() else {
             return Role::Ignored;
@@ -216,12 +181,12 @@ impl WireFormat for Beanstalk {
 }
 
 impl Beanstalk {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Role {
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &Line<'_>) -> Role {
         if self.waiting.len() >= MAX_WAITING {
             return Role::Ignored;
         }
-        let key = self.next;
-        self.next += 1;
+        let key = self.next_key;
+        self.next_key += 1;
         self.waiting.push_back(key);
         let tube = matches!(
             line.word,

@@ -1,9 +1,9 @@
-//! Commands in lines and their answers: SMTP (RFC 5321), POP3 (RFC 1939), IMAP (RFC 9051) and FTP's control connection
-//! (RFC 959). Reads both sides' lines, commands are requests; texts and literals are counted, not looked at.
+//! SMTP (RFC 5321), POP3 (RFC 1939), IMAP (RFC 9051) and FTP's control connection (RFC 959). Messages are lines; texts
+//! up to a lone dot and literals of a given length are counted, not read. One exchange is a command and its reply.
 //!
-//! Answers come in the order of the commands, but in IMAP, where each repeats its command's tag. The greeting answers
-//! nothing: the client waits for it before it asks, and that is the connection's set-up. A mail's text is a request of
-//! its own (`content`) behind the answer to DATA. Behind STARTTLS and its like another reader goes on.
+//! Replies come in the order of the commands; in IMAP each repeats its command's tag. The server's greeting is a
+//! message of the connection's set-up. A mail's text is an exchange of its own (`content`) behind the reply to DATA.
+//! After STARTTLS the TLS reader continues.
 
 mod answers;
 mod imap;
@@ -21,13 +21,13 @@ use super::sink::MessageSink;
 use super::{Kind, Listener, MessageReader, Note, Outcome, RequestName, Side, Stretch, tls};
 use answers::Server;
 pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
-use verbs::{Command, Dialect, Does};
+use verbs::{Command, Dialect, Effect};
 
-/// Commands that may wait for their answer; the oldest is given up beyond it.
+/// Upper bound on commands without a reply; beyond it the oldest is given up.
 const MAX_WAITING: usize = 256;
-/// Longer lines are none: a SASL answer has at most 12,288 bytes (RFC 4954 4).
+/// Upper bound on a line. The longest legal one, a SASL response, has 12,288 bytes (RFC 4954 4).
 const MAX_LINE: u64 = 1 << 16;
-/// What a mail's text is called.
+/// Method of the exchange in which a mail's text is sent.
 const CONTENT: &str = "content";
 
 #[derive(Debug)]
@@ -35,63 +35,67 @@ pub(super) struct Commands {
     dialect: Dialect,
     client: Client,
     server: Server,
-    /// The commands that were not answered, oldest first.
+    /// Commands without a complete reply, oldest first.
     waiting: VecDeque<PendingCommand>,
-    /// The key of the next command.
-    next: u64,
-    /// Each recipient's mail is answered for itself (LMTP), and so many were accepted.
-    apart: bool,
+    /// Key of the next command.
+    next_key: u64,
+    /// The server replies to a mail's text once for each recipient (LMTP).
+    per_recipient: bool,
+    /// Recipients accepted for the next mail.
     recipients: u32,
-    /// Commands or answers are missing between others: no notes until the client speaks behind an answer.
-    blind: Blind,
+    pairing: Pairing,
 }
 
+/// Whether the next reply can be paired with a command. After commands or replies were lost between others, no exchange
+/// is reported until the client sends a command after a reply: then nothing older waits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Blind {
+enum Pairing {
     #[default]
-    No,
-    UntilAnswered,
-    UntilCommand,
+    Known,
+    LostUntilReply,
+    LostUntilCommand,
 }
 
 #[derive(Debug)]
 struct PendingCommand {
     key: u64,
+    /// IMAP's tag; empty in other protocols.
     tag: SmolStr,
-    does: Does,
-    /// Answers that are still to come.
-    answers: u32,
-    /// Its answer has begun.
+    effect: Effect,
+    /// Number of replies still to come.
+    replies_left: u32,
+    /// The reply has begun.
     begun: bool,
     failed: bool,
-    /// Its answer may be among bytes that are not in the capture.
-    doubtful: bool,
+    /// The reply may have been in bytes that are not in the capture.
+    maybe_answered: bool,
 }
 
+/// State of the client's direction.
 #[derive(Debug, Default)]
 struct Client {
     line: Line,
     reads: Reads,
-    /// The next line belongs to this command: a round of its log-in, the end of IDLE.
-    going: Option<u64>,
-    /// The line goes on behind a literal.
+    /// Key of the command that the next line belongs to: a round of its log-in, the end of IDLE.
+    continued: Option<u64>,
+    /// Key of the command whose line continues behind a literal.
     literal: Option<u64>,
-    /// Bytes before are not in the capture: a line may not be whole.
+    /// Bytes before are not in the capture, so that a line may not be whole.
     holed: bool,
 }
 
+/// What the client's next bytes are.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Reads {
     #[default]
     Lines,
-    Octets {
-        key: u64,
-        left: u64,
-    },
-    /// A mail's text, once its first byte has come with its key.
+    /// `left` octets of a literal or of BDAT, of the command with this key.
+    Octets { key: u64, left: u64 },
+    /// A mail's text; `key` is None until its first byte.
     Content {
         key: Option<u64>,
         dots: Dots,
+        /// Part of the text is not in the capture, maybe with its end.
         holed: bool,
     },
 }
@@ -103,10 +107,9 @@ enum Leave {
 }
 
 impl PendingCommand {
-    /// So many bytes of its answer are here.
-    fn answer_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        let begins = !std::mem::replace(&mut self.begun, true);
-        if begins {
+    /// Counts bytes of the reply.
+    fn reply_bytes(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        if !std::mem::replace(&mut self.begun, true) {
             sink.exchange(self.key).begin_answer();
         }
         sink.unmark();
@@ -122,15 +125,15 @@ impl MessageReader for Commands {
             Stretch::Bytes(bytes) => bytes,
             Stretch::Missing(missing) => {
                 match sink.side() {
-                    Side::Client => self.client_misses(&mut sink, missing),
-                    Side::Server => self.server_misses(&mut sink, missing),
+                    Side::Client => self.skip_client(&mut sink, missing),
+                    Side::Server => self.skip_server(&mut sink, missing),
                 }
                 return Outcome::All;
             }
         };
         let read = match sink.side() {
-            Side::Client => self.asks(&mut sink, &mut bytes),
-            Side::Server => self.answers(&mut sink, &mut bytes),
+            Side::Client => self.read_client(&mut sink, &mut bytes),
+            Side::Server => self.read_server(&mut sink, &mut bytes),
         };
         match read {
             Ok(()) => Outcome::All,
@@ -146,9 +149,9 @@ impl MessageReader for Commands {
     }
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        let next = self.next;
+        let next_key = self.next_key;
         *self = Commands::new(self.dialect);
-        self.next = next;
+        self.next_key = next_key;
     }
 }
 
@@ -159,21 +162,25 @@ impl Commands {
             client: Client::default(),
             server: Server::default(),
             waiting: VecDeque::new(),
-            next: 0,
-            apart: false,
+            next_key: 0,
+            per_recipient: false,
             recipients: 0,
-            blind: Blind::No,
+            pairing: Pairing::Known,
         }
     }
 
     /// Reads the client's bytes.
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> Result<(), Leave> {
+    fn read_client(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        bytes: &mut &[u8],
+    ) -> Result<(), Leave> {
         while !bytes.is_empty() {
             match self.client.reads {
                 Reads::Octets { key, left } => {
-                    let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-                    *bytes = bytes.get(here..).unwrap_or_default();
-                    self.octets(sink, key, left, here as u64);
+                    let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                    *bytes = bytes.get(count..).unwrap_or_default();
+                    self.octets(sink, key, left, count as u64);
                 }
                 Reads::Content { .. } => self.content(sink, bytes),
                 Reads::Lines => {
@@ -191,10 +198,10 @@ impl Commands {
         Ok(())
     }
 
-    /// So many octets of a command's literal, or of a mail's part; `left` were to come.
-    fn octets(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, left: u64, here: u64) {
-        sink.exchange(key).count(here);
-        let left = left - here;
+    /// Counts octets of a command's literal, or of BDAT, of which `left` were to come.
+    fn octets(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, left: u64, count: u64) {
+        sink.exchange(key).count(count);
+        let left = left - count;
         self.client.reads = Reads::Octets { key, left };
         if left == 0 {
             self.client.reads = Reads::Lines;
@@ -204,29 +211,29 @@ impl Commands {
         }
     }
 
-    /// A mail's text.
+    /// Reads a mail's text, up to its lone dot.
     fn content(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
         let Reads::Content { key, mut dots, holed } = self.client.reads else {
             return;
         };
         let key = key.unwrap_or_else(|| {
-            let answers = if self.apart { self.recipients.max(1) } else { 1 };
+            let replies = if self.per_recipient {
+                self.recipients.max(1)
+            } else {
+                1
+            };
             self.recipients = 0;
             sink.mark();
-            let method = CONTENT.into();
-            self.ask(
-                sink,
-                Command {
-                    method,
-                    ..Command::default()
-                },
-                answers,
-            )
+            let command = Command {
+                method: CONTENT.into(),
+                ..Command::default()
+            };
+            self.begin_request(sink, command, replies)
         });
         let end = dots.end(bytes);
-        let here = end.unwrap_or(bytes.len());
-        *bytes = bytes.get(here..).unwrap_or_default();
-        sink.exchange(key).count(here as u64);
+        let count = end.unwrap_or(bytes.len());
+        *bytes = bytes.get(count..).unwrap_or_default();
+        sink.exchange(key).count(count as u64);
         self.client.reads = match end {
             Some(_) => {
                 sink.exchange(key).end_request();
@@ -240,67 +247,69 @@ impl Commands {
         };
     }
 
-    /// A line of the client is whole.
+    /// Reads a whole line of the client.
     fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.client.line);
         if !line.is_text() {
             return Err(Leave::Lost("not a line of text"));
         }
-        let belongs = self.client.literal.take().or(self.client.going.take());
-        if let Some(key) = belongs {
+        // 1. a line that continues a command
+        let continued = self.client.literal.take().or(self.client.continued.take());
+        if let Some(key) = continued {
             sink.unmark();
             sink.exchange(key).count(line.len());
-            self.goes_on(sink, key, &line, 0);
+            self.end_line(sink, key, &line, 0);
             return Ok(());
         }
-        self.blind = match self.blind {
-            Blind::UntilCommand => Blind::No,
-            blind => blind,
-        };
+        // 2. lines that may be no command: behind lost bytes, or a mail's text
+        if self.pairing == Pairing::LostUntilCommand {
+            self.pairing = Pairing::Known;
+        }
         let command = self.dialect.command(line.text());
         let holed = std::mem::take(&mut self.client.holed);
-        let blank = line.text().is_empty();
-        if self.blind != Blind::No || command.is_none() && (holed || blank || self.dialect == Dialect::Imap) {
+        let ignored = holed || line.text().is_empty() || self.dialect == Dialect::Imap;
+        if self.pairing != Pairing::Known || command.is_none() && ignored {
             self.client.holed = holed && self.dialect == Dialect::Smtp;
             sink.unmark();
             return Ok(());
         }
         let command = command.unwrap_or_default();
         if command.is_odd(self.dialect) && (holed || !self.waiting.is_empty()) {
-            // a client that sends an unknown command waits for its answer: this is a mail's text
+            // a client does not pipeline an unknown command, so this is a mail's text
             self.client.holed = true;
             sink.unmark();
             self.give_up(sink);
             return Ok(());
         }
-        self.forget_doubtful(sink);
-        let does = command.does;
-        let octets = if let Does::Octets(octets) = does {
+        // 3. a command
+        self.drop_maybe_answered(sink);
+        let effect = command.effect;
+        let octets = if let Effect::Octets(octets) = effect {
             octets
         } else {
             0
         };
-        self.apart |= does == Does::Apart;
+        self.per_recipient |= effect == Effect::PerRecipient;
         if self.dialect == Dialect::Ftp {
             if let Some(port) = transfers::port_in_command(&command.method, &command.target) {
-                transfers::tell_port(sink, port);
+                transfers::announce_port(sink, port);
             } else if transfers::is_transfer(&command.method) {
                 let (method, target) = (&command.method, &command.target);
                 sink.listener().note(Note::Transfer { method, target });
             }
         }
-        let key = self.ask(sink, command, 1);
+        let key = self.begin_request(sink, command, 1);
         sink.exchange(key).count(line.len());
-        if does == Does::Idle {
-            self.client.going = Some(key);
+        if effect == Effect::Idle {
+            self.client.continued = Some(key);
         } else {
-            self.goes_on(sink, key, &line, octets);
+            self.end_line(sink, key, &line, octets);
         }
         Ok(())
     }
 
-    /// What stands behind a line of this command: octets, or nothing more of it.
-    fn goes_on(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
+    /// Expects the octets behind a command's line, or ends its request.
+    fn end_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, line: &Line, octets: u64) {
         let literal = line.literal().filter(|_| self.dialect == Dialect::Imap);
         let left = literal.unwrap_or(octets);
         self.client.literal = literal.map(|_| key);
@@ -311,16 +320,21 @@ impl Commands {
         }
     }
 
-    /// A request begins where the mark is.
-    fn ask(&mut self, sink: &mut MessageSink<'_, impl Listener>, command: Command, answers: u32) -> u64 {
-        let key = self.next;
-        self.next += 1;
+    /// Begins and names a request, which gets this many replies. Returns its key.
+    fn begin_request(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        command: Command,
+        replies: u32,
+    ) -> u64 {
+        let key = self.next_key;
+        self.next_key += 1;
         if self.waiting.len() >= MAX_WAITING
             && let Some(oldest) = self.waiting.pop_front()
         {
             sink.exchange(oldest.key).give_up();
         }
-        let idle = command.does == Does::Idle;
+        let idle = command.effect == Effect::Idle;
         let mut exchange = sink.exchange(key);
         exchange.begin_request(if idle { Kind::LongPoll } else { Kind::Request });
         exchange.name(RequestName {
@@ -331,21 +345,21 @@ impl Commands {
         self.waiting.push_back(PendingCommand {
             key,
             tag: command.tag,
-            does: command.does,
-            answers,
+            effect: command.effect,
+            replies_left: replies,
             begun: false,
             failed: false,
-            doubtful: false,
+            maybe_answered: false,
         });
         key
     }
 
-    /// The client asks anew: what it may have been answered in lost bytes, it was answered.
-    fn forget_doubtful(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Gives up the oldest commands whose replies may be lost: as the client sends its next command, it has them.
+    fn drop_maybe_answered(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if self.dialect == Dialect::Imap {
             return;
         }
-        while self.waiting.front().is_some_and(|first| first.doubtful)
+        while self.waiting.front().is_some_and(|first| first.maybe_answered)
             && let Some(lost) = self.waiting.pop_front()
         {
             sink.exchange(lost.key).give_up();
@@ -353,8 +367,8 @@ impl Commands {
         }
     }
 
-    /// Bytes of the client are not in the capture.
-    fn client_misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    /// Skips bytes of the client that are not in the capture.
+    fn skip_client(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         self.client.holed = true;
         match &mut self.client.reads {
             Reads::Octets { key, left } if missing <= *left => {
@@ -373,23 +387,23 @@ impl Commands {
         }
         self.client.reads = Reads::Lines;
         if !self.client.line.is_new() {
-            // cut by the snap length, mostly: the line ends in what is missing
+            // mostly cut by the snap length: the line ends in the missing bytes
             self.client.line.count(missing);
             let _ = self.command(sink);
         } else if !self.waiting.is_empty() && self.dialect != Dialect::Imap {
-            // of a series of commands one is missing: which answer is whose is not known
+            // a command may be missing, so the replies cannot be paired
             self.give_up(sink);
         }
         self.client.line.clear();
-        (self.client.literal, self.client.going) = (None, None);
+        (self.client.literal, self.client.continued) = (None, None);
         sink.unmark();
     }
 
-    /// Nobody can tell any more which answer is whose.
+    /// Gives up all open commands: their replies cannot be paired any more.
     pub(super) fn give_up(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         for lost in self.waiting.drain(..) {
             sink.exchange(lost.key).give_up();
         }
-        self.blind = Blind::UntilAnswered;
+        self.pairing = Pairing::LostUntilReply;
     }
 }

@@ -1,6 +1,6 @@
-//! DNP3 over TCP (IEEE 1815): requests of a master and answers of an outstation, in link frames with checksums. Pairs
-//! them by station and number; unsolicited responses are pushes, confirmations get no note. Reads
-//! functions, no values.
+//! DNP3 over TCP (IEEE 1815). Each link frame begins with 05 64 and a 1-byte length, and has a checksum for every 16
+//! bytes. One exchange is a master's request and the outstation's response with the same addresses and sequence number.
+//! Unsolicited responses are pushes, confirmations are ignored. Values are not read.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -22,29 +22,32 @@ pub(super) type Reader = Framed<Dnp3>;
 
 /// The first two bytes of a frame.
 const START: u16 = 0x0564;
-/// The head with its checksum; what its length counts of it; the bytes between two checksums.
+/// Bytes of a frame's header with its checksum.
 const BLOCK: usize = 10;
+/// Header bytes that the length field counts: control, destination and source.
 const COUNTED: u8 = 5;
+/// Data bytes before each further checksum.
 const CHECKED: u64 = 16;
-/// A segment that ends its message, one that begins it, and the message's number (transport header, application control).
+/// Bits of the transport header: the segment is the last, or the first, of its message.
 const FINAL: u8 = 0x80;
 const FIRST: u8 = 0x40;
-const NUMBER: u8 = 0x0F;
+/// Bits of the application control that hold the sequence number.
+const SEQUENCE: u8 = 0x0F;
 const RESPONSE: u8 = 0x81;
 const UNSOLICITED: u8 = 0x82;
-/// Bits of the second byte of an answer's indications: the request could not be served.
+/// Bits of a response's second indication byte: function not supported, object unknown, parameter error.
 const REFUSED: u8 = 0x07;
 
 #[derive(Debug, Default)]
 pub(super) struct Dnp3 {
-    /// What goes on: the exchange whose answer has further segments.
-    going: Option<u64>,
-    /// A push that goes on.
-    pushes: bool,
+    /// Key of the exchange whose response has further segments.
+    continued: Option<u64>,
+    /// The server's present message is a push.
+    is_push: bool,
 }
 
-/// The functions of requests, and which of them nobody answers.
-fn word(function: u8) -> Option<(&'static str, bool)> {
+/// Returns the name of a request's function, and whether the outstation answers it.
+fn function_name(function: u8) -> Option<(&'static str, bool)> {
     Some(match function {
         1 => ("Read", true),
         2 => ("Write", true),
@@ -83,14 +86,14 @@ fn word(function: u8) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The checksum of a head (CRC-16/DNP).
+/// Returns the checksum of a header (CRC-16/DNP).
 fn checksum(head: &[u8]) -> u16 {
     let step = |crc: u16| if crc & 1 == 1 { crc >> 1 ^ 0xA6BC } else { crc >> 1 };
     let fold = |crc: u16, byte: &u8| (0..8).fold(crc ^ u16::from(*byte), |crc, _| step(crc));
     !head.iter().fold(0, fold)
 }
 
-/// One side's first frame proves it by its checksum.
+/// The checksum of one side's first frame is proof enough.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Dnp3>(first.side, first.input) {
         Fit::No => Guess::No,
@@ -99,16 +102,17 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// Fields of a frame's head.
+/// The first bytes of a frame: link header, transport header, application header.
 struct Frame {
-    /// The outstation's address, and what both addresses are together.
+    /// Address of the outstation.
     station: u16,
-    both: u16,
+    /// Both addresses combined, without regard to their order.
+    addresses: u16,
     transport: u8,
     control: u8,
     function: u8,
-    /// The second byte of an answer's indications.
-    refused: u8,
+    /// The second byte of a response's indications.
+    indications: u8,
 }
 
 impl Frame {
@@ -118,20 +122,20 @@ impl Frame {
         cursor.u16le()?;
         Some(Frame {
             station: if side == Side::Client { to } else { from },
-            both: to ^ from,
+            addresses: to ^ from,
             transport: cursor.u8()?,
             control: cursor.u8().unwrap_or(0),
             function: cursor.u8().unwrap_or(0),
-            refused: cursor::u8_at(bytes, 14).unwrap_or(0),
+            indications: cursor::u8_at(bytes, 14).unwrap_or(0),
         })
     }
 
-    /// Which request between which stations; addresses that were made anonymous may stand the other way round.
+    /// Returns the key of the exchange. The order of the addresses is ignored: in anonymised captures it may be wrong.
     fn key(&self) -> u64 {
-        u64::from(self.both) << 4 | u64::from(self.control & NUMBER)
+        u64::from(self.addresses) << 4 | u64::from(self.control & SEQUENCE)
     }
 
-    fn ends(&self) -> bool {
+    fn is_last(&self) -> bool {
         self.transport & FINAL != 0
     }
 }
@@ -167,13 +171,13 @@ impl WireFormat for Dnp3 {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
-        // without application data: the link's own requests
+        // a frame without data is a request or a response of the link layer
         let Some(frame) = Frame::read(side, head.bytes) else {
             return Role::Ignored;
         };
         match side {
-            Side::Client => asks(sink, &frame),
-            Side::Server => self.answers(sink, &frame),
+            Side::Client => read_request(sink, &frame),
+            Side::Server => self.read_response(sink, &frame),
         }
     }
 
@@ -184,8 +188,8 @@ impl WireFormat for Dnp3 {
     }
 }
 
-fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
-    let Some((method, true)) = word(frame.function).filter(|_| frame.transport & FIRST != 0) else {
+fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
+    let Some((method, true)) = function_name(frame.function).filter(|_| frame.transport & FIRST != 0) else {
         return Role::Ignored;
     };
     let mut exchange = sink.exchange(frame.key());
@@ -199,25 +203,25 @@ fn asks(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
 }
 
 impl Dnp3 {
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Role {
         if frame.transport & FIRST == 0 {
-            let Some(key) = self.going.filter(|_| !self.pushes) else {
+            let Some(key) = self.continued.filter(|_| !self.is_push) else {
                 return Role::Ignored;
             };
-            return if frame.ends() {
+            return if frame.is_last() {
                 Role::Last(key)
             } else {
                 Role::Part(key)
             };
         }
-        (self.going, self.pushes) = (None, frame.function == UNSOLICITED);
+        (self.continued, self.is_push) = (None, frame.function == UNSOLICITED);
         match frame.function {
             UNSOLICITED => Role::Push(PushedMessage {
                 method: "UnsolicitedResponse",
                 ..PushedMessage::default()
             }),
             RESPONSE => {
-                let (key, failed) = (frame.key(), frame.refused & REFUSED);
+                let (key, failed) = (frame.key(), frame.indications & REFUSED);
                 let mut exchange = sink.exchange(key);
                 exchange.begin_answer();
                 exchange.status(Status {
@@ -228,10 +232,10 @@ impl Dnp3 {
                     }),
                     error: failed != 0,
                 });
-                if frame.ends() {
+                if frame.is_last() {
                     return Role::Last(key);
                 }
-                self.going = Some(key);
+                self.continued = Some(key);
                 Role::Part(key)
             }
             _ => Role::Ignored,

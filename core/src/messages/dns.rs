@@ -1,6 +1,6 @@
-//! DNS over TCP (RFC 1035 4.2.2, RFC 7766): messages behind a length of two bytes, answers in any order, distinguished by
-//! their ids. Reads header and question; records are for who looks names up. Of a zone transfer it sees the first message of
-//! the answer only.
+//! DNS over TCP (RFC 1035 4.2.2, RFC 7766). Each message has a 2-byte length before it. One exchange is a query and the
+//! response with its id; responses come in any order. Read are header and question; addresses are read by `records.rs`
+//! for the table of names. Of a zone transfer only the first message of the response is counted.
 
 mod message;
 mod records;
@@ -19,11 +19,11 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     reader: |_| AnyReader::Dns(Box::default()),
     ..Recognition::NEVER
 };
-/// The length before each message.
+/// Bytes of the length before each message.
 const LENGTH: usize = 2;
-/// So much of an answer is kept, for the addresses in it.
+/// Upper bound on the bytes kept of a response, for the addresses in it.
 const MAX_ANSWER: usize = 4096;
-/// The high byte of a query's length: no query is longer than 4 KiB.
+/// Upper bound on the high byte of a query's length: no query is longer than 4 KiB.
 const LONGEST_QUERY: u8 = 0x10;
 
 #[derive(Debug, Default)]
@@ -31,24 +31,26 @@ pub(super) struct Dns {
     sides: BySide<Half>,
 }
 
-/// One side.
+/// Per-direction state of the reader.
 #[derive(Debug, Default)]
 struct Half {
+    /// The length field that is being read, and how many bytes of it were.
     length: [u8; LENGTH],
     have: usize,
+    /// Length of the present message.
     len: usize,
     /// Bytes of the message that are still to come.
     left: usize,
-    /// As much of the message as names it, and of an answer its records.
+    /// The message's beginning: header and question, and a response's records.
     head: Vec<u8>,
-    /// Behind `head` bytes are missing: no more is kept.
+    /// Bytes behind `head` are missing, so that no more is kept.
     holed: bool,
 }
 
-/// A stream is DNS where the server repeats the id of what looks like a query.
+/// A stream is DNS if the server repeats the id of what looks like a query.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
-        Side::Client if first.input.len() < LENGTH + HEADER => match may_ask(first.input) {
+        Side::Client if first.input.len() < LENGTH + HEADER => match may_be_query(first.input) {
             true => Guess::More,
             false => Guess::No,
         },
@@ -59,7 +61,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
             framed(Side::Server, first.input),
             framed(Side::Client, first.other),
         ) {
-            (Some(answer), Some(_)) if asks(first.other, answer.id) => Guess::Yes,
+            (Some(answer), Some(_)) if has_query(first.other, answer.id) => Guess::Yes,
             _ => Guess::No,
         },
         Side::Client => Guess::No,
@@ -67,7 +69,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
 }
 
 /// Whether a query may begin with these few bytes.
-fn may_ask(first: &[u8]) -> bool {
+fn may_be_query(first: &[u8]) -> bool {
     let plausible = |(place, byte): (usize, &u8)| match place {
         0 => *byte <= LONGEST_QUERY,
         4 => byte & 0x80 == 0,
@@ -78,7 +80,7 @@ fn may_ask(first: &[u8]) -> bool {
     first.iter().enumerate().all(plausible)
 }
 
-/// A turn that is one whole message.
+/// Whether a turn is exactly one message.
 fn begins_message(side: Side, first: &[u8]) -> bool {
     let whole = |len: usize| first.len() == LENGTH + len;
     length(first).is_some_and(whole) && framed(side, first).is_some_and(|message| message.name.is_some())
@@ -89,7 +91,7 @@ fn length(bytes: &[u8]) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes(*length)))
 }
 
-/// The message that these bytes begin with, if this side may send it.
+/// Returns the message that these bytes begin with. None if this side does not send it.
 fn framed(side: Side, bytes: &[u8]) -> Option<Message> {
     let (len, body) = (length(bytes)?, bytes.get(LENGTH..)?);
     let message = Message::parse(body.get(..len.min(body.len()))?)?;
@@ -97,7 +99,7 @@ fn framed(side: Side, bytes: &[u8]) -> Option<Message> {
 }
 
 /// Whether one of the queries has this id.
-fn asks(mut queries: &[u8], id: u16) -> bool {
+fn has_query(mut queries: &[u8], id: u16) -> bool {
     while let Some(query) = framed(Side::Client, queries) {
         if query.id == id {
             return true;
@@ -114,7 +116,7 @@ impl MessageReader for Dns {
         match stretch {
             Stretch::Bytes(bytes) => half.bytes(&mut sink, bytes),
             Stretch::Missing(missing) => {
-                // inside the records a hole does no harm
+                // a hole inside the records hides no name and no end
                 if half.head.len() >= MAX_QUESTION_BYTES && missing <= half.left as u64 {
                     half.left -= missing as usize;
                     half.holed = true;
@@ -136,20 +138,18 @@ impl MessageReader for Dns {
     }
 }
 
-impl Dns {}
-
 impl Half {
     fn bytes<'a>(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut bytes: &'a [u8]) -> Outcome<'a> {
         while let Some((next, rest)) = bytes.split_first() {
             sink.mark();
             if self.left > 0 {
                 let (body, behind) = bytes.split_at_checked(self.left).unwrap_or((bytes, &[]));
-                let most = match sink.side() {
+                let max_kept = match sink.side() {
                     _ if self.holed => 0,
                     Side::Client => MAX_QUESTION_BYTES,
                     Side::Server => MAX_ANSWER,
                 };
-                let room = most.saturating_sub(self.head.len());
+                let room = max_kept.saturating_sub(self.head.len());
                 self.head.extend_from_slice(body.get(..room).unwrap_or(body));
                 self.left -= body.len();
                 bytes = behind;
@@ -173,7 +173,7 @@ impl Half {
         Outcome::All
     }
 
-    /// Tells of the message where it is whole.
+    /// Reports the message, if it is whole.
     fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if self.left > 0 {
             return;
@@ -186,16 +186,15 @@ impl Half {
         if message.is_answer != (side == Side::Server) {
             return sink.unmark();
         }
-        let at = if side == Side::Client {
-            sink.marked()
-        } else {
-            sink.at()
+        let at = match side {
+            Side::Client => sink.marked(),
+            Side::Server => sink.at(),
         };
         sink.dns(at, &head);
         let mut exchange = sink.exchange(u64::from(message.id));
         if side == Side::Client {
             exchange.begin_request(Kind::Request);
-            exchange.name(message.named());
+            exchange.name(message.request_name());
             exchange.count(bytes);
             exchange.end_request();
         } else {

@@ -1,5 +1,6 @@
-//! EtherNet/IP (ODVA, volume 2) and the CIP services that it carries: requests and answers behind headers of 24 bytes,
-//! paired by the sender's context or by the number of a connected message. Reads services and how they ended, no value.
+//! EtherNet/IP (ODVA, "The CIP Networks Library", volume 2) and the CIP services that it carries. Each message begins
+//! with a 24-byte header, which has its length. One exchange is a request and the response with the same sender
+//! context, or the same sequence number of a connected message. Services and their status are read, no values.
 
 use std::collections::VecDeque;
 
@@ -20,28 +21,29 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Enip>;
 
-/// Command, length, session, status, the sender's context, options.
+/// Bytes of a header: command, length, session, status, sender context, options.
 const HEADER: u64 = 24;
 const REGISTER: u16 = 0x65;
-/// An unconnected message, and one of a connection.
+/// SendRRData, with an unconnected message.
 const SEND: u16 = 0x6F;
+/// SendUnitData, with a message of a connection.
 const SEND_CONNECTED: u16 = 0x70;
-/// Items that carry data (volume 2, 2-6.1).
+/// Types of the items that carry data (volume 2, 2-6.1).
 const CONNECTED_DATA: u16 = 0xB1;
 const UNCONNECTED_DATA: u16 = 0xB2;
-/// A service that answers.
+/// Bit of a CIP service: the message is a response.
 const ANSWER: u8 = 0x80;
-/// Requests that may wait; beyond it the oldest is forgotten.
+/// Upper bound on requests without a response; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Enip {
-    /// Requests that wait, oldest first: what identifies each, and its key.
+    /// Requests without a response, oldest first: `Message::id` of each, and its key.
     waiting: VecDeque<(u64, u64)>,
-    next: u64,
+    next_key: u64,
 }
 
-fn command(number: u16) -> Option<&'static str> {
+fn command_name(number: u16) -> Option<&'static str> {
     Some(match number {
         0x04 => "ListServices",
         0x63 => "ListIdentity",
@@ -54,7 +56,7 @@ fn command(number: u16) -> Option<&'static str> {
     })
 }
 
-fn service(number: u8) -> &'static str {
+fn service_name(number: u8) -> &'static str {
     match number {
         0x01 => "GetAttributesAll",
         0x03 => "GetAttributeList",
@@ -79,8 +81,9 @@ struct Message<'a> {
     command: u16,
     status: u32,
     context: u64,
-    /// The number of a connected message, and CIP's fields.
-    number: Option<u16>,
+    /// Sequence number of a connected message.
+    sequence: Option<u16>,
+    /// The CIP message; empty if there is none.
     cip: &'a [u8],
 }
 
@@ -89,24 +92,25 @@ impl<'a> Message<'a> {
         let mut cursor = Cursor::new(head);
         let (command, _, _) = (cursor.u16le()?, cursor.u16le()?, cursor.u32le()?);
         let (status, context, _) = (cursor.u32le()?, cursor.u64le()?, cursor.u32le()?);
-        let (number, cip) = items(cursor).unwrap_or_default();
+        let (sequence, cip) = data_item(cursor).unwrap_or_default();
         Some(Message {
             command,
             status,
             context,
-            number,
+            sequence,
             cip,
         })
     }
 
-    /// What an answer repeats.
+    /// Returns what a response repeats of its request: command and sequence number or context.
     fn id(&self) -> u64 {
-        let number = self.number.map_or(self.context, u64::from);
+        let number = self.sequence.map_or(self.context, u64::from);
         u64::from(self.command) << 48 ^ number
     }
 }
 
-fn items(mut cursor: Cursor<'_>) -> Option<(Option<u16>, &[u8])> {
+/// Finds the item with the CIP message, and the sequence number of a connected one.
+fn data_item(mut cursor: Cursor<'_>) -> Option<(Option<u16>, &[u8])> {
     let (_, _, count) = (cursor.u32le()?, cursor.u16le()?, cursor.u16le()?);
     for _ in 0..count.min(4) {
         let (kind, len) = (cursor.u16le()?, usize::from(cursor.u16le()?));
@@ -128,8 +132,8 @@ impl WireFormat for Enip {
         let mut cursor = Cursor::new(first);
         match cursor.u16le() {
             None => return Length::More,
-            Some(number) if command(number).is_none() => return Length::Wrong,
-            // before a session there is no number of one
+            Some(number) if command_name(number).is_none() => return Length::Wrong,
+            // the session handle is 0 before there is a session
             Some(..=REGISTER)
                 if side == Side::Client && first.iter().skip(4).take(4).any(|byte| *byte != 0) =>
             {
@@ -165,29 +169,33 @@ impl WireFormat for Enip {
             return Role::Ignored;
         };
         match sink.side() {
-            Side::Client => self.asks(sink, &message),
-            Side::Server => self.answers(sink, &message),
+            Side::Client => self.read_request(sink, &message),
+            Side::Server => self.read_response(sink, &message),
         }
         .unwrap_or_default()
     }
 
     fn lost(&mut self, side: Side) {
         if side == Side::Server {
-            self.waiting.clear(); // the next answer may be another's
+            self.waiting.clear(); // a later response with the same id may answer a request in the hole
         }
     }
 }
 
 impl Enip {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
+    fn read_request(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        message: &Message<'_>,
+    ) -> Option<Role> {
         let method = match (message.command, message.cip.first()) {
-            (0x66, _) => return None, // nobody answers
-            (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service(*number),
+            (0x66, _) => return None, // not answered
+            (SEND | SEND_CONNECTED, Some(number)) if number & ANSWER == 0 => service_name(*number),
             (SEND_CONNECTED, _) => return None,
-            (number, _) => command(number)?,
+            (number, _) => command_name(number)?,
         };
-        let key = self.next;
-        self.next += 1;
+        let key = self.next_key;
+        self.next_key += 1;
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -202,12 +210,16 @@ impl Enip {
         Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: &Message<'_>) -> Option<Role> {
+    fn read_response(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        message: &Message<'_>,
+    ) -> Option<Role> {
         let id = message.id();
-        let place = self.waiting.iter().position(|(of, _)| *of == id)?;
+        let place = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
         let (_, key) = self.waiting.remove(place)?;
-        // the service, a zero, how it ended
-        let cip = message
+        // behind the service and a zero
+        let cip_status = message
             .cip
             .get(2)
             .copied()
@@ -215,7 +227,7 @@ impl Enip {
         let code = if message.status > 0 {
             message.status
         } else {
-            u32::from(cip.unwrap_or(0))
+            u32::from(cip_status.unwrap_or(0))
         };
         let text: SmolStr = if code == 0 {
             "ok".into()
@@ -230,7 +242,7 @@ impl Enip {
         exchange.status(Status {
             code: u16::try_from(code).ok(),
             text: Some(&text),
-            // 6: more is to come in another answer
+            // 6: partial transfer, the rest is requested separately
             error: !matches!(code, 0 | 6),
         });
         Some(Role::Last(key))

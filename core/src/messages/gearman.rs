@@ -1,6 +1,6 @@
-//! Gearman's binary protocol (gearman.org/protocol): messages behind a magic, a type and their length. A client's job is
-//! one exchange up to its result, found by the job's handle; a worker's requests are answered in their order, and its
-//! sleep is a long poll. Reads names of functions, never a job's data.
+//! Gearman's binary protocol (gearman.org/protocol). Each message begins with a magic, a type and a 4-byte length. One
+//! exchange is a client's job up to its result, which has the job's handle, or another request and its response: these
+//! come in the order of the requests. A worker's sleep is a long poll. Jobs' data are not read.
 
 use std::collections::VecDeque;
 
@@ -22,39 +22,39 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Gearman>;
 
-/// Magic, type, length.
+/// Bytes of a header: magic, type, length.
 const HEADER: usize = 12;
-/// The longest message that is believed.
+/// Upper bound on a message's length; a longer one is taken for another protocol.
 const MAX_MESSAGE: u32 = 1 << 28;
-/// Requests, and jobs under way, that may wait; beyond it the oldest is forgotten.
+/// Upper bound on requests without a response, and on running jobs; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Gearman {
-    /// Requests without an answer, and what answers each, oldest first.
+    /// Requests without a response, oldest first: key and expected response.
     waiting: VecDeque<(u64, Answer)>,
-    /// Jobs that the server has accepted, by handle, oldest first.
+    /// Accepted jobs without a result, oldest first: handle and key.
     jobs: VecDeque<(Box<[u8]>, u64)>,
-    next: u64,
+    next_key: u64,
 }
 
-/// What answers a request.
+/// The response that a request expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     /// JOB_CREATED.
     Created,
     /// JOB_CREATED, and later the job's result.
     Result,
-    /// NO_JOB, or a job.
+    /// NO_JOB, or JOB_ASSIGN.
     Job,
-    /// NOOP: there is a job again.
+    /// NOOP, which the server sends when there is a job.
     Wake,
     /// The message of this type.
     Type(u32),
 }
 
 impl Answer {
-    fn is(self, kind: u32) -> bool {
+    fn is_type(self, kind: u32) -> bool {
         match self {
             Answer::Created | Answer::Result => kind == 8,
             Answer::Job => matches!(kind, 10 | 11 | 31 | 40),
@@ -64,7 +64,8 @@ impl Answer {
     }
 }
 
-/// A request that is answered: its name, and by what. Others (abilities, results of a worker) are not.
+/// Returns a request's name and expected response. None for messages that are not answered: abilities and results of a
+/// worker.
 fn request(kind: u32) -> Option<(&'static str, Answer)> {
     Some(match kind {
         7 => ("SUBMIT_JOB", Answer::Result),
@@ -87,7 +88,7 @@ fn request(kind: u32) -> Option<(&'static str, Answer)> {
     })
 }
 
-/// The first argument, which names the function or the job.
+/// Returns the first argument: the function, or the job's handle.
 fn argument(head: &[u8]) -> &[u8] {
     let arguments = cursor::from(head, HEADER);
     arguments.split(|byte| *byte == 0).next().unwrap_or_default()
@@ -107,7 +108,7 @@ impl WireFormat for Gearman {
             Side::Client => b"\0REQ",
             Side::Server => b"\0RES",
         };
-        if !magic.iter().zip(first).all(|(want, here)| want == here) {
+        if !magic.iter().zip(first).all(|(want, byte)| want == byte) {
             return Length::Wrong;
         }
         match Cursor::new(cursor::from(first, 8)).u32be() {
@@ -128,8 +129,8 @@ impl WireFormat for Gearman {
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let kind = kind(head.bytes);
         match sink.side() {
-            Side::Client => self.asks(sink, kind, head.bytes),
-            Side::Server => self.answers(sink, kind, head.bytes),
+            Side::Client => self.read_request(sink, kind, head.bytes),
+            Side::Server => self.read_response(sink, kind, head.bytes),
         }
     }
 
@@ -139,15 +140,16 @@ impl WireFormat for Gearman {
 }
 
 impl Gearman {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+        // a request that was held behind unanswered messages begins with them, unless that is too long ago
         if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
             sink.unmark();
         }
         let Some((method, answer)) = request(kind) else {
             return Role::Prelude;
         };
-        let key = self.next;
-        self.next += 1;
+        let key = self.next_key;
+        self.next_key += 1;
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -169,13 +171,13 @@ impl Gearman {
         Role::Last(key)
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         if let 12 | 13 | 14 | 25 | 28 | 29 = kind {
-            return self.works(sink, kind, head);
+            return self.job_message(sink, kind, head);
         }
         let place = match kind {
             19 => (!self.waiting.is_empty()).then_some(0),
-            _ => self.waiting.iter().position(|(_, answer)| answer.is(kind)),
+            _ => self.waiting.iter().position(|(_, answer)| answer.is_type(kind)),
         };
         let Some((key, answer)) = place.and_then(|place| self.waiting.remove(place)) else {
             return Role::Ignored;
@@ -187,17 +189,17 @@ impl Gearman {
             self.jobs.push_back((argument(head).into(), key));
             return Role::Interim(key);
         }
-        let failed = text::name(argument(head));
-        let word = match kind {
-            19 => failed.as_str(),
+        let error = text::name(argument(head));
+        let text = match kind {
+            19 => error.as_str(),
             10 => "NO_JOB",
             _ => "ok",
         };
-        answered(sink, key, word, kind == 19)
+        begin_answer(sink, key, text, kind == 19)
     }
 
-    /// News of a job, or its result.
-    fn works(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
+    /// Reads a message about a job: its status, a part of its result, or the result.
+    fn job_message(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u32, head: &[u8]) -> Role {
         let handle = argument(head);
         let Some(place) = self.jobs.iter().position(|(job, _)| **job == *handle) else {
             return Role::Ignored;
@@ -206,12 +208,12 @@ impl Gearman {
             && let Some((_, key)) = self.jobs.remove(place)
         {
             return match kind {
-                14 => answered(sink, key, "WORK_FAIL", true),
-                _ => answered(sink, key, "ok", false),
+                14 => begin_answer(sink, key, "WORK_FAIL", true),
+                _ => begin_answer(sink, key, "ok", false),
             };
         }
         let key = self.jobs.get(place).map_or(0, |(_, key)| *key);
-        // its state is no part of the result
+        // WORK_STATUS is no part of the result
         if kind == 12 {
             return Role::Interim(key);
         }
@@ -220,12 +222,12 @@ impl Gearman {
     }
 }
 
-fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, word: &str, error: bool) -> Role {
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, text: &str, error: bool) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
         code: None,
-        text: Some(word),
+        text: Some(text),
         error,
     });
     Role::Last(key)

@@ -1,6 +1,6 @@
-//! iSCSI (RFC 7143): SCSI commands, log-ins and other requests behind headers of 48 bytes, paired by the initiator's task
-//! tag. Data that a write sends when the target is ready belong to its request. Signs of life are left out, digests
-//! are not known: a connection that uses them is read in turns.
+//! iSCSI (RFC 7143). Each PDU begins with a 48-byte header, which has the length of its data. One exchange is a SCSI
+//! command, log-in or other request and the response with its initiator task tag; the data of a write belong to the
+//! request. NOPs are ignored. Digests are not supported: a connection with digests is read in turns.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -19,37 +19,39 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Iscsi>;
 
-/// The basic header.
+/// Bytes of the basic header segment.
 const HEADER: usize = 48;
-/// The longest data segment that is believed; targets take 256 KiB mostly (`MaxRecvDataSegmentLength`), text may be longer.
+/// Upper bound on a data segment; most targets accept 256 KiB (`MaxRecvDataSegmentLength`).
 const MAX_DATA: u32 = 1 << 20;
 const LOGIN: u8 = 3;
 const LOGIN_ANSWER: u8 = 0x23;
 const DATA_IN: u8 = 0x25;
-/// Data-In with the status of its command.
+/// Flag of Data-In: the command's status is in it.
 const WITH_STATUS: u8 = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Iscsi;
 
-/// A unit's operation, without the bit of immediate delivery.
+/// Returns a PDU's opcode, without the bit of immediate delivery.
 fn operation(head: &[u8]) -> Option<u8> {
     Some(cursor::u8_at(head, 0)? & 0x3F)
 }
 
+/// Returns the initiator task tag.
 fn tag(head: &[u8]) -> Option<u64> {
     cursor::be32_at(head, 16).map(u64::from)
 }
 
-/// Log-ins may have the tag 0, which chance repeats as well.
+/// The target repeats the tag of a request. 0, which any protocol may repeat, counts in log-ins only.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     framed::sniff_by_id::<Iscsi>(first, |_, head| {
-        let logs_in = matches!(operation(head)?, LOGIN | LOGIN_ANSWER);
-        tag(head).filter(|tag| logs_in || (1..u64::from(u32::MAX)).contains(tag))
+        let is_login = matches!(operation(head)?, LOGIN | LOGIN_ANSWER);
+        tag(head).filter(|tag| is_login || (1..u64::from(u32::MAX)).contains(tag))
     })
 }
 
-fn word(command: u8) -> &'static str {
+/// Returns the name of a SCSI command by its operation code.
+fn command_name(command: u8) -> &'static str {
     match command {
         0x00 => "TEST UNIT READY",
         0x03 => "REQUEST SENSE",
@@ -71,7 +73,7 @@ fn word(command: u8) -> &'static str {
     }
 }
 
-/// What a status of SCSI is called (SAM-5 5.3.1).
+/// Returns the name of a SCSI status (SAM-5 5.3.1).
 fn status(code: u8) -> SmolStr {
     match code {
         0 => "ok".into(),
@@ -102,14 +104,14 @@ impl WireFormat for Iscsi {
             None => Length::More,
             Some(lengths) if lengths & 0xFF_FFFF > MAX_DATA => Length::Wrong,
             Some(lengths) => {
-                let (more, data) = (u64::from(lengths >> 24) * 4, u64::from(lengths & 0xFF_FFFF));
-                Length::Is(HEADER as u64 + more + data.next_multiple_of(4))
+                let (additional, data) = (u64::from(lengths >> 24) * 4, u64::from(lengths & 0xFF_FFFF));
+                Length::Is(HEADER as u64 + additional + data.next_multiple_of(4))
             }
         }
     }
 
     fn fits(side: Side, head: Head<'_>) -> bool {
-        // only log-ins and status have something there
+        // bytes 2 and 3 of a request are reserved, except in a log-in
         let empty = cursor::be16_at(head.bytes, 2).is_none_or(|reserved| reserved == 0);
         side == Side::Server || empty || operation(head.bytes) == Some(LOGIN)
     }
@@ -125,14 +127,14 @@ impl WireFormat for Iscsi {
         let byte = |at| cursor::u8_at(head.bytes, at).unwrap_or(0);
         let unit = format_smolstr!("lun {}", byte(9));
         match operation {
-            1 => ask(sink, key, Kind::Request, word(byte(32)), &unit),
-            2 => ask(sink, key, Kind::Request, "TASK MANAGEMENT", &unit),
-            LOGIN => ask(sink, key, Kind::Setup, "LOGIN", ""),
-            4 => ask(sink, key, Kind::Request, "TEXT", ""),
+            1 => begin_request(sink, key, Kind::Request, command_name(byte(32)), &unit),
+            2 => begin_request(sink, key, Kind::Request, "TASK MANAGEMENT", &unit),
+            LOGIN => begin_request(sink, key, Kind::Setup, "LOGIN", ""),
+            4 => begin_request(sink, key, Kind::Request, "TEXT", ""),
             5 => Role::Part(key),
-            6 => ask(sink, key, Kind::Request, "LOGOUT", ""),
+            6 => begin_request(sink, key, Kind::Request, "LOGOUT", ""),
             0x31 => {
-                sink.exchange(key).dialogue(); // the target is ready for what is to be written
+                sink.exchange(key).dialogue(); // R2T: the target is ready for the data of a write
                 Role::Ignored
             }
             DATA_IN if byte(1) & WITH_STATUS == 0 => {
@@ -147,7 +149,7 @@ impl WireFormat for Iscsi {
                 } else {
                     status(code)
                 };
-                answer(
+                begin_answer(
                     sink,
                     key,
                     u16::from(code),
@@ -157,24 +159,22 @@ impl WireFormat for Iscsi {
             }
             LOGIN_ANSWER => {
                 let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
-                let text = if code == 0 {
-                    "ok".into()
-                } else {
-                    format_smolstr!("{code:04x}")
+                let text = match code {
+                    0 => "ok".into(),
+                    _ => format_smolstr!("{code:04x}"),
                 };
-                answer(sink, key, code, &text, byte(36) > 1)
+                begin_answer(sink, key, code, &text, byte(36) > 1)
             }
             0x22 | 0x26 => {
                 let code = byte(2);
-                let text = if code == 0 {
-                    "ok".into()
-                } else {
-                    format_smolstr!("{code}")
+                let text = match code {
+                    0 => "ok".into(),
+                    _ => format_smolstr!("{code}"),
                 };
-                answer(sink, key, u16::from(code), &text, code != 0)
+                begin_answer(sink, key, u16::from(code), &text, code != 0)
             }
-            0x24 => answer(sink, key, 0, "ok", false),
-            0x3F => answer(sink, key, u16::from(byte(2)), "reject", true),
+            0x24 => begin_answer(sink, key, 0, "ok", false),
+            0x3F => begin_answer(sink, key, u16::from(byte(2)), "reject", true),
             0x32 => Role::Push(PushedMessage {
                 method: "ASYNC MESSAGE",
                 ..PushedMessage::default()
@@ -186,7 +186,13 @@ impl WireFormat for Iscsi {
     fn lost(&mut self, _side: Side) {}
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
+fn begin_request(
+    sink: &mut MessageSink<'_, impl Listener>,
+    key: u64,
+    kind: Kind,
+    method: &str,
+    target: &str,
+) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
@@ -197,7 +203,13 @@ fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: 
     Role::Last(key)
 }
 
-fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, code: u16, text: &str, error: bool) -> Role {
+fn begin_answer(
+    sink: &mut MessageSink<'_, impl Listener>,
+    key: u64,
+    code: u16,
+    text: &str,
+    error: bool,
+) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {

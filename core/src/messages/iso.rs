@@ -1,6 +1,7 @@
-//! Industrial protocols over ISO transport on TCP (RFC 1006, X.224): S7 of Siemens' controllers and MMS (ISO 9506, IEC
-//! 61850). Reads how the connection is made, functions and references, no value; either side may ask. What is reported
-//! without a request is a push. Other protocols behind the same head are left out.
+//! ISO transport on TCP (RFC 1006, X.224) with S7 of Siemens' controllers, or MMS (ISO 9506, IEC 61850). Each TPKT
+//! packet begins with version 3, a zero and a 2-byte length, and holds one unit of X.224. One exchange is the set-up of
+//! the connection, or a request of either side and the response with its number. Reports without a request are pushes.
+//! Other protocols on the same transport are not recognised, and values are not read.
 
 mod mms;
 mod s7;
@@ -10,16 +11,16 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
 use crate::cursor::{self, Cursor};
 
 macro_rules! recognition {
     ($name:ident, $protocol:ident, $inner:ident) => {
         pub(super) const $name: Recognition = Recognition {
             protocol: Protocol::$protocol,
-            sniff: |first| sniff(first, $inner::is_mine),
+            sniff: |first| sniff(first, $inner::is_known),
             begins_inside_turn: |side, first| {
-                framed::fit::<Iso>(side, first) == Fit::Whole && behind(first, $inner::is_mine)
+                framed::fit::<Iso>(side, first) == Fit::Whole && has_known_data(first, $inner::is_known)
             },
             reader: |_| AnyReader::$protocol(Box::default()),
             ..Recognition::NEVER
@@ -31,38 +32,39 @@ recognition!(MMS, Mms, mms);
 
 pub(super) type Reader = Framed<Iso>;
 
-/// RFC 1006: version, a zero, the length with these four bytes.
+/// Bytes of the TPKT header, which its length field counts, too.
 const HEADER: u16 = 4;
-/// Types of X.224's units (13.2.2), the low bits left out.
+/// Types of X.224's units (13.2.2), without the low bits.
 const CONNECT: u8 = 0xE0;
 const CONFIRM: u8 = 0xD0;
 const DATA: u8 = 0xF0;
 const DISCONNECT: u8 = 0x80;
 const REFUSED: u8 = 0x70;
-/// The unit that ends a message.
+/// The EOT bit of a data unit: it ends a message.
 const END: u8 = 0x80;
-/// The key of the set-up; those of requests have 33 bits.
+/// Key of the set-up's exchange. Keys of requests have 33 bits.
 const SETUP: u64 = 1 << 40;
 
 #[derive(Debug, Default)]
 pub(super) struct Iso {
-    /// By side.
-    going: [Going; 2],
+    /// The message that each side's next unit continues.
+    continued: BySide<Continued>,
 }
 
-/// What the next unit of a side belongs to.
+/// The message that the next unit of a side continues.
 #[derive(Debug, Default, Clone, Copy)]
-enum Going {
+enum Continued {
+    /// The unit begins a message.
     #[default]
     Nothing,
-    /// To a message that is left out.
+    /// A message that is no exchange.
     Ignored,
-    /// To the request of the exchange with this key, or to its answer.
+    /// The request of the exchange with this key, or its response.
     Request(u64),
     Answer(u64),
 }
 
-/// What a message behind the transport is.
+/// A message of S7 or MMS.
 pub(super) enum Meaning {
     Request {
         id: u32,
@@ -71,7 +73,7 @@ pub(super) enum Meaning {
     },
     Answer {
         id: u32,
-        /// Its words, where it is an error.
+        /// Text of the error; None for a positive response.
         error: Option<SmolStr>,
     },
     Push(&'static str),
@@ -80,9 +82,10 @@ pub(super) enum Meaning {
     Other,
 }
 
-/// A unit of X.224: its type, and of data whether it ends and what it holds.
+/// A unit of X.224.
 struct Unit<'a> {
     kind: u8,
+    /// The unit ends a message.
     ends: bool,
     data: &'a [u8],
 }
@@ -101,31 +104,31 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// Requests to connect with transport addresses are of these protocols, and so is data that one of them knows.
-fn sniff(first: &FirstBytes<'_>, is_mine: fn(&[u8]) -> bool) -> Guess {
+/// Both sides' units have to fit, and data of one side must be of the protocol that `is_known` recognises.
+fn sniff(first: &FirstBytes<'_>, is_known: fn(&[u8]) -> bool) -> Guess {
     let guess = framed::sniff::<Iso>(first);
     if guess != Guess::Yes {
         return guess;
     }
-    let mine = [first.input, first.other]
-        .into_iter()
-        .any(|input| behind(input, is_mine));
-    let connects = [first.input, first.other]
-        .into_iter()
-        .all(|input| Units(input).all(|unit| unit.kind != DATA));
-    match (mine, connects) {
-        (true, _) => Guess::Yes,
-        (false, true) => Guess::NeedsOtherSide, // the first data will tell
-        _ => Guess::No,
+    let sides = [first.input, first.other];
+    if sides.iter().any(|input| has_known_data(input, is_known)) {
+        Guess::Yes
+    } else if sides
+        .iter()
+        .all(|input| Units(input).all(|unit| unit.kind != DATA))
+    {
+        Guess::NeedsOtherSide // only the set-up was sent: the first data will decide
+    } else {
+        Guess::No
     }
 }
 
-/// Whether a unit of data here is known.
-fn behind(input: &[u8], is_mine: fn(&[u8]) -> bool) -> bool {
-    Units(input).any(|unit| unit.kind == DATA && is_mine(unit.data))
+/// Whether one of the data units is of the protocol that `is_known` recognises.
+fn has_known_data(input: &[u8], is_known: fn(&[u8]) -> bool) -> bool {
+    Units(input).any(|unit| unit.kind == DATA && is_known(unit.data))
 }
 
-/// The units of one side, as far as they are whole.
+/// Iterator over the whole units of one side.
 struct Units<'a>(&'a [u8]);
 
 impl<'a> Iterator for Units<'a> {
@@ -160,7 +163,9 @@ impl WireFormat for Iso {
         let (len, kind) = (cursor::u8_at(head.bytes, 4), cursor::u8_at(head.bytes, 5));
         match (len, kind.map(|kind| kind & 0xF0)) {
             (Some(len), Some(DATA)) => len == 2 || len == 4,
-            (Some(len), Some(CONNECT | CONFIRM)) => addresses(head.bytes) && u64::from(len) + 5 == head.len,
+            (Some(len), Some(CONNECT | CONFIRM)) => {
+                has_addresses(head.bytes) && u64::from(len) + 5 == head.len
+            }
             (Some(len), Some(DISCONNECT | REFUSED)) => u64::from(len) + 5 == head.len,
             (_, Some(_)) => false,
             _ => true,
@@ -177,22 +182,22 @@ impl WireFormat for Iso {
         };
         let side = sink.side();
         match unit.kind {
-            CONNECT => ask(sink, SETUP, Kind::Setup, "CONNECT", ""),
-            CONFIRM => answered(sink, SETUP, None),
-            DISCONNECT => answered(sink, SETUP, Some("disconnected")),
+            CONNECT => begin_request(sink, SETUP, Kind::Setup, "CONNECT", ""),
+            CONFIRM => begin_answer(sink, SETUP, None),
+            DISCONNECT => begin_answer(sink, SETUP, Some("disconnected")),
             DATA => self.data(sink, side, &unit),
             _ => Role::Ignored,
         }
     }
 
     fn lost(&mut self, side: Side) {
-        self.goes_on(side, Going::Nothing);
+        self.continued[side] = Continued::Nothing;
     }
 }
 
-/// Whether the parameters of a connect are sizes and transport addresses (13.3.4), as other protocols that use the same
-/// head do not have them.
-fn addresses(unit: &[u8]) -> bool {
+/// Whether the parameters of a connect are sizes and transport addresses (X.224 13.3.4). Other protocols with a TPKT
+/// header have others.
+fn has_addresses(unit: &[u8]) -> bool {
     let mut cursor = Cursor::new(cursor::from(unit, 11));
     while let Some(code) = cursor.u8() {
         if !(0xC0..=0xC7).contains(&code) && !(0x85..=0x8B).contains(&code) {
@@ -206,7 +211,13 @@ fn addresses(unit: &[u8]) -> bool {
     true
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str, target: &str) -> Role {
+fn begin_request(
+    sink: &mut MessageSink<'_, impl Listener>,
+    key: u64,
+    kind: Kind,
+    method: &str,
+    target: &str,
+) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
@@ -217,7 +228,7 @@ fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: 
     Role::Request(key)
 }
 
-fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_answer();
     exchange.status(Status {
@@ -228,55 +239,49 @@ fn answered(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&
     Role::Answer(key)
 }
 
-/// Requests of both sides have numbers of their own.
-fn key(asker: Side, id: u32) -> u64 {
-    (asker.index() as u64) << 32 | u64::from(id)
+/// Returns the key of a request's exchange. Each side numbers its own requests.
+fn key(requester: Side, id: u32) -> u64 {
+    (requester.index() as u64) << 32 | u64::from(id)
 }
 
 impl Iso {
     fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, unit: &Unit<'_>) -> Role {
-        let going = self.going.get(side.index()).copied().unwrap_or_default();
+        let continued = self.continued[side];
         if unit.ends {
-            self.goes_on(side, Going::Nothing);
+            self.continued[side] = Continued::Nothing;
         }
-        match going {
-            Going::Nothing if unit.data.is_empty() => return Role::Ignored, // a controller's sign of life
-            Going::Nothing => {}
-            Going::Ignored => return Role::Ignored,
-            Going::Request(key) if unit.ends => return Role::Request(key),
-            Going::Answer(key) if unit.ends => return Role::Answer(key),
-            Going::Request(key) | Going::Answer(key) => return Role::Part(key),
+        match continued {
+            Continued::Nothing if unit.data.is_empty() => return Role::Ignored, // a controller's keepalive
+            Continued::Nothing => {}
+            Continued::Ignored => return Role::Ignored,
+            Continued::Request(key) if unit.ends => return Role::Request(key),
+            Continued::Answer(key) if unit.ends => return Role::Answer(key),
+            Continued::Request(key) | Continued::Answer(key) => return Role::Part(key),
         }
         let meaning = s7::read(unit.data).or_else(|| mms::read(unit.data));
         let role = match meaning.unwrap_or(Meaning::Other) {
             Meaning::Request { id, method, target } => {
-                ask(sink, key(side, id), Kind::Request, method, &target)
+                begin_request(sink, key(side, id), Kind::Request, method, &target)
             }
-            Meaning::Answer { id, error } => answered(sink, key(side.other(), id), error.as_deref()),
+            Meaning::Answer { id, error } => begin_answer(sink, key(side.other(), id), error.as_deref()),
             Meaning::Push(method) => Role::Push(PushedMessage {
                 method,
                 ..PushedMessage::default()
             }),
-            Meaning::Setup => ask(sink, SETUP, Kind::Setup, "CONNECT", ""),
-            Meaning::SetupAnswer(error) => answered(sink, SETUP, error.as_deref()),
+            Meaning::Setup => begin_request(sink, SETUP, Kind::Setup, "CONNECT", ""),
+            Meaning::SetupAnswer(error) => begin_answer(sink, SETUP, error.as_deref()),
             Meaning::Other => Role::Ignored,
         };
         if unit.ends {
             return role;
         }
-        let (going, role) = match role {
-            Role::Request(key) => (Going::Request(key), Role::Part(key)),
-            Role::Answer(key) => (Going::Answer(key), Role::Part(key)),
-            // (a push is named by its first unit)
-            role => (Going::Ignored, role),
+        let (continued, role) = match role {
+            Role::Request(key) => (Continued::Request(key), Role::Part(key)),
+            Role::Answer(key) => (Continued::Answer(key), Role::Part(key)),
+            // the first unit of a push is reported as the whole push
+            role => (Continued::Ignored, role),
         };
-        self.goes_on(side, going);
+        self.continued[side] = continued;
         role
-    }
-
-    fn goes_on(&mut self, side: Side, going: Going) {
-        if let Some(own) = self.going.get_mut(side.index()) {
-            *own = going;
-        }
     }
 }

@@ -1,7 +1,6 @@
-//! Kafka's protocol (kafka.apache.org/protocol). Requests and answers behind a length of four bytes, paired by the
-//! number that the client gave (correlation id). Reads the API, the topic of Produce and Fetch, and how long a
-//! Fetch may wait; records, and error codes deep inside answers, are not read. A Produce that wants no answer is no
-//! request.
+//! Kafka's protocol (kafka.apache.org/protocol). Each message begins with a 4-byte length. One exchange is a request
+//! and the response with its correlation id, which the client chose. Read are the API, the topic of Produce and Fetch,
+//! and how long a Fetch may wait, but no records. A Produce with `acks` 0 gets no response and is no request.
 
 mod apis;
 
@@ -18,9 +17,9 @@ use apis::Body;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Kafka,
-    sniff: |first| framed::sniff_by_id::<Kafka>(first, id),
+    sniff: |first| framed::sniff_by_id::<Kafka>(first, correlation_id),
     begins_message: |side, first| {
-        side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && names_client(first)
+        side == Side::Client && framed::fit::<Kafka>(side, first) == Fit::Whole && has_client_id(first)
     },
     begins_inside_turn: |side, first| framed::fit::<Kafka>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Kafka(Box::default()),
@@ -29,25 +28,24 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Kafka>;
 
-/// A length, and the shortest message behind it: a number.
-const LENGTH: u64 = 4;
-/// The longest message: `socket.request.max.bytes` of a broker, `fetch.max.bytes` of a client may be as much.
+/// Bytes of the length field, which it does not count.
+const LENGTH_BYTES: u64 = 4;
+/// Upper bound on a message: the default of a broker's `socket.request.max.bytes`.
 const MAX_MESSAGE: u32 = 100 << 20;
-/// The highest version of a request; the newest APIs have fewer.
+/// Upper bound on a request's version; no API has reached it.
 const MAX_VERSION: u16 = 25;
-/// A client's name is shorter.
-const MAX_CLIENT: u16 = 256;
-
-/// Such requests that may wait; beyond it the oldest is forgotten.
+/// Upper bound on the bytes of a client id.
+const MAX_CLIENT_ID: u16 = 256;
+/// Upper bound on `Kafka::waiting`; beyond it the oldest request is dropped.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Kafka {
-    /// Requests whose answer has an error code: key, API and version.
+    /// Requests whose response will have an error code: correlation id, API and version.
     waiting: VecDeque<(u64, u16, u16)>,
 }
 
-/// The head of a request.
+/// The header of a request; `body` stands at what follows the client id.
 struct Request<'a> {
     api: u16,
     version: u16,
@@ -61,13 +59,13 @@ impl<'a> Request<'a> {
         cursor.u32be()?;
         let (api, version, id) = (cursor.u16be()?, cursor.u16be()?, cursor.u32be()?);
         let len = cursor.u16be()?;
-        let client = if len == u16::MAX {
+        let client_id = if len == u16::MAX {
             Some(&[][..])
         } else {
             cursor.take(usize::from(len))
         };
-        let is_name = client?.iter().all(|byte| (b' '..=b'~').contains(byte));
-        (is_name && fits(api, version, id, len)).then_some(Request {
+        let is_name = client_id?.iter().all(|byte| (b' '..=b'~').contains(byte));
+        (is_name && is_header(api, version, id, len)).then_some(Request {
             api,
             version,
             id,
@@ -76,21 +74,22 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Zeros alone are no head: any length before a block of zeros looks so, and the answer's number is then 0 as well.
-fn fits(api: u16, version: u16, id: u32, client: u16) -> bool {
-    let known = apis::word(api).is_some() && version <= MAX_VERSION;
-    let is_request = (api, version, id, client) != (0, 0, 0, 0);
-    is_request && known && id <= i32::MAX as u32 && (client <= MAX_CLIENT || client == u16::MAX)
+/// Whether these fields may be a request's header. All zeros are refused: a block of zeros behind any length would fit,
+/// and the response's correlation id would then be 0, too.
+fn is_header(api: u16, version: u16, id: u32, client_id: u16) -> bool {
+    let known = apis::name(api).is_some() && version <= MAX_VERSION;
+    let is_request = (api, version, id, client_id) != (0, 0, 0, 0);
+    is_request && known && id <= i32::MAX as u32 && (client_id <= MAX_CLIENT_ID || client_id == u16::MAX)
 }
 
-/// Whether a request has its client's name. Without one it may be an answer: the number that this repeats stands where
-/// an API and its version would, and zeros behind it.
-fn names_client(first: &[u8]) -> bool {
-    cursor::be16_at(first, 12).is_some_and(|len| (1..=MAX_CLIENT).contains(&len))
+/// Whether a request has a client id. Without one it may be a response: a small correlation id stands where a request
+/// has its API and version, and zeros follow.
+fn has_client_id(first: &[u8]) -> bool {
+    cursor::be16_at(first, 12).is_some_and(|len| (1..=MAX_CLIENT_ID).contains(&len))
 }
 
-/// The number of a message; a request's stands behind its API.
-fn id(side: Side, head: &[u8]) -> Option<u64> {
+/// Returns the correlation id of a message.
+fn correlation_id(side: Side, head: &[u8]) -> Option<u64> {
     let place = if side == Side::Client { 8 } else { 4 };
     cursor::be32_at(head, place).map(u64::from)
 }
@@ -104,28 +103,28 @@ impl WireFormat for Kafka {
         let shortest = if side == Side::Client { 10 } else { 4 };
         match cursor::be32_at(first, 0) {
             None => Length::More,
-            Some(len) if (shortest..=MAX_MESSAGE).contains(&len) => Length::Is(u64::from(len) + LENGTH),
+            Some(len) if (shortest..=MAX_MESSAGE).contains(&len) => Length::Is(u64::from(len) + LENGTH_BYTES),
             Some(_) => Length::Wrong,
         }
     }
 
     fn fits(side: Side, head: Head<'_>) -> bool {
-        let part = |at| cursor::be16_at(head.bytes, at);
+        let field = |at| cursor::be16_at(head.bytes, at);
         if side == Side::Server {
             return cursor::be32_at(head.bytes, 4).is_none_or(|id| id <= i32::MAX as u32);
         }
         if head.bytes.len() < 14 {
-            return part(4).is_none_or(|api| apis::word(api).is_some())
-                && part(6).is_none_or(|version| version <= MAX_VERSION);
+            return field(4).is_none_or(|api| apis::name(api).is_some())
+                && field(6).is_none_or(|version| version <= MAX_VERSION);
         }
         let is_cut = (head.bytes.len() as u64) < head.len.min(Self::MAX_HEAD as u64);
         Request::read(head.bytes).is_some()
             || is_cut
-                && fits(
-                    part(4).unwrap_or(u16::MAX),
-                    part(6).unwrap_or(0),
+                && is_header(
+                    field(4).unwrap_or(u16::MAX),
+                    field(6).unwrap_or(0),
                     0,
-                    part(12).unwrap_or(0),
+                    field(12).unwrap_or(0),
                 )
     }
 
@@ -135,8 +134,8 @@ impl WireFormat for Kafka {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
-            Side::Client => self.asks(sink, head.bytes),
-            Side::Server => self.answers(sink, head.bytes),
+            Side::Client => self.read_request(sink, head.bytes),
+            Side::Server => self.read_response(sink, head.bytes),
         }
         .unwrap_or_default()
     }
@@ -147,9 +146,9 @@ impl WireFormat for Kafka {
 }
 
 impl Kafka {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let request = Request::read(head)?;
-        let (key, method) = (u64::from(request.id), apis::word(request.api)?);
+        let (key, method) = (u64::from(request.id), apis::name(request.api)?);
         let body = Body::read(request.api, request.version, request.body).unwrap_or_default();
         if body.no_answer {
             return None;
@@ -172,11 +171,11 @@ impl Kafka {
         Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
-        let key = id(Side::Server, head)?;
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+        let key = correlation_id(Side::Server, head)?;
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
-        let place = self.waiting.iter().position(|(waits, ..)| *waits == key);
+        let place = self.waiting.iter().position(|(id, ..)| *id == key);
         let request = place.and_then(|place| self.waiting.remove(place));
         if let Some(code) =
             request.and_then(|(_, api, version)| apis::error(api, version, cursor::from(head, 8)))

@@ -1,5 +1,6 @@
-//! LDAP (RFC 4511). Messages of BER behind their length, paired by message id; entries and references are pieces of a
-//! search's answer. Reads the operation, the entry it is about and the result; no attribute and no password.
+//! LDAP (RFC 4511). Each message is a BER sequence with its length. One exchange is a request and the responses with
+//! its message id; entries and references are pieces of a search's response. Read are the operation, the name of its
+//! entry and the result, but no attributes and no passwords.
 
 use smol_str::SmolStr;
 
@@ -20,39 +21,42 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Ldap>;
 
-/// The longest message; OpenLDAP takes 4 MiB of authenticated clients (`sockbuf_max_incoming_auth`).
+/// Upper bound on a message; OpenLDAP accepts 4 MiB of authenticated clients (`sockbuf_max_incoming_auth`).
 const MAX_MESSAGE: usize = 16 << 20;
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 2;
 const OCTETS: u8 = 4;
 const ENUMERATED: u8 = 10;
-/// The name of an extended operation.
+/// Tag of an extended operation's name.
 const OPERATION_NAME: u8 = 0x80;
-/// Searches that go on after what is there was sent (RFC 4533 2.2, draft-ietf-ldapext-psearch).
+/// Controls of searches that stay open after all present entries were sent (RFC 4533 2.2, draft-ietf-ldapext-psearch).
 const PERSISTENT: [&[u8]; 2] = [b"1.3.6.1.4.1.4203.1.9.1.1", b"2.16.840.1.113730.3.4.3"];
 /// Results that are no errors (RFC 4511 appendix A): compareFalse, compareTrue, referral, saslBindInProgress.
 const NO_ERRORS: [u16; 5] = [0, 5, 6, 10, 14];
 
-/// TLS goes on behind its good answer (RFC 4511 4.14).
+/// The extended operation after whose positive response TLS follows (RFC 4511 4.14).
 const START_TLS: &str = "1.3.6.1.4.1.1466.20037";
 
 #[derive(Debug, Default)]
 pub(super) struct Ldap {
-    /// The number of the client's StartTLS, and whether the server has agreed.
+    /// Message id of the client's StartTLS.
     start_tls: Option<u32>,
+    /// The server has accepted StartTLS.
     tls: bool,
 }
 
-/// A message's number, its operation's tag, and what the operation holds, as far as it is here.
+/// A message as far as it was kept.
 struct Message<'a> {
     id: u32,
+    /// Tag of the operation.
     operation: u8,
+    /// What the operation holds.
     body: Cursor<'a>,
-    /// Of the body, by its own field.
+    /// Length of the operation's body, by its length field.
     len: usize,
 }
 
-/// A length: short, or in one to four bytes (X.690 8.1.3).
+/// Reads a length: short form, or in one to four bytes (X.690 8.1.3).
 fn ber_length(cursor: &mut Cursor<'_>) -> Option<usize> {
     let first = cursor.u8()?;
     let bytes = match first {
@@ -63,15 +67,15 @@ fn ber_length(cursor: &mut Cursor<'_>) -> Option<usize> {
     Some(bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte)))
 }
 
-/// What stands behind this tag.
+/// Reads the value with this tag. Leaves the cursor as it is if another follows.
 fn value<'a>(cursor: &mut Cursor<'a>, tag: u8) -> Option<&'a [u8]> {
-    let mut here = *cursor;
-    if here.u8()? != tag {
+    let mut ahead = *cursor;
+    if ahead.u8()? != tag {
         return None;
     }
-    let len = ber_length(&mut here)?;
-    let value = here.take(len)?;
-    *cursor = here;
+    let len = ber_length(&mut ahead)?;
+    let value = ahead.take(len)?;
+    *cursor = ahead;
     Some(value)
 }
 
@@ -92,8 +96,8 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the client asks for: its name, and what it is about.
-    fn asks(mut self) -> Option<(&'static str, SmolStr)> {
+    /// Returns method and target of a request: the operation, and its entry.
+    fn request_name(mut self) -> Option<(&'static str, SmolStr)> {
         let word = match self.operation {
             0x60 => {
                 value(&mut self.body, INTEGER)?; // the version
@@ -154,7 +158,7 @@ impl WireFormat for Ldap {
             let begins = |want: &[u8]| {
                 let mut cursor = Cursor::new(head.bytes);
                 let read = cursor.u8().and_then(|_| ber_length(&mut cursor));
-                read.is_none() || cursor.rest().iter().zip(want).all(|(here, want)| here == want)
+                read.is_none() || cursor.rest().iter().zip(want).all(|(byte, want)| byte == want)
             };
             return (head.bytes.len() as u64) < head.len && begins(&[INTEGER]);
         };
@@ -168,7 +172,7 @@ impl WireFormat for Ldap {
                 0x61 | 0x64 | 0x65 | 0x67 | 0x69 | 0x6B | 0x6D | 0x6F | 0x73 | 0x78 | 0x79
             ),
         };
-        // behind the operation stand controls, or nothing
+        // only controls may follow the operation
         let before = head.bytes.len() - message.body.left();
         let rest = head.len.checked_sub((before + message.len) as u64);
         let behind = message
@@ -188,8 +192,8 @@ impl WireFormat for Ldap {
             return Role::Ignored;
         };
         match sink.side() {
-            Side::Client => self.asks(sink, message, head.bytes),
-            Side::Server => self.answers(sink, message),
+            Side::Client => self.read_request(sink, message, head.bytes),
+            Side::Server => self.read_response(sink, message),
         }
         .unwrap_or_default()
     }
@@ -202,7 +206,7 @@ impl WireFormat for Ldap {
 }
 
 impl Ldap {
-    fn asks(
+    fn read_request(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         message: Message<'_>,
@@ -210,12 +214,12 @@ impl Ldap {
     ) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if message.operation == 0x50 {
-            let of = cursor::upto(message.body.rest(), message.len.min(4));
-            let abandoned = of.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
+            let id = cursor::upto(message.body.rest(), message.len.min(4));
+            let abandoned = id.iter().fold(0, |id, byte| id << 8 | u64::from(*byte));
             sink.exchange(abandoned).reset();
             return None;
         }
-        let (method, target) = message.asks()?;
+        let (method, target) = message.request_name()?;
         if target == START_TLS {
             self.start_tls = Some(id);
         }
@@ -233,7 +237,11 @@ impl Ldap {
         Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, message: Message<'_>) -> Option<Role> {
+    fn read_response(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        message: Message<'_>,
+    ) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if key == 0 {
             return Some(Role::Push(PushedMessage {

@@ -1,10 +1,10 @@
-//! memcached: the text protocol with its meta commands (protocol.txt of memcached), and the binary one. Answers come in
-//! the order of the commands; what `noreply` or a quiet meta command leaves out is no answer to wait for. Values are
-//! counted, never held.
+//! memcached's text protocol with its meta commands (memcached's doc/protocol.txt); `binary.rs` has the binary one.
+//! Messages are lines, some with a value behind them whose length is in the line. One exchange is a command and its
+//! response; responses come in the order of the commands. Commands with `noreply` are no requests; a quiet meta command
+//! is answered by the response to a later one. Values are counted, not kept.
 
 mod binary;
 mod command;
-mod recognise;
 
 use smol_str::SmolStr;
 
@@ -12,17 +12,19 @@ use super::framed::{self, Fit, Framed};
 use super::lines::Line;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
+use super::recognise::MAX_UNDECIDED;
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text};
-use command::{Answer, Command, Wants};
+use super::{
+    Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
+    text,
+};
+use command::{Answer, Command, Expects};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Memcached,
-    sniff: recognise::sniff,
-    begins_message: |side, first| {
-        side == Side::Client && recognise::whole_line(first).is_some_and(Command::is_sure)
-    },
-    begins_inside_turn: |_, _| false, // what looks like it may lie inside a value
+    sniff,
+    begins_message: |side, first| side == Side::Client && whole_line(first).is_some_and(Command::is_sure),
+    begins_inside_turn: |_, _| false, // the same bytes may stand inside a value
     reader: |_| AnyReader::Memcached(Box::default()),
     ..Recognition::NEVER
 };
@@ -38,56 +40,110 @@ pub(super) const BINARY: Recognition = Recognition {
 
 pub(super) type Binary = Framed<binary::WireFormat>;
 
-/// Longer lines are none: a multi-get names thousands of keys of at most 250 bytes.
+/// Returns the first line, without its line end; None if it is not whole.
+fn whole_line(first: &[u8]) -> Option<&[u8]> {
+    let end = memchr::memchr(b'\n', first)?;
+    first.get(..end)?.strip_suffix(b"\r")
+}
+
+fn sniff(first: &FirstBytes<'_>) -> Guess {
+    match (first.side, whole_line(first.input)) {
+        (_, None)
+            if !first
+                .input
+                .iter()
+                .all(|byte| *byte > b' ' || b" \r".contains(byte)) =>
+        {
+            Guess::No
+        }
+        (Side::Client, None) if first.began == Side::Server && first.other.is_empty() => Guess::No,
+        (Side::Server, None) if !command::may_answer(first.input) => Guess::No,
+        (_, None) if first.input.len() < MAX_UNDECIDED => Guess::More,
+        (Side::Client, None) if Command::is_known(first.input) => Guess::NeedsOtherSide, // many keys
+        (_, None) => Guess::No,
+        (Side::Client, Some(line)) if Command::is_sure(line) => Guess::Yes,
+        (Side::Client, Some(line)) if !Command::is_known(line) => Guess::No,
+        (Side::Server, Some(line)) if !command::is_answer(line) && !is_number(line) => Guess::No,
+        (_, Some(_)) if first.other.is_empty() => Guess::NeedsOtherSide,
+        (Side::Client, Some(_)) => sniff_pair(first.input, first.other),
+        (Side::Server, Some(_)) => sniff_pair(first.other, first.input),
+    }
+}
+
+fn is_number(line: &[u8]) -> bool {
+    (1..=20).contains(&line.len()) && line.iter().all(u8::is_ascii_digit)
+}
+
+/// Whether the client's first command may have the server's first response.
+fn sniff_pair(request: &[u8], input: &[u8]) -> Guess {
+    let (Some(line), Some(answer)) = (whole_line(request), whole_line(input)) else {
+        return Guess::NeedsOtherSide;
+    };
+    let expects = Command::of(line, false).expects;
+    let fits = command::is_answer(answer)
+        // these commands accept any line, which proves nothing
+        || !matches!(expects, Expects::Line | Expects::Watch | Expects::Lines)
+            && expects.answer(answer, false) != Answer::Other;
+    if Command::is_known(line) && fits {
+        Guess::Yes
+    } else {
+        Guess::No
+    }
+}
+
+/// Upper bound on a line: a multi-get names thousands of keys of at most 250 bytes.
 const MAX_LINE: u64 = 1 << 20;
-/// A value's line end.
+/// Bytes of CR LF behind a value.
 const LINE_END: u64 = 2;
 
 #[derive(Debug, Default)]
 pub(super) struct Memcached {
     client: Line,
     server: Line,
-    /// Bytes of the client's value that are still to come, and the key of its command, where a note covers it.
+    /// Bytes still to come of the client's value, and the key of its command, if that is an exchange.
     storing: Option<(u64, Option<u64>)>,
-    /// The value before did not end at its stated length: what looks like a command here may be the rest of it.
+    /// The value before did not end at its stated length, so that the next line may be the rest of it.
     torn: bool,
+    /// The server's value that is being read.
     value: Option<Value>,
-    waiting: PendingQueue<Waits>,
-    /// The beginning of the oldest command's answer has its note.
+    waiting: PendingQueue<Pending>,
+    /// The oldest command's response has begun.
     begun: bool,
-    /// `watch`: the server reports its events.
+    /// The client has sent `watch`: the server reports its events.
     watches: bool,
 }
 
-/// Of a command, until its answer is over.
+/// A command without a complete response.
 #[derive(Debug)]
-struct Waits {
-    wants: Wants,
+struct Pending {
+    expects: Expects,
+    /// The server leaves the usual response out.
     quiet: bool,
-    /// No note covers it: its success is not answered.
+    /// A quiet command that stores, which is no exchange.
     silent: bool,
-    /// What its answer may repeat, where it is quiet.
+    /// Opaque word and key of a quiet command, which its response may repeat.
     opaque: SmolStr,
     target: SmolStr,
 }
 
-/// Bytes of the server's value that are still to come.
+/// A value of the server that is being read.
 #[derive(Debug, Clone, Copy)]
 struct Value {
+    /// Bytes still to come.
     left: u64,
-    /// With them the answer ends.
-    last: bool,
+    /// The response ends with the value.
+    is_last: bool,
 }
 
-/// Why it cannot go on, and what is not read.
+/// Why the reader stops, and the bytes that it has not read.
 type Stop<'a> = (&'static str, &'a [u8]);
 
 impl MessageReader for Memcached {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match (stretch, sink.side()) {
-            (Stretch::Bytes(bytes), Side::Client) => self.asks(&mut sink, bytes),
-            (Stretch::Bytes(bytes), Side::Server) => self.answers(&mut sink, bytes),
-            (Stretch::Missing(missing), side) if self.misses(&mut sink, side, missing) => Ok(()),
+            (Stretch::Bytes(bytes), Side::Client) => self.read_client(&mut sink, bytes),
+            (Stretch::Bytes(bytes), Side::Server) => self.read_server(&mut sink, bytes),
+            (Stretch::Missing(missing), side) if self.skip(&mut sink, side, missing) => Ok(()),
             (Stretch::Missing(_), _) => {
                 sink.lost("a line's beginning is not in the capture");
                 return Outcome::Lost(stretch);
@@ -117,42 +173,42 @@ impl MessageReader for Memcached {
 
 impl Memcached {
     /// Reads the client's bytes.
-    fn asks<'a>(
+    fn read_client<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         while !bytes.is_empty() {
             if let Some((left, _)) = self.storing {
-                let here = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
-                let (value, rest) = crate::cursor::split(bytes, here);
+                let count = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+                let (value, rest) = crate::cursor::split(bytes, count);
                 bytes = rest;
                 self.torn = value.last() != Some(&b'\n');
-                self.stores(sink, here as u64);
+                self.client_value(sink, count as u64);
                 continue;
             }
-            let here = bytes;
+            let before = bytes;
             if self.client.is_new() {
                 sink.mark();
             }
             if self.client.take(&mut bytes) {
-                self.command(sink).map_err(|reason| (reason, here))?;
+                self.command(sink).map_err(|reason| (reason, before))?;
             } else if self.client.len() > MAX_LINE {
-                return Err(("a line without end", here));
+                return Err(("a line without end", before));
             }
         }
         Ok(())
     }
 
-    /// So many bytes of the client's value.
-    fn stores(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u64) {
+    /// Counts bytes of the client's value.
+    fn client_value(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let Some((left, key)) = &mut self.storing else {
             return;
         };
-        *left = left.saturating_sub(here);
+        *left = left.saturating_sub(bytes);
         let (left, key) = (*left, *key);
         if let Some(key) = key {
-            sink.exchange(key).count(here);
+            sink.exchange(key).count(bytes);
         }
         if left == 0 {
             self.storing = None;
@@ -162,7 +218,7 @@ impl Memcached {
         }
     }
 
-    /// A command's line is whole.
+    /// Reads a whole command line.
     fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.client);
         if !line.is_text() {
@@ -173,8 +229,8 @@ impl Memcached {
         if std::mem::take(&mut self.torn) && !Command::is_known(line.text()) {
             command.method = command::unknown();
         }
-        self.torn = command.stores() && command.value.is_none();
-        let key = self.ask(sink, &command)?;
+        self.torn = command.has_value() && command.value.is_none();
+        let key = self.begin_request(sink, &command)?;
         if let Some(key) = key {
             sink.exchange(key).count(line.len());
         }
@@ -187,34 +243,34 @@ impl Memcached {
         Ok(())
     }
 
-    /// Another command waits for its answer: its key, where a note covers it.
-    fn ask(
+    /// Queues a command. Returns its key, if it is an exchange.
+    fn begin_request(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         command: &Command,
     ) -> Result<Option<u64>, &'static str> {
-        // a bare line end is no command of anybody's
+        // an empty line is no command
         if command.silent || command.method.is_empty() {
             return Ok(None);
         }
-        // who asks quietly for a value wants to know; who stores one does not
-        let silent = command.quiet && !command.looks();
+        // the client waits for a quiet get, but not for a quiet set
+        let silent = command.quiet && !command.is_get();
         let (mut opaque, mut target) = (SmolStr::default(), SmolStr::default());
         if command.quiet {
             (opaque, target) = (command.opaque.clone(), command.target.clone());
         }
-        let waits = Waits {
-            wants: command.wants,
+        let pending = Pending {
+            expects: command.expects,
             quiet: command.quiet,
             silent,
             opaque,
             target,
         };
-        let key = self.waiting.push(waits).ok_or("too many commands wait")?;
+        let key = self.waiting.push(pending).ok_or("too many commands wait")?;
         if silent {
             return Ok(None);
         }
-        let watches = command.wants == Wants::Watch;
+        let watches = command.expects == Expects::Watch;
         let mut exchange = sink.exchange(key);
         exchange.begin_request(if watches { Kind::Setup } else { Kind::Request });
         exchange.name(RequestName {
@@ -226,7 +282,7 @@ impl Memcached {
     }
 
     /// Reads the server's bytes.
-    fn answers<'a>(
+    fn read_server<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
@@ -234,44 +290,44 @@ impl Memcached {
         while !bytes.is_empty() {
             if let Some(value) = self.value {
                 let left = usize::try_from(value.left).unwrap_or(usize::MAX);
-                let here = left.min(bytes.len());
-                bytes = bytes.get(here..).unwrap_or_default();
-                self.value(sink, here as u64);
+                let count = left.min(bytes.len());
+                bytes = bytes.get(count..).unwrap_or_default();
+                self.server_value(sink, count as u64);
                 continue;
             }
-            let here = bytes;
+            let before = bytes;
             if self.server.is_new() {
                 sink.mark();
             }
             if self.server.take(&mut bytes) {
-                self.line(sink).map_err(|reason| (reason, here))?;
+                self.server_line(sink).map_err(|reason| (reason, before))?;
             } else if self.server.len() > MAX_LINE {
-                return Err(("a line without end", here));
+                return Err(("a line without end", before));
             }
         }
         Ok(())
     }
 
-    /// So many bytes of the server's value.
-    fn value(&mut self, sink: &mut MessageSink<'_, impl Listener>, here: u64) {
+    /// Counts bytes of the server's value.
+    fn server_value(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         let Some(value) = &mut self.value else {
             return;
         };
-        value.left = value.left.saturating_sub(here);
-        let Value { left, last } = *value;
-        self.piece(sink, here);
+        value.left = value.left.saturating_sub(bytes);
+        let Value { left, is_last } = *value;
+        self.piece(sink, bytes);
         if left == 0 {
             self.value = None;
-            if last {
-                self.over(sink);
+            if is_last {
+                self.end_response(sink);
             }
         }
     }
 
-    /// So many bytes belong to the answer of the oldest command.
+    /// Counts bytes of the oldest command's response.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        if let Some((key, waits)) = self.waiting.first()
-            && !waits.silent
+        if let Some((key, pending)) = self.waiting.first()
+            && !pending.silent
         {
             if !std::mem::replace(&mut self.begun, true) {
                 sink.exchange(key).begin_answer();
@@ -281,81 +337,79 @@ impl Memcached {
         sink.unmark();
     }
 
-    /// The oldest command's answer is over.
-    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        if let Some((key, waits)) = self.waiting.first() {
-            let (silent, watches) = (waits.silent, waits.wants == Wants::Watch);
-            if !silent {
+    /// Ends the oldest command's response.
+    fn end_response(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if let Some((key, pending)) = self.waiting.first() {
+            if !pending.silent {
                 sink.exchange(key).end_answer();
             }
-            self.watches |= watches;
+            self.watches |= pending.expects == Expects::Watch;
             self.waiting.pop();
         }
         self.begun = false;
     }
 
-    /// A line of the server is whole.
-    fn line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
+    /// Reads a whole line of the server.
+    fn server_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), &'static str> {
         let line = std::mem::take(&mut self.server);
         let input = line.text();
         if !line.is_text() {
             sink.unmark();
             return Err("not a line of text");
         }
-        let Some(answer) = self.whose(sink, input)? else {
-            // the beginning of what it answers is not in the capture, or it is what happens in the server
+        let Some(answer) = self.match_line(sink, input)? else {
+            // an event for `watch`, or the response to a command that is not in the capture
             if self.watches {
                 sink.push("watch", "", line.len());
             }
             sink.unmark();
-            let left = input.split(|byte| *byte == b' ').next().unwrap_or_default();
-            let stray = match left {
-                b"VALUE" => Wants::Values.answer(input, false),
-                b"VA" => Wants::Meta(command::Meta::Get).answer(input, false),
+            let stray = match input.split(|byte| *byte == b' ').next() {
+                Some(b"VALUE") => Expects::Values.answer(input, false),
+                Some(b"VA") => Expects::Meta(command::Meta::Get).answer(input, false),
                 _ => Answer::Last,
             };
             if let Answer::Value(value) | Answer::LastValue(value) = stray {
-                let left = value + LINE_END;
-                self.value = Some(Value { left, last: false });
+                self.begin_value(value, false);
             }
             return Ok(());
         };
         self.piece(sink, line.len());
         match answer {
-            Answer::More | Answer::Other => self.software(sink, input),
-            Answer::Value(value) => {
-                let left = value + LINE_END;
-                self.value = Some(Value { left, last: false });
-            }
+            Answer::More | Answer::Other => read_version(sink, input),
+            Answer::Value(value) => self.begin_value(value, false),
             Answer::LastValue(value) => {
                 self.status(sink, input);
-                let left = value + LINE_END;
-                self.value = Some(Value { left, last: true });
+                self.begin_value(value, true);
             }
             Answer::Last => {
-                self.software(sink, input);
+                read_version(sink, input);
                 self.status(sink, input);
-                self.over(sink);
+                self.end_response(sink);
             }
         }
         Ok(())
     }
 
-    /// What this line is to the oldest command that it can answer. Quiet commands before that one have been answered
-    /// by their silence. None where no command waits.
-    fn whose(
+    fn begin_value(&mut self, len: u64, is_last: bool) {
+        let left = len + LINE_END;
+        self.value = Some(Value { left, is_last });
+    }
+
+    /// Finds the oldest command that this line can answer, and how it does. Ends quiet commands before that one, which
+    /// the server has answered by silence. None if no command waits.
+    fn match_line(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         input: &[u8],
     ) -> Result<Option<Answer>, &'static str> {
         loop {
-            let Some((key, waits)) = self.waiting.first() else {
+            let Some((key, pending)) = self.waiting.first() else {
                 return Ok(None);
             };
-            let Waits { quiet, silent, .. } = *waits;
-            let answer = waits.wants.answer(input, quiet);
-            let apart = quiet && command::is_apart(input, &waits.opaque, &waits.target);
-            if answer != Answer::Other && !apart {
+            let Pending { quiet, silent, .. } = *pending;
+            let answer = pending.expects.answer(input, quiet);
+            let is_other = quiet && command::repeats_other(input, &pending.opaque, &pending.target);
+            if answer != Answer::Other && !is_other {
                 return Ok(Some(answer));
             }
             if !quiet {
@@ -376,18 +430,16 @@ impl Memcached {
         }
     }
 
+    /// Reports the status of the oldest command's response, by its line.
     fn status(&mut self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
-        let Some((key, waits)) = self.waiting.first() else {
+        let Some((key, pending)) = self.waiting.first().filter(|(_, pending)| !pending.silent) else {
             return;
         };
-        if waits.silent {
-            return;
-        }
         let first = input.split(|byte| *byte == b' ').next().unwrap_or_default();
         let error = command::is_error(first);
-        let word = match waits.wants {
-            Wants::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),
-            Wants::Version if !error => SmolStr::new_static("ok"),
+        let word = match pending.expects {
+            Expects::Number if first.iter().all(u8::is_ascii_digit) => SmolStr::new_static("ok"),
+            Expects::Version if !error => SmolStr::new_static("ok"),
             _ => text::name_up_to(first, 32, false),
         };
         sink.exchange(key).status(Status {
@@ -397,33 +449,23 @@ impl Memcached {
         });
     }
 
-    /// The server's version, in its answer to `version` or `stats`.
-    fn software(&self, sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
-        let version = input
-            .strip_prefix(b"VERSION ")
-            .or_else(|| input.strip_prefix(b"STAT version "));
-        if let Some(version) = version {
-            sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
+    /// Skips bytes that are not in the capture. Returns false unless they lie inside a value.
+    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, missing: u64) -> bool {
+        match (side, self.storing, self.value) {
+            (Side::Client, Some((left, _)), _) if missing <= left => self.client_value(sink, missing),
+            (Side::Server, _, Some(value)) if missing <= value.left => self.server_value(sink, missing),
+            _ => return false,
         }
+        true
     }
+}
 
-    /// So many bytes of `side` are not in the capture; whether reading can go on.
-    fn misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, side: Side, missing: u64) -> bool {
-        match side {
-            Side::Client => match self.storing {
-                Some((left, _)) if missing <= left => {
-                    self.stores(sink, missing);
-                    true
-                }
-                _ => false,
-            },
-            Side::Server => match self.value {
-                Some(value) if missing <= value.left => {
-                    self.value(sink, missing);
-                    true
-                }
-                _ => false,
-            },
-        }
+/// Reads the server's version in its response to `version` or `stats`.
+fn read_version(sink: &mut MessageSink<'_, impl Listener>, input: &[u8]) {
+    let version = input
+        .strip_prefix(b"VERSION ")
+        .or_else(|| input.strip_prefix(b"STAT version "));
+    if let Some(version) = version {
+        sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
     }
 }

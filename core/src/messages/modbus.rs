@@ -1,5 +1,6 @@
-//! Modbus/TCP (MODBUS Messaging on TCP/IP 1.0b). Requests and answers behind a head of seven bytes, paired by their
-//! number, unit and function; several may be open, also with one number. Reads function and exception, no value.
+//! Modbus/TCP (MODBUS Messaging on TCP/IP Implementation Guide 1.0b). Each message begins with the 7-byte MBAP header:
+//! transaction id, protocol id 0, length, unit. One exchange is a request and the response with the same transaction
+//! id, unit and function; several may be open, even with one transaction id. Register values are not read.
 
 use std::collections::VecDeque;
 
@@ -13,8 +14,8 @@ use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Modbus,
-    sniff: |first| framed::sniff_by_id::<Modbus>(first, |_, head| id(head)),
-    // an answer to a write of one value repeats its request, and shows no side
+    sniff: |first| framed::sniff_by_id::<Modbus>(first, |_, head| exchange_id(head)),
+    // the response to a write of one value repeats its request, so a message does not show which side sent it
     begins_inside_turn: |side, first| framed::fit::<Modbus>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Modbus(Box::default()),
     ..Recognition::NEVER
@@ -22,25 +23,25 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Modbus>;
 
-/// Number, protocol and length.
-const BEFORE: u64 = 6;
-/// Unit, function and the longest data of a function.
+/// Bytes of the header that the length field does not count: transaction id, protocol id and the length itself.
+const UNCOUNTED: u64 = 6;
+/// Upper bound on the length field: unit, function and 252 bytes of data (MODBUS Application Protocol 4.1).
 const MAX_LENGTH: u16 = 254;
-/// The high bit of an answer's function: it is an exception.
+/// High bit of a response's function code: the response is an exception.
 const EXCEPTION: u8 = 0x80;
-/// Requests that may wait; beyond it the oldest is forgotten. A master has one to a few dozen.
+/// Upper bound on requests without a response; beyond it the oldest is dropped. A master has at most a few dozen.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Modbus {
-    /// Requests that wait, oldest first: what identifies each, and its key.
+    /// Requests without a response, oldest first: `exchange_id` of each, and its key for the sink.
     waiting: VecDeque<(u64, u64)>,
-    /// The key of the next request.
-    next: u64,
+    /// Key of the next request.
+    next_key: u64,
 }
 
-/// Number, unit and function, which an answer repeats.
-fn id(head: &[u8]) -> Option<u64> {
+/// Returns transaction id, unit and function as one number. A response repeats all three.
+fn exchange_id(head: &[u8]) -> Option<u64> {
     let mut cursor = Cursor::new(head);
     let number = cursor.u16be()?;
     cursor.u32be()?;
@@ -48,7 +49,7 @@ fn id(head: &[u8]) -> Option<u64> {
     Some(u64::from(number) << 16 | u64::from(unit) << 8 | u64::from(function))
 }
 
-fn word(function: u8) -> Option<&'static str> {
+fn function_name(function: u8) -> Option<&'static str> {
     Some(match function {
         1 => "ReadCoils",
         2 => "ReadDiscreteInputs",
@@ -73,9 +74,10 @@ fn word(function: u8) -> Option<&'static str> {
     })
 }
 
-/// How long a function's request or answer is, from the unit on (MODBUS Application Protocol 6); 0 where it varies.
-fn length_of(side: Side, function: u8, counted: Option<&u8>) -> u64 {
-    let counts = |before: u64| counted.map_or(0, |count| before + u64::from(*count));
+/// Returns the length field that a message of this function has (MODBUS Application Protocol 6); 0 where it varies.
+/// `count` is the message's own byte count, if it has one.
+fn expected_length(side: Side, function: u8, count: Option<&u8>) -> u64 {
+    let counts = |before: u64| count.map_or(0, |count| before + u64::from(*count));
     match (side, function) {
         (Side::Server, EXCEPTION..) => 3,
         (Side::Client, 1..=6) | (Side::Server, 5 | 6 | 15 | 16) => 6,
@@ -96,7 +98,7 @@ impl WireFormat for Modbus {
         match cursor::be16_at(first, 4) {
             _ if protocol.iter().any(|byte| *byte != 0) => Length::Wrong,
             None => Length::More,
-            Some(len) if (2..=MAX_LENGTH).contains(&len) => Length::Is(u64::from(len) + BEFORE),
+            Some(len) if (2..=MAX_LENGTH).contains(&len) => Length::Is(u64::from(len) + UNCOUNTED),
             Some(_) => Length::Wrong,
         }
     }
@@ -105,14 +107,13 @@ impl WireFormat for Modbus {
         let Some(function) = cursor::u8_at(head.bytes, 7) else {
             return true;
         };
-        let place = if side == Side::Client { 12 } else { 8 };
-        let counted = head.bytes.get(place);
-        let want = length_of(side, function, counted);
+        let count_at = if side == Side::Client { 12 } else { 8 };
+        let expected = expected_length(side, function, head.bytes.get(count_at));
         let known = match side {
-            Side::Client => word(function),
-            Side::Server => word(function & !EXCEPTION),
+            Side::Client => function_name(function),
+            Side::Server => function_name(function & !EXCEPTION),
         };
-        known.is_some() && (want == 0 || head.len == want + BEFORE)
+        known.is_some() && (expected == 0 || head.len == expected + UNCOUNTED)
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -121,24 +122,24 @@ impl WireFormat for Modbus {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
-            Side::Client => self.asks(sink, head.bytes),
-            Side::Server => self.answers(sink, head.bytes),
+            Side::Client => self.read_request(sink, head.bytes),
+            Side::Server => self.read_response(sink, head.bytes),
         }
         .unwrap_or_default()
     }
 
     fn lost(&mut self, side: Side) {
         if side == Side::Server {
-            self.waiting.clear(); // the next answer may be another's
+            self.waiting.clear(); // a later response with the same id may answer a request in the hole
         }
     }
 }
 
 impl Modbus {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
-        let (id, key) = (id(head)?, self.next);
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+        let (id, key) = (exchange_id(head)?, self.next_key);
         let (unit, function) = (cursor::u8_at(head, 6)?, cursor::u8_at(head, 7)?);
-        self.next += 1;
+        self.next_key += 1;
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
@@ -147,20 +148,20 @@ impl Modbus {
         let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
-            method: word(function).unwrap_or(&number),
+            method: function_name(function).unwrap_or(&number),
             target: &format_smolstr!("{unit}"),
             host: "",
         });
         Some(Role::Last(key))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
-        let id = id(head)?;
-        let place = self.waiting.iter().position(|(of, _)| *of == id)?;
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+        let id = exchange_id(head)?;
+        let place = self.waiting.iter().position(|(waiting, _)| *waiting == id)?;
         let (_, key) = self.waiting.remove(place)?;
         let failed = cursor::u8_at(head, 7)? & EXCEPTION != 0;
         let code = if failed { cursor::u8_at(head, 8) } else { Some(0) };
-        let input = match code {
+        let text = match code {
             Some(code) if failed => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
@@ -168,7 +169,7 @@ impl Modbus {
         exchange.begin_answer();
         exchange.status(Status {
             code: code.map(u16::from),
-            text: Some(&input),
+            text: Some(&text),
             error: failed,
         });
         Some(Role::Last(key))

@@ -1,5 +1,6 @@
-//! MongoDB's wire protocol: commands in OP_MSG (and what clients of old servers say), answers by the number of the
-//! request that they name. What an exhaust cursor or an awaitable hello brings further, nobody requested: pushes.
+//! MongoDB's wire protocol (mongodb.com, "MongoDB Wire Protocol"). Each message begins with a 16-byte header, which has
+//! its length. One exchange is a command (OP_MSG, or the older OP_QUERY) and the response whose `responseTo` is its id.
+//! Further responses of an exhaust cursor or an awaitable hello are pushes.
 
 mod bson;
 
@@ -11,7 +12,7 @@ use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{
-    Close, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, errors,
+    BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, errors,
 };
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
@@ -23,26 +24,32 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         Side::Server => Guess::No,
     },
     begins_message: |side, first| bson::begins(side, first) == Guess::Yes,
-    begins_inside_turn: |_, _| false, // what looks like it may lie inside a document
+    begins_inside_turn: |_, _| false, // the same bytes may stand inside a document
     reader: |_| AnyReader::MongoDb(Box::default()),
     ..Recognition::NEVER
 };
-/// So much of a message is kept for its names.
+/// Upper bound on the bytes kept of a message: enough for the names of command and collection.
 const MAX_KEPT: usize = 512;
-/// Commands whose names are remembered for what follows their answers.
+/// Upper bound on open commands whose names are kept, for the pushes behind their responses.
 const MAX_NAMES: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct MongoDb {
-    client: LengthPrefixed<HEADER>,
-    server: LengthPrefixed<HEADER>,
-    /// Bytes of a message that no note covers yet, by `Side`.
-    unreported: [u64; 2],
+    sides: BySide<Half>,
+    /// Commands without a response, oldest first.
     pending: VecDeque<Request>,
-    /// The server's newest answer announced more: its number, and its request.
-    follows: Option<(u32, Request)>,
-    /// The answer that goes on has its notes.
-    answering: bool,
+    /// Id and request of the server's newest response, if it announced another one (moreToCome).
+    more_to_come: Option<(u32, Request)>,
+    /// The response that is being read has begun.
+    answer_begun: bool,
+}
+
+/// Per-direction state of the reader.
+#[derive(Debug, Default)]
+struct Half {
+    message: LengthPrefixed<HEADER>,
+    /// Bytes of the message that were not given to the sink yet.
+    unreported: u64,
 }
 
 #[derive(Debug)]
@@ -57,10 +64,10 @@ impl MessageReader for MongoDb {
         let side = sink.side();
         let Stretch::Bytes(mut bytes) = stretch else {
             let missing = stretch.len();
-            let (prefixed, unreported) = self.half(side);
-            if let Some(come) = prefixed.skip(missing) {
-                *unreported += missing;
-                self.come(&mut sink, come);
+            let half = &mut self.sides[side];
+            if let Some(progress) = half.message.skip(missing) {
+                half.unreported += missing;
+                self.message(&mut sink, progress);
                 return Outcome::All;
             }
             sink.lost("a message's beginning is not in the capture");
@@ -68,17 +75,17 @@ impl MessageReader for MongoDb {
         };
         while !bytes.is_empty() {
             sink.mark();
-            let here = bytes;
-            let (prefixed, unreported) = self.half(side);
-            let come = prefixed.next(&mut bytes, |header| {
+            let before = bytes;
+            let half = &mut self.sides[side];
+            let progress = half.message.next(&mut bytes, |header| {
                 Some((Header::of(side, header)?.body(), MAX_KEPT))
             });
-            *unreported += (here.len() - bytes.len()) as u64;
-            if come == Progress::Wrong {
+            half.unreported += (before.len() - bytes.len()) as u64;
+            if progress == Progress::Wrong {
                 sink.lost("not a message of MongoDB");
-                return Outcome::Lost(Stretch::Bytes(here));
+                return Outcome::Lost(Stretch::Bytes(before));
             }
-            self.come(&mut sink, come);
+            self.message(&mut sink, progress);
         }
         Outcome::All
     }
@@ -91,50 +98,43 @@ impl MessageReader for MongoDb {
 }
 
 impl MongoDb {
-    fn half(&mut self, side: Side) -> (&mut LengthPrefixed<HEADER>, &mut u64) {
-        let [client, server] = &mut self.unreported;
-        match side {
-            Side::Client => (&mut self.client, client),
-            Side::Server => (&mut self.server, server),
-        }
-    }
-
-    /// A message of the side that speaks has come so far.
-    fn come(&mut self, sink: &mut MessageSink<'_, impl Listener>, come: Progress) {
+    /// Handles the sender's message after each read: reports a response's part, or the whole message.
+    fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, progress: Progress) {
         let side = sink.side();
-        let (prefixed, unreported) = self.half(side);
-        let (inside, bytes) = (prefixed.is_inside(), *unreported);
-        let Some(header) = Header::of(side, prefixed.header()) else {
+        let half = &mut self.sides[side];
+        let (inside, bytes) = (half.message.is_inside(), half.unreported);
+        let Some(header) = Header::of(side, half.message.header()) else {
             return;
         };
-        if come == Progress::Whole {
-            *self.half(side).1 = 0;
+        if progress == Progress::Whole {
+            half.unreported = 0;
             match side {
-                Side::Client => self.asks(sink, header, bytes),
-                Side::Server => self.answers(sink, header, bytes),
+                Side::Client => self.read_request(sink, header, bytes),
+                Side::Server => self.read_response(sink, header, bytes),
             }
             sink.unmark();
         } else if inside && side == Side::Server && self.pending.iter().any(|pending| pending.id == header.to)
         {
-            // a long answer: its first byte counts
-            *self.half(side).1 = 0;
+            // a long response begins with its first byte, not with its last
+            half.unreported = 0;
             self.part(sink, header.to, bytes);
         }
     }
 
+    /// Counts bytes of a response.
     fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
         let mut exchange = sink.exchange(u64::from(key));
-        if !std::mem::replace(&mut self.answering, true) {
+        if !std::mem::replace(&mut self.answer_begun, true) {
             exchange.begin_answer();
         }
         exchange.piece(bytes);
     }
 
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
-        let body = self.client.head();
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+        let body = self.sides.client.message.head();
         let flags = bson::u32_at(body, 0).unwrap_or(0);
         let command = match header.code {
-            // nobody answers
+            // not answered
             MSG if flags & bson::MORE_TO_COME != 0 => return,
             MSG => bson::Command::of(bson::document(body)),
             QUERY => bson::Command::of_query(body),
@@ -142,7 +142,7 @@ impl MongoDb {
             _ => return,
         };
         let kind = match &*command.method {
-            _ if command.waits => Kind::LongPoll,
+            _ if command.is_long_poll => Kind::LongPoll,
             "hello" | "isMaster" | "ismaster" | "saslStart" | "saslContinue" => Kind::Setup,
             _ => Kind::Request,
         };
@@ -165,35 +165,36 @@ impl MongoDb {
         });
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
         let more = header.code == MSG
-            && bson::u32_at(self.server.head(), 0).is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
-        if let Some((_, pending)) = self.follows.take_if(|(id, _)| *id == header.to) {
+            && bson::u32_at(self.sides.server.message.head(), 0)
+                .is_some_and(|flags| flags & bson::MORE_TO_COME != 0);
+        if let Some((_, pending)) = self.more_to_come.take_if(|(id, _)| *id == header.to) {
             sink.push(&pending.method, &pending.target, bytes);
-            self.follows = more.then_some((header.id, pending));
+            self.more_to_come = more.then_some((header.id, pending));
             return;
         }
         self.part(sink, header.to, bytes);
-        self.answering = false;
-        let failed = match header.code {
-            MSG => bson::failed(bson::document(self.server.head())),
-            REPLY => bson::failed(self.server.head().get(20..).unwrap_or_default()),
+        self.answer_begun = false;
+        let error = match header.code {
+            MSG => bson::error_code(bson::document(self.sides.server.message.head())),
+            REPLY => bson::error_code(self.sides.server.message.head().get(20..).unwrap_or_default()),
             _ => None,
         };
-        let code = failed.and_then(|code| u16::try_from(code).ok());
-        let word = failed.filter(|_| code.is_none()).map(|code| code.to_smolstr());
+        let code = error.and_then(|code| u16::try_from(code).ok());
+        let large = error.filter(|_| code.is_none()).map(|code| code.to_smolstr());
         let mut exchange = sink.exchange(u64::from(header.to));
         exchange.status(Status {
             code,
-            text: word
+            text: large
                 .as_deref()
                 .or_else(|| code.and_then(|code| errors::word(errors::MONGODB, code)))
-                .or(failed.is_none().then_some("ok")),
-            error: failed.is_some(),
+                .or(error.is_none().then_some("ok")),
+            error: error.is_some(),
         });
         exchange.end_answer();
         let place = self.pending.iter().position(|pending| pending.id == header.to);
         let pending = place.and_then(|place| self.pending.remove(place));
-        self.follows = pending.filter(|_| more).map(|pending| (header.id, pending));
+        self.more_to_come = pending.filter(|_| more).map(|pending| (header.id, pending));
     }
 }

@@ -1,6 +1,7 @@
-//! MQTT 3.1.1 and 5 (OASIS). A client's CONNECT, SUBSCRIBE, UNSUBSCRIBE and PUBLISH above QoS 0 are requests, each
-//! with its packet's number; what the server publishes is a push. Pings, a PUBLISH of QoS 0 and what a client answers
-//! to pushes are neither. A push belongs to the newest subscription that takes its topic. Reads topics, knows nothing of what is published.
+//! MQTT 3.1.1 and 5 (OASIS standards). Each packet begins with a type and a length of up to four bytes. One exchange is
+//! a client's CONNECT, SUBSCRIBE, UNSUBSCRIBE or PUBLISH above QoS 0 and the response with its packet identifier. What
+//! the server publishes is a push, of the newest subscription whose filter matches. Pings, a PUBLISH of QoS 0, and a
+//! client's acknowledgements are ignored. Topics are read, payloads are not.
 
 mod packet;
 
@@ -11,14 +12,14 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Mqtt,
     sniff,
     begins_message: |side, first| {
-        side == Side::Client && (packet::is_connect(first) == Some(true) || subscribes(first))
+        side == Side::Client && (packet::is_connect(first) == Some(true) || is_subscribe(first))
     },
     begins_inside_turn: |side, first| framed::fit::<Mqtt>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Mqtt(Box::default()),
@@ -27,26 +28,27 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Mqtt>;
 
-/// The key of CONNECT, which has no number of its own; those of others have 16 bits.
+/// Key of CONNECT, which has no packet identifier; those of other packets have 16 bits.
 const CONNECT: u64 = 1 << 16;
-/// Topics of version 5 that a short number stands for (3.3.2.3.4). More are not remembered: most servers allow ten.
+/// Upper bound on the topic aliases kept of each side (version 5, 3.3.2.3.4); most servers allow ten.
 const MAX_ALIASES: usize = 16;
-/// Filters that are remembered; beyond it the oldest is forgotten.
+/// Upper bound on the filters kept; beyond it the oldest is dropped.
 const MAX_FILTERS: usize = 256;
-/// From here on a reason code is an error (version 5, 2.4); in 3.1.1 a SUBACK's only one.
+/// Lowest reason code that is an error (version 5, 2.4); in 3.1.1 the only one of SUBACK.
 const FAILURE: u8 = 0x80;
 
 #[derive(Debug, Default)]
 pub(super) struct Mqtt {
-    /// The version of the protocol, where the capture shows it.
+    /// Version of the protocol; None if the capture does not show it.
     version: Option<u8>,
-    client: Aliases,
-    server: Aliases,
-    /// Filters that the client subscribed to, and which SUBSCRIBE it was, oldest first.
+    aliases: BySide<Aliases>,
+    /// Filters of the client, oldest first, with the number of their SUBSCRIBE.
     filters: VecDeque<(Box<[u8]>, u64)>,
+    /// Number of SUBSCRIBEs.
     subscriptions: u64,
 }
 
+/// Topic aliases of one side, with the topics that they stand for.
 #[derive(Debug, Default)]
 struct Aliases(Vec<(u16, SmolStr)>);
 
@@ -58,13 +60,13 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// Whether a client's first bytes, however few, may begin a connection.
+/// Whether a client's first bytes, however few, may be a CONNECT.
 pub(super) fn may_connect(first: &[u8]) -> bool {
     !first.is_empty() && packet::is_connect(first) != Some(false)
 }
 
-/// Packets of which one subscribes: only a client does.
-fn subscribes(first: &[u8]) -> bool {
+/// Whether these bytes are packets beginning with a SUBSCRIBE, which only a client sends.
+fn is_subscribe(first: &[u8]) -> bool {
     first.first() == Some(&0x82) && framed::fit::<Mqtt>(Side::Client, first) == Fit::Whole
 }
 
@@ -90,26 +92,19 @@ impl WireFormat for Mqtt {
             return Role::Ignored;
         };
         match sink.side() {
-            Side::Client => self.asks(sink, kind, flags, body),
-            Side::Server => self.speaks(sink, kind, flags, body),
+            Side::Client => self.read_client(sink, kind, flags, body),
+            Side::Server => self.read_server(sink, kind, flags, body),
         }
         .unwrap_or_default()
     }
 
     fn lost(&mut self, side: Side) {
-        *self.aliases(side) = Aliases::default();
+        self.aliases[side] = Aliases::default();
     }
 }
 
 impl Mqtt {
-    fn aliases(&mut self, side: Side) -> &mut Aliases {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
-    fn asks(
+    fn read_client(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: Packet,
@@ -124,7 +119,7 @@ impl Mqtt {
             }
             Packet::Publish => {
                 let publish = Publish::read(flags, body, self.version == Some(5))?;
-                let topic = self.client.topic(&publish);
+                let topic = self.aliases.client.topic(&publish);
                 (u64::from(publish.id?), topic)
             }
             Packet::Subscribe | Packet::Unsubscribe => {
@@ -132,7 +127,7 @@ impl Mqtt {
                 self.version = self.version.or(version);
                 let name = filters.first().map(|filter| text::name(filter));
                 if kind == Packet::Subscribe {
-                    self.subscribes(&filters);
+                    self.add_filters(&filters);
                 }
                 (u64::from(id), name?)
             }
@@ -141,7 +136,7 @@ impl Mqtt {
         let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
-            method: kind.word(),
+            method: kind.name(),
             target: &target,
             host: "",
         });
@@ -151,7 +146,7 @@ impl Mqtt {
         Some(Role::Last(key))
     }
 
-    fn subscribes(&mut self, filters: &[&[u8]]) {
+    fn add_filters(&mut self, filters: &[&[u8]]) {
         self.subscriptions += 1;
         for filter in filters {
             if self.filters.len() >= MAX_FILTERS {
@@ -161,14 +156,14 @@ impl Mqtt {
         }
     }
 
-    fn speaks(
+    fn read_server(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: Packet,
         flags: u8,
         body: &[u8],
     ) -> Option<Role> {
-        let method = kind.word();
+        let method = kind.name();
         let push = |target| PushedMessage {
             method,
             target,
@@ -177,17 +172,17 @@ impl Mqtt {
         let (key, reason) = match kind {
             Packet::Publish => {
                 let publish = Publish::read(flags, body, self.version.is_none_or(|version| version == 5))?;
-                let topic = self.server.topic(&publish);
+                let topic = self.aliases.server.topic(&publish);
                 let mut newest = self.filters.iter().rev();
-                let taker = newest.find(|(filter, _)| packet::takes(filter, topic.as_bytes()));
+                let matching = newest.find(|(filter, _)| packet::matches(filter, topic.as_bytes()));
                 return Some(Role::Push(PushedMessage {
-                    subscription: taker.map(|(_, subscription)| *subscription),
+                    subscription: matching.map(|(_, subscription)| *subscription),
                     ..push(topic)
                 }));
             }
             Packet::Disconnect => return Some(Role::Push(push(SmolStr::default()))),
             Packet::Connack => (CONNECT, *body.get(1)?),
-            // more words of the same dialogue (version 5, 4.12)
+            // enhanced authentication: the log-in takes another round (version 5, 4.12)
             Packet::Auth => {
                 sink.exchange(CONNECT).begin_answer();
                 return Some(Role::Part(CONNECT));
@@ -199,7 +194,7 @@ impl Mqtt {
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();
         if kind == Packet::Pubrec && !error {
-            return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP is the last message
+            return Some(Role::Part(key)); // the client sends PUBREL, and PUBCOMP ends the response
         }
         let words = if refused {
             errors::MQTT_CONNECT
@@ -216,7 +211,7 @@ impl Mqtt {
 }
 
 impl Aliases {
-    /// A message's topic, which a number may stand for.
+    /// Returns a PUBLISH's topic, which an alias may stand for.
     fn topic(&mut self, publish: &Publish<'_>) -> SmolStr {
         let room = self.0.len() < MAX_ALIASES;
         let known = self
@@ -228,7 +223,7 @@ impl Aliases {
         }
         let topic = text::name(publish.topic);
         match (known, publish.alias) {
-            (Some((_, input)), _) => *input = topic.clone(),
+            (Some((_, known)), _) => *known = topic.clone(),
             (None, Some(alias)) if room => self.0.push((alias, topic.clone())),
             _ => {}
         }

@@ -1,5 +1,6 @@
-//! MySQL's client/server protocol, and MariaDB's: the log-in is one exchange, each command with all its result sets
-//! another. Reads packets here; what they mean stands in `dialog.rs`.
+//! MySQL's client/server protocol (dev.mysql.com, "Client/Server Protocol"), and MariaDB's. Each packet begins with a
+//! 3-byte length and a sequence number. The log-in is one exchange, and so is each command with all its result sets.
+//! This file finds the packets; `dialog.rs` reads them.
 
 mod dialog;
 mod packets;
@@ -9,7 +10,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, proxy, sql};
 use super::{Stop, feed_outcome};
-use dialog::{Asks, Dialog};
+use dialog::{ClientPacket, Dialog};
 use packets::HEADER;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -20,11 +21,11 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         _ => Guess::No,
     },
     begins_message: |side, first| side == Side::Client && packets::begins_message(first),
-    begins_inside_turn: |_, _| false, // what looks like it may lie inside a row
+    begins_inside_turn: |_, _| false, // the same bytes may stand inside a row
     reader: |_| AnyReader::MySql(Box::default()),
     ..Recognition::NEVER
 };
-/// So much of an answer's packet is kept: its kind, its flags, an error's number, the server's greeting.
+/// Upper bound on the bytes kept of a server's packet: enough for status flags, an error's code, the greeting.
 const MAX_KEPT: usize = 128;
 
 #[derive(Debug, Default)]
@@ -33,24 +34,24 @@ pub(super) struct MySql {
     dialog: Dialog,
 }
 
-/// One side.
+/// Per-direction state of the reader.
 #[derive(Debug, Default)]
 struct Half {
-    prefixed: LengthPrefixed<HEADER>,
-    /// Bytes of packets that no note covers yet.
+    packet: LengthPrefixed<HEADER>,
+    /// Bytes of the packet that were not given to the sink yet.
     unreported: u64,
-    /// The packet before was as long as one can be: this one goes on with it.
-    long: bool,
+    /// The packet before had the maximum length, so this one continues it.
+    continues: bool,
 }
 
 impl MessageReader for MySql {
     fn feed<'a>(&mut self, mut sink: MessageSink<'_, impl Listener>, stretch: Stretch<'a>) -> Outcome<'a> {
         let read = match stretch {
             Stretch::Bytes(bytes) => self.packets(&mut sink, bytes),
-            Stretch::Missing(missing) => match self.sides[sink.side()].prefixed.skip(missing) {
-                Some(come) => {
+            Stretch::Missing(missing) => match self.sides[sink.side()].packet.skip(missing) {
+                Some(progress) => {
                     self.sides[sink.side()].unreported += missing;
-                    self.come(&mut sink, come, &[])
+                    self.packet(&mut sink, progress, &[])
                 }
                 None => Err(Stop::Lost("a packet's beginning is not in the capture", None)),
             },
@@ -61,7 +62,7 @@ impl MessageReader for MySql {
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        let dialog = std::mem::take(&mut self.dialog).again();
+        let dialog = std::mem::take(&mut self.dialog).after_loss();
         *self = MySql {
             dialog,
             ..MySql::default()
@@ -78,7 +79,7 @@ impl MySql {
         let side = sink.side();
         let kept = if side == Side::Client {
             if self.dialog.is_new() {
-                // MariaDB greets as soon as it accepts, a proxy's head comes behind that
+                // MariaDB greets as soon as it accepts, so a PROXY header arrives after the greeting
                 bytes = proxy::skip_head(sink, bytes);
             }
             sql::MAX_READ
@@ -87,60 +88,57 @@ impl MySql {
         };
         while !bytes.is_empty() {
             sink.mark();
-            let (here, half) = (bytes, &mut self.sides[side]);
-            let come = half.prefixed.next(&mut bytes, |header| {
+            let (before, half) = (bytes, &mut self.sides[side]);
+            let progress = half.packet.next(&mut bytes, |header| {
                 Some((u64::from(packets::length(header)), kept))
             });
-            half.unreported += (here.len() - bytes.len()) as u64;
-            let read = self.come(sink, come, bytes);
-            read.map_err(|left| match left {
-                // the packets before it are counted
-                Stop::Lost(reason, None) => Stop::Lost(reason, Some(here)),
-                left => left,
+            half.unreported += (before.len() - bytes.len()) as u64;
+            self.packet(sink, progress, bytes).map_err(|stop| match stop {
+                // only the packets before this one were read
+                Stop::Lost(reason, None) => Stop::Lost(reason, Some(before)),
+                stop => stop,
             })?;
         }
         Ok(())
     }
 
-    /// A packet of the side that speaks has come so far; the `rest` is behind it.
-    fn come<'a>(
+    /// Handles the sender's packet after each read: reports rows as they arrive, and a whole packet to the dialog.
+    /// `rest` is what follows the packet.
+    fn packet<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        come: Progress,
+        progress: Progress,
         rest: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
-        let half = match side {
-            Side::Client => &mut self.sides.client,
-            Side::Server => &mut self.sides.server,
-        };
+        let half = &mut self.sides[side];
         let bytes = half.unreported;
-        if come != Progress::Whole {
-            // rows: their first byte counts
-            if side == Side::Server && half.prefixed.is_inside() && self.dialog.part(sink, bytes) {
+        if progress != Progress::Whole {
+            // the answer begins with the first byte of a row, not with its last
+            if side == Side::Server && half.packet.is_inside() && self.dialog.part(sink, bytes) {
                 half.unreported = 0;
             }
             return Ok(());
         }
         half.unreported = 0;
-        let goes_on = std::mem::replace(&mut half.long, packets::is_long(half.prefixed.header()));
-        let result = match (side, goes_on) {
+        let continues = std::mem::replace(&mut half.continues, packets::is_continued(half.packet.header()));
+        let result = match (side, continues) {
             (Side::Client, true) => {
                 self.dialog.more(sink, bytes);
                 Ok(())
             }
-            (Side::Client, false) => match self.dialog.asks(sink, &half.prefixed, bytes) {
-                // the handshake begins with what asks for it
-                Asks::Encryption => return Err(Stop::Encrypted(rest)),
-                Asks::Fits => Ok(()),
-                Asks::Alone => return Ok(()),
-                Asks::Wrong(reason) => Err(Stop::Lost(reason, None)),
+            (Side::Client, false) => match self.dialog.client_packet(sink, &half.packet, bytes) {
+                // the TLS handshake's exchange begins with the packet that requests it: the mark stays
+                ClientPacket::SslRequest => return Err(Stop::Encrypted(rest)),
+                ClientPacket::Read => Ok(()),
+                ClientPacket::Unanswered => return Ok(()),
+                ClientPacket::Wrong(reason) => Err(Stop::Lost(reason, None)),
             },
             (Side::Server, true) => {
                 self.dialog.part(sink, bytes);
                 Ok(())
             }
-            (Side::Server, false) => match self.dialog.answers(sink, &half.prefixed, bytes) {
+            (Side::Server, false) => match self.dialog.server_packet(sink, &half.packet, bytes) {
                 Ok(()) => Ok(()),
                 Err(reason) => Err(Stop::Lost(reason, Some(rest))),
             },

@@ -1,6 +1,7 @@
-//! NATS (docs.nats.io, client protocol): lines, some with a payload behind. A message that names where to reply is a
-//! request, and the first message to that subject its answer; what else the server delivers is a push, and belongs to a
-//! subscription, which nobody answers. Reads subjects, no payload; who connects and pings asks for nothing here.
+//! NATS (docs.nats.io, "Client Protocol"). Messages are lines, some with a payload behind them whose length is the
+//! line's last word. One exchange is a publish with a reply subject and the first message delivered to that subject, or
+//! a SUB, which has no response. Other deliveries are pushes of their subscription. CONNECT and PING are ignored, and
+//! payloads are not read.
 
 use std::collections::VecDeque;
 
@@ -19,38 +20,38 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Nats>;
 
-/// The longest payload that is believed; servers take 1 MiB, and 64 MiB at most (`max_payload`).
+/// Upper bound on a payload: the highest `max_payload` of a server; the default is 1 MiB.
 const MAX_PAYLOAD: u64 = 64 << 20;
-/// Requests that may wait, and subscriptions; beyond it the oldest is forgotten.
+/// Upper bound on open requests, and on subscriptions; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Nats {
-    /// Where the answers are awaited, and their keys, oldest first.
+    /// Requests without a response, oldest first: reply subject and key.
     waiting: VecDeque<(Box<[u8]>, u64)>,
-    /// The numbers of subscriptions as the client gave them, and their keys, oldest first.
+    /// Subscriptions, oldest first: the client's id and the key.
     subscriptions: VecDeque<(Box<[u8]>, u64)>,
-    next: u64,
+    next_key: u64,
 }
 
-/// The server's first line identifies it; else both sides' lines have to fit.
+/// The server's first line is proof enough; without it both sides' lines have to fit.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Nats>(first.side, first.input) {
         Fit::No => Guess::No,
         _ if first.side == Side::Server && first.input.starts_with(b"INFO {\"server_") => Guess::Yes,
-        // other servers answer a ping so, too
+        // other servers answer PING with PONG, too
         _ if is_ping(first.input) && is_ping(first.other) => Guess::NeedsOtherSide,
         _ => framed::sniff::<Nats>(first),
     }
 }
 
-/// Nothing but what both sides send to learn whether the other is there.
+/// Whether all lines are PING or PONG.
 fn is_ping(lines: &[u8]) -> bool {
     let mut lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.all(|line| matches!(line, b"PING\r" | b"PONG\r"))
 }
 
-/// A line without its end, and whether it has one.
+/// Returns the first line without its end; None if it is not whole.
 fn line(head: &[u8]) -> Option<&[u8]> {
     let end = head.iter().position(|byte| *byte == b'\n')?;
     head.get(..end)?.strip_suffix(b"\r")
@@ -61,9 +62,10 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|word| !word.is_empty())
 }
 
-/// What a side's line is called (case does not matter to servers, and clients write it so), and whether a payload follows.
+/// Returns the verb of a side's line, and whether a payload follows. Verbs are in capitals, as all clients write them,
+/// although servers ignore case.
 fn verb(side: Side, head: &[u8]) -> Option<(&'static [u8], bool)> {
-    let own: &[(&'static [u8], bool)] = match side {
+    let verbs: &[(&'static [u8], bool)] = match side {
         Side::Client => &[
             (b"CONNECT ", false),
             (b"PUB ", true),
@@ -83,8 +85,8 @@ fn verb(side: Side, head: &[u8]) -> Option<(&'static [u8], bool)> {
             (b"-ERR ", false),
         ],
     };
-    let fits = |(verb, _): &&(&'static [u8], bool)| verb.iter().zip(head).all(|(want, here)| want == here);
-    own.iter().find(fits).copied()
+    let fits = |(verb, _): &&(&'static [u8], bool)| verb.iter().zip(head).all(|(want, byte)| want == byte);
+    verbs.iter().find(fits).copied()
 }
 
 impl WireFormat for Nats {
@@ -93,7 +95,7 @@ impl WireFormat for Nats {
     const LOST_REASON: &'static str = "not a line of NATS";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        let Some((_, carries)) = verb(side, first) else {
+        let Some((_, has_payload)) = verb(side, first) else {
             return Length::Wrong;
         };
         let Some(line) = line(first) else {
@@ -103,13 +105,13 @@ impl WireFormat for Nats {
                 Length::More
             };
         };
-        let ended = line.len() as u64 + 2;
-        if !carries {
-            return Length::Is(ended);
+        let line_len = line.len() as u64 + 2;
+        if !has_payload {
+            return Length::Is(line_len);
         }
         let size = words(line).last().and_then(|word| std::str::from_utf8(word).ok());
         match size.and_then(|size| size.parse::<u64>().ok()) {
-            Some(size) if size <= MAX_PAYLOAD => Length::Is(ended + size + 2),
+            Some(size) if size <= MAX_PAYLOAD => Length::Is(line_len + size + 2),
             _ => Length::Wrong,
         }
     }
@@ -139,13 +141,13 @@ impl WireFormat for Nats {
         let Some(subject) = words.next() else {
             return Role::Ignored;
         };
-        // behind the subject: where to reply, if anywhere, and one size or two
+        // behind the subject: the reply subject, if any, and one size or two
         let rest = self::words(line).skip(2).count();
         match verb {
-            b"PUB " if rest == 2 => self.asks(sink, subject, words.next()),
-            b"HPUB " if rest == 3 => self.asks(sink, subject, words.next()),
-            b"SUB " => self.subscribes(sink, subject, self::words(line).last()),
-            b"MSG " | b"HMSG " => self.delivers(sink, subject, words.next()),
+            b"PUB " if rest == 2 => self.publish(sink, subject, words.next()),
+            b"HPUB " if rest == 3 => self.publish(sink, subject, words.next()),
+            b"SUB " => self.subscribe(sink, subject, self::words(line).last()),
+            b"MSG " | b"HMSG " => self.deliver(sink, subject, words.next()),
             b"-ERR " => Role::Push(PushedMessage {
                 method: "-ERR",
                 ..PushedMessage::default()
@@ -162,7 +164,8 @@ impl WireFormat for Nats {
 }
 
 impl Nats {
-    fn asks(
+    /// Begins the request of a publish with a reply subject.
+    fn publish(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         subject: &[u8],
@@ -171,14 +174,19 @@ impl Nats {
         let Some(reply) = reply else {
             return Role::Ignored;
         };
-        let key = self.begins(sink, "request", subject);
-        remember(&mut self.waiting, reply, key);
+        let key = self.begin_request(sink, "request", subject);
+        push_bounded(&mut self.waiting, reply, key);
         Role::Last(key)
     }
 
-    fn begins(&mut self, sink: &mut MessageSink<'_, impl Listener>, method: &str, subject: &[u8]) -> u64 {
-        let key = self.next;
-        self.next += 1;
+    fn begin_request(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        method: &str,
+        subject: &[u8],
+    ) -> u64 {
+        let key = self.next_key;
+        self.next_key += 1;
         let mut exchange = sink.exchange(key);
         exchange.begin_request(Kind::Request);
         exchange.name(RequestName {
@@ -189,26 +197,27 @@ impl Nats {
         key
     }
 
-    fn subscribes(
+    fn subscribe(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         subject: &[u8],
-        number: Option<&[u8]>,
+        id: Option<&[u8]>,
     ) -> Role {
-        let Some(number) = number else {
+        let Some(id) = id else {
             return Role::Ignored;
         };
-        let key = self.begins(sink, "SUB", subject);
+        let key = self.begin_request(sink, "SUB", subject);
         sink.exchange(key).subscribes(key);
-        remember(&mut self.subscriptions, number, key);
+        push_bounded(&mut self.subscriptions, id, key);
         Role::Unanswered(key)
     }
 
-    fn delivers(
+    /// Reads a delivered message: the response to a request, or a push of the subscription with this id.
+    fn deliver(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         subject: &[u8],
-        number: Option<&[u8]>,
+        id: Option<&[u8]>,
     ) -> Role {
         let answered = self.waiting.iter().position(|(reply, _)| **reply == *subject);
         if let Some((_, key)) = answered.and_then(|place| self.waiting.remove(place)) {
@@ -222,14 +231,15 @@ impl Nats {
                 .subscriptions
                 .iter()
                 .rev()
-                .find(|(own, _)| Some(&**own) == number)
+                .find(|(known, _)| Some(&**known) == id)
                 .map(|(_, key)| *key),
             ..PushedMessage::default()
         })
     }
 }
 
-fn remember(list: &mut VecDeque<(Box<[u8]>, u64)>, name: &[u8], key: u64) {
+/// Appends an entry, and drops the oldest one if the list is full.
+fn push_bounded(list: &mut VecDeque<(Box<[u8]>, u64)>, name: &[u8], key: u64) {
     if list.len() >= MAX_WAITING {
         list.pop_front();
     }

@@ -1,12 +1,13 @@
-//! OPC UA over TCP (OPC 10000-6, 7.1): services behind a head with their length, paired by request id. Reads which
-//! service and how it ended, no value. Where messages are encrypted, answers belong to the oldest request.
+//! OPC UA over TCP (OPC 10000-6, 7.1). Each chunk begins with a 3-letter type, a chunk letter and a 4-byte length. One
+//! exchange is a service's request and the response with its request id. If messages are encrypted, a response is
+//! paired with the oldest request. Services and results are read, no values.
 
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -23,34 +24,35 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<OpcUa>;
 
-/// Kind, chunk, length.
+/// Bytes of a header: type, chunk letter, length.
 const HEADER: u32 = 8;
-/// The longest chunk that is believed; stacks use 64 KiB.
+/// Upper bound on a chunk; most stacks use 64 KiB.
 const MAX_CHUNK: u32 = 1 << 24;
-/// Where the request id and the service stand in a message.
+/// Offsets of the request id and of the service's id in a message.
 const ID: usize = 20;
 const SERVICE: usize = 24;
-/// Offset of an answer's result: behind the service, its time and the handle of the request.
+/// Offset of a response's result: behind the service, its time and the handle of the request.
 const RESULT: usize = SERVICE + 16;
-/// Requests that may wait; beyond it the oldest is forgotten.
+/// Upper bound on encrypted requests without a response; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 256;
-/// The answer of any request that failed.
+/// Id of ServiceFault, the response to any request that failed.
 const FAULT: u16 = 397;
-/// The keys of set-ups and of encrypted requests; request ids have 32 bits.
+/// Keys of set-ups and of encrypted requests. Request ids have 32 bits.
 const SETUP: u64 = 1 << 40;
-const SEALED: u64 = 1 << 41;
+const ENCRYPTED: u64 = 1 << 41;
 
 #[derive(Debug, Default)]
 pub(super) struct OpcUa {
-    /// Encrypted requests that wait, oldest first.
+    /// Keys of encrypted requests without a response, oldest first.
     waiting: VecDeque<u64>,
-    next: u64,
-    /// By side: chunks of one message go on.
-    going: [Option<u64>; 2],
+    /// Number of encrypted requests.
+    encrypted: u64,
+    /// Key of each side's message whose further chunks follow.
+    continued: BySide<Option<u64>>,
 }
 
-/// The services (of the namespace's ids for the binary encoding), and the id of their answers, which is 3 more.
-fn word(service: u16) -> Option<&'static str> {
+/// Returns the name of a service by the id of its request in the binary encoding. The response's id is 3 more.
+fn service_name(service: u16) -> Option<&'static str> {
     Some(match service {
         422 => "FindServers",
         428 => "GetEndpoints",
@@ -88,7 +90,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// The service of a message, where it can be read: an id of four bytes in the first namespace.
+/// Returns the id of a message's service, a NodeId of four bytes. None if the message is encrypted.
 fn service(head: &[u8]) -> Option<u16> {
     let mut cursor = Cursor::new(cursor::from(head, SERVICE));
     let encoding = cursor.u16le()?;
@@ -101,12 +103,12 @@ impl WireFormat for OpcUa {
     const LOST_REASON: &'static str = "not a message of OPC UA";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        let own: &[&[u8]] = match side {
+        let types: &[&[u8]] = match side {
             Side::Client => &[b"HELF", b"OPNF", b"MSGF", b"MSGC", b"MSGA", b"CLOF"],
             Side::Server => &[b"ACKF", b"ERRF", b"RHEF", b"OPNF", b"MSGF", b"MSGC", b"MSGA"],
         };
-        let begins = |word: &&[u8]| word.iter().zip(first).all(|(want, here)| want == here);
-        if !own.iter().any(begins) {
+        let fits = |kind: &&[u8]| kind.iter().zip(first).all(|(want, byte)| want == byte);
+        if !types.iter().any(fits) {
             return Length::Wrong;
         }
         match Cursor::new(cursor::from(first, 4)).u32le() {
@@ -126,34 +128,31 @@ impl WireFormat for OpcUa {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         let side = sink.side();
-        let ends = head.bytes.get(3) != Some(&b'C');
-        let going = self
-            .going
-            .get_mut(side.index())
-            .and_then(|going| going.take_if(|_| ends));
-        let kept = going.or(self.going.get(side.index()).copied().flatten());
-        if let Some(key) = kept.filter(|_| head.bytes.starts_with(b"MSG")) {
-            return if ends { Role::Last(key) } else { Role::Part(key) };
+        let is_last = head.bytes.get(3) != Some(&b'C');
+        let continued = self.continued[side];
+        if is_last {
+            self.continued[side] = None;
+        }
+        if let Some(key) = continued.filter(|_| head.bytes.starts_with(b"MSG")) {
+            return if is_last { Role::Last(key) } else { Role::Part(key) };
         }
         let role = match (side, head.bytes.get(..3).unwrap_or_default()) {
-            (Side::Client, b"HEL") => ask(sink, SETUP, Kind::Setup, "Hello"),
-            (Side::Server, b"ACK") => answer(sink, SETUP, 0),
+            (Side::Client, b"HEL") => begin_request(sink, SETUP, Kind::Setup, "Hello"),
+            (Side::Server, b"ACK") => begin_answer(sink, SETUP, 0),
             (Side::Server, b"ERR") => {
                 let code = Cursor::new(cursor::from(head.bytes, 8)).u32le().unwrap_or(0);
                 let key = self.waiting.pop_front().unwrap_or(SETUP);
-                answer(sink, key, code)
+                begin_answer(sink, key, code)
             }
-            (Side::Client, b"OPN") => ask(sink, SETUP, Kind::Setup, "OpenSecureChannel"),
-            (Side::Server, b"OPN") => answer(sink, SETUP, 0),
-            (Side::Client, b"MSG") => self.asks(sink, head.bytes),
-            (Side::Server, b"MSG") => self.answers(sink, head.bytes),
+            (Side::Client, b"OPN") => begin_request(sink, SETUP, Kind::Setup, "OpenSecureChannel"),
+            (Side::Server, b"OPN") => begin_answer(sink, SETUP, 0),
+            (Side::Client, b"MSG") => self.read_request(sink, head.bytes),
+            (Side::Server, b"MSG") => self.read_response(sink, head.bytes),
             _ => Role::Ignored,
         };
         match role {
-            Role::Last(key) if !ends => {
-                if let Some(going) = self.going.get_mut(side.index()) {
-                    *going = Some(key);
-                }
+            Role::Last(key) if !is_last => {
+                self.continued[side] = Some(key);
                 Role::Part(key)
             }
             role => role,
@@ -161,16 +160,14 @@ impl WireFormat for OpcUa {
     }
 
     fn lost(&mut self, side: Side) {
-        if let Some(going) = self.going.get_mut(side.index()) {
-            *going = None;
-        }
+        self.continued[side] = None;
         self.waiting.clear();
     }
 }
 
 impl OpcUa {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
-        let service = service(head).and_then(word);
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+        let service = service(head).and_then(service_name);
         let id = Cursor::new(cursor::from(head, ID)).u32le();
         if let (Some(method), Some(id)) = (service, id) {
             let kind = match method {
@@ -178,23 +175,24 @@ impl OpcUa {
                 "CreateSession" | "ActivateSession" => Kind::Setup,
                 _ => Kind::Request,
             };
-            return ask(sink, u64::from(id), kind, method);
+            return begin_request(sink, u64::from(id), kind, method);
         }
-        let key = SEALED + self.next;
-        self.next += 1;
+        let key = ENCRYPTED + self.encrypted;
+        self.encrypted += 1;
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
         self.waiting.push_back(key);
-        ask(sink, key, Kind::Request, "message")
+        begin_request(sink, key, Kind::Request, "message")
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
-        let known = service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(word).is_some());
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+        let known =
+            service(head).is_some_and(|id| id == FAULT || id.checked_sub(3).and_then(service_name).is_some());
         let id = Cursor::new(cursor::from(head, ID)).u32le().filter(|_| known);
         let result = Cursor::new(cursor::from(head, RESULT)).u32le();
         match id {
-            Some(id) => answer(sink, u64::from(id), result.unwrap_or(0)),
+            Some(id) => begin_answer(sink, u64::from(id), result.unwrap_or(0)),
             None => self.waiting.pop_front().map_or(Role::Ignored, |key| {
                 sink.exchange(key).begin_answer();
                 Role::Last(key)
@@ -203,7 +201,7 @@ impl OpcUa {
     }
 }
 
-fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
+fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
     let mut exchange = sink.exchange(key);
     exchange.begin_request(kind);
     exchange.name(RequestName {
@@ -213,13 +211,13 @@ fn ask(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: 
     Role::Last(key)
 }
 
-/// The high bit of a result is an error's (OPC 10000-4, 7.39).
-fn answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Role {
+/// Begins a response with this result, whose high bit means an error (OPC 10000-4, 7.39).
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32) -> Role {
     let error = result >> 31 == 1;
     let text: SmolStr = if result == 0 {
         "ok".into()
     } else {
-        // the low half has details (OPC 10000-4, 7.39)
+        // the high half is the code, the low half has flags
         errors::word(errors::OPC_UA, (result >> 16) as u16)
             .map_or_else(|| format_smolstr!("{result:08x}"), SmolStr::new_static)
     };

@@ -1,6 +1,7 @@
-//! OpenFlow 1.0 to 1.5 (ONF TS-025): requests and answers of controller and switch, paired by transaction id. The
-//! controller asks, though the switch opens the connection; so each exchange keeps its asking side. Echoes, what a
-//! switch reports by itself and commands that nobody answers are left out. Reads types, no flow.
+//! OpenFlow 1.0 to 1.5 (ONF TS-025). Each message begins with version, type, a 2-byte length and a transaction id. One
+//! exchange is a request and the replies with its transaction id. Mostly the controller sends requests, although the
+//! switch opens the connection; so an exchange's key has the requesting side. Echoes, reports of the switch and
+//! commands without a reply are ignored, and flows are not read.
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -12,7 +13,7 @@ use smol_str::format_smolstr;
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::OpenFlow,
     sniff,
-    // both sides may send requests, so a message shows no side
+    // both sides may send requests, so a message does not show which side sent it
     begins_inside_turn: |side, first| framed::fit::<OpenFlow>(side, first) == Fit::Whole,
     reader: |_| AnyReader::OpenFlow(Box::default()),
     ..Recognition::NEVER
@@ -20,23 +21,23 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<OpenFlow>;
 
-/// Version, type, length, transaction id.
+/// Bytes of a header: version, type, length, transaction id.
 const HEADER: u16 = 8;
 const HELLO: u8 = 0;
 const ERROR: u8 = 1;
-/// The highest type of any version.
+/// The highest message type of any version.
 const LAST_TYPE: u8 = 35;
-/// The type of errors about requests.
+/// Error type OFPET_BAD_REQUEST.
 const BAD_REQUEST: u16 = 1;
-/// A reply of several parts: another follows.
+/// Flag of a multipart reply: another part follows.
 const MORE: u16 = 1;
-/// The element of a HELLO that lists versions (1.3.1 and later).
+/// Type of the HELLO element that lists versions (1.3.1 and later).
 const VERSIONS: u16 = 1;
 
 #[derive(Debug, Default)]
 pub(super) struct OpenFlow;
 
-/// What a type is, in this version.
+/// The role of a message type.
 enum Meaning {
     Request(&'static str),
     Reply,
@@ -71,8 +72,8 @@ fn meaning(version: u8, kind: u8) -> Meaning {
     }
 }
 
-/// What a multipart request asks for (7.3.5); the first ones are those of 1.0, too.
-fn part(kind: u16) -> &'static str {
+/// Returns the name of a multipart request's type (7.3.5). The first ones are also STATS_REQUEST's in 1.0.
+fn multipart_name(kind: u16) -> &'static str {
     match kind {
         0 => "DESC",
         1 => "FLOW",
@@ -92,11 +93,11 @@ fn part(kind: u16) -> &'static str {
     }
 }
 
-/// Both sides greet first, mostly; else both sides' messages have to fit.
+/// Both sides' messages have to fit, with at least one whole header each.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
-    let long = usize::from(HEADER);
+    let min_len = usize::from(HEADER);
     match framed::sniff::<OpenFlow>(first) {
-        Guess::Yes if first.input.len() < long || first.other.len() < long => Guess::NeedsOtherSide,
+        Guess::Yes if first.input.len() < min_len || first.other.len() < min_len => Guess::NeedsOtherSide,
         guess => guess,
     }
 }
@@ -115,9 +116,9 @@ impl Message {
         Some(Message { version, kind, id })
     }
 
-    /// The exchange that this side asks, or the other one.
-    fn key(&self, asker: Side) -> u64 {
-        (asker.index() as u64) << 32 | u64::from(self.id)
+    /// Returns the key of the exchange whose request `requester` sends.
+    fn key(&self, requester: Side) -> u64 {
+        (requester.index() as u64) << 32 | u64::from(self.id)
     }
 }
 
@@ -141,16 +142,19 @@ impl WireFormat for OpenFlow {
 
     fn fits(_side: Side, head: Head<'_>) -> bool {
         let kind = cursor::u8_at(head.bytes, 1);
-        // a HELLO has elements since 1.3.1, of which one is known; each has its length
-        let element = [cursor::be16_at(head.bytes, 8), cursor::be16_at(head.bytes, 10)];
-        let listed = match element {
-            [Some(kind), _] if kind != VERSIONS => false,
-            [_, Some(len)] => len >= 8 && u64::from(HEADER) + u64::from(len) <= head.len,
+        let header_len = u64::from(HEADER);
+        match kind {
+            Some(HELLO) if head.len > header_len => {
+                // since 1.3.1 a HELLO has elements, each with its length; one type of them is known
+                match (cursor::be16_at(head.bytes, 8), cursor::be16_at(head.bytes, 10)) {
+                    (Some(kind), _) if kind != VERSIONS => false,
+                    (_, Some(len)) => len >= 8 && header_len + u64::from(len) <= head.len,
+                    _ => true,
+                }
+            }
+            Some(ERROR) => head.len >= header_len + 4,
             _ => true,
-        };
-        let greets = kind != Some(HELLO) || head.len == u64::from(HEADER) || listed;
-        let answers = kind != Some(ERROR) || head.len >= u64::from(HEADER) + 4;
-        greets && answers
+        }
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -172,20 +176,20 @@ impl WireFormat for OpenFlow {
                 exchange.begin_request(Kind::Request);
                 exchange.name(RequestName {
                     method,
-                    target: multipart.map_or("", part),
+                    target: multipart.map_or("", multipart_name),
                     host: "",
                 });
                 Role::Request(key)
             }
-            Meaning::Parts if more => Role::Part(answer(sink, &message)),
+            Meaning::Parts if more => Role::Part(begin_answer(sink, &message)),
             Meaning::Reply | Meaning::Parts => {
-                let key = answer(sink, &message);
-                ends(sink, message.version, key, None);
+                let key = begin_answer(sink, &message);
+                report_status(sink, message.version, key, None);
                 Role::Answer(key)
             }
             Meaning::Error => {
-                let key = answer(sink, &message);
-                ends(sink, message.version, key, cursor::be32_at(head.bytes, 8));
+                let key = begin_answer(sink, &message);
+                report_status(sink, message.version, key, cursor::be32_at(head.bytes, 8));
                 Role::Answer(key)
             }
             Meaning::Other => Role::Ignored,
@@ -195,14 +199,15 @@ impl WireFormat for OpenFlow {
     fn lost(&mut self, _side: Side) {}
 }
 
-fn answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
+/// Begins the response to the other side's request, and returns its key.
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
     let key = message.key(sink.side().other());
     sink.exchange(key).begin_answer();
     key
 }
 
-/// The error's type and code, if it is one.
-fn ends(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u64, error: Option<u32>) {
+/// Reports the status of a response; `error`: type and code of an error, 16 bits each.
+fn report_status(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u64, error: Option<u32>) {
     let text = match error.map(|error| ((error >> 16) as u16, error as u16)) {
         Some((kind, code)) => {
             let names = if version == 1 {

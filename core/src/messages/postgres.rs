@@ -1,15 +1,15 @@
-//! PostgreSQL's protocol, versions 3.0 to 3.2: statements in simple queries, and in the extended protocol one by one
-//! however many are sent together. Each round of the log-in is an exchange; notices and notifications are pushes. Reads messages
-//! here; what they mean stands in `dialog.rs`.
+//! PostgreSQL's protocol, versions 3.0 to 3.2 (its documentation, "Frontend/Backend Protocol"). Each message begins
+//! with a type byte and a 4-byte length; the client's first ones have no type. One exchange is a simple query, or one
+//! statement of the extended protocol, however many are sent together, or a round of the log-in. Notices and
+//! notifications are pushes. This file finds the messages; `dialog.rs` reads them.
 
 mod dialog;
 mod fields;
-mod names;
 
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, sql};
+use super::{BySide, Close, Guess, Listener, MessageReader, Outcome, Side, Stretch, sql};
 use super::{Stop, feed_outcome};
 use dialog::Dialog;
 use fields::{Opening, TYPE_AND_LENGTH};
@@ -24,23 +24,28 @@ pub(super) const RECOGNITION: Recognition = Recognition {
         fields::chain(side, first)
             || side == Side::Client && first.len() >= 8 && fields::sniff(first) == Guess::Yes
     },
-    begins_inside_turn: |_, _| false, // what looks like it may lie inside a row
+    begins_inside_turn: |_, _| false, // the same bytes may stand inside a row
     reader: |_| AnyReader::Postgres(Box::default()),
     ..Recognition::NEVER
 };
-/// So much of other messages is kept: names of channels, parameters and fields.
+/// Upper bound on the bytes kept of messages without a statement: names of channels, parameters, fields of errors.
 const MAX_KEPT: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Postgres {
-    client: LengthPrefixed<TYPE_AND_LENGTH>,
-    server: LengthPrefixed<TYPE_AND_LENGTH>,
-    /// The client's first words have no type.
+    sides: BySide<Half>,
+    /// The client's message without a type: length and version.
     opening: LengthPrefixed<8>,
     stage: Stage,
-    /// Bytes of a message that no note covers yet, by `Side`.
-    unreported: [u64; 2],
     dialog: Dialog,
+}
+
+/// Per-direction state of the reader.
+#[derive(Debug, Default)]
+struct Half {
+    message: LengthPrefixed<TYPE_AND_LENGTH>,
+    /// Bytes of the present message that were not given to the sink yet.
+    unreported: u64,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +53,13 @@ enum Stage {
     /// Nothing was read.
     #[default]
     New,
-    /// The client speaks without types.
+    /// The client sends messages without a type.
     Opening,
-    /// It has requested encryption: one byte answers.
+    /// The client has requested encryption: one byte answers.
     Encrypt,
-    /// It wants another connection's query to end, and sends no more.
+    /// The client has cancelled another connection's query, and sends no more.
     Cancel,
+    /// Both sides send messages with a type.
     Typed,
 }
 
@@ -67,7 +73,9 @@ impl MessageReader for Postgres {
         }
         let read = match (stretch, self.stage, side) {
             (Stretch::Bytes(bytes), Stage::Opening, Side::Client) => self.opening(&mut sink, bytes),
-            (Stretch::Bytes(bytes), Stage::Encrypt, Side::Server) => self.encrypts(&mut sink, bytes),
+            (Stretch::Bytes(bytes), Stage::Encrypt, Side::Server) => {
+                self.encryption_response(&mut sink, bytes)
+            }
             (_, Stage::Cancel, _) => return Outcome::All,
             (Stretch::Bytes(bytes), Stage::Typed, _) => self.messages(&mut sink, bytes),
             (Stretch::Missing(missing), Stage::Typed, _) => self.missing(&mut sink, missing),
@@ -79,7 +87,7 @@ impl MessageReader for Postgres {
     fn close(&mut self, _sink: &mut MessageSink<'_, impl Listener>, _how: Close) {}
 
     fn resume(&mut self, _side: Side, _inside: bool) {
-        let dialog = std::mem::take(&mut self.dialog).again();
+        let dialog = std::mem::take(&mut self.dialog).after_loss();
         *self = Postgres {
             dialog,
             stage: Stage::Typed,
@@ -89,25 +97,21 @@ impl MessageReader for Postgres {
 }
 
 impl Postgres {
-    fn unreported(&mut self, side: Side) -> &mut u64 {
-        let [client, server] = &mut self.unreported;
-        if side == Side::Client { client } else { server }
-    }
-
+    /// Reads the client's messages without a type.
     fn opening<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
-        let here = bytes;
+        let before = bytes;
         sink.mark();
-        let come = self.opening.next(&mut bytes, |header| {
+        let progress = self.opening.next(&mut bytes, |header| {
             let (_, len) = fields::opening(*header)?;
             Some((u64::from(len) - 8, sql::MAX_READ))
         });
-        *self.unreported(Side::Client) += (here.len() - bytes.len()) as u64;
-        match come {
-            Progress::Wrong => return Err(Stop::Lost("not a startup packet", Some(here))),
+        self.sides.client.unreported += (before.len() - bytes.len()) as u64;
+        match progress {
+            Progress::Wrong => return Err(Stop::Lost("not a startup packet", Some(before))),
             Progress::Partly => return Ok(()),
             Progress::Whole => {}
         }
@@ -116,17 +120,15 @@ impl Postgres {
             Some((Opening::Cancel, _)) => Stage::Cancel,
             _ => Stage::Typed,
         };
-        if self.stage == Stage::Typed {
-            let bytes = std::mem::take(self.unreported(Side::Client));
-            self.dialog
-                .starts(sink, fields::database(self.opening.head()), bytes)?;
-        }
-        if self.stage == Stage::Encrypt {
-            let bytes = std::mem::take(self.unreported(Side::Client));
-            self.dialog.round(sink, bytes)?;
-        }
         if self.stage == Stage::Cancel {
             sink.unmark();
+        } else {
+            let bytes = std::mem::take(&mut self.sides.client.unreported);
+            let database = fields::database(self.opening.head());
+            match self.stage {
+                Stage::Typed => self.dialog.connect(sink, database, bytes)?,
+                _ => self.dialog.handshake(sink, bytes)?,
+            }
         }
         match (bytes.is_empty(), self.stage) {
             (true, _) | (_, Stage::Cancel) => Ok(()),
@@ -135,20 +137,20 @@ impl Postgres {
         }
     }
 
-    /// The answer to a request for encryption.
-    fn encrypts<'a>(
+    /// Reads the server's response to a request for encryption.
+    fn encryption_response<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         match bytes {
             b"S" => {
-                self.dialog.round_over(sink, 1);
+                self.dialog.end_round(sink, 1);
                 Err(Stop::Encrypted(&[]))
             }
-            // refused: the log-in goes on in the clear
+            // refused: the log-in continues unencrypted
             b"N" => {
-                self.dialog.round_over(sink, 1);
+                self.dialog.end_round(sink, 1);
                 self.stage = Stage::Opening;
                 Ok(())
             }
@@ -168,18 +170,15 @@ impl Postgres {
         let side = sink.side();
         while !bytes.is_empty() {
             sink.mark();
-            let (here, prefixed) = match side {
-                Side::Client => (bytes, &mut self.client),
-                Side::Server => (bytes, &mut self.server),
-            };
-            let come = prefixed.next(&mut bytes, |header| {
-                Some((fields::body(side, header)?, kept(side, header)))
+            let (before, half) = (bytes, &mut self.sides[side]);
+            let progress = half.message.next(&mut bytes, |header| {
+                Some((fields::body_length(side, header)?, kept(side, header)))
             });
-            *self.unreported(side) += (here.len() - bytes.len()) as u64;
-            if come == Progress::Wrong {
-                return Err(Stop::Lost("not a message of PostgreSQL", Some(here)));
+            half.unreported += (before.len() - bytes.len()) as u64;
+            if progress == Progress::Wrong {
+                return Err(Stop::Lost("not a message of PostgreSQL", Some(before)));
             }
-            self.come(sink, come)?;
+            self.message(sink, progress)?;
         }
         Ok(())
     }
@@ -189,40 +188,34 @@ impl Postgres {
         sink: &mut MessageSink<'_, impl Listener>,
         missing: u64,
     ) -> Result<(), Stop<'static>> {
-        let prefixed = match sink.side() {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        };
-        let come = prefixed
+        let half = &mut self.sides[sink.side()];
+        let progress = half
+            .message
             .skip(missing)
             .ok_or(Stop::Lost("a message's beginning is not in the capture", None))?;
-        *self.unreported(sink.side()) += missing;
-        self.come(sink, come)
+        half.unreported += missing;
+        self.message(sink, progress)
     }
 
-    /// A message of the side that speaks has come so far.
-    fn come(
+    /// Handles the sender's message after each read: reports rows as they arrive, and a whole message to the dialog.
+    fn message(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        come: Progress,
+        progress: Progress,
     ) -> Result<(), Stop<'static>> {
         let side = sink.side();
-        let (whole, bytes) = (come == Progress::Whole, *self.unreported(side));
-        let prefixed = if side == Side::Client {
-            &self.client
-        } else {
-            &self.server
-        };
-        let [kind, ..] = *prefixed.header();
+        let Half { message, unreported } = &self.sides[side];
+        let (whole, bytes) = (progress == Progress::Whole, *unreported);
+        let [kind, ..] = *message.header();
         match side {
-            Side::Client if whole => self.dialog.asks(sink, kind, prefixed, bytes)?,
-            Side::Server if whole => self.dialog.answers(sink, kind, prefixed, bytes),
-            // rows: their first byte counts
+            Side::Client if whole => self.dialog.client_message(sink, kind, message, bytes)?,
+            Side::Server if whole => self.dialog.server_message(sink, kind, message, bytes),
+            // the answer begins with the first byte of a row, not with its last
             Side::Server
-                if prefixed.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
+                if message.is_inside() && matches!(kind, b'D' | b'd') && self.dialog.part(sink, bytes) => {}
             _ => return Ok(()),
         }
-        *self.unreported(side) = 0;
+        self.sides[side].unreported = 0;
         if whole {
             sink.unmark();
         }
@@ -230,7 +223,7 @@ impl Postgres {
     }
 }
 
-/// How much of a message's body is kept.
+/// Returns how many bytes of a message's body are kept.
 fn kept(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> usize {
     match (side, header) {
         (Side::Client, [b'Q' | b'P' | b'B', ..]) => sql::MAX_READ,

@@ -1,6 +1,7 @@
-//! RabbitMQ's stream protocol (PROTOCOL.adoc of its plugin): commands behind a length, paired by their number; the broker
-//! may ask as well. What it delivers and confirms is a push, of a subscription where it delivers. Heartbeats, credits and what is published are left out.
-//! Reads commands and streams, no message.
+//! RabbitMQ's stream protocol (PROTOCOL.adoc of the rabbitmq_stream plugin). Each frame begins with a 4-byte length, a
+//! command and its version. One exchange is a command of either side and the response with its correlation id. The
+//! broker's deliveries (of a subscription) and confirmations are pushes. Heartbeats, credits and publishes are ignored,
+//! and messages are not read.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +22,17 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<RabbitStreams>;
 
-/// The length of what follows, which counts the command and its version.
+/// Bytes of the length field, which it does not count.
 const LENGTH: u64 = 4;
-/// The longest frame that is believed; brokers take 1 MiB (`stream.frame_max`), chunks are larger.
+/// Upper bound on a frame. The default of `stream.frame_max` is 1 MiB, but delivered chunks are larger.
 const MAX_FRAME: u32 = 1 << 26;
-/// A command that answers.
+/// Bit of a command's key: the frame is a response.
 const ANSWER: u16 = 0x8000;
-/// Versions of commands so far.
+/// The highest version of any command.
 const MAX_VERSION: u16 = 2;
+/// Response code of success.
 const OK: u16 = 1;
+/// The highest key of a command.
 const LAST: u16 = 31;
 const HEARTBEAT: u16 = 23;
 const SUBSCRIBE: u16 = 7;
@@ -37,12 +40,12 @@ const DELIVER: u16 = 8;
 
 #[derive(Debug, Default)]
 pub(super) struct RabbitStreams {
-    /// Numbers of subscriptions, and the keys of what subscribed them: at most one for each.
+    /// Ids of subscriptions, with the keys of their requests; ids have 8 bits.
     subscriptions: BTreeMap<u8, u64>,
 }
 
-/// What is requested, and whether a stream's name stands behind the number, or behind one byte more.
-fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
+/// Returns a command's name, and, if it names a stream, how many bytes precede that name behind the correlation id.
+fn command_name(command: u16) -> Option<(&'static str, Option<usize>)> {
     Some(match command {
         1 => ("DeclarePublisher", None),
         5 => ("QueryPublisherSequence", None),
@@ -70,8 +73,8 @@ fn word(command: u16) -> Option<(&'static str, Option<usize>)> {
     })
 }
 
-/// Whether a side sends this command. Who publishes, credits and stores offsets is the client; who delivers and confirms
-/// the broker.
+/// Whether a side sends this command. Only the client publishes, grants credits and stores offsets; only the broker
+/// delivers and confirms.
 fn may_send(side: Side, command: u16) -> bool {
     match command & !ANSWER {
         20 | 22 | HEARTBEAT => true,
@@ -108,7 +111,7 @@ impl WireFormat for RabbitStreams {
         match command {
             HEARTBEAT => head.len == 8,
             2..=4 | DELIVER | 10 | 16 | 20 => true,
-            // an answer has its number and a code
+            // a response has a correlation id and a code
             _ if command & ANSWER != 0 => head.len >= 10,
             _ => head.len >= 9,
         }
@@ -132,44 +135,42 @@ impl RabbitStreams {
         let (command, _) = (cursor.u16be()?, cursor.u16be()?);
         let side = sink.side();
         if side == Side::Server
-            && let Some(method) = pushed(command)
+            && let Some(method) = push_name(command)
         {
-            let number = cursor.u8().filter(|_| command == DELIVER);
+            let id = cursor.u8().filter(|_| command == DELIVER);
             return Some(Role::Push(PushedMessage {
                 method,
-                subscription: number.and_then(|number| self.subscriptions.get(&number)).copied(),
+                subscription: id.and_then(|id| self.subscriptions.get(&id)).copied(),
                 ..PushedMessage::default()
             }));
         }
-        let (method, named) = word(command & !ANSWER)?;
-        let (asker, id) = match command & ANSWER {
-            0 => (side, cursor.u32be()?),
-            _ => (side.other(), cursor.u32be()?),
-        };
-        let key = (asker.index() as u64) << 32 | u64::from(id);
+        let (method, stream_at) = command_name(command & !ANSWER)?;
+        let is_request = command & ANSWER == 0;
+        let requester = if is_request { side } else { side.other() };
+        let key = (requester.index() as u64) << 32 | u64::from(cursor.u32be()?);
         let mut exchange = sink.exchange(key);
-        if command & ANSWER == 0 {
-            let number = cursor::u8_at(cursor.rest(), 0).filter(|_| command == SUBSCRIBE);
-            let target = named.and_then(|skip| {
+        if is_request {
+            let subscription = cursor::u8_at(cursor.rest(), 0).filter(|_| command == SUBSCRIBE);
+            let target = stream_at.and_then(|skip| {
                 cursor.take(skip)?;
                 let len = cursor.u16be()?;
                 cursor.take(usize::from(len)).map(text::name)
             });
-            let sets_up = matches!(command, 17..=21);
-            exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
+            let is_setup = matches!(command, 17..=21);
+            exchange.begin_request(if is_setup { Kind::Setup } else { Kind::Request });
             exchange.name(RequestName {
                 method,
                 target: &target.unwrap_or_default(),
                 host: "",
             });
-            if let Some(number) = number {
+            if let Some(id) = subscription {
                 exchange.subscribes(key);
-                self.subscriptions.insert(number, key);
+                self.subscriptions.insert(id, key);
             }
             return Some(Role::Request(key));
         }
         exchange.begin_answer();
-        // (a list of streams has a result for each)
+        // Metadata has a code for each stream
         if let Some(code) = cursor.u16be().filter(|_| method != "Metadata") {
             let text: SmolStr = if code == OK {
                 "ok".into()
@@ -187,7 +188,8 @@ impl RabbitStreams {
     }
 }
 
-fn pushed(command: u16) -> Option<&'static str> {
+/// Returns the name of a command that the broker sends as a push.
+fn push_name(command: u16) -> Option<&'static str> {
     Some(match command {
         3 => "PublishConfirm",
         4 => "PublishError",

@@ -1,5 +1,6 @@
-//! Redis (RESP2 and RESP3): commands, and the replies that answer them in order. What the server sends without a request
-//! (messages of channels, invalidations, the lines of MONITOR) is pushes. A blocking command waits for an event.
+//! Redis (redis.io, "Redis serialization protocol specification", RESP2 and RESP3). Each value begins with a type byte
+//! and a length, count or line. One exchange is a command and its reply; replies come in the order of the commands.
+//! Messages of channels, invalidations and the lines of MONITOR are pushes. A blocking command is a long poll.
 
 mod command;
 mod recognise;
@@ -12,7 +13,9 @@ use smol_str::SmolStr;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text};
+use super::{
+    BySide, Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text,
+};
 use super::{Stop, feed_outcome};
 use command::{Answers, Command, MONITORED};
 use recognise::{PUSHES, is_monitored};
@@ -22,45 +25,48 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Redis,
     sniff: recognise::sniff,
     begins_message: recognise::begins_message,
-    // a command or reply that looks like one may lie inside a value; who subscribed may say nothing more for hours
+    // what looks like a command or a reply may lie inside a value. Only a push is sure; a client that has subscribed
+    // may send nothing more for hours
     begins_inside_turn: |side, first| side == Side::Server && recognise::begins_message(side, first),
     reader: |_| AnyReader::Redis(Box::default()),
     ..Recognition::NEVER
 };
-/// Channels and patterns that are remembered; beyond it the oldest is forgotten.
+/// Upper bound on the channels and patterns kept; beyond it the oldest is dropped.
 const MAX_SUBSCRIPTIONS: usize = 256;
 
-/// The first word of its messages, its name, and the key of what subscribed.
+/// A subscription: the first word of its messages, the channel's name, and the key of the command.
 type Channel = (&'static [u8], Box<[u8]>, u64);
 
 #[derive(Debug, Default)]
 pub(super) struct Redis {
-    client: Resp,
-    server: Resp,
-    /// Bytes of the client's command, and of the server's value, that no note covers yet.
-    unreported_command: u64,
-    unreported: u64,
+    /// The client's commands, and the server's values.
+    resp: BySide<Resp>,
+    /// Bytes of each side's present value that were not given to the sink yet.
+    unreported: BySide<u64>,
+    /// Commands without a complete reply.
     waiting: PendingQueue<Answers>,
-    /// The client's command has a name; its key, if a note covers it.
+    /// The client's present command has its name; and its key, if it is an exchange.
     named: bool,
-    begun: Option<u64>,
+    command_key: Option<u64>,
     value: Value,
-    /// The beginning of its answer has its note.
-    answers: bool,
-    /// Channels and patterns that the client has subscribed to.
+    /// The beginning of the present reply was reported.
+    reply_begun: bool,
+    /// Number of channels and of patterns that the client is subscribed to.
     channels: u64,
     patterns: u64,
+    /// A subscription was confirmed, so that pushes may come.
     subscribed: bool,
+    /// MONITOR was confirmed.
     monitors: bool,
-    /// What the client subscribed to, as the first word of its messages and its name, and the key of that command.
+    /// Subscriptions, oldest first.
     subscriptions: VecDeque<Channel>,
-    /// The client wants no answers; or not to its next command.
-    silent: bool,
-    skips: bool,
-    /// The server sends its data, and the changes to it.
+    /// CLIENT REPLY OFF, and SKIP for the next command.
+    replies_off: bool,
+    skips_reply: bool,
+    /// The client is a replica: the server sends its data and the changes to it.
     replica: bool,
-    /// Another command than those that set up the connection was read.
-    late: bool,
+    /// A command was read that does not set up the connection.
+    setup_over: bool,
 }
 
 /// What the server's present value is.
@@ -71,7 +77,7 @@ enum Value {
     /// The answer to the request with this key.
     Answer(u64),
     Push,
-    /// No request is known.
+    /// An answer to a command that is not in the capture.
     Stray,
 }
 
@@ -81,8 +87,8 @@ impl MessageReader for Redis {
             return Outcome::All;
         }
         let read = match stretch {
-            Stretch::Bytes(bytes) => self.values(&mut sink, bytes),
-            Stretch::Missing(missing) => self.missing(&mut sink, missing),
+            Stretch::Bytes(bytes) => self.read_values(&mut sink, bytes),
+            Stretch::Missing(missing) => self.skip(&mut sink, missing),
         };
         feed_outcome(read, &mut sink, stretch)
     }
@@ -97,47 +103,35 @@ impl MessageReader for Redis {
             waiting,
             subscribed,
             monitors,
-            late: true,
+            setup_over: true,
             ..Redis::default()
         };
     }
 }
 
 impl Redis {
-    fn missing(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        missing: u64,
-    ) -> Result<(), Stop<'static>> {
+    fn skip(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) -> Result<(), Stop<'static>> {
         let side = sink.side();
-        let (half, count) = self.half(side);
-        if !half.skip(missing) {
+        if !self.resp[side].skip(missing) {
             return Err(Stop::Lost("a value's beginning is not in the capture", None));
         }
-        *count += missing;
+        self.unreported[side] += missing;
         if side == Side::Server {
-            self.goes_on(sink);
+            self.continue_value(sink);
         }
         Ok(())
     }
 
-    fn half(&mut self, side: Side) -> (&mut Resp, &mut u64) {
-        match side {
-            Side::Client => (&mut self.client, &mut self.unreported_command),
-            Side::Server => (&mut self.server, &mut self.unreported),
-        }
-    }
-
-    /// Reads the values of a side: commands, or replies.
-    fn values<'a>(
+    /// Reads the commands of the client, or the values of the server.
+    fn read_values<'a>(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         mut bytes: &'a [u8],
     ) -> Result<(), Stop<'a>> {
         let side = sink.side();
         while !bytes.is_empty() {
-            if self.replica && side == Side::Server && self.server.is_between() {
-                // a server that prepares its data for a replica keeps the connection alive with empty lines
+            if self.replica && side == Side::Server && self.resp.server.is_between() {
+                // empty lines keep the connection to a replica alive while the server prepares its data
                 while let Some(rest) = bytes.strip_prefix(b"\n") {
                     bytes = rest;
                 }
@@ -146,28 +140,28 @@ impl Redis {
                 }
             }
             sink.mark();
-            let here = bytes;
-            let (half, count) = self.half(side);
-            let come = half.next(side == Side::Client, &mut bytes);
-            *count += (here.len() - bytes.len()) as u64;
-            match (come, side) {
+            let before = bytes;
+            let progress = self.resp[side].next(side == Side::Client, &mut bytes);
+            self.unreported[side] += (before.len() - bytes.len()) as u64;
+            match (progress, side) {
                 (Progress::Wrong, Side::Client) => {
-                    return Err(Stop::Lost("not a command of Redis", Some(here)));
+                    return Err(Stop::Lost("not a command of Redis", Some(before)));
                 }
                 (Progress::Wrong, Side::Server) => {
-                    return Err(Stop::Lost("not a reply of Redis", Some(here)));
+                    return Err(Stop::Lost("not a reply of Redis", Some(before)));
                 }
                 (Progress::Partly, Side::Client) => {
-                    if self.client.words() > 1 && Command::is_plain(self.client.word(0)) {
-                        self.ask(sink)?;
+                    // a long value follows: the request begins before it is whole
+                    if self.resp.client.words() > 1 && Command::is_plain(self.resp.client.word(0)) {
+                        self.begin_command(sink)?;
                     }
                 }
-                (Progress::Partly, Side::Server) => self.goes_on(sink),
-                (Progress::Whole, Side::Client) => self.command(sink)?,
+                (Progress::Partly, Side::Server) => self.continue_value(sink),
+                (Progress::Whole, Side::Client) => self.end_command(sink)?,
                 (Progress::Whole, Side::Server) => {
-                    self.weigh(true);
-                    self.ends(sink);
-                    (self.unreported, self.value) = (0, Value::Unknown);
+                    self.classify(true);
+                    self.end_value(sink);
+                    (self.unreported.server, self.value) = (0, Value::Unknown);
                     sink.unmark();
                     if self.replica && self.waiting.is_empty() {
                         return Ok(());
@@ -178,37 +172,38 @@ impl Redis {
         Ok(())
     }
 
-    /// A command is whole.
-    fn command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
-        if self.client.words() > 0 {
-            self.ask(sink)?;
+    /// Ends the request, if the client's command is one.
+    fn end_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
+        if self.resp.client.words() > 0 {
+            self.begin_command(sink)?;
         }
-        if let Some(key) = self.begun.take() {
+        if let Some(key) = self.command_key.take() {
             let mut exchange = sink.exchange(key);
-            exchange.count(self.unreported_command);
+            exchange.count(self.unreported.client);
             exchange.end_request();
         }
         sink.unmark();
-        (self.unreported_command, self.named) = (0, false);
+        (self.unreported.client, self.named) = (0, false);
         Ok(())
     }
 
-    /// The command has a name.
-    fn ask(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
+    /// Begins and names the request, once, unless the server does not reply to this command.
+    fn begin_command(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Stop<'static>> {
         if std::mem::replace(&mut self.named, true) {
             return Ok(());
         }
-        let command = Command::of(&self.client, !self.late);
-        self.late |= command.kind != Kind::Setup;
+        let command = Command::of(&self.resp.client, !self.setup_over);
+        self.setup_over |= command.kind != Kind::Setup;
         match command.answers {
-            Answers::ReplyOff => self.silent = true,
-            Answers::ReplySkip => self.skips = true,
-            Answers::ReplyOn => self.silent = false,
+            Answers::ReplyOff => self.replies_off = true,
+            Answers::ReplySkip => self.skips_reply = true,
+            Answers::ReplyOn => self.replies_off = false,
             Answers::Replica => self.replica = true,
             _ => {}
         }
-        let quiet = self.silent || command.answers != Answers::ReplySkip && std::mem::take(&mut self.skips);
-        if quiet || matches!(command.answers, Answers::ReplySkip | Answers::Never) {
+        let is_silent = self.replies_off
+            || command.answers != Answers::ReplySkip && std::mem::take(&mut self.skips_reply);
+        if is_silent || matches!(command.answers, Answers::ReplySkip | Answers::Never) {
             return Ok(());
         }
         let key = self
@@ -222,63 +217,63 @@ impl Redis {
             target: &command.target,
             host: "",
         });
-        self.begun = Some(key);
+        self.command_key = Some(key);
         if let Some(word) = command.pushes {
             exchange.subscribes(key);
-            // (of MONITOR there is one)
-            let names = if word == MONITORED {
+            // the words that name channels; MONITOR has none, and its own word stands for them
+            let channels = if word == MONITORED {
                 0..1
             } else {
-                1..self.client.words()
+                1..self.resp.client.words()
             };
-            for place in names {
+            for place in channels {
                 if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
                     self.subscriptions.pop_front();
                 }
-                let name = self.client.word(place).into();
+                let name = self.resp.client.word(place).into();
                 self.subscriptions.push_back((word, name, key));
             }
         }
         Ok(())
     }
 
-    /// The server's value goes on with the next packet.
-    fn goes_on(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        self.weigh(false);
+    /// Reports the part of the server's value that this packet brought.
+    fn continue_value(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        self.classify(false);
         if let Value::Answer(key) = self.value {
             self.piece(sink, key);
         }
     }
 
-    /// What was read belongs to this answer.
+    /// Gives the unreported bytes to the exchange with this key.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
         let mut exchange = sink.exchange(key);
-        if !std::mem::replace(&mut self.answers, true) {
+        if !std::mem::replace(&mut self.reply_begun, true) {
             exchange.begin_answer();
         }
-        exchange.piece(std::mem::take(&mut self.unreported));
+        exchange.piece(std::mem::take(&mut self.unreported.server));
     }
 
-    /// What the server's value is, as soon as that is known.
-    fn weigh(&mut self, whole: bool) {
+    /// Finds what the server's value is, as soon as its first word or its end shows it.
+    fn classify(&mut self, whole: bool) {
         if self.value != Value::Unknown {
             return;
         }
         let first = self.waiting.first().map(|(key, answers)| (key, *answers));
         let unsolicited = first.is_none();
-        self.value = match self.server.kind {
-            b'>' if self.server.worded || whole => match first {
-                Some((key, answers)) if confirms(answers, self.server.word(0)) => Value::Answer(key),
+        self.value = match self.resp.server.kind {
+            b'>' if self.resp.server.has_word || whole => match first {
+                Some((key, answers)) if confirms(answers, self.resp.server.word(0)) => Value::Answer(key),
                 _ => Value::Push,
             },
-            b'*' if (self.subscribed || unsolicited) && (self.server.worded || whole) => {
-                match (PUSHES.contains(&self.server.word(0)), first) {
+            b'*' if (self.subscribed || unsolicited) && (self.resp.server.has_word || whole) => {
+                match (PUSHES.contains(&self.resp.server.word(0)), first) {
                     (true, _) => Value::Push,
                     (false, Some((key, _))) => Value::Answer(key),
                     (false, None) => Value::Stray,
                 }
             }
-            b'+' if whole && (self.monitors || unsolicited) && is_monitored(self.server.word(0)) => {
+            b'+' if whole && (self.monitors || unsolicited) && is_monitored(self.resp.server.word(0)) => {
                 Value::Push
             }
             b'+' if !whole && (self.monitors || unsolicited) => return,
@@ -288,44 +283,46 @@ impl Redis {
         };
     }
 
-    /// The server's value is whole.
-    fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Reports the end of the server's value.
+    fn end_value(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         match self.value {
-            Value::Answer(key) => self.answers(sink, key),
+            Value::Answer(key) => self.end_answer(sink, key),
             Value::Push => {
-                let (method, target) = self.pushed();
+                let (method, target) = self.push_name();
                 let (first, subscription) = (sink.marked(), self.subscription());
-                sink.push_since(first, &method, &target, self.unreported, subscription);
+                sink.push_since(first, &method, &target, self.unreported.server, subscription);
             }
             Value::Stray | Value::Unknown => {}
         }
     }
 
-    fn pushed(&self) -> (SmolStr, SmolStr) {
-        let word = |place| text::name(self.server.word(place));
-        match (self.server.kind, self.server.word(0)) {
+    /// Returns method and target of a push: `message` and its channel.
+    fn push_name(&self) -> (SmolStr, SmolStr) {
+        let word = |place| text::name(self.resp.server.word(place));
+        match (self.resp.server.kind, self.resp.server.word(0)) {
             (b'+', _) => (SmolStr::new_static("monitor"), SmolStr::default()),
             (_, b"pmessage") => (word(0), word(2)),
             _ => (word(0), word(1)),
         }
     }
 
-    /// Which command subscribed to the server's message.
+    /// Returns the key of the command that subscribed to the server's push.
     fn subscription(&self) -> Option<u64> {
-        let (word, name) = match (self.server.kind, self.server.word(0)) {
+        let (word, name) = match (self.resp.server.kind, self.resp.server.word(0)) {
             (b'+', _) => (MONITORED, None),
-            (_, word) => (word, Some(self.server.word(1))),
+            (_, word) => (word, Some(self.resp.server.word(1))),
         };
         let fits = |(own, named, _): &&Channel| *own == word && name.is_none_or(|name| **named == *name);
         self.subscriptions.iter().rev().find(fits).map(|(.., key)| *key)
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
+    /// Ends the reply, unless the command gets one confirmation a channel and more are to come.
+    fn end_answer(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
         let Some((_, &mut answers)) = self.waiting.first() else {
             return;
         };
-        let failed = matches!(self.server.kind, b'-' | b'!');
-        let subscribed = confirms(answers, self.server.word(0)).then(|| self.confirmed());
+        let failed = matches!(self.resp.server.kind, b'-' | b'!');
+        let subscribed = confirms(answers, self.resp.server.word(0)).then(|| self.confirmed());
         let left = match (answers, subscribed) {
             (Answers::Confirmed(left), Some(_)) => left.saturating_sub(1),
             (Answers::AllConfirmed, Some(left)) => left,
@@ -339,7 +336,8 @@ impl Redis {
             return;
         }
         let error = text::name(
-            self.server
+            self.resp
+                .server
                 .word(0)
                 .split(|byte| *byte == b' ')
                 .next()
@@ -352,24 +350,24 @@ impl Redis {
             error: failed,
         });
         exchange.end_answer();
-        self.answers = false;
+        self.reply_begun = false;
         match answers {
             Answers::Monitor => self.monitors |= !failed,
-            Answers::Hello | Answers::Info if !failed => self.names_itself(sink, answers),
+            Answers::Hello | Answers::Info if !failed => self.read_version(sink, answers),
             _ => {}
         }
         self.waiting.pop();
     }
 
-    /// A confirmation has the number of subscriptions now: how many of its kind.
+    /// Reads a confirmation. Returns the number of channels, or of patterns, that stay subscribed.
     fn confirmed(&mut self) -> u64 {
-        let word = self.server.word(0);
-        let total = std::str::from_utf8(self.server.word(2))
+        let word = self.resp.server.word(0);
+        let total = std::str::from_utf8(self.resp.server.word(2))
             .ok()
             .and_then(|count| count.parse().ok());
         let total: u64 = total.unwrap_or(0);
         self.subscribed = true;
-        // the server counts channels and patterns together
+        // the confirmation's number counts channels and patterns together
         match word {
             b"psubscribe" | b"punsubscribe" => {
                 self.patterns = total.saturating_sub(self.channels);
@@ -383,9 +381,9 @@ impl Redis {
         }
     }
 
-    /// The server's version, in its answer to HELLO or INFO.
-    fn names_itself(&self, sink: &mut MessageSink<'_, impl Listener>, answers: Answers) {
-        let words = &self.server;
+    /// Reads the server's version in its reply to HELLO or INFO.
+    fn read_version(&self, sink: &mut MessageSink<'_, impl Listener>, answers: Answers) {
+        let words = &self.resp.server;
         let version = match answers {
             Answers::Info => {
                 let version = words.word(0).split(|byte| *byte == b'\n');
@@ -406,7 +404,7 @@ impl Redis {
     }
 }
 
-/// Whether this word confirms a (un)subscription that somebody requested.
+/// Whether this first word of a reply confirms the (un)subscription of a command with these `answers`.
 fn confirms(answers: Answers, word: &[u8]) -> bool {
     matches!(answers, Answers::Confirmed(_) | Answers::AllConfirmed)
         && (word.ends_with(b"subscribe") && word.len() <= b"punsubscribe".len())

@@ -1,6 +1,6 @@
-//! ONC RPC over TCP (RFC 5531) and NFS in it (RFC 1813, RFC 8881). Records of fragments, paired by xid.
-//! Reads program and procedure, how a call ended, and NFS' own status; no argument. A server that calls its client
-//! (NFSv4.1 callbacks) pushes.
+//! ONC RPC over TCP (RFC 5531) and NFS in it (RFC 1813, RFC 8881). A message is a record of fragments, each behind a
+//! 4-byte length. One exchange is a call and the reply with its xid. Read are program, procedure and status, also NFS'
+//! own, but no arguments. Calls of a server (NFSv4.1 callbacks) are pushes.
 
 mod programs;
 
@@ -19,7 +19,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Rpc,
     sniff: |first| framed::sniff_by_id::<Rpc>(first, |_, head| cursor::be32_at(head, 4).map(u64::from)),
     begins_message: |side, first| {
-        speaker(first) == Some(side) && framed::fit::<Rpc>(side, first) == Fit::Whole
+        sender(first) == Some(side) && framed::fit::<Rpc>(side, first) == Fit::Whole
     },
     begins_inside_turn: |side, first| framed::fit::<Rpc>(side, first) == Fit::Whole,
     reader: |_| AnyReader::Rpc(Box::default()),
@@ -28,78 +28,83 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Rpc>;
 
-/// A fragment's length, and the bit of its record's last fragment (11).
+/// Bytes of the record mark, a fragment's length (RFC 5531 11).
 const MARK: u64 = 4;
+/// Bit of the record mark: the fragment is its record's last.
 const LAST: u32 = 1 << 31;
-/// The longest fragment: the most that NFS reads or writes at once, and a head.
+/// Upper bound on a fragment: well above the 1 MiB that NFS reads or writes at once.
 const MAX_FRAGMENT: u32 = 1 << 24;
 const CALL: u32 = 0;
 const REPLY: u32 = 1;
-/// Callbacks have programs from here on (RFC 5531 13.1: transient).
+/// Lowest transient program number (RFC 5531 13.1), as callbacks have.
 const TRANSIENT: u32 = 0x4000_0000;
-/// The longest credential or verifier (8.2).
+/// Upper bound on a credential or verifier (RFC 5531 8.2).
 const MAX_AUTH: u32 = 400;
-/// Calls that may wait; beyond it the oldest is forgotten. Linux has up to 65,536 slots and uses some hundred.
+/// Upper bound on calls without a reply; beyond it the oldest is dropped. Linux has up to 65,536 slots and uses some
+/// hundred.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Rpc {
-    /// Calls that wait: xid, and whether its answer begins with a status of NFS.
+    /// Calls without a reply, oldest first: xid, and whether the reply will have a status of NFS.
     waiting: VecDeque<(u32, bool)>,
     sides: BySide<Half>,
 }
 
-/// One side: the record that goes on in the next fragment.
+/// Per-direction state of the reader.
 #[derive(Debug, Default)]
 struct Half {
+    /// The next fragment continues a record.
     inside: bool,
-    of: Option<u64>,
+    /// Key of that record's exchange; None if it is none.
+    key: Option<u64>,
 }
 
-/// The head of a call.
+/// The header of a call.
 struct Call<'a> {
     program: u32,
     version: u32,
     procedure: u32,
+    /// None if the header is cut before them.
     arguments: Option<Cursor<'a>>,
 }
 
 impl<'a> Call<'a> {
-    /// Behind xid and direction.
+    /// Reads a call from behind its xid and message type.
     fn read(cursor: &mut Cursor<'a>) -> Option<Self> {
         let (rpc, program, version, procedure) =
             (cursor.u32be()?, cursor.u32be()?, cursor.u32be()?, cursor.u32be()?);
         let fits = rpc == 2 && version < 256 && procedure < 1024 && program >= 100;
-        let mut behind = *cursor;
+        let mut arguments = *cursor;
         let flavour = cursor.u32be();
-        fits.then_some(())?;
-        flavour.is_none_or(|flavour| flavour < 1 << 20).then_some(())?;
+        (fits && flavour.is_none_or(|flavour| flavour < 1 << 20)).then_some(())?;
+        // credential and verifier precede the arguments
+        let skipped = skip_auth(&mut arguments).and_then(|()| skip_auth(&mut arguments));
         Some(Call {
             program,
             version,
             procedure,
-            arguments: skip_auth(&mut behind)
-                .and_then(|()| skip_auth(&mut behind))
-                .map(|()| behind),
+            arguments: skipped.map(|()| arguments),
         })
     }
 
+    /// Returns method and target: procedure, and program with its version.
     fn name(&self) -> (SmolStr, SmolStr) {
-        let method = programs::word(self.program, self.version, self.procedure, self.arguments);
+        let method = programs::procedure(self.program, self.version, self.procedure, self.arguments);
         let target = format_smolstr!("{} v{}", self.program, self.version);
         (method, target)
     }
 }
 
-/// A credential or verifier.
+/// Skips a credential or a verifier.
 fn skip_auth(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.u32be()?;
     let len = cursor.u32be().filter(|len| *len <= MAX_AUTH)?;
     cursor.take(len.next_multiple_of(4) as usize).map(drop)
 }
 
-/// The sender, by the message's direction.
-fn speaker(first: &[u8]) -> Option<Side> {
+/// Returns the sender of a message, by its type.
+fn sender(first: &[u8]) -> Option<Side> {
     let mut cursor = Cursor::new(first);
     cursor.u64be()?;
     match cursor.u32be()? {
@@ -135,7 +140,7 @@ impl WireFormat for Rpc {
     fn fits(_side: Side, head: Head<'_>) -> bool {
         let mut cursor = Cursor::new(head.bytes);
         let is_last = cursor.u32be().is_none_or(|mark| mark & LAST != 0);
-        let long = is_last || head.len > 1024; // nobody cuts small records
+        let long = is_last || head.len > 1024; // only large records are sent in fragments
         cursor.u32be();
         let is_cut = (head.bytes.len() as u64) < head.len.min(28);
         long && match cursor.u32be() {
@@ -165,14 +170,14 @@ impl WireFormat for Rpc {
                 .record(sink, Cursor::new(cursor::from(head.bytes, 4)))
                 .unwrap_or_default();
             let half = &mut self.sides[side];
-            half.of = match role {
+            half.key = match role {
                 Role::Last(key) => Some(key),
                 other if is_last => return other,
                 _ => None,
             };
         }
         let half = &mut self.sides[side];
-        match half.of {
+        match half.key {
             Some(key) if is_last => Role::Last(key),
             Some(key) => Role::Part(key),
             None => Role::Ignored,
@@ -185,10 +190,11 @@ impl WireFormat for Rpc {
 }
 
 impl Rpc {
+    /// Reads a record's first fragment.
     fn record(&mut self, sink: &mut MessageSink<'_, impl Listener>, mut record: Cursor<'_>) -> Option<Role> {
         let (xid, direction) = (record.u32be()?, record.u32be()?);
         match (sink.side(), direction) {
-            (Side::Client, CALL) => self.asks(sink, xid, &Call::read(&mut record)?),
+            (Side::Client, CALL) => self.read_call(sink, xid, &Call::read(&mut record)?),
             (Side::Server, CALL) => {
                 let (_, target) = Call::read(&mut record)?.name();
                 Some(Role::Push(PushedMessage {
@@ -197,14 +203,19 @@ impl Rpc {
                     ..PushedMessage::default()
                 }))
             }
-            (Side::Server, REPLY) => self.answers(sink, xid, record),
+            (Side::Server, REPLY) => self.read_reply(sink, xid, record),
             _ => None,
         }
     }
 
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, xid: u32, call: &Call<'_>) -> Option<Role> {
-        if self.waiting.iter().any(|(waits, _)| *waits == xid) {
-            return None; // the same call again
+    fn read_call(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        xid: u32,
+        call: &Call<'_>,
+    ) -> Option<Role> {
+        if self.waiting.iter().any(|(waiting, _)| *waiting == xid) {
+            return None; // the client repeats the call
         }
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
@@ -222,15 +233,15 @@ impl Rpc {
         Some(Role::Last(u64::from(xid)))
     }
 
-    fn answers(
+    fn read_reply(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         xid: u32,
         mut reply: Cursor<'_>,
     ) -> Option<Role> {
-        let place = self.waiting.iter().position(|(waits, _)| *waits == xid)?;
+        let place = self.waiting.iter().position(|(waiting, _)| *waiting == xid)?;
         let (_, is_nfs) = self.waiting.remove(place)?;
-        let (code, text) = programs::ends(&mut reply, is_nfs)?;
+        let (code, text) = programs::status(&mut reply, is_nfs)?;
         let mut exchange = sink.exchange(u64::from(xid));
         exchange.begin_answer();
         exchange.status(Status {

@@ -1,7 +1,7 @@
-//! SIP (RFC 3261) and RTSP (RFC 2326, RFC 7826) over TCP: heads like HTTP's, with a number and, in SIP, the name of a
-//! call. Either side may ask: what the server asks is a push here. Reads methods, addresses and codes; the user of a
-//! SIP address is shown where it has no digit, a password never. 1xx is no answer, ACK has none, and who calls waits
-//! for a person. RTSP's media between its messages are pushes.
+//! SIP (RFC 3261) and RTSP (RFC 2326, RFC 7826) over TCP. A message is a head like HTTP's, and a body of Content-Length
+//! bytes. One exchange is a request of the client and the response with its CSeq and, in SIP, its Call-ID. Requests of
+//! the server, and RTSP's media between messages, are pushes. A 1xx response is interim, ACK has none, and INVITE is a
+//! long poll, as it waits for a person. Of a SIP address the user is shown only without digits, a password never.
 
 mod head;
 
@@ -18,7 +18,7 @@ pub(super) const SIP: Recognition = Recognition {
     protocol: Protocol::Sip,
     sniff: sniff::<false>,
     begins_message: begins_message::<false>,
-    begins_inside_turn: |_, first| head::sure(false, first),
+    begins_inside_turn: |_, first| head::is_sure(false, first),
     reader: |_| AnyReader::Sip(Box::default()),
     ..Recognition::NEVER
 };
@@ -26,7 +26,7 @@ pub(super) const RTSP: Recognition = Recognition {
     protocol: Protocol::Rtsp,
     sniff: sniff::<true>,
     begins_message: begins_message::<true>,
-    begins_inside_turn: |_, first| head::sure(true, first),
+    begins_inside_turn: |_, first| head::is_sure(true, first),
     reader: |_| AnyReader::Rtsp(Box::default()),
     ..Recognition::NEVER
 };
@@ -34,14 +34,15 @@ pub(super) const RTSP: Recognition = Recognition {
 pub(super) type SipReader = Framed<Calls<false>>;
 pub(super) type RtspReader = Framed<Calls<true>>;
 
-/// Before a packet of media (RFC 2326 10.12): a mark, the channel, its length in two bytes.
+/// First byte of an interleaved media packet (RFC 2326 10.12).
 const MEDIA: u8 = b'$';
+/// Bytes before a media packet: `MEDIA`, the channel, and a 2-byte length.
 const BEFORE_MEDIA: u64 = 4;
-/// Channels come in pairs, for each stream of a presentation two.
+/// Upper bound on a channel; each stream of a presentation uses two.
 const MAX_CHANNEL: u8 = 32;
 /// The version of RTP, in the highest bits of a packet (RFC 3550 5.1).
 const RTP: u8 = 2;
-/// From here on a code is an error, but where a log-in is requested.
+/// Lowest status code that is an error, unless it requests a log-in.
 const FIRST_ERROR: u16 = 400;
 
 #[derive(Debug, Default)]
@@ -50,18 +51,18 @@ pub(super) struct Calls<const RTSP: bool>;
 fn sniff<const RTSP: bool>(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Calls<RTSP>>(first.side, first.input) {
         Fit::No => Guess::No,
-        _ if head::sure(RTSP, first.input) => Guess::Yes,
+        _ if head::is_sure(RTSP, first.input) => Guess::Yes,
         _ => Guess::More,
     }
 }
 
-/// Who asks first is the client.
+/// A request comes from the client, a response from the server.
 fn begins_message<const RTSP: bool>(side: Side, first: &[u8]) -> bool {
-    head::sure(RTSP, first) && head::answers(first) == (side == Side::Server)
+    head::is_sure(RTSP, first) && head::is_response(first) == (side == Side::Server)
 }
 
 impl<const RTSP: bool> WireFormat for Calls<RTSP> {
-    /// Heads are about 500 bytes; more proxies make them longer.
+    // most heads have about 500 bytes; each proxy adds to them
     const MAX_HEAD: usize = 4096;
     const MIN_PROOF: usize = 32;
     const LOST_REASON: &'static str = if RTSP {
@@ -73,7 +74,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
     fn length(&self, _side: Side, first: &[u8]) -> Length {
         match first {
             [] | [b'\r'] => Length::More,
-            [b'\r', b'\n', ..] => Length::Is(2), // between messages, or to keep the connection
+            [b'\r', b'\n', ..] => Length::Is(2), // an empty line between messages, or a keepalive
             [MEDIA, ..] if RTSP => match cursor::be16_at(first, 2) {
                 Some(len) => Length::Is(u64::from(len) + BEFORE_MEDIA),
                 None => Length::More,
@@ -102,11 +103,11 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
         }
         let text = Text::of(head.bytes);
         let role = match (sink.side(), text.line()) {
-            (Side::Client, Some(Line::Asks(method, target))) => {
-                asks(sink, text.key(RTSP), method, &head::shown(target))
+            (Side::Client, Some(Line::Request(method, target))) => {
+                read_request(sink, text.key(RTSP), method, &head::masked(target))
             }
-            (Side::Server, Some(Line::Asks(method, target))) => Some(push(method, head::shown(target))),
-            (Side::Server, Some(Line::Answers(code))) => answers(sink, &text, RTSP, code),
+            (Side::Server, Some(Line::Request(method, target))) => Some(push(method, head::masked(target))),
+            (Side::Server, Some(Line::Response(code))) => read_response(sink, &text, RTSP, code),
             _ => None,
         };
         role.unwrap_or_default()
@@ -123,7 +124,7 @@ fn push(method: &'static str, target: SmolStr) -> Role {
     })
 }
 
-fn asks(
+fn read_request(
     sink: &mut MessageSink<'_, impl Listener>,
     key: Option<u64>,
     method: &'static str,
@@ -144,7 +145,7 @@ fn asks(
     Some(Role::Last(key))
 }
 
-fn answers(
+fn read_response(
     sink: &mut MessageSink<'_, impl Listener>,
     text: &Text<'_>,
     rtsp: bool,

@@ -1,6 +1,8 @@
-//! SMB1, 2 and 3 over TCP (MS-CIFS, MS-SMB2), also behind a session's request on port 139. Several commands in one message, each with its
-//! number; "pending" is no answer, a change notification waits for an event. Reads command, share or file, and the
-//! NT status. What is sealed or compressed cannot be read: from there on the stream is turns.
+//! SMB 1, 2 and 3 over TCP (MS-CIFS, MS-SMB2), also behind the session request of port 139. Each message begins with a
+//! zero and a 3-byte length, and holds one command or several compounded ones. One exchange is a command and the
+//! response with its message id. STATUS_PENDING is an interim response, and a change notification is a long poll.
+//! Command, share or file and NT status are read. From the first encrypted or compressed message on the stream is read
+//! in turns.
 
 mod packet;
 
@@ -23,19 +25,19 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Smb>;
 
-/// Files whose names are remembered while they are open, and while they are opened.
+/// Upper bound on the entries of each list of `Smb`; beyond it the oldest is dropped.
 const MAX_FILES: usize = 256;
-/// Commands in one message that get notes; clients join three or four.
+/// Upper bound on the commands read of one message; clients compound three or four.
 const MAX_COMMANDS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Smb {
-    /// By number of the request: what is being opened, oldest first.
+    /// Files that are being opened, oldest first: message id of the CREATE, and name.
     opening: Vec<(u64, SmolStr)>,
-    /// By the server's number for them: what is open, oldest first.
+    /// Open files, oldest first: the server's file id, and name.
     files: Vec<(u128, SmolStr)>,
-    /// Requests behind the first of their message, with that one's number, oldest first.
-    joined: Vec<(u64, u64)>,
+    /// Compounded requests, oldest first: message id of their message's first request, and their own.
+    compounded: Vec<(u64, u64)>,
 }
 
 fn sniff(first: &FirstBytes<'_>) -> Guess {
@@ -46,7 +48,7 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// Bytes with the mark of a message, and its sender.
+/// Whether these bytes begin a message of this side.
 fn fits(side: Side, first: &[u8]) -> bool {
     first.len() >= packet::MIN_PACKET_BYTES && framed::fit::<Smb>(side, first) != Fit::No
 }
@@ -73,14 +75,14 @@ impl WireFormat for Smb {
         let (mut role, mut file) = (Role::Ignored, None);
         for (place, packet) in packets.iter().enumerate() {
             role = match sink.side() {
-                Side::Client => self.asks(sink, packet, &mut file),
-                Side::Server => self.answers(sink, packet),
+                Side::Client => self.read_request(sink, packet, &mut file),
+                Side::Server => self.read_response(sink, packet),
             }
             .unwrap_or_default();
             if place + 1 == packets.len() {
                 break;
             }
-            // the last command's bytes are counted by who reads them
+            // `Framed` counts the bytes of the last command, whose role is returned
             let bytes = packet.bytes.len() as u64;
             match role {
                 Role::Last(key) if sink.side() == Side::Client => {
@@ -95,7 +97,7 @@ impl WireFormat for Smb {
                 _ => {}
             }
         }
-        self.joins(sink, &packets);
+        self.compound(sink, &packets);
         role
     }
 
@@ -103,58 +105,60 @@ impl WireFormat for Smb {
 }
 
 impl Smb {
-    /// Remembers which requests came in one message. Their answers come in one, too: what stands behind a long one
-    /// is not read, but it is there.
-    fn joins(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
+    /// Keeps which requests were compounded, and ends the exchanges whose responses were not read. The responses are
+    /// compounded, too, and those behind a long one (READ) stand beyond the bytes that are kept of a message.
+    fn compound(&mut self, sink: &mut MessageSink<'_, impl Listener>, packets: &[Packet<'_>]) {
         let [first, others @ ..] = packets else {
             return;
         };
         if sink.side() == Side::Client {
-            (others.iter()).for_each(|other| remember(&mut self.joined, (first.number, other.number)));
+            for other in others {
+                push_bounded(&mut self.compounded, (first.number, other.number));
+            }
             return;
         }
         if first.is_pending() {
             return;
         }
-        let more = packets.last().is_some_and(Packet::is_joined);
+        let more = packets.last().is_some_and(Packet::has_next);
         let mut unread: Vec<u64> = Vec::new();
-        self.joined.retain(|(of, other)| {
-            let mine = *of == first.number;
-            if mine && more && !others.iter().any(|read| read.number == *other) {
+        self.compounded.retain(|(leader, other)| {
+            let is_answered = *leader == first.number;
+            if is_answered && more && !others.iter().any(|read| read.number == *other) {
                 unread.push(*other);
             }
-            !mine
+            !is_answered
         });
         if let [other] = unread[..] {
             sink.exchange(other).begin_answer();
             sink.exchange(other).end_answer();
         } else {
-            // some may come in a message of their own
-            (unread.iter()).for_each(|other| sink.exchange(*other).give_up());
+            // some of the responses may be in messages of their own
+            unread.iter().for_each(|other| sink.exchange(*other).give_up());
         }
     }
 
-    fn asks(
+    fn read_request(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         packet: &Packet<'_>,
         file: &mut Option<SmolStr>,
     ) -> Option<Role> {
-        let (key, method) = (packet.number, packet.command.word(packet)?);
+        let (key, method) = (packet.number, packet.command.name(packet)?);
         if key == u64::MAX {
-            return None; // agrees to the server's request
+            return None; // a response to the server's own request
         }
         let target = match packet.command {
             Command::CREATE | Command::TREE_CONNECT => packet.name().unwrap_or_default(),
-            command if command.is_old() => packet.name().unwrap_or_default(),
+            command if command.is_smb1() => packet.name().unwrap_or_default(),
             _ => self.file(packet, file.as_ref()).unwrap_or_default(),
         };
         if packet.command == Command::CREATE {
             *file = Some(target.clone());
-            remember(&mut self.opening, (key, target.clone()));
+            push_bounded(&mut self.opening, (key, target.clone()));
         }
         let mut exchange = sink.exchange(key);
-        exchange.begin_request(if packet.waits() {
+        exchange.begin_request(if packet.is_long_poll() {
             Kind::LongPoll
         } else {
             Kind::Request
@@ -167,32 +171,37 @@ impl Smb {
         Some(Role::Last(key))
     }
 
-    /// The name of the file that a request is about; a number of ones stands for the file that the same message opens.
+    /// Returns the name of the file that a request is about. A file id of all ones stands for the file that the same
+    /// message opens.
     fn file(&self, packet: &Packet<'_>, opened: Option<&SmolStr>) -> Option<SmolStr> {
         let id = packet.requested_file()?;
         if id == u128::MAX {
             return opened.cloned();
         }
-        let known = self.files.iter().rev().find(|(of, _)| *of == id);
+        let known = self.files.iter().rev().find(|(file, _)| *file == id);
         known.map(|(_, name)| name.clone())
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet<'_>) -> Option<Role> {
+    fn read_response(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        packet: &Packet<'_>,
+    ) -> Option<Role> {
         let key = packet.number;
         if key == u64::MAX {
             return Some(Role::Push(PushedMessage {
-                method: packet.command.word(packet)?,
+                method: packet.command.name(packet)?,
                 ..PushedMessage::default()
             }));
         }
         if packet.is_pending() {
             return Some(Role::Interim(key));
         }
-        if let Some(place) = self.opening.iter().position(|(of, _)| *of == key) {
+        if let Some(place) = self.opening.iter().position(|(request, _)| *request == key) {
             let (_, name) = self.opening.remove(place);
-            let file = packet.opened_file().filter(|_| packet.status == 0);
-            file.into_iter()
-                .for_each(|id| remember(&mut self.files, (id, name.clone())));
+            if let Some(id) = packet.opened_file().filter(|_| packet.status == 0) {
+                push_bounded(&mut self.files, (id, name));
+            }
         }
         let text = format_smolstr!("{:#010x}", packet.status);
         let mut exchange = sink.exchange(key);
@@ -200,13 +209,14 @@ impl Smb {
         exchange.status(Status {
             code: u16::try_from(packet.status).ok(),
             text: Some(&text),
-            error: packet.failed(),
+            error: packet.is_error(),
         });
         Some(Role::Last(key))
     }
 }
 
-fn remember<T>(list: &mut Vec<T>, entry: T) {
+/// Appends an entry, and drops the oldest one if the list is full.
+fn push_bounded<T>(list: &mut Vec<T>, entry: T) {
     if list.len() >= MAX_FILES {
         list.remove(0);
     }

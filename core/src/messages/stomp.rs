@@ -1,7 +1,7 @@
-//! STOMP 1.0 to 1.2 (stomp.github.io): a command, headers, a body, a zero byte. Who connects waits for `CONNECTED`, who
-//! names a receipt for `RECEIPT`; nothing else is answered, and what the broker delivers is a push, of a subscription where
-//! it names one. Line ends between
-//! frames are heart-beats. Reads commands and destinations, no body.
+//! STOMP 1.0 to 1.2 (stomp.github.io). A frame is a command, headers, an empty line, a body and a zero byte; the body's
+//! length may be in a header. One exchange is a connect and `CONNECTED`, or a frame with a `receipt` header and its
+//! `RECEIPT`; a `SUBSCRIBE` without one has no response. What the broker delivers is a push, of the subscription that
+//! it names. Line ends between frames are heart-beats, and bodies are not read.
 
 use std::collections::VecDeque;
 
@@ -24,24 +24,16 @@ pub(super) const RECOGNITION: Recognition = Recognition {
     ..Recognition::NEVER
 };
 
-/// Servers accept heads of 64 KiB at most; those of clients have some hundred bytes.
+/// Upper bound on a frame's head; most have some hundred bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// Requests that may wait for their receipt, and subscriptions; beyond it the oldest is forgotten.
+/// Upper bound on requests without a receipt, and on subscriptions; beyond it the oldest is dropped.
 const MAX_WAITING: usize = 1024;
-/// The key of the connect; those of receipts come behind it.
+/// Key of the connect; those of other requests are higher.
 const CONNECT: u64 = 0;
 
+#[rustfmt::skip]
 const CLIENT: [&str; 11] = [
-    "CONNECT",
-    "STOMP",
-    "SEND",
-    "SUBSCRIBE",
-    "UNSUBSCRIBE",
-    "ACK",
-    "NACK",
-    "BEGIN",
-    "COMMIT",
-    "ABORT",
+    "CONNECT", "STOMP", "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT",
     "DISCONNECT",
 ];
 const SERVER: [&str; 4] = ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"];
@@ -49,18 +41,22 @@ const SERVER: [&str; 4] = ["CONNECTED", "MESSAGE", "RECEIPT", "ERROR"];
 #[derive(Debug, Default)]
 pub(super) struct Stomp {
     sides: BySide<Half>,
-    /// The receipts that the client waits for, and their keys, oldest first.
+    /// Requests without a receipt, oldest first: the receipt's id and the key.
     waiting: VecDeque<(Box<[u8]>, u64)>,
-    /// What the client calls its subscriptions, and their keys, oldest first.
+    /// Subscriptions, oldest first: the client's id and the key.
     subscriptions: VecDeque<(Box<[u8]>, u64)>,
+    /// Key of the newest request.
     newest: u64,
+    /// The connect was sent and not answered.
     connecting: bool,
 }
 
-/// One side.
+/// Per-direction state of the reader.
 #[derive(Debug, Default)]
 struct Half {
+    /// The head that is being read.
     head: Vec<u8>,
+    /// The frame whose body is being read.
     frame: Option<Frame>,
 }
 
@@ -68,8 +64,9 @@ struct Half {
 #[derive(Debug)]
 struct Frame {
     role: Role,
-    /// Bytes that are still to come, the zero with them. None: up to a zero.
+    /// Bytes still to come, with the zero byte. None: unknown, the body ends at a zero byte.
     left: Option<u64>,
+    /// Bytes read, with the head.
     bytes: u64,
 }
 
@@ -82,7 +79,7 @@ enum Role {
     Push(&'static str, SmolStr, Option<u64>),
 }
 
-/// Whether a frame of this side begins so. None: too few bytes.
+/// Whether these bytes begin a frame of this side. None: too few bytes.
 fn begins(side: Side, input: &[u8]) -> Option<bool> {
     match side {
         Side::Client => begins_with(&CLIENT, input),
@@ -107,24 +104,24 @@ fn begins_with(commands: &[&str], input: &[u8]) -> Option<bool> {
     if partly { None } else { Some(false) }
 }
 
-/// A connect is the protocol's own; of other frames both sides' have to fit.
+/// A connect is proof enough; with other frames both sides have to fit.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match begins(first.side, first.input) {
         Some(false) => Guess::No,
         None => Guess::More,
-        Some(true) if first.side == Side::Client && connects(first.input) == Some(true) => Guess::Yes,
+        Some(true) if first.side == Side::Client && is_connect(first.input) == Some(true) => Guess::Yes,
         Some(true) if first.other.is_empty() => Guess::NeedsOtherSide,
         Some(true) if begins(first.side.other(), first.other) == Some(true) => Guess::Yes,
         Some(true) => Guess::No,
     }
 }
 
-/// Whether a client's first bytes connect: to know it inside another protocol's messages. None: too few bytes.
-pub(super) fn connects(input: &[u8]) -> Option<bool> {
+/// Whether a client's first bytes are a connect; also used inside WebSocket. None: too few bytes.
+pub(super) fn is_connect(input: &[u8]) -> Option<bool> {
     begins_with(&["CONNECT", "STOMP"], input)
 }
 
-/// The value of the first header of this name (of repeated ones the first counts, 1.2).
+/// Returns the value of the first header of this name; repeated ones are ignored (1.2, "Repeated Header Entries").
 fn header<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -143,12 +140,12 @@ impl MessageReader for Stomp {
         match stretch {
             Stretch::Bytes(mut bytes) => {
                 while !bytes.is_empty() {
-                    let here = bytes;
+                    let before = bytes;
                     if self.sides[side].frame.is_some() {
                         self.body(&mut sink, &mut bytes);
                     } else if !self.head(&mut sink, &mut bytes) {
                         sink.lost("not a frame of STOMP");
-                        return Outcome::Lost(Stretch::Bytes(here));
+                        return Outcome::Lost(Stretch::Bytes(before));
                     }
                 }
                 Outcome::All
@@ -174,7 +171,7 @@ impl MessageReader for Stomp {
 }
 
 impl Stomp {
-    /// Takes as much of a frame's head as is here; false where no frame stands.
+    /// Reads a frame's head. Returns false if the bytes are no frame.
     fn head(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) -> bool {
         let side = sink.side();
         let half = &mut self.sides[side];
@@ -207,32 +204,32 @@ impl Stomp {
             Some(Some(length)) => Some(u64::saturating_add(length, 1)),
             None => None,
         };
-        let role = self.named(sink, &head);
+        let role = self.role(sink, &head);
         let frame = Frame { role, left, bytes: 0 };
         self.sides[side].frame = Some(frame);
         self.count(sink, head.len() as u64);
         true
     }
 
-    /// A part of a body, up to the zero behind it.
+    /// Reads a body and the zero byte behind it.
     fn body(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: &mut &[u8]) {
         let side = sink.side();
         let Some(frame) = &mut self.sides[side].frame else {
             return;
         };
-        let (here, ends) = match &mut frame.left {
+        let (count, ends) = match &mut frame.left {
             Some(left) => {
-                let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
-                *left -= here as u64;
-                (here, *left == 0)
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                *left -= count as u64;
+                (count, *left == 0)
             }
             None => match memchr::memchr(0, bytes) {
                 Some(end) => (end + 1, true),
                 None => (bytes.len(), false),
             },
         };
-        *bytes = cursor::from(bytes, here);
-        self.count(sink, here as u64);
+        *bytes = cursor::from(bytes, count);
+        self.count(sink, count as u64);
         if ends && let Some(frame) = self.sides[side].frame.take() {
             match frame.role {
                 Role::Ignored => {}
@@ -248,6 +245,7 @@ impl Stomp {
         }
     }
 
+    /// Counts bytes of the present frame.
     fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some(frame) = &mut self.sides[sink.side()].frame {
             frame.bytes += bytes;
@@ -257,51 +255,51 @@ impl Stomp {
         }
     }
 
-    /// A head is whole: what its frame is.
-    fn named(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
+    /// Returns the role of the frame with this head, and reports its beginning.
+    fn role(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Role {
         let end = head
             .iter()
             .position(|byte| matches!(byte, b'\r' | b'\n'))
             .unwrap_or(0);
         let command = cursor::upto(head, end);
-        let known = |own: &[&'static str]| own.iter().find(|own| own.as_bytes() == command).copied();
+        let known = |names: &[&'static str]| names.iter().find(|name| name.as_bytes() == command).copied();
         match sink.side() {
-            Side::Client => self.asks(sink, known(&CLIENT).unwrap_or_default(), head),
-            Side::Server => self.speaks(sink, known(&SERVER).unwrap_or_default(), head),
+            Side::Client => self.client_frame(sink, known(&CLIENT).unwrap_or_default(), head),
+            Side::Server => self.server_frame(sink, known(&SERVER).unwrap_or_default(), head),
         }
     }
 
-    fn asks(
+    fn client_frame(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         command: &'static str,
         head: &[u8],
     ) -> Role {
-        let connects = matches!(command, "CONNECT" | "STOMP");
-        // (before version 1.1 a subscription needed no number, and its destination stands for it)
-        let number = header(head, b"id").or(header(head, b"destination"));
-        let number = number.filter(|_| command == "SUBSCRIBE");
-        let receipt = header(head, b"receipt").filter(|_| !connects);
-        let (key, kind) = if connects {
+        let is_connect = matches!(command, "CONNECT" | "STOMP");
+        // version 1.0 allows a subscription without id, which its destination stands for
+        let id = header(head, b"id").or(header(head, b"destination"));
+        let id = id.filter(|_| command == "SUBSCRIBE");
+        let receipt = header(head, b"receipt").filter(|_| !is_connect);
+        let (key, kind) = if is_connect {
             (CONNECT, Kind::Setup)
-        } else if number.or(receipt).is_some() {
+        } else if id.or(receipt).is_some() {
             self.newest += 1;
             (self.newest, Kind::Request)
         } else {
             return Role::Ignored;
         };
-        for (list, name) in [(&mut self.waiting, receipt), (&mut self.subscriptions, number)] {
+        for (list, name) in [(&mut self.waiting, receipt), (&mut self.subscriptions, id)] {
             if list.len() >= MAX_WAITING {
                 list.pop_front();
             }
             list.extend(name.map(|name| (name.into(), key)));
         }
-        self.connecting |= connects;
+        self.connecting |= is_connect;
         let target = ["destination", "id", "transaction"].iter();
         let target = target
-            .filter(|_| !connects)
+            .filter(|_| !is_connect)
             .find_map(|name| header(head, name.as_bytes()));
-        let host = header(head, b"host").filter(|_| connects);
+        let host = header(head, b"host").filter(|_| is_connect);
         let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
         exchange.name(RequestName {
@@ -309,17 +307,17 @@ impl Stomp {
             target: &target.map_or(SmolStr::default(), text::name),
             host: &host.map_or(SmolStr::default(), text::name),
         });
-        if number.is_some() {
+        if id.is_some() {
             exchange.subscribes(key);
         }
-        if connects || receipt.is_some() {
+        if is_connect || receipt.is_some() {
             Role::Request(key)
         } else {
             Role::Unanswered(key)
         }
     }
 
-    fn speaks(
+    fn server_frame(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         command: &'static str,
@@ -329,13 +327,13 @@ impl Stomp {
         let named = self
             .waiting
             .iter()
-            .position(|(waits, _)| Some(&**waits) == receipt);
-        // RabbitMQ's errors name nothing: they end the connection, and answer the oldest that waits
+            .position(|(waiting, _)| Some(&**waiting) == receipt);
+        // an error ends the connection. It answers the receipt that it names; without one (RabbitMQ) the oldest
+        // request, or the connect
         let oldest = (command == "ERROR" && receipt.is_none() && !self.waiting.is_empty()).then_some(0);
         let place = named.or(oldest);
         let key = match command {
             "CONNECTED" => Some(CONNECT),
-            // an error ends the connection: it is of what it names, or of the connect
             "ERROR" if place.is_none() && self.connecting => Some(CONNECT),
             "RECEIPT" | "ERROR" => place
                 .and_then(|place| self.waiting.remove(place))
@@ -345,13 +343,13 @@ impl Stomp {
         self.connecting &= key != Some(CONNECT);
         let Some(key) = key else {
             let target = header(head, b"destination").map_or(SmolStr::default(), text::name);
-            let number = header(head, b"subscription").or(header(head, b"destination"));
+            let id = header(head, b"subscription").or(header(head, b"destination"));
             let mut newest = self.subscriptions.iter().rev();
-            let subscription = newest.find(|(own, _)| command == "MESSAGE" && Some(&**own) == number);
+            let subscription = newest.find(|(known, _)| command == "MESSAGE" && Some(&**known) == id);
             return Role::Push(command, target, subscription.map(|(_, key)| *key));
         };
         let error = command == "ERROR";
-        let words = header(head, b"message").filter(|_| error);
+        let message = header(head, b"message").filter(|_| error);
         if let Some(server) = header(head, b"server").filter(|_| key == CONNECT) {
             sink.software(text::name_up_to(server, 64, false).as_str().into());
         }
@@ -359,7 +357,7 @@ impl Stomp {
         exchange.begin_answer();
         exchange.status(Status {
             code: None,
-            text: Some(&words.map_or(
+            text: Some(&message.map_or(
                 SmolStr::new_static(if error { "error" } else { "ok" }),
                 text::name,
             )),

@@ -1,5 +1,6 @@
-//! Synchrophasors over TCP (IEEE C37.118.2): commands for headers and configurations, and the frames that answer them. A
-//! data frame is a push: its rate is requested once. Reads frame types and stations, no values.
+//! Synchrophasors over TCP (IEEE C37.118.2). Each frame begins with AA, a type, a 2-byte length and a station id, and
+//! ends with a checksum. One exchange is a command for a header or a configuration and the frame of that type. Data
+//! frames, which the station sends at a fixed rate, are pushes. Values are not read.
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
@@ -21,7 +22,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Synchrophasor>;
 
-/// The first byte of each frame; the second has the type in bits 4 to 6 and the standard's version in bits 0 to 3.
+/// First byte of a frame. The second one has the frame type in bits 4 to 6, and the standard's version in bits 0 to 3.
 const SYNC: u8 = 0xAA;
 const DATA: u8 = 0;
 const HEADER: u8 = 1;
@@ -29,17 +30,18 @@ const CONFIGURATION_1: u8 = 2;
 const CONFIGURATION_2: u8 = 3;
 const COMMAND: u8 = 4;
 const CONFIGURATION_3: u8 = 5;
-/// Sync, size, station, two words of time, and the checksum.
+/// Bytes of a frame without data: sync, size, station, two words of time, and the checksum.
 const MIN_FRAME_BYTES: u16 = 16;
-/// Where a command's word stands, and how long a command without more is.
+/// Offset of a command's word.
 const WORD: usize = 14;
+/// Bytes of a command without an extended frame.
 const COMMAND_LEN: u64 = 18;
 
 #[derive(Debug, Default)]
 pub(super) struct Synchrophasor;
 
-/// CRC-CCITT of a whole frame: its last two bytes are the checksum of those before.
-fn is_whole(frame: &[u8]) -> bool {
+/// Whether the last two bytes of a frame are the checksum (CRC-CCITT) of those before.
+fn has_checksum(frame: &[u8]) -> bool {
     let step = |crc: u16| {
         if crc & 0x8000 == 0 {
             crc << 1
@@ -53,13 +55,13 @@ fn is_whole(frame: &[u8]) -> bool {
         .is_some_and(|(input, check)| input.iter().fold(0xFFFF, fold) == u16::from_be_bytes(*check))
 }
 
-/// Whether the first frame's checksum is right; `None` where the frame is not whole.
+/// Whether the first frame's checksum is right; None if the frame is not whole.
 fn begins(input: &[u8]) -> Option<bool> {
     let len = usize::from(cursor::be16_at(input, 2)?);
-    Some(is_whole(input.get(..len)?))
+    Some(has_checksum(input.get(..len)?))
 }
 
-/// One side's first frame proves it by its checksum.
+/// The checksum of one side's first frame is proof enough; a longer frame needs the other side's.
 fn sniff(first: &FirstBytes<'_>) -> Guess {
     match framed::fit::<Synchrophasor>(first.side, first.input) {
         Fit::No => Guess::No,
@@ -72,11 +74,12 @@ fn sniff(first: &FirstBytes<'_>) -> Guess {
     }
 }
 
+/// Returns the frame type.
 fn kind(head: &[u8]) -> Option<u8> {
     Some(cursor::u8_at(head, 1)? >> 4)
 }
 
-/// What a command asks for: its name, and the frame that answers it.
+/// Returns a command's name, and the type of the frame that answers it.
 fn command(word: u16) -> Option<(&'static str, u8)> {
     Some(match word {
         3 => ("SendHeader", HEADER),
@@ -125,7 +128,7 @@ impl WireFormat for Synchrophasor {
         match kind {
             COMMAND => {
                 let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(command) else {
-                    return Role::Ignored; // data on, data off: nobody answers
+                    return Role::Ignored; // data on, data off: not answered
                 };
                 let mut exchange = sink.exchange(u64::from(answer));
                 exchange.begin_request(Kind::Request);

@@ -1,5 +1,5 @@
-//! What one channel of AMQP waits for: answers to methods in their order, confirmations by their tags, the content
-//! that follows a method. Keeps keys, no names.
+//! Open requests of one AMQP channel: methods, answered in their order, and publishes, confirmed by their delivery
+//! tags. Also finds where the content behind a method ends.
 
 use std::collections::VecDeque;
 
@@ -7,115 +7,112 @@ use smol_str::SmolStr;
 
 use super::frame::Method;
 use crate::base::At;
-use crate::messages::Side;
 use crate::messages::framed::{PushedMessage, Role};
+use crate::messages::{BySide, Side};
 
-/// Requests of one channel that may wait, and publishes; beyond it the oldest is forgotten.
+/// Upper bound on the open methods, the unconfirmed publishes and the consumers of one channel; beyond it the oldest is
+/// dropped.
 const MAX_WAITING: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// Methods that wait, oldest first: key, and the answer's class and number.
+    /// Methods without an answer, oldest first: key, and the answer's class and method number.
     waiting: VecDeque<(u64, (u16, u16))>,
-    /// Publishes that wait to be confirmed, oldest first: tag and key.
+    /// Publishes without a confirmation, oldest first: delivery tag and key.
     unconfirmed: VecDeque<(u64, u64)>,
-    /// The tags of consumers and the keys of what subscribed them, oldest first. An empty one is not known yet.
+    /// Consumer tags, oldest first, with the key of the subscribing request. Empty until the server has chosen the tag.
     consumers: VecDeque<(Box<[u8]>, u64)>,
     /// The server confirms publishes.
     confirms: bool,
-    /// The tag of the next publish, where it is known.
+    /// Delivery tag of the next publish; None if the count is not known.
     tag: Option<u64>,
-    /// Publishes without a tag since the server's newest confirmation, and when that came.
+    /// Publishes without a known tag since the server's newest confirmation.
     uncounted: u64,
-    confirmed_at: Option<i64>,
-    /// The tag behind that confirmation, where it left no publish open.
-    behind: Option<u64>,
-    client: Content,
-    server: Content,
+    /// Time of that confirmation, in ns.
+    confirmed_at_ns: Option<i64>,
+    /// The tag after that confirmation's; None if publishes may still be open.
+    tag_after: Option<u64>,
+    /// The content that each side is sending.
+    pub(super) contents: BySide<Content>,
 }
 
 /// The content that is being read behind a method.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    of: Option<Of>,
-    /// Its bytes still to come, once its header is read.
+    /// None: the content of an unconfirmed publish, or of a method that is not in the capture.
+    owner: Option<Owner>,
+    /// Payload bytes still to come, once the content's header was read.
     left: u64,
-    /// Of the frames before.
+    /// Bytes of the frames that were read.
     bytes: u64,
 }
 
-/// What it belongs to.
+/// The exchange, or the push, that a content belongs to.
 #[derive(Debug, Clone)]
-pub(super) enum Of {
+pub(super) enum Owner {
     Exchange(u64),
+    /// Where it began, method, target, and key of its subscription.
     Push(At, &'static str, SmolStr, Option<u64>),
 }
 
 impl Channel {
-    /// `whole`: its beginning was read.
-    pub(super) fn new(whole: bool) -> Self {
+    /// `from_start`: the channel's beginning is in the capture.
+    pub(super) fn new(from_start: bool) -> Self {
         Channel {
             waiting: VecDeque::new(),
             unconfirmed: VecDeque::new(),
             consumers: VecDeque::new(),
             confirms: false,
-            tag: whole.then_some(1),
+            tag: from_start.then_some(1),
             uncounted: 0,
-            confirmed_at: None,
-            behind: None,
-            client: Content::default(),
-            server: Content::default(),
+            confirmed_at_ns: None,
+            tag_after: None,
+            contents: BySide::default(),
         }
     }
 
-    pub(super) fn content(&mut self, side: Side) -> &mut Content {
-        match side {
-            Side::Client => &mut self.client,
-            Side::Server => &mut self.server,
-        }
-    }
-
-    /// The client waits for the answer to this method.
-    pub(super) fn waits(&mut self, key: u64, method: Method<'_>) {
+    /// Adds a method that the client has sent and the server will answer.
+    pub(super) fn add_waiting(&mut self, key: u64, method: Method<'_>) {
         if self.waiting.len() >= MAX_WAITING {
             self.waiting.pop_front();
         }
         self.waiting.extend(method.answer().map(|answer| (key, answer)));
-        if method.opens() {
+        if method.opens_channel() {
             (self.tag, self.confirms) = (Some(1), false);
             self.unconfirmed.clear();
         }
         if method.selects_confirms() {
-            // tags count from here (RabbitMQ, "Publisher Confirms")
+            // delivery tags count from confirm.select (RabbitMQ, "Publisher Confirms")
             (self.tag, self.confirms) = (Some(1), true);
         }
     }
 
-    /// The request with this key subscribes, with this tag; one without a tag gets it with its answer.
-    pub(super) fn consumes(&mut self, key: u64, tag: &[u8]) {
+    /// Adds the consumer of the request with this key. An empty tag is filled by `name_consumer`.
+    pub(super) fn add_consumer(&mut self, key: u64, tag: &[u8]) {
         if self.consumers.len() >= MAX_WAITING {
             self.consumers.pop_front();
         }
         self.consumers.push_back((tag.into(), key));
     }
 
-    pub(super) fn consumes_as(&mut self, key: u64, tag: &[u8]) {
-        if let Some((own, _)) = self.consumers.iter_mut().find(|(_, of)| *of == key) {
-            *own = tag.into();
+    /// Sets the tag that the server's answer gives to the consumer of this request.
+    pub(super) fn name_consumer(&mut self, key: u64, tag: &[u8]) {
+        if let Some((known, _)) = self.consumers.iter_mut().find(|(_, request)| *request == key) {
+            *known = tag.into();
         }
     }
 
-    /// What subscribed the consumer with this tag.
+    /// Returns the key of the request that subscribed the consumer with this tag.
     pub(super) fn consumer(&self, tag: &[u8]) -> Option<u64> {
         let mut newest = self.consumers.iter().rev();
-        newest.find(|(own, _)| **own == *tag).map(|(_, key)| *key)
+        newest.find(|(known, _)| **known == *tag).map(|(_, key)| *key)
     }
 
-    /// The client publishes at this time: whether it waits for a confirmation, and is counted.
-    pub(super) fn publishes(&mut self, key: u64, at: i64) -> bool {
-        let later = self.confirmed_at.is_some_and(|confirmed| confirmed < at);
+    /// Counts a publish. Returns whether it is an exchange: the server will confirm it, and its tag is known.
+    pub(super) fn publish(&mut self, key: u64, at_ns: i64) -> bool {
+        let later = self.confirmed_at_ns.is_some_and(|confirmed| confirmed < at_ns);
         if self.tag.is_none() && later && self.uncounted == 0 {
-            self.tag = self.behind;
+            self.tag = self.tag_after;
         }
         let (Some(tag), true) = (self.tag, self.confirms) else {
             self.uncounted += u64::from(later);
@@ -129,21 +126,22 @@ impl Channel {
         true
     }
 
-    /// Which publishes the server confirms with this tag.
-    pub(super) fn confirmed(&mut self, tag: u64, multiple: bool, at: i64) -> Vec<u64> {
+    /// Removes the publishes that the server confirms with this tag (`multiple`: and all before it); returns their
+    /// keys.
+    pub(super) fn take_confirmed(&mut self, tag: u64, multiple: bool, at_ns: i64) -> Vec<u64> {
         let first = !std::mem::replace(&mut self.confirms, true);
-        self.confirmed_at = Some(at);
+        self.confirmed_at_ns = Some(at_ns);
         if self.tag.is_none_or(|next| tag >= next) || first {
-            // publishes were not seen, or not counted: the count is taken up where none is open
+            // publishes are not in the capture, or have no known tag: count from here, if none is open
             self.unconfirmed.clear();
             let none_is_open = multiple || self.uncounted <= 1;
-            self.behind = none_is_open.then(|| tag.saturating_add(1));
+            self.tag_after = none_is_open.then(|| tag.saturating_add(1));
             (self.tag, self.uncounted) = (None, 0);
             return Vec::new();
         }
         let mut keys = Vec::new();
-        self.unconfirmed.retain(|(of, key)| {
-            let confirmed = *of == tag || multiple && *of < tag;
+        self.unconfirmed.retain(|(published, key)| {
+            let confirmed = *published == tag || multiple && *published < tag;
             if confirmed {
                 keys.push(*key);
             }
@@ -152,77 +150,72 @@ impl Channel {
         keys
     }
 
-    /// Which request this method of the server answers.
-    pub(super) fn answered(&mut self, method: Method<'_>) -> Option<u64> {
+    /// Removes the request that this method of the server answers; returns its key.
+    pub(super) fn take_answered(&mut self, method: Method<'_>) -> Option<u64> {
         let same = |(_, answer): &(u64, (u16, u16))| method.is_answer(*answer);
         let place = self.waiting.iter().position(same)?;
         self.waiting.remove(place).map(|(key, _)| key)
     }
 
-    /// All that wait, methods first; nobody answers them any more.
-    pub(super) fn all(&mut self) -> Vec<u64> {
+    /// Removes all open requests, which will get no answer; returns their keys, methods first.
+    pub(super) fn take_all(&mut self) -> Vec<u64> {
         let waiting = self.waiting.drain(..).map(|(key, _)| key);
         waiting
             .chain(self.unconfirmed.drain(..).map(|(_, key)| key))
             .collect()
     }
 
-    /// Messages of `side` are not in the capture.
+    /// Forgets what frames of `side` that are not in the capture may have changed.
     pub(super) fn lost(&mut self, side: Side) {
-        *self.content(side) = Content::default();
+        self.contents[side] = Content::default();
         match side {
-            Side::Client => (self.tag, self.behind) = (None, None),
-            // the next answer may be another's
+            Side::Client => (self.tag, self.tag_after) = (None, None),
+            // the next answer may belong to a later request of the same method
             Side::Server => self.waiting.clear(),
         }
     }
 }
 
 impl Content {
-    pub(super) fn of(of: Option<Of>) -> Self {
+    pub(super) fn of(owner: Option<Owner>) -> Self {
         Content {
-            of,
+            owner,
             ..Content::default()
         }
     }
 
-    /// A frame of so many bytes, and others follow.
+    /// Counts a frame of `len` bytes, which others follow.
     pub(super) fn part(&mut self, len: u64) -> Role {
         self.bytes += len;
-        match self.of {
-            Some(Of::Exchange(key)) => Role::Part(key),
+        match self.owner {
+            Some(Owner::Exchange(key)) => Role::Part(key),
             _ => Role::Ignored,
         }
     }
 
-    /// The header, behind which `size` bytes follow.
+    /// Reads the header frame, of `len` bytes, of a content of `size` bytes.
     pub(super) fn header(&mut self, size: u64, len: u64) -> Role {
         self.left = size;
         self.body(0, len)
     }
 
+    /// Reads a body frame of `len` bytes with `size` bytes of payload.
     pub(super) fn body(&mut self, size: u64, len: u64) -> Role {
         self.left = self.left.saturating_sub(size);
         if self.left > 0 {
             return self.part(len);
         }
-        match std::mem::take(self) {
-            Content {
-                of: Some(Of::Exchange(key)),
-                ..
-            } => Role::Last(key),
-            Content {
-                of: Some(Of::Push(since, method, target, subscription)),
-                bytes,
-                ..
-            } => Role::Push(PushedMessage {
+        let Content { owner, bytes, .. } = std::mem::take(self);
+        match owner {
+            Some(Owner::Exchange(key)) => Role::Last(key),
+            Some(Owner::Push(since, method, target, subscription)) => Role::Push(PushedMessage {
                 since: Some(since),
                 method,
                 target,
                 bytes,
                 subscription,
             }),
-            _ => Role::Ignored,
+            None => Role::Ignored,
         }
     }
 }

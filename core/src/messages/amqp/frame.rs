@@ -1,5 +1,4 @@
-//! Frames and methods of AMQP 0-9-1 (specification 2.3.5 and its method reference) as their first bytes show them.
-//! Remembers nothing.
+//! Frames and methods of AMQP 0-9-1 (specification 2.3.5 and its method reference). Stateless.
 
 use smol_str::SmolStr;
 
@@ -7,62 +6,64 @@ use crate::cursor::{self, Cursor};
 use crate::messages::framed::{Head, Length};
 use crate::messages::{Side, text};
 
-/// What a client sends first.
+/// A client's first bytes: the protocol header, for version 0-9-1.
 pub(super) const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
-/// Type, channel and size before a frame's payload, and the byte behind it.
+/// Bytes of a frame around its payload: type, channel and size, and the end byte.
 const AROUND: u64 = 8;
 const END: u8 = 0xCE;
-/// The longest frame; RabbitMQ takes 128 KiB.
+/// Upper bound on a frame's payload; RabbitMQ's default is 128 KiB.
 const MAX_FRAME: u32 = 1 << 20;
-/// The highest channel; RabbitMQ takes 2,047.
+/// Highest channel accepted; RabbitMQ's default is 2,047.
 const MAX_CHANNEL: u16 = 4095;
 
 pub(super) enum Frame<'a> {
-    /// The header of a connection.
+    /// The protocol header of a connection.
     Protocol,
     Method(Method<'a>),
-    /// Of a content with so many bytes.
+    /// A content header, with the size of the content.
     Header(u64),
+    /// A part of a content, with its size.
     Body(u64),
     Heartbeat,
 }
 
-/// A method: its class and number, and its arguments as far as they were read.
+/// A method: its class and method number, and its arguments as far as they were kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Method<'a> {
     id: (u16, u16),
     arguments: &'a [u8],
 }
 
-/// A method of a client: its answer, and where its arguments name something.
+/// A method of a client: its answer, and the layout of its arguments.
 struct Known {
     id: (u16, u16),
-    word: &'static str,
-    /// The answer's number in the same class; 0 for none.
+    name: &'static str,
+    /// Method number of the answer in the same class; 0 if the server does not answer.
     answer: u16,
-    /// Bytes before its names.
+    /// Bytes before its short strings.
     before: usize,
-    /// Names before its bits, and which of them it is called by.
-    names: usize,
-    called: Option<usize>,
-    /// The no-wait bit.
+    /// Number of short strings before its bits.
+    strings: usize,
+    /// Index of the short string that is the target.
+    target: Option<usize>,
+    /// Index of the no-wait bit.
     no_wait: Option<u8>,
 }
 
 const fn known(
     id: (u16, u16),
-    word: &'static str,
+    name: &'static str,
     answer: u16,
-    (before, names, called): (usize, usize, Option<usize>),
+    (before, strings, target): (usize, usize, Option<usize>),
     no_wait: Option<u8>,
 ) -> Known {
     Known {
         id,
-        word,
+        name,
         answer,
         before,
-        names,
-        called,
+        strings,
+        target,
         no_wait,
     }
 }
@@ -96,8 +97,8 @@ const CLIENT: [Known; 24] = [
     known((90, 20), "tx.commit", 21, NONE, None),
     known((90, 30), "tx.rollback", 31, NONE, None),
 ];
-/// What a server sends without a request, and bytes before the exchange and the routing key that it names.
-const UNASKED: [((u16, u16), &str, usize); 7] = [
+/// Methods that a server sends without a request, and the bytes before the exchange and the routing key in them.
+const UNSOLICITED: [((u16, u16), &str, usize); 7] = [
     ((10, 50), "connection.close", 0),
     ((10, 60), "connection.blocked", 0),
     ((10, 61), "connection.unblocked", 0),
@@ -115,7 +116,7 @@ const GET_EMPTY: (u16, u16) = (60, 72);
 const ACK: (u16, u16) = (60, 80);
 const NACK: (u16, u16) = (60, 120);
 
-/// Class, first and last number of the methods that there are.
+/// Class, first and last method number of all methods.
 const CLASSES: [(u16, u16, u16); 8] = [
     (10, 10, 70),
     (20, 10, 41),
@@ -130,7 +131,7 @@ const CLASSES: [(u16, u16, u16); 8] = [
 pub(super) fn length(first: &[u8]) -> Length {
     let protocol = HEADER.get(..4).unwrap_or(HEADER);
     if first.iter().zip(protocol).all(|(got, want)| got == want) {
-        // another version is one, too
+        // a header of any version: the server answers others with its own
         return if first.len() < 4 {
             Length::More
         } else {
@@ -156,7 +157,7 @@ pub(super) fn length(first: &[u8]) -> Length {
     }
 }
 
-/// The channel of a frame, and what it is.
+/// Reads a frame; returns its channel, too.
 pub(super) fn read(head: Head<'_>) -> Option<(u16, Frame<'_>)> {
     if head.bytes.starts_with(b"AMQP") {
         return Some((0, Frame::Protocol));
@@ -179,34 +180,35 @@ pub(super) fn read(head: Head<'_>) -> Option<(u16, Frame<'_>)> {
     Some((channel, frame))
 }
 
-/// Whether a frame's content fits its type, as far as it is here.
+/// Whether a frame's payload fits its type and side, as far as it was read.
 pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
-    let (here, is_cut) = (head.bytes, (head.bytes.len() as u64) < head.len);
-    if here.starts_with(b"AMQP") {
-        return side == Side::Client && HEADER.starts_with(cursor::upto(here, HEADER.len()));
+    let (bytes, is_cut) = (head.bytes, (head.bytes.len() as u64) < head.len);
+    if bytes.starts_with(b"AMQP") {
+        return side == Side::Client && HEADER.starts_with(cursor::upto(bytes, HEADER.len()));
     }
-    let ends = is_cut || here.last() == Some(&END);
+    let ends = is_cut || bytes.last() == Some(&END);
     ends && match read(head) {
-        Some((_, Frame::Method(method))) => method.exists() && method.speaker().is_none_or(|got| got == side),
-        Some((_, Frame::Header(size))) => cursor::be16_at(here, 7) == Some(60) && size < 1 << 40,
+        Some((_, Frame::Method(method))) => method.exists() && method.sender().is_none_or(|got| got == side),
+        Some((_, Frame::Header(size))) => cursor::be16_at(bytes, 7) == Some(60) && size < 1 << 40,
         Some(_) => true,
         None => is_cut,
     }
 }
 
-/// The sender of these frames, where only one side can send them.
-pub(super) fn speaker(first: &[u8]) -> Option<Side> {
+/// Returns the sender of the frame that these bytes begin with; None if both sides can send it.
+pub(super) fn sender(first: &[u8]) -> Option<Side> {
     let Length::Is(len) = length(first) else {
         return None;
     };
     match read(Head { bytes: first, len })? {
         (_, Frame::Protocol) if first == HEADER => Some(Side::Client),
-        (_, Frame::Method(method)) if method.exists() => method.speaker(),
+        (_, Frame::Method(method)) if method.exists() => method.sender(),
         _ => None,
     }
 }
 
-fn name<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+/// Reads a short string: a length byte, and the text.
+fn short_string<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = cursor.u8()?;
     cursor.take(usize::from(len))
 }
@@ -217,7 +219,7 @@ impl<'a> Method<'a> {
     }
 
     fn unsolicited(self) -> Option<&'static ((u16, u16), &'static str, usize)> {
-        UNASKED.iter().find(|(id, ..)| *id == self.id)
+        UNSOLICITED.iter().find(|(id, ..)| *id == self.id)
     }
 
     fn exists(self) -> bool {
@@ -227,15 +229,15 @@ impl<'a> Method<'a> {
         CLASSES.iter().any(has)
     }
 
-    /// The side that sends it, where only one does.
-    fn speaker(self) -> Option<Side> {
+    /// Returns the side that sends the method; None if both do.
+    fn sender(self) -> Option<Side> {
         let is_answer = CLIENT
             .iter()
             .any(|known| (known.id.0, known.answer) == self.id && known.id.0 != 10);
         match (self.known().is_some(), self.unsolicited().is_some()) {
             (true, false) => Some(Side::Client),
             (false, true) => Some(Side::Server),
-            // both sides may close, and answer that
+            // both sides may send close and close-ok; flow-ok answers either side's flow
             _ if self.id.1 == 41 && self.id.0 != 50 || self.id == (20, 21) => None,
             (false, false) if matches!(self.id, (10, 11 | 21 | 31 | 40)) => Some(Side::Client),
             (false, false) if matches!(self.id, (10, 10 | 20 | 30 | 41)) => Some(Side::Server),
@@ -244,14 +246,15 @@ impl<'a> Method<'a> {
         }
     }
 
-    pub(super) fn word(self) -> &'static str {
-        let known = self.known().map(|known| known.word);
+    /// Returns the method's name; "" for answers.
+    pub(super) fn name(self) -> &'static str {
+        let known = self.known().map(|known| known.name);
         known
-            .or(self.unsolicited().map(|(_, word, _)| *word))
+            .or(self.unsolicited().map(|(_, name, _)| *name))
             .unwrap_or("")
     }
 
-    /// It stands between the client's first bytes and the server's "open-ok".
+    /// Whether the method belongs to the log-in, which "open-ok" or "close" ends.
     pub(super) fn is_of_login(self) -> bool {
         self.id.0 == 10 && self.id.1 <= 50
     }
@@ -260,36 +263,41 @@ impl<'a> Method<'a> {
         matches!(self.id, (10, 41 | 50))
     }
 
-    /// The queue or the exchange that it names; of a publish to the default exchange the queue, by its routing key.
+    /// Returns the queue or the exchange that the method names; for the default exchange the routing key, which is the
+    /// queue's name.
     pub(super) fn target(self) -> SmolStr {
-        self.names().map(text::name).unwrap_or_default()
+        self.target_bytes().map(text::name).unwrap_or_default()
     }
 
-    fn names(self) -> Option<&'a [u8]> {
+    fn target_bytes(self) -> Option<&'a [u8]> {
         let mut cursor = Cursor::new(self.arguments);
-        let (before, called) = match (self.unsolicited(), self.known()) {
+        let (before, target) = match (self.unsolicited(), self.known()) {
             (Some((DELIVER, _, before)), _) => {
-                name(&mut cursor)?; // the consumer's
+                short_string(&mut cursor)?; // consumer tag
                 (*before, Some(0))
             }
             (Some((RETURN, _, before)), _) => {
                 cursor.take(*before)?;
-                name(&mut cursor)?; // the reason
+                short_string(&mut cursor)?; // reply text
                 (0, Some(0))
             }
-            (_, Some(known)) => (known.before, known.called),
+            (_, Some(known)) => (known.before, known.target),
             _ => return None,
         };
         cursor.take(before)?;
-        for _ in 0..called? {
-            name(&mut cursor)?;
+        for _ in 0..target? {
+            short_string(&mut cursor)?;
         }
-        let first = name(&mut cursor)?;
-        let by_key = first.is_empty() && matches!(self.id, (60, 40) | DELIVER | RETURN);
-        if by_key { name(&mut cursor) } else { Some(first) }
+        let first = short_string(&mut cursor)?;
+        let is_default = first.is_empty() && matches!(self.id, (60, 40) | DELIVER | RETURN);
+        if is_default {
+            short_string(&mut cursor)
+        } else {
+            Some(first)
+        }
     }
 
-    /// The class and number of its answer; `None` where nobody answers it.
+    /// Returns class and method number of the answer; None if the server does not answer.
     pub(super) fn answer(self) -> Option<(u16, u16)> {
         let known = self.known().filter(|known| known.answer > 0)?;
         (!self.is_no_wait(known).unwrap_or(false)).then_some((known.id.0, known.answer))
@@ -298,8 +306,8 @@ impl<'a> Method<'a> {
     fn is_no_wait(self, known: &Known) -> Option<bool> {
         let (bit, mut cursor) = (known.no_wait?, Cursor::new(self.arguments));
         cursor.take(known.before)?;
-        for _ in 0..known.names {
-            name(&mut cursor)?;
+        for _ in 0..known.strings {
+            short_string(&mut cursor)?;
         }
         Some(cursor.u8()? >> bit & 1 == 1)
     }
@@ -312,21 +320,21 @@ impl<'a> Method<'a> {
         self.id == (60, 40)
     }
 
-    /// The tag that a consumer is to have or has, in what subscribes it, in its answer and in what is delivered.
+    /// Returns the consumer tag of a basic.consume (which may be empty), of its answer, or of a delivery.
     pub(super) fn consumer(self) -> Option<&'a [u8]> {
         let mut cursor = Cursor::new(self.arguments);
         match self.id {
             CONSUME => {
                 cursor.take(2)?;
-                name(&mut cursor)?; // the queue's
-                name(&mut cursor)
+                short_string(&mut cursor)?; // queue
+                short_string(&mut cursor)
             }
-            CONSUME_OK | DELIVER => name(&mut cursor),
+            CONSUME_OK | DELIVER => short_string(&mut cursor),
             _ => None,
         }
     }
 
-    pub(super) fn opens(self) -> bool {
+    pub(super) fn opens_channel(self) -> bool {
         self.id == (20, 10)
     }
 
@@ -334,7 +342,7 @@ impl<'a> Method<'a> {
         self.id == (85, 10)
     }
 
-    /// A content follows the server's method.
+    /// Whether a content follows the server's method.
     pub(super) fn has_content(self) -> bool {
         matches!(self.id, DELIVER | RETURN | GET_OK)
     }
@@ -343,24 +351,24 @@ impl<'a> Method<'a> {
         self.unsolicited().is_some()
     }
 
-    /// The tag of a confirmation, and whether those before are meant, too.
-    pub(super) fn confirms(self) -> Option<(u64, bool)> {
+    /// Returns the delivery tag of an ACK or NACK, and whether it confirms all before it, too.
+    pub(super) fn confirmation(self) -> Option<(u64, bool)> {
         let mut cursor = Cursor::new(self.arguments);
         let confirms = matches!(self.id, ACK | NACK).then(|| Some((cursor.u64be()?, cursor.u8()? & 1 == 1)));
         confirms.flatten()
     }
 
-    pub(super) fn refuses(self) -> bool {
+    pub(super) fn is_nack(self) -> bool {
         self.id == NACK
     }
 
-    /// The reason for which the server closes a channel or the connection.
-    pub(super) fn closes(self) -> Option<u16> {
+    /// Returns the reply code with which the server closes a channel or the connection.
+    pub(super) fn close_code(self) -> Option<u16> {
         let closes = matches!(self.id, (10, 50) | (20, 40));
         closes.then(|| Cursor::new(self.arguments).u16be()).flatten()
     }
 
-    /// What the server calls itself in its "start".
+    /// Returns product and version of the server, from its connection.start.
     pub(super) fn software(self) -> Option<Box<str>> {
         if self.id != (10, 10) {
             return None;
@@ -371,14 +379,10 @@ impl<'a> Method<'a> {
             let len = cursor.u32be()?.min(64) as usize;
             std::str::from_utf8(cursor.take(len)?).ok()
         };
-        let (product, version) = (value(b"\x07productS")?, value(b"\x07versionS"));
-        Some(
-            [Some(product), version]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .into(),
-        )
+        let product = value(b"\x07productS")?;
+        Some(match value(b"\x07versionS") {
+            Some(version) => format!("{product} {version}").into(),
+            None => product.into(),
+        })
     }
 }

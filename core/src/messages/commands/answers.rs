@@ -1,44 +1,45 @@
-//! The server's side of SMTP, POP3 and FTP: where an answer ends, and whose it is. IMAP's is in `imap.rs`.
+//! Replies of SMTP, POP3 and FTP: where each ends, and which command it answers. IMAP's are in `imap.rs`.
 
 use super::super::lines::{Dots, Line};
-use super::verbs::{Dialect, Does};
-use super::{Blind, Commands, Leave, MAX_LINE, PendingCommand, Reads, transfers};
+use super::verbs::{Dialect, Effect};
+use super::{Commands, Leave, MAX_LINE, Pairing, PendingCommand, Reads, transfers};
 use crate::messages::sink::MessageSink;
 use crate::messages::{Listener, Side, Status, server_software};
 
-/// Status lines of a server before it closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
+/// Reply code of a server that closes an idle connection (RFC 5321 3.8, RFC 959 4.2).
 const CLOSING: u16 = 421;
-/// Lines of a server that begin no answer; more of them, and this is another protocol.
+/// Upper bound on the server's lines that begin no reply; with more of them the stream is another protocol.
 const MAX_ODD: u8 = 3;
 
+/// State of the server's direction.
 #[derive(Debug, Default)]
 pub(super) struct Server {
     pub(super) line: Line,
-    /// The code of an answer of several lines.
-    several: Option<[u8; 3]>,
-    /// An answer's text up to a lone dot (POP3).
+    /// Code of the multi-line reply that is being read.
+    multiline: Option<[u8; 3]>,
+    /// A reply's text up to a lone dot is being read (POP3).
     text: Option<Dots>,
-    /// A literal's octets that are still to come (IMAP).
+    /// Octets of a literal that are still to come (IMAP).
     pub(super) octets: u64,
-    /// Bytes of the answer before the present line.
+    /// Bytes of the reply that were not given to the sink yet.
     unreported: u64,
     /// Bytes before are not in the capture.
     pub(super) holed: bool,
-    /// Lines that began no answer.
+    /// Number of lines that began no reply.
     odd: u8,
-    /// It has spoken: what follows is no greeting.
+    /// The server has sent a reply, so that what follows is no greeting.
     pub(super) greeted: bool,
 }
 
 impl Server {
-    /// Forgets what was half read.
+    /// Forgets the reply that is being read.
     pub(super) fn reset(&mut self) {
-        (self.several, self.text, self.octets, self.unreported) = (None, None, 0, 0);
+        (self.multiline, self.text, self.octets, self.unreported) = (None, None, 0, 0);
         self.line.clear();
     }
 }
 
-/// The code at a line's beginning, and whether more lines follow.
+/// Returns the code at a line's beginning, and whether more lines follow: `250-SIZE` -> (250, true).
 pub(super) fn code(line: &[u8]) -> Option<(u16, bool)> {
     let (digits, rest) = line.split_first_chunk::<3>()?;
     let number =
@@ -54,26 +55,25 @@ pub(super) fn code(line: &[u8]) -> Option<(u16, bool)> {
 
 impl Commands {
     /// Reads the server's bytes.
-    pub(super) fn answers(
+    pub(super) fn read_server(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &mut &[u8],
     ) -> Result<(), Leave> {
         if self.dialect == Dialect::Imap {
-            return self.responses(sink, bytes);
+            return self.read_imap_server(sink, bytes);
         }
         while !bytes.is_empty() {
             if let Some(dots) = &mut self.server.text {
                 let end = dots.end(bytes);
-                let here = end.unwrap_or(bytes.len());
-                *bytes = bytes.get(here..).unwrap_or_default();
+                let count = end.unwrap_or(bytes.len());
+                *bytes = bytes.get(count..).unwrap_or_default();
                 if let Some(first) = self.waiting.front() {
-                    sink.exchange(first.key).piece(here as u64);
+                    sink.exchange(first.key).piece(count as u64);
                 }
                 if end.is_some() {
                     self.server.text = None;
-                    let status = status_word("+OK");
-                    self.answered(sink, status)?;
+                    self.end_reply(sink, status_word("+OK"))?;
                 }
                 continue;
             }
@@ -89,44 +89,40 @@ impl Commands {
         Ok(())
     }
 
-    /// A line of the server is whole.
+    /// Reads a whole line of the server.
     fn reply_line(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
         let line = std::mem::take(&mut self.server.line);
         let len = line.len();
         self.server.unreported = self.server.unreported.saturating_add(len);
         if self.dialect == Dialect::Pop3 {
-            return self.indicator(sink, line.text());
+            return self.pop3_reply(sink, line.text());
         }
         let found = code(line.text());
-        if let Some(several) = self.server.several {
-            let same = line.text().starts_with(&several) || self.dialect == Dialect::Smtp;
+        if let Some(first) = self.server.multiline {
+            let same = line.text().starts_with(&first) || self.dialect == Dialect::Smtp;
             let Some((code, false)) = found.filter(|_| same) else {
                 return Ok(());
             };
-            self.server.several = None;
+            self.server.multiline = None;
             return self.reply(sink, code, line.text());
         }
         match found {
             Some((code, false)) => self.reply(sink, code, line.text()),
             Some((_, true)) => {
                 if !self.server.greeted {
-                    greeting(sink, line.text());
+                    read_software(sink, line.text());
                 }
-                self.server.several = line.text().first_chunk().copied();
+                self.server.multiline = line.text().first_chunk().copied();
                 Ok(())
             }
-            None => self.nonsense(sink, line.is_text()),
+            None => self.odd_line(sink, line.is_text()),
         }
     }
 
-    /// A line that begins no answer. Some servers say one now and then, and clients take it for a refusal.
-    pub(super) fn nonsense(
-        &mut self,
-        sink: &mut MessageSink<'_, impl Listener>,
-        is_text: bool,
-    ) -> Result<(), Leave> {
-        // before any command a line is the text of an answer that the capture begins inside
-        if self.server.holed || self.next == 0 && is_text {
+    /// Reads a line that begins no reply. Some servers send one now and then, and clients take it for a refusal.
+    fn odd_line(&mut self, sink: &mut MessageSink<'_, impl Listener>, is_text: bool) -> Result<(), Leave> {
+        // before the first command: the capture begins inside the text of a reply
+        if self.server.holed || self.next_key == 0 && is_text {
             sink.unmark();
             self.server.unreported = 0;
             return Ok(());
@@ -135,21 +131,22 @@ impl Commands {
         if !is_text || self.server.odd > MAX_ODD || self.waiting.is_empty() {
             return Err(Leave::Lost("not an answer to a command"));
         }
-        self.count(sink);
+        self.count_reply(sink);
         let refused = Status {
             error: true,
             ..Status::default()
         };
-        self.answered(sink, refused)
+        self.end_reply(sink, refused)
     }
 
-    /// POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
-    fn indicator(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
+    /// Reads a line of POP3: `+OK`, `-ERR`, or `+` for the next round of a log-in.
+    fn pop3_reply(&mut self, sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) -> Result<(), Leave> {
         let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
         match first {
             b"+OK" => {
-                if self.waiting.front().is_some_and(|first| first.does == Does::Text) {
-                    self.count(sink);
+                let has_text = |first: &PendingCommand| first.effect == Effect::Text;
+                if self.waiting.front().is_some_and(has_text) {
+                    self.count_reply(sink);
                     self.server.text = Some(Dots::default());
                     return Ok(());
                 }
@@ -160,11 +157,11 @@ impl Commands {
                 self.next_round(sink);
                 Ok(())
             }
-            _ => self.nonsense(sink, !line.contains(&0)),
+            _ => self.odd_line(sink, !line.contains(&0)),
         }
     }
 
-    /// SMTP and FTP: an answer with this code is whole.
+    /// Reads a whole reply of SMTP or FTP.
     fn reply(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -173,14 +170,14 @@ impl Commands {
     ) -> Result<(), Leave> {
         let smtp = self.dialect == Dialect::Smtp;
         if !smtp && code < 200 {
-            // the answer begins: the transfer is on its way
-            self.count(sink);
+            // FTP's preliminary reply: the transfer has begun
+            self.count_reply(sink);
             return Ok(());
         }
         if self.dialect == Dialect::Ftp
             && let Some(port) = transfers::port_in_reply(code, line)
         {
-            transfers::tell_port(sink, port);
+            transfers::announce_port(sink, port);
         }
         if smtp && code == 354 {
             self.client.reads = Reads::Content {
@@ -189,13 +186,8 @@ impl Commands {
                 holed: false,
             };
         }
-        if smtp
-            && code == 334
-            && self
-                .waiting
-                .front()
-                .is_some_and(|first| first.does == Does::Rounds)
-        {
+        let is_dialogue = |first: &PendingCommand| first.effect == Effect::Dialogue;
+        if smtp && code == 334 && self.waiting.front().is_some_and(is_dialogue) {
             self.next_round(sink);
             return Ok(());
         }
@@ -207,55 +199,55 @@ impl Commands {
         self.final_reply(sink, status, line)
     }
 
-    /// The server wants another line of the oldest command.
+    /// The server requests another line of the oldest command.
     fn next_round(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         sink.unmark();
         (self.server.unreported, self.server.greeted) = (0, true);
         if let Some(first) = self.waiting.front() {
             sink.exchange(first.key).dialogue();
-            self.client.going = Some(first.key);
+            self.client.continued = Some(first.key);
         }
     }
 
-    /// What came so far belongs to the oldest command.
-    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Gives the unreported bytes to the oldest command's reply.
+    fn count_reply(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let unreported = std::mem::take(&mut self.server.unreported);
         (self.server.holed, self.server.greeted) = (false, true);
         match self.waiting.front_mut() {
-            Some(first) => first.answer_bytes(sink, unreported),
+            Some(first) => first.reply_bytes(sink, unreported),
             None => sink.unmark(),
         }
     }
 
+    /// Handles a reply that is not preliminary. Without an open command it is a greeting, or the server closes.
     fn final_reply(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         status: Status<'_>,
         line: &[u8],
     ) -> Result<(), Leave> {
-        self.blind = match self.blind {
-            Blind::UntilAnswered => Blind::UntilCommand,
-            blind => blind,
-        };
+        if self.pairing == Pairing::LostUntilReply {
+            self.pairing = Pairing::LostUntilCommand;
+        }
         if self.waiting.is_empty() {
-            let unsolicited = self.server.greeted && self.next > 0 && !self.client.holed;
+            let unsolicited = self.server.greeted && self.next_key > 0 && !self.client.holed;
             let bytes = std::mem::take(&mut self.server.unreported);
-            let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next == 0;
+            let greets = !std::mem::replace(&mut self.server.greeted, true) && self.next_key == 0;
             match status.code {
                 Some(CLOSING) if unsolicited => sink.push("421", "", bytes),
-                _ if greets => greeted(sink, line, bytes),
+                _ if greets => report_greeting(sink, line, bytes),
                 _ => sink.unmark(),
             }
-            // the command may be in a hole that is not seen yet: what follows may be its answer's text
+            // the command may be in a hole that is not seen yet, and the text of its reply may follow
             self.server.holed = !greets;
             return Ok(());
         }
-        self.count(sink);
-        self.answered(sink, status)
+        self.count_reply(sink);
+        self.end_reply(sink, status)
     }
 
-    /// The oldest command has an answer.
-    fn answered(
+    /// Ends a reply to the oldest command, and with its last reply the exchange.
+    fn end_reply(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         status: Status<'_>,
@@ -263,63 +255,64 @@ impl Commands {
         let Some(first) = self.waiting.front_mut() else {
             return Ok(());
         };
-        first.answers = first.answers.saturating_sub(1);
+        first.replies_left = first.replies_left.saturating_sub(1);
         if !first.failed {
             sink.exchange(first.key).status(status);
             first.failed = status.error;
         }
-        if first.answers > 0 {
+        if first.replies_left > 0 {
             return Ok(());
         }
         match self.waiting.pop_front() {
-            Some(over) => self.over(sink, &over),
+            Some(command) => self.end_exchange(sink, &command),
             None => Ok(()),
         }
     }
 
-    /// An exchange has its last answer.
-    pub(super) fn over(
+    /// Ends the exchange of a command that has its last reply, and applies the command's effect.
+    pub(super) fn end_exchange(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        over: &PendingCommand,
+        command: &PendingCommand,
     ) -> Result<(), Leave> {
-        let mut exchange = sink.exchange(over.key);
-        exchange.end_answer();
-        if self.client.going == Some(over.key) {
-            self.client.going = None;
+        sink.exchange(command.key).end_answer();
+        if self.client.continued == Some(command.key) {
+            self.client.continued = None;
         }
         match self.client.reads {
-            // refused before it was sent, or its end is not in the capture
-            Reads::Octets { key, .. } if key == over.key && over.failed => {
+            // the server refused the literal before it was sent
+            Reads::Octets { key, .. } if key == command.key && command.failed => {
                 (self.client.reads, self.client.literal) = (Reads::Lines, None);
             }
+            // the end of the mail's text is not in the capture
             Reads::Content {
                 key: Some(key),
                 holed: true,
                 ..
-            } if key == over.key => {
+            } if key == command.key => {
                 self.client.reads = Reads::Lines;
             }
             _ => {}
         }
-        match over.does {
-            Does::Recipient if !over.failed => self.recipients += 1,
-            Does::Tls if !over.failed => return Err(Leave::Tls),
-            Does::Opaque if !over.failed => return Err(Leave::Lost("compressed from here on")),
+        match command.effect {
+            _ if command.failed => {}
+            Effect::Recipient => self.recipients += 1,
+            Effect::Tls => return Err(Leave::Tls),
+            Effect::Compression => return Err(Leave::Lost("compressed from here on")),
             _ => {}
         }
         Ok(())
     }
 
-    /// Bytes of the server are not in the capture.
-    pub(super) fn server_misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    /// Skips bytes of the server that are not in the capture.
+    pub(super) fn skip_server(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         let by_snap_length = sink.at().frame != 0;
         self.server.holed = true;
         if self.dialect == Dialect::Imap {
-            return self.response_misses(sink, missing);
+            return self.skip_imap_server(sink, missing);
         }
         if self.server.text.is_some() && self.waiting.len() > 1 {
-            // the text may end in what is missing, and the next answer begin
+            // the text may end in the missing bytes, and the next reply begin
             self.give_up(sink);
             self.server.reset();
             return sink.unmark();
@@ -328,20 +321,20 @@ impl Commands {
             *dots = Dots::Inside;
             if let Some(first) = self.waiting.front_mut() {
                 sink.exchange(first.key).count(missing);
-                first.doubtful = true;
+                first.maybe_answered = true;
             }
             return;
         }
         if by_snap_length && self.server.unreported + self.server.line.len() > 0 {
-            // the answer ends in what is missing
+            // the reply ends in the missing bytes
             self.server.line.count(missing);
-            let several = self.server.several.take();
-            self.server.line.make_last(several);
+            let code = self.server.multiline.take();
+            self.server.line.make_last(code);
             let _ = self.reply_line(sink);
         } else if self.waiting.len() > 1 {
             self.give_up(sink);
         } else if let Some(first) = self.waiting.front_mut() {
-            first.doubtful = true;
+            first.maybe_answered = true;
             sink.exchange(first.key).count(missing);
         }
         self.server.reset();
@@ -349,8 +342,8 @@ impl Commands {
     }
 }
 
-/// What the server sends first may say what it is.
-pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
+/// Reads the server's software in the first line of its greeting.
+fn read_software(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
     if sink.side() == Side::Server
         && let Some(name) = server_software::of_greeting(&[line, b"\n"].concat())
     {
@@ -358,14 +351,14 @@ pub(super) fn greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8]) {
     }
 }
 
-/// The server's first words are whole: they answer nothing, and the client waits for them.
-pub(super) fn greeted(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], bytes: u64) {
-    greeting(sink, line);
+/// Reports a whole greeting: a message of the server that answers no command, and that the client waits for.
+pub(super) fn report_greeting(sink: &mut MessageSink<'_, impl Listener>, line: &[u8], bytes: u64) {
+    read_software(sink, line);
     sink.count(bytes);
     sink.end();
 }
 
-/// A word of an answer, as its status.
+/// Returns the status of a reply of POP3 or IMAP.
 pub(super) fn status_word(word: &str) -> Status<'_> {
     let error = !matches!(word, "+OK" | "OK" | "PREAUTH");
     Status {

@@ -1,15 +1,15 @@
-//! The server's side of IMAP (RFC 9051 7): responses with literals, distinguished by the tag that they repeat. What has
-//! no tag belongs to the oldest command that waits; where none does, and while IDLE waits, it is a push.
+//! Responses of IMAP (RFC 9051 7), which may have literals. A tagged response ends the reply to the command with its
+//! tag. An untagged one belongs to the oldest open command; if only IDLE is open, or none, it is a push.
 
-use super::answers::{greeted, status_word};
-use super::verbs::{Does, is_tag};
+use super::answers::{report_greeting, status_word};
+use super::verbs::{Effect, is_tag};
 use super::{Commands, Leave, MAX_LINE};
 use crate::messages::Listener;
 use crate::messages::sink::MessageSink;
 
 impl Commands {
     /// Reads the server's bytes.
-    pub(super) fn responses(
+    pub(super) fn read_imap_server(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: &mut &[u8],
@@ -17,12 +17,12 @@ impl Commands {
         while !bytes.is_empty() {
             let server = &mut self.server;
             if server.octets > 0 {
-                let here = usize::try_from(server.octets)
+                let count = usize::try_from(server.octets)
                     .unwrap_or(usize::MAX)
                     .min(bytes.len());
-                *bytes = bytes.get(here..).unwrap_or_default();
-                server.octets -= here as u64;
-                server.line.count(here as u64);
+                *bytes = bytes.get(count..).unwrap_or_default();
+                server.octets -= count as u64;
+                server.line.count(count as u64);
                 continue;
             }
             if server.line.is_new() {
@@ -43,7 +43,7 @@ impl Commands {
         Ok(())
     }
 
-    /// What came of a response that goes on.
+    /// Reports the bytes of an untagged response that were read so far.
     fn pieces(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         if !self.server.line.text().starts_with(b"* ") {
             return;
@@ -51,16 +51,18 @@ impl Commands {
         if let Some(place) = self.owner()
             && let Some(owner) = self.waiting.get_mut(place)
         {
-            owner.answer_bytes(sink, self.server.line.take_len());
+            owner.reply_bytes(sink, self.server.line.take_len());
         }
     }
 
-    /// Whom untagged responses belong to.
+    /// Index of the command that untagged responses belong to.
     fn owner(&self) -> Option<usize> {
-        self.waiting.iter().position(|waiting| waiting.does != Does::Idle)
+        self.waiting
+            .iter()
+            .position(|waiting| waiting.effect != Effect::Idle)
     }
 
-    /// A response is whole.
+    /// Reads a whole response.
     fn response(&mut self, sink: &mut MessageSink<'_, impl Listener>) -> Result<(), Leave> {
         self.pieces(sink);
         let line = std::mem::take(&mut self.server.line);
@@ -71,12 +73,12 @@ impl Commands {
         let (tag, word) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         match tag {
             b"*" => {
-                if !std::mem::replace(&mut self.server.greeted, true) && self.next == 0 {
-                    greeted(sink, line.text(), line.len());
+                if !std::mem::replace(&mut self.server.greeted, true) && self.next_key == 0 {
+                    report_greeting(sink, line.text(), line.len());
                     return Ok(());
                 }
                 if self.owner().is_some() {
-                    return Ok(()); // counted
+                    return Ok(()); // `pieces` has counted it
                 }
                 let numbered = word.first().is_some_and(u8::is_ascii_digit);
                 let name = if numbered {
@@ -85,7 +87,7 @@ impl Commands {
                     word
                 };
                 match std::str::from_utf8(name) {
-                    Ok(name) if self.next > 0 && !self.client.holed && is_tag(name.as_bytes()) => {
+                    Ok(name) if self.next_key > 0 && !self.client.holed && is_tag(name.as_bytes()) => {
                         sink.push(name, "", line.len());
                     }
                     _ => sink.unmark(),
@@ -96,8 +98,8 @@ impl Commands {
                 sink.unmark();
                 if let Some(newest) = self.waiting.back() {
                     sink.exchange(newest.key).dialogue();
-                    if newest.does == Does::Rounds {
-                        self.client.going = Some(newest.key);
+                    if newest.effect == Effect::Dialogue {
+                        self.client.continued = Some(newest.key);
                     }
                 }
                 Ok(())
@@ -111,6 +113,7 @@ impl Commands {
         }
     }
 
+    /// Ends the command with this tag.
     fn tagged(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -122,43 +125,43 @@ impl Commands {
             .waiting
             .iter()
             .position(|waiting| waiting.tag.as_bytes() == tag);
-        let Some(mut over) = place.and_then(|place| self.waiting.remove(place)) else {
-            sink.unmark(); // of a command before the capture
+        let Some(mut command) = place.and_then(|place| self.waiting.remove(place)) else {
+            sink.unmark(); // the command was sent before the capture
             return Ok(());
         };
         self.server.holed = false;
-        // those before it were answered in bytes that are missing
+        // the replies to commands before this one were in the missing bytes
         while self
             .waiting
             .front()
-            .is_some_and(|first| first.doubtful && first.key < over.key)
+            .is_some_and(|first| first.maybe_answered && first.key < command.key)
             && let Some(lost) = self.waiting.pop_front()
         {
             sink.exchange(lost.key).give_up();
         }
         let word = word.to_ascii_uppercase();
         let status = status_word(std::str::from_utf8(&word).unwrap_or_default());
-        over.failed = status.error;
-        over.answer_bytes(sink, bytes);
-        sink.exchange(over.key).status(status);
-        self.over(sink, &over)
+        command.failed = status.error;
+        command.reply_bytes(sink, bytes);
+        sink.exchange(command.key).status(status);
+        self.end_exchange(sink, &command)
     }
 
-    /// Bytes of a response are not in the capture.
-    pub(super) fn response_misses(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
+    /// Skips bytes of the server that are not in the capture.
+    pub(super) fn skip_imap_server(&mut self, sink: &mut MessageSink<'_, impl Listener>, missing: u64) {
         if missing <= self.server.octets {
             self.server.octets -= missing;
             self.server.line.count(missing);
             return self.pieces(sink);
         }
         if !self.server.line.is_new() && self.server.octets == 0 {
-            // cut by the snap length, mostly: the line ends in what is missing
+            // mostly cut by the snap length: the line ends in the missing bytes
             self.server.line.count(missing);
             let _ = self.response(sink);
         }
         self.waiting
             .iter_mut()
-            .for_each(|waiting| waiting.doubtful = true);
+            .for_each(|waiting| waiting.maybe_answered = true);
         self.server.reset();
         sink.unmark();
     }

@@ -1,5 +1,5 @@
-//! How SMTP, POP3, IMAP and FTP are known: a command of theirs from the client, and an answer of their form from the
-//! server, whoever speaks first. Three digits alone are of many protocols, and `QUIT` is too.
+//! Recognition of SMTP, POP3, IMAP and FTP: both a command from the client and a reply of the right form from the
+//! server are needed. Many protocols have replies of three digits, and `QUIT`.
 
 use super::answers::code;
 use super::verbs::{Dialect, is_tag};
@@ -25,16 +25,10 @@ pub(in crate::messages) const FTP: Recognition = recognition!(Ftp, Dialect::Ftp)
 pub(in crate::messages) const POP3: Recognition = recognition!(Pop3, Dialect::Pop3);
 pub(in crate::messages) const IMAP: Recognition = recognition!(Imap, Dialect::Imap);
 
-/// Commands that no other protocol of lines has, with what must follow them.
+/// Commands that no other protocol of lines has, with the byte that must follow them.
+#[rustfmt::skip]
 const SMTP_VERBS: &[&str] = &[
-    "EHLO ",
-    "HELO ",
-    "LHLO ",
-    "MAIL FROM:",
-    "RCPT TO:",
-    "STARTTLS\r",
-    "DATA\r",
-    "RSET\r",
+    "EHLO ", "HELO ", "LHLO ", "MAIL FROM:", "RCPT TO:", "STARTTLS\r", "DATA\r", "RSET\r",
 ];
 const FTP_VERBS: &[&str] = &[
     "USER ", "PASS ", "AUTH TLS", "AUTH SSL", "FEAT\r", "OPTS ", "SYST\r", "TYPE A", "TYPE I", "PASV\r",
@@ -46,37 +40,12 @@ const POP3_VERBS: &[&str] = &[
     "USER ", "PASS ", "APOP ", "CAPA\r", "STLS\r", "AUTH", "STAT\r", "LIST", "UIDL", "RETR ", "TOP ",
     "DELE ", "QUIT\r", "NOOP\r", "RSET\r",
 ];
+#[rustfmt::skip]
 const IMAP_VERBS: &[&str] = &[
-    "CAPABILITY\r",
-    "LOGIN ",
-    "AUTHENTICATE ",
-    "STARTTLS\r",
-    "ID ",
-    "SELECT ",
-    "EXAMINE ",
-    "STATUS ",
-    "LIST ",
-    "LSUB ",
-    "NAMESPACE\r",
-    "ENABLE ",
-    "NOOP\r",
-    "IDLE\r",
-    "APPEND ",
-    "FETCH ",
-    "STORE ",
-    "SEARCH ",
-    "COPY ",
-    "MOVE ",
-    "UID ",
-    "EXPUNGE\r",
-    "CLOSE\r",
-    "LOGOUT\r",
-    "CREATE ",
-    "DELETE ",
-    "RENAME ",
-    "SUBSCRIBE ",
-    "CHECK\r",
-    "UNSELECT\r",
+    "CAPABILITY\r", "LOGIN ", "AUTHENTICATE ", "STARTTLS\r", "ID ", "SELECT ", "EXAMINE ", "STATUS ",
+    "LIST ", "LSUB ", "NAMESPACE\r", "ENABLE ", "NOOP\r", "IDLE\r", "APPEND ", "FETCH ", "STORE ", "SEARCH ",
+    "COPY ", "MOVE ", "UID ", "EXPUNGE\r", "CLOSE\r", "LOGOUT\r", "CREATE ", "DELETE ", "RENAME ",
+    "SUBSCRIBE ", "CHECK\r", "UNSELECT\r",
 ];
 
 /// How well one side's first bytes fit.
@@ -84,13 +53,13 @@ const IMAP_VERBS: &[&str] = &[
 enum Fit {
     Yes,
     No,
-    /// More of them may.
+    /// Too few bytes.
     More,
 }
 
-/// Whether these bytes begin with one of the words, or are too few to tell.
+/// How well bytes fit one of the words, without regard to case.
 fn begins(bytes: &[u8], words: &[&str]) -> Fit {
-    let one = |word: &str| {
+    let fit = |word: &str| {
         let both = bytes.iter().zip(word.as_bytes());
         let same = both
             .clone()
@@ -101,18 +70,14 @@ fn begins(bytes: &[u8], words: &[&str]) -> Fit {
             (true, false) => Fit::Yes,
         }
     };
-    best(words.iter().map(|word| one(word)))
-}
-
-fn best(fits: impl Iterator<Item = Fit>) -> Fit {
-    fits.fold(Fit::No, |best, fit| match (best, fit) {
+    words.iter().fold(Fit::No, |best, word| match (best, fit(word)) {
         (Fit::Yes, _) | (_, Fit::Yes) => Fit::Yes,
         (Fit::More, _) | (_, Fit::More) => Fit::More,
         _ => Fit::No,
     })
 }
 
-fn client(dialect: Dialect, bytes: &[u8]) -> Fit {
+fn fit_client(dialect: Dialect, bytes: &[u8]) -> Fit {
     match dialect {
         Dialect::Smtp => begins(bytes, SMTP_VERBS),
         Dialect::Ftp => begins(bytes, FTP_VERBS),
@@ -128,7 +93,7 @@ fn client(dialect: Dialect, bytes: &[u8]) -> Fit {
     }
 }
 
-fn server(dialect: Dialect, bytes: &[u8]) -> Fit {
+fn fit_server(dialect: Dialect, bytes: &[u8]) -> Fit {
     match dialect {
         Dialect::Smtp | Dialect::Ftp => {
             let line = bytes.strip_suffix(b"\r").unwrap_or(bytes);
@@ -153,12 +118,12 @@ fn server(dialect: Dialect, bytes: &[u8]) -> Fit {
 
 fn fit(dialect: Dialect, side: Side, bytes: &[u8]) -> Fit {
     match side {
-        Side::Client => client(dialect, bytes),
-        Side::Server => server(dialect, bytes),
+        Side::Client => fit_client(dialect, bytes),
+        Side::Server => fit_server(dialect, bytes),
     }
 }
 
-/// Both sides have to fit. A greeting of FTP's or SMTP's has one of few codes.
+/// Both sides have to fit.
 fn sniff(dialect: Dialect, first: &FirstBytes<'_>) -> Guess {
     let (side, other) = (first.side, first.side.other());
     match (fit(dialect, side, first.input), fit(dialect, other, first.other)) {
@@ -171,7 +136,7 @@ fn sniff(dialect: Dialect, first: &FirstBytes<'_>) -> Guess {
     }
 }
 
-/// In the middle of a stream one side has to be enough: a mail's envelope, or a tag and a command that only IMAP has.
+/// In the middle of a stream the client alone must be enough: a mail's envelope, or a tag and a command of IMAP only.
 fn begins_message(dialect: Dialect, side: Side, first: &[u8]) -> bool {
     let whole = first.ends_with(b"\r\n") && side == Side::Client;
     whole
@@ -189,7 +154,7 @@ fn begins_message(dialect: Dialect, side: Side, first: &[u8]) -> bool {
                     "IDLE\r",
                     "CAPABILITY\r",
                 ];
-                client(dialect, first) == Fit::Yes
+                fit_client(dialect, first) == Fit::Yes
                     && memchr::memchr(b' ', first)
                         .and_then(|end| first.get(end + 1..))
                         .is_some_and(|rest| begins(rest, &surest) == Fit::Yes)

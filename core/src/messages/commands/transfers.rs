@@ -1,48 +1,49 @@
-//! FTP's data connections as the control connection announces them: the port, and which command uses it (RFC 959 3.2,
-//! RFC 2428). Addresses are not read: behind a NAT they are wrong, and both connections are between the same hosts.
+//! FTP's data connections as the control connection announces them: the port, and the command that uses it (RFC 959
+//! 3.2, RFC 2428). Addresses are not read: behind a NAT they are wrong, and both connections are between the same
+//! hosts.
 
 use super::super::lines::number;
 use super::super::sink::MessageSink;
 use super::super::{Listener, Note};
 
-/// Commands whose data pass on a connection of their own.
+/// Commands that use a data connection.
 const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
 
 pub(super) fn is_transfer(verb: &str) -> bool {
     TRANSFERS.contains(&verb)
 }
 
-/// The port that the client names in PORT or EPRT.
+/// Returns the port of the client in PORT or EPRT.
 pub(super) fn port_in_command(verb: &str, rest: &str) -> Option<u16> {
     match verb {
-        "PORT" => six(rest.as_bytes()),
-        "EPRT" => between(rest.as_bytes(), 3),
+        "PORT" => port_of_six(rest.as_bytes()),
+        "EPRT" => port_of_delimited(rest.as_bytes()),
         _ => None,
     }
 }
 
-/// The port that the server names: `227 Entering Passive Mode (h1,h2,h3,h4,p1,p2)`, `229 ... (|||port|)`.
+/// Returns the port of the server: `227 Entering Passive Mode (h1,h2,h3,h4,p1,p2)`, `229 ... (|||port|)`.
 pub(super) fn port_in_reply(code: u16, line: &[u8]) -> Option<u16> {
     match code {
-        // servers write it with and without parentheses
+        // some servers leave the parentheses out
         227 => {
             let text = line.get(3..)?;
             let begin = text.iter().position(u8::is_ascii_digit)?;
-            six(text.get(begin..)?)
+            port_of_six(text.get(begin..)?)
         }
-        229 => between(line.get(memchr::memchr(b'(', line)? + 1..)?, 3),
+        229 => port_of_delimited(line.get(memchr::memchr(b'(', line)? + 1..)?),
         _ => None,
     }
 }
 
-/// Somebody will connect to this port.
-pub(super) fn tell_port(sink: &mut MessageSink<'_, impl Listener>, port: u16) {
+/// Reports that a data connection to this port will follow.
+pub(super) fn announce_port(sink: &mut MessageSink<'_, impl Listener>, port: u16) {
     let at = sink.at();
     sink.listener().note(Note::DataPort { at, port });
 }
 
-/// The port in `h1,h2,h3,h4,p1,p2`.
-fn six(text: &[u8]) -> Option<u16> {
+/// Returns the port in `h1,h2,h3,h4,p1,p2`.
+fn port_of_six(text: &[u8]) -> Option<u16> {
     let end = text
         .iter()
         .position(|byte| !byte.is_ascii_digit() && *byte != b',');
@@ -55,10 +56,10 @@ fn six(text: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([high, low])).filter(|port| *port > 0)
 }
 
-/// The port behind so many of the delimiters that the text begins with: `|1|10.0.0.1|6446|`, `|||6446|`.
-fn between(text: &[u8], place: usize) -> Option<u16> {
+/// Returns the port in `|1|10.0.0.1|6446|` or `|||6446|`, behind the third delimiter.
+fn port_of_delimited(text: &[u8]) -> Option<u16> {
     let delimiter = text.first()?;
-    let part = text.split(|byte| byte == delimiter).nth(place)?;
+    let part = text.split(|byte| byte == delimiter).nth(3)?;
     u16::try_from(number(part)?).ok().filter(|port| *port > 0)
 }
 

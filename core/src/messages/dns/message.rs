@@ -1,15 +1,16 @@
-//! One DNS message (RFC 1035 4.1): its header and its question, from TCP or a datagram.
+//! Header and question of a DNS message (RFC 1035 4.1), from TCP or a datagram.
 
 use crate::messages::{RequestName, Status};
 
 pub(in crate::messages) const HEADER: usize = 12;
-/// Header, the longest name, type and class.
+/// Upper bound on header and question: the longest name, type and class.
 pub(in crate::messages) const MAX_QUESTION_BYTES: usize = HEADER + MAX_WIRE_NAME + 4;
-/// RFC 1035 2.3.4.
+/// Upper bounds on a name and on a label of it, in bytes (RFC 1035 2.3.4).
 const MAX_WIRE_NAME: usize = 255;
 const MAX_LABEL: u8 = 63;
+/// The QR bit: the message is a response.
 const ANSWER: u16 = 0x8000;
-/// Query, status, notify, update (RFC 1035, 1996, 2136); DSO (RFC 8490) has no question.
+/// Query, status, notify, update (RFC 1035, 1996, 2136). DSO (RFC 8490) has no question.
 const OPCODES: [u16; 4] = [0, 2, 4, 5];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,25 +18,26 @@ pub struct Message {
     pub id: u16,
     pub is_answer: bool,
     rcode: u16,
-    /// Null where the message is cut in it, or has none.
+    /// The question's name in lower case; None if the message has no question or is cut inside it.
     pub name: Option<String>,
+    /// The question's type (`A`, `TYPE300`); None as for `name`.
     pub kind: Option<String>,
 }
 
 impl Message {
-    /// The message's beginning is enough; none where this can be no DNS.
+    /// Reads the beginning of a message. None if it cannot be DNS.
     pub fn parse(bytes: &[u8]) -> Option<Message> {
         let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
         let [id, flags, questions, answers, authorities, additions] = words(header);
         let opcode = flags >> 11 & 0xF;
         let is_answer = flags & ANSWER != 0;
         let update = opcode == 5;
-        // an answer may leave its question out (format error)
-        let asks = questions == 1 || is_answer && questions == 0;
-        // a query has no records but an additional few (RFC 6891), and the version that an IXFR begins at
-        let bare = is_answer || update || answers == 0 && authorities <= 1 && additions <= 4;
+        // a response to a malformed query has no question
+        let has_question = questions == 1 || is_answer && questions == 0;
+        // a query has no records but a few additional ones (RFC 6891), and the SOA that an IXFR starts from
+        let is_bare = is_answer || update || answers == 0 && authorities <= 1 && additions <= 4;
         let reserved = flags & 0x40;
-        if !OPCODES.contains(&opcode) || !asks || !bare || reserved != 0 {
+        if !OPCODES.contains(&opcode) || !has_question || !is_bare || reserved != 0 {
             return None;
         }
         let question = if questions == 1 { question(rest)? } else { None };
@@ -49,7 +51,7 @@ impl Message {
         })
     }
 
-    pub(in crate::messages) fn named(&self) -> RequestName<'_> {
+    pub(in crate::messages) fn request_name(&self) -> RequestName<'_> {
         RequestName {
             method: self.kind.as_deref().unwrap_or_default(),
             target: self.name.as_deref().unwrap_or_default(),
@@ -74,7 +76,7 @@ fn words(header: &[u8; HEADER]) -> [u16; 6] {
     words
 }
 
-/// Name and type. The outer `None`: no question looks like this; the inner: it is cut.
+/// Reads name and type of a question. `None`: the bytes are no question. `Some(None)`: they are cut inside it.
 fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
     let (mut name, mut length) = (String::new(), 1);
     loop {
@@ -83,7 +85,7 @@ fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
         };
         length += usize::from(*label) + 1;
         if *label > MAX_LABEL || length > MAX_WIRE_NAME {
-            return None; // a pointer has nothing to point to yet
+            return None; // also a compression pointer: no name precedes the question
         }
         if *label == 0 {
             bytes = rest;
@@ -108,7 +110,7 @@ fn question(mut bytes: &[u8]) -> Option<Option<(String, u16)>> {
     Some(Some((name, u16::from_be_bytes([high, low]))))
 }
 
-/// The type's name (IANA, DNS parameters).
+/// Returns a type's name (IANA, "Domain Name System (DNS) Parameters").
 fn kind_word(kind: u16) -> String {
     let word = match kind {
         1 => "A",
@@ -136,7 +138,7 @@ fn kind_word(kind: u16) -> String {
     word.to_string()
 }
 
-/// RFC 1035 4.1.1, RFC 2136 2.2.
+/// Returns a response code's name (RFC 1035 4.1.1, RFC 2136 2.2).
 fn rcode_word(rcode: u16) -> Option<&'static str> {
     const WORDS: [&str; 11] = [
         "NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET",

@@ -1,18 +1,18 @@
-//! The addresses among the records of a DNS answer (RFC 1035 4.1.3, RFC 3596). Names are passed over, not read: what a
-//! pointer points to may lie anywhere.
+//! The addresses in the records of a DNS response (RFC 1035 4.1.3, RFC 3596). Names are skipped, so that no compression
+//! pointer is followed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::message::HEADER;
 
-/// Addresses of one answer that are kept: a client tries a few.
+/// Upper bound on the addresses returned of one response; a client tries only a few.
 const MAX_ADDRESSES: usize = 16;
-/// Records of one answer that are read.
-const MOST_RECORDS: u16 = 64;
-/// The high bits of a pointer.
+/// Upper bound on the records read of one response.
+const MAX_RECORDS: u16 = 64;
+/// The high bits of a compression pointer.
 const POINTER: u8 = 0xC0;
 
-/// The addresses that this answer gives, as far as the message goes.
+/// Returns the addresses in a response, which may be cut.
 pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
     let mut found = Vec::new();
     let count = |at: usize| {
@@ -21,9 +21,9 @@ pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
     };
     let mut rest = message.get(HEADER..).unwrap_or_default();
     for _ in 0..count(4).min(1) {
-        rest = past_name(rest).and_then(|rest| rest.get(4..)).unwrap_or_default();
+        rest = skip_name(rest).and_then(|rest| rest.get(4..)).unwrap_or_default();
     }
-    for _ in 0..count(6).min(MOST_RECORDS) {
+    for _ in 0..count(6).min(MAX_RECORDS) {
         let Some((kind, data, after)) = record(rest) else {
             break;
         };
@@ -38,16 +38,16 @@ pub fn addresses(message: &[u8]) -> Vec<IpAddr> {
     found
 }
 
-/// A record's type, its data, and what comes after it.
+/// Splits off a record: its type, its data, and the bytes after it.
 fn record(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let (head, rest) = past_name(bytes)?.split_first_chunk::<10>()?;
+    let (head, rest) = skip_name(bytes)?.split_first_chunk::<10>()?;
     let [high, low, _, _, _, _, _, _, long, short] = *head;
     let (data, after) = rest.split_at_checked(usize::from(u16::from_be_bytes([long, short])))?;
     Some((u16::from_be_bytes([high, low]), data, after))
 }
 
-/// Each turn takes a byte or more.
-fn past_name(mut bytes: &[u8]) -> Option<&[u8]> {
+/// Returns the bytes behind a name.
+fn skip_name(mut bytes: &[u8]) -> Option<&[u8]> {
     loop {
         let (label, rest) = bytes.split_first()?;
         match *label {

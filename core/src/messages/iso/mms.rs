@@ -1,4 +1,5 @@
-//! MMS (ISO 9506-2) behind session and presentation (X.225, X.226): services and their numbers. Remembers nothing.
+//! MMS (ISO 9506-2) inside units of session and presentation (X.225, X.226): services, invoke ids and errors.
+//! Stateless.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -6,16 +7,17 @@ use super::Meaning;
 use crate::cursor::Cursor;
 use crate::messages::errors;
 
-/// Units of the session: a connect, its two answers, and data behind a token.
+/// Units of the session layer: CONNECT and its two responses, and GIVE TOKENS with DATA TRANSFER.
 const CONNECT: u8 = 0x0D;
 const ACCEPT: u8 = 0x0E;
 const REFUSE: u8 = 0x0C;
 const DATA: [u8; 4] = [1, 0, 1, 0];
-/// Services whose answers have an error of their own for each value.
+/// Services whose positive responses have a result for each value.
 const READ: u8 = 0xA4;
 const WRITE: u8 = 0xA5;
 
-pub(super) fn is_mine(data: &[u8]) -> bool {
+/// Whether a unit's data are of this protocol.
+pub(super) fn is_known(data: &[u8]) -> bool {
     matches!(data, [CONNECT | ACCEPT, len, ..] if *len != 0) || read(data).is_some()
 }
 
@@ -27,7 +29,7 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
         _ => {}
     }
     let mut cursor = Cursor::new(data.strip_prefix(&DATA)?);
-    // fully encoded data: a list of one, with the number of its context and the unit itself
+    // fully-encoded-data of the presentation layer: a list of one entry, with its context id and the PDU of MMS
     let (0x61, mut list) = cursor.tagged()? else {
         return None;
     };
@@ -68,12 +70,13 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
     }
 }
 
+/// Reads an integer with this tag.
 fn number(cursor: &mut Cursor<'_>, wanted: u8) -> Option<u32> {
     let (tag, digits) = cursor.tagged()?;
     (tag == wanted && (1..=5).contains(&digits.left())).then(|| digits.number())
 }
 
-/// A service error's class and code (ISO 9506-2 7.4.3).
+/// Returns the text of a service error, by its class and code (ISO 9506-2 7.4.3).
 fn failure(body: &mut Cursor<'_>) -> Option<SmolStr> {
     let (_, mut error) = body.tagged()?;
     let (_, mut class) = error.tagged()?;
@@ -83,12 +86,12 @@ fn failure(body: &mut Cursor<'_>) -> Option<SmolStr> {
     Some(known.map_or_else(|| format_smolstr!("error {class}/{code}"), SmolStr::new_static))
 }
 
-/// What a good answer to a read or a write holds where a value of it has an error: the first one (DataAccessError).
+/// Returns the first DataAccessError in a positive response to a read or a write, which has a result for each value.
 fn value_error(mut body: Cursor<'_>) -> Option<SmolStr> {
     const FAILED: u8 = 0x80;
     let (service, mut results) = body.tagged()?;
     if service == READ {
-        // in front may stand what was read, which is named again
+        // the specification of the variables may precede the results
         let (mut kind, mut list) = results.tagged()?;
         if kind == 0xA0 {
             (kind, list) = results.tagged()?;
@@ -112,7 +115,7 @@ fn value_error(mut body: Cursor<'_>) -> Option<SmolStr> {
     None
 }
 
-/// What a confirmed request asks for, by its tag (ISO 9506-2 7.4).
+/// Returns the service of a confirmed request, by its tag (ISO 9506-2 7.4).
 fn service(body: &[u8]) -> &'static str {
     match *body {
         [0xBF, 72, ..] => "FileOpen",

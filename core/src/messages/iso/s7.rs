@@ -1,26 +1,27 @@
-//! S7 communication (of Wireshark's dissector `s7comm`, and its successor `s7comm-plus` as far as it is plain): functions
-//! and errors. Remembers nothing.
+//! S7 communication, and its successor S7comm-plus where it is not encrypted (Wireshark's dissectors `s7comm` and
+//! `s7comm-plus`): functions and errors. Stateless.
 
 use smol_str::{SmolStr, format_smolstr};
 
 use super::Meaning;
 use crate::cursor::{self, Cursor};
-use crate::messages::errors::{self, word as word_of};
+use crate::messages::errors;
 
 const S7: u8 = 0x32;
 const PLUS: u8 = 0x72;
-/// A request of either side, an acknowledgement, an answer with data, and what has types of its own.
+/// Message types: a request of either side, a response without and with data, and user data, which has its own types.
 const JOB: u8 = 1;
 const ACK: u8 = 2;
 const ACK_DATA: u8 = 3;
 const USERDATA: u8 = 7;
 const READ: u8 = 4;
 const WRITE: u8 = 5;
-/// The high half of a userdata's type.
+/// Types in the high half of user data's type byte.
 const USER_REQUEST: u8 = 4;
 const USER_ANSWER: u8 = 8;
 
-pub(super) fn is_mine(data: &[u8]) -> bool {
+/// Whether a unit's data are of this protocol.
+pub(super) fn is_known(data: &[u8]) -> bool {
     match data {
         [S7, JOB | ACK | ACK_DATA | USERDATA, 0, 0, ..] => true,
         [PLUS, 1..=3, ..] => plus(data).is_some(),
@@ -36,7 +37,7 @@ pub(super) fn read(data: &[u8]) -> Option<Meaning> {
     }
 }
 
-fn word(function: u8) -> &'static str {
+fn function_name(function: u8) -> &'static str {
     match function {
         0x00 => "CpuServices",
         READ => "ReadVar",
@@ -62,7 +63,7 @@ fn plain(data: &[u8]) -> Option<Meaning> {
     Some(match kind {
         JOB => Meaning::Request {
             id,
-            method: word(cursor.u8()?),
+            method: function_name(cursor.u8()?),
             target: SmolStr::default(),
         },
         ACK | ACK_DATA => {
@@ -74,14 +75,14 @@ fn plain(data: &[u8]) -> Option<Meaning> {
             Meaning::Answer { id, error }
         }
         USERDATA => {
-            // three bytes that open it, its length, how, type and group, what of the group, its number
+            // parameter head (3 bytes), length, method, type and group, subfunction, sequence number
             let parameter = cursor.rest();
-            let (kind, sub) = (cursor::u8_at(parameter, 5)?, cursor::u8_at(parameter, 6)?);
+            let (kind, subfunction) = (cursor::u8_at(parameter, 5)?, cursor::u8_at(parameter, 6)?);
             match kind >> 4 {
                 USER_REQUEST => Meaning::Request {
                     id,
                     method: "UserData",
-                    target: format_smolstr!("{}/{sub}", kind & 0xF),
+                    target: format_smolstr!("{}/{subfunction}", kind & 0xF),
                 },
                 USER_ANSWER => {
                     let error = cursor::be16_at(parameter, 10).filter(|error| *error != 0);
@@ -97,15 +98,15 @@ fn plain(data: &[u8]) -> Option<Meaning> {
     })
 }
 
-/// An error's own word, else that of its class.
+/// Returns the text of an error, else that of its class.
 fn error_word(error: u16) -> SmolStr {
-    match word_of(errors::S7, error).or(word_of(errors::S7, error & 0xFF00)) {
+    match errors::word(errors::S7, error).or(errors::word(errors::S7, error & 0xFF00)) {
         Some(word) => format_smolstr!("{word} ({error:04x})"),
         None => format_smolstr!("error {error:04x}"),
     }
 }
 
-/// An answer to a read or a write has a code for each value, 0xFF is a good one: the first of them that is not.
+/// Returns the first error in a response to a read or a write, which has a code for each value.
 fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
     const GOOD: u8 = 0xFF;
     let (function, count) = (cursor::u8_at(body, 0)?, cursor::u8_at(body, 1)?);
@@ -115,14 +116,14 @@ fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
         if code != GOOD {
             return match function {
                 READ | WRITE => Some(
-                    word_of(errors::S7_VALUES, u16::from(code))
+                    errors::word(errors::S7_VALUES, u16::from(code))
                         .map_or_else(|| format_smolstr!("value error {code:02x}"), SmolStr::new_static),
                 ),
                 _ => None,
             };
         }
         if function == READ {
-            // the length counts bits or bytes, by its kind; values are filled up to even
+            // the length counts bits or bytes, depending on the kind; values are padded to an even length
             let (kind, len) = (values.u8()?, usize::from(values.u16be()?));
             let len = if matches!(kind, 3..=5) {
                 len.div_ceil(8)
@@ -135,11 +136,11 @@ fn value_error(body: &[u8], parameters: usize) -> Option<SmolStr> {
     None
 }
 
-/// Its successor: an operation, a function, a number.
+/// Reads a message of S7comm-plus.
 fn plus(data: &[u8]) -> Option<Meaning> {
     let version = cursor::u8_at(data, 1)?;
     let body = cursor::from(data, 4);
-    // in between stands a digest behind its length
+    // version 3 has a digest behind its length before the message
     let digest = usize::from(cursor::u8_at(body, 0)?) + 1;
     let body = if version == 3 {
         cursor::from(body, digest)

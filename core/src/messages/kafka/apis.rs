@@ -1,10 +1,11 @@
-//! Kafka's APIs: their names, and what the first fields of Produce and Fetch say in each version.
+//! Kafka's APIs: their names, and the first fields of requests and responses in each version. From some version on
+//! ("flexible") headers and bodies have tagged fields, and lengths are variable-length numbers ("compact").
 
 use crate::cursor::Cursor;
 
 const PRODUCE: u16 = 0;
 const FETCH: u16 = 1;
-/// By their numbers. 18 is written as clients log it.
+/// Names of the APIs, by API key. Key 18 is written as clients log it.
 #[rustfmt::skip]
 const WORDS: [&str; 76] = [
     "Produce", "Fetch", "ListOffsets", "Metadata", "LeaderAndIsr", "StopReplica", "UpdateMetadata",
@@ -24,12 +25,12 @@ const WORDS: [&str; 76] = [
     "ListClientMetricsResources", "DescribeTopicPartitions",
 ];
 
-pub(super) fn word(api: u16) -> Option<&'static str> {
+pub(super) fn name(api: u16) -> Option<&'static str> {
     WORDS.get(usize::from(api)).copied()
 }
 
-/// Where an answer has one error code for all of it, or one of its first partition: the API, from which version on the
-/// time that the client was throttled stands before it, and from which version on the head and the body are flexible.
+/// APIs whose response has one error code, or one for its first partition: the API, the version from which the throttle
+/// time stands before the code, and the version from which header and body are flexible. `u16::MAX`: no version.
 const ERRORS: [(u16, u16, u16); 10] = [
     (PRODUCE, u16::MAX, 9),
     (FETCH, 1, 12),
@@ -47,7 +48,7 @@ pub(super) fn has_error(api: u16) -> bool {
     ERRORS.iter().any(|(known, ..)| *known == api)
 }
 
-/// The error code of an answer, behind its number.
+/// Returns the error code of a response, whose `body` begins behind the correlation id.
 pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     let (_, throttled, flexible) = *ERRORS.iter().find(|(known, ..)| *known == api)?;
     let (mut cursor, compact) = (Cursor::new(body), version >= flexible);
@@ -57,8 +58,8 @@ pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     }
     match api {
         FETCH if version < 7 => None,
-        10 if version >= 4 => None, // several coordinators
-        // of the first partition of the first topic
+        10 if version >= 4 => None, // the code stands with each of several coordinators
+        // the code of the first partition of the first topic
         PRODUCE if version < 13 => {
             first_topic(compact, &mut cursor)?;
             let partitions = if compact {
@@ -74,10 +75,10 @@ pub(super) fn error(api: u16, version: u16, body: &[u8]) -> Option<u16> {
     }
 }
 
-/// What a request's first fields say.
+/// The first fields of a request's body.
 #[derive(Debug, Default)]
 pub(super) struct Body<'a> {
-    /// The first topic, in versions that name it.
+    /// The first topic; None in versions that give an id of the topic only, and for other APIs.
     pub(super) topic: Option<&'a [u8]>,
     /// Produce with `acks` 0.
     pub(super) no_answer: bool,
@@ -101,16 +102,12 @@ impl<'a> Body<'a> {
         let compact = version >= 9;
         skip_tags(compact, cursor)?;
         if version >= 3 {
-            text(compact, cursor)?; // of a transaction
+            string(compact, cursor)?; // transactional id
         }
         let acks = cursor.u16be()?;
         cursor.u32be()?;
         Some(Body {
-            topic: if version < 13 {
-                first_topic(compact, cursor)
-            } else {
-                None
-            },
+            topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
             no_answer: acks == 0,
             waits: false,
         })
@@ -120,26 +117,22 @@ impl<'a> Body<'a> {
         let compact = version >= 12;
         skip_tags(compact, cursor)?;
         if version < 15 {
-            cursor.u32be()?; // the replica that asks
+            cursor.u32be()?; // replica id
         }
         let waits = cursor.u32be()? > 0;
-        // least bytes, most bytes, isolation, session and epoch
-        let more = [(0, 4), (3, 4), (4, 1), (7, 8)];
-        let bytes = more.iter().filter(|(since, _)| version >= *since);
-        cursor.take(bytes.map(|(_, bytes)| bytes).sum())?;
+        // (first version, bytes) of min_bytes, max_bytes, isolation_level, session_id with session_epoch
+        let skipped = [(0, 4), (3, 4), (4, 1), (7, 8)];
+        let present = skipped.iter().filter(|(since, _)| version >= *since);
+        cursor.take(present.map(|(_, bytes)| bytes).sum())?;
         Some(Body {
-            topic: if version < 13 {
-                first_topic(compact, cursor)
-            } else {
-                None
-            },
+            topic: (version < 13).then(|| first_topic(compact, cursor)).flatten(),
             no_answer: false,
             waits,
         })
     }
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// Reads an unsigned varint: groups of seven bits, the lowest first.
 fn varint(cursor: &mut Cursor<'_>) -> Option<usize> {
     let mut value = 0;
     for place in 0..4 {
@@ -152,14 +145,14 @@ fn varint(cursor: &mut Cursor<'_>) -> Option<usize> {
     None
 }
 
-/// The tagged fields of a head, which flexible versions have; clients send none.
+/// Skips the tagged fields of a flexible header. None if there are any: clients send none.
 fn skip_tags(flexible: bool, cursor: &mut Cursor<'_>) -> Option<()> {
     let none = !flexible || varint(cursor)? == 0;
     none.then_some(())
 }
 
-/// A text that may be null: behind two bytes of length, or a number that is one more.
-fn text<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+/// Reads a string that may be null: behind a 2-byte length, or, if `compact`, behind a varint of its length plus 1.
+fn string<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = if compact {
         varint(cursor)?.saturating_sub(1)
     } else {
@@ -175,7 +168,7 @@ fn first_topic<'a>(compact: bool, cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     } else {
         (1..=i32::MAX as u32).contains(&cursor.u32be()?)
     };
-    let topic = topics.then(|| text(compact, cursor)).flatten()?;
+    let topic = topics.then(|| string(compact, cursor)).flatten()?;
     let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     (!topic.is_empty() && topic.iter().all(legal)).then_some(topic)
 }

@@ -1,6 +1,6 @@
-//! memcached's binary protocol (protocol-binary.txt of memcached): a head of 24 bytes before each request and answer.
-//! Answers come in order; those of quiet commands (`GETQ`) only where there is something to say, and repeat the number
-//! that the client chose.
+//! memcached's binary protocol (memcached's protocol-binary.txt). Each message begins with a 24-byte header, which has
+//! the length of its body. One exchange is a command and its response; responses come in the order of the commands. A
+//! quiet get (`GETQ`) is answered only if there is a value; opcode and opaque show which command a response answers.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -10,27 +10,29 @@ use super::super::sink::MessageSink;
 use super::super::{Kind, Listener, RequestName, Side, Status, text};
 use crate::cursor;
 
-const ASKS: u8 = 0x80;
-const ANSWERS: u8 = 0x81;
+/// First byte of a request, and of a response.
+const REQUEST_MAGIC: u8 = 0x80;
+const RESPONSE_MAGIC: u8 = 0x81;
 const HEADER: u64 = 24;
-/// A value has at most 1 GiB (`-I`), and a key 250 bytes.
+/// Upper bound on a body: a value of 1 GiB (the highest `-I`), with key and extras.
 const MAX_BODY: u64 = (1 << 30) + 1024;
 const MAX_KEY: usize = 250;
 const MAX_EXTRAS: u8 = 20;
 
 #[derive(Debug, Default)]
 pub(in crate::messages) struct WireFormat {
-    waiting: PendingQueue<Waits>,
+    waiting: PendingQueue<Pending>,
 }
 
+/// A command without a complete response.
 #[derive(Debug)]
-struct Waits {
+struct Pending {
     opcode: u8,
     opaque: u32,
 }
 
-/// The command, and whether it is quiet.
-fn word(opcode: u8) -> Option<(&'static str, bool)> {
+/// Returns a command's name, and whether it is quiet.
+fn command(opcode: u8) -> Option<(&'static str, bool)> {
     Some(match opcode {
         0x00 => ("get", false),
         0x01 => ("set", false),
@@ -75,8 +77,8 @@ fn word(opcode: u8) -> Option<(&'static str, bool)> {
 const STAT: u8 = 0x10;
 const SASL: std::ops::RangeInclusive<u8> = 0x20..=0x22;
 
-/// What a code of an answer is called in the text protocol, else its number.
-fn status(code: u16) -> SmolStr {
+/// Returns a status' name in the text protocol, else its number.
+fn status_text(code: u16) -> SmolStr {
     SmolStr::new_static(match code {
         0 => "ok",
         1 => "NOT_FOUND",
@@ -93,19 +95,23 @@ fn status(code: u16) -> SmolStr {
     })
 }
 
-/// What a program does about these is no repair of a failure: nothing was there, or it was there already.
+/// Whether a status is an error. A missing key and a present one are ordinary results.
 fn is_error(code: u16) -> bool {
     !matches!(code, 0 | 1 | 2 | 5 | 0x21)
 }
 
 impl framed::WireFormat for WireFormat {
-    /// Extras and key behind the header.
+    // header, extras and key
     const MAX_HEAD: usize = HEADER as usize + MAX_EXTRAS as usize + MAX_KEY;
     const MIN_PROOF: usize = 24;
     const LOST_REASON: &'static str = "not a message of memcached";
 
     fn length(&self, side: Side, first: &[u8]) -> Length {
-        let magic = if side == Side::Client { ASKS } else { ANSWERS };
+        let magic = if side == Side::Client {
+            REQUEST_MAGIC
+        } else {
+            RESPONSE_MAGIC
+        };
         if first.first().is_some_and(|byte| *byte != magic) {
             return Length::Wrong;
         }
@@ -117,19 +123,19 @@ impl framed::WireFormat for WireFormat {
     }
 
     fn fits(side: Side, head: Head<'_>) -> bool {
-        let known = cursor::u8_at(head.bytes, 1).is_none_or(|opcode| word(opcode).is_some());
+        let known = cursor::u8_at(head.bytes, 1).is_none_or(|opcode| command(opcode).is_some());
         let key = cursor::be16_at(head.bytes, 2).unwrap_or(0);
         let extras = cursor::u8_at(head.bytes, 4).unwrap_or(0);
         let kind = cursor::u8_at(head.bytes, 5).unwrap_or(0);
-        // a client names the virtual bucket here: only Couchbase has any
+        // a status; in a request of Couchbase a virtual bucket, of any value
         let code = cursor::be16_at(head.bytes, 6).filter(|_| side == Side::Server);
-        let least = HEADER + u64::from(key) + u64::from(extras);
+        let min_len = HEADER + u64::from(key) + u64::from(extras);
         known
             && kind == 0
             && usize::from(key) <= MAX_KEY
             && extras <= MAX_EXTRAS
             && code.unwrap_or(0) < 0x100
-            && head.len >= least
+            && head.len >= min_len
     }
 
     fn has_magic(_side: Side) -> bool {
@@ -138,80 +144,78 @@ impl framed::WireFormat for WireFormat {
 
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         match sink.side() {
-            Side::Client => self.asks(sink, head.bytes),
-            Side::Server => self.answers(sink, head.bytes),
+            Side::Client => self.read_request(sink, head.bytes),
+            Side::Server => self.read_response(sink, head.bytes),
         }
         .unwrap_or_default()
     }
 
     fn lost(&mut self, _side: Side) {
-        self.waiting.clear(); // which answer is whose is not known
+        self.waiting.clear(); // responses cannot be paired by order any more
     }
 }
 
 impl WireFormat {
-    fn asks(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let opcode = cursor::u8_at(head, 1)?;
         let opaque = cursor::be32_at(head, 12)?;
-        let (method, quiet) = word(opcode).unwrap_or(("?", false));
-        // who stores quietly does not want to know
+        let (method, quiet) = command(opcode).unwrap_or(("?", false));
+        // a quiet set is answered only if it fails, and the client does not wait
         if quiet && !matches!(method, "get" | "gat") {
             return Some(Role::Ignored);
         }
         let (key, extras) = (cursor::be16_at(head, 2)?, cursor::u8_at(head, 4)?);
         let from = HEADER as usize + usize::from(extras);
-        let named = head.get(from..from + usize::from(key)).unwrap_or_default();
-        let number = self.waiting.push(Waits { opcode, opaque })?;
+        let target = head.get(from..from + usize::from(key)).unwrap_or_default();
+        let number = self.waiting.push(Pending { opcode, opaque })?;
         let mut exchange = sink.exchange(number);
         let is_login = SASL.contains(&opcode);
         exchange.begin_request(if is_login { Kind::Setup } else { Kind::Request });
         exchange.name(RequestName {
             method,
-            target: &text::name(named),
+            target: &text::name(target),
             host: "",
         });
         Some(Role::Last(number))
     }
 
-    fn answers(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
+    fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: &[u8]) -> Option<Role> {
         let (opcode, code) = (cursor::u8_at(head, 1)?, cursor::be16_at(head, 6)?);
         let opaque = cursor::be32_at(head, 12)?;
         let number = loop {
-            let (number, waits) = self.waiting.first()?;
-            if (waits.opcode, waits.opaque) == (opcode, opaque) {
+            let (number, pending) = self.waiting.first()?;
+            if (pending.opcode, pending.opaque) == (opcode, opaque) {
                 break number;
             }
-            let quiet = word(waits.opcode).is_some_and(|(_, quiet)| quiet);
-            if !quiet {
-                // of a command that is left out, or whose request is not in the capture
+            if !command(pending.opcode).is_some_and(|(_, quiet)| quiet) {
+                // answers a quiet set, or a request that is not in the capture
                 return Some(Role::Ignored);
             }
-            // nothing was found
+            // the quiet get before found nothing
             let mut exchange = sink.exchange(number);
             exchange.begin_answer();
-            tell(&mut exchange, 1);
+            report_status(&mut exchange, 1);
             exchange.end_answer();
             self.waiting.pop();
         };
         sink.exchange(number).begin_answer();
-        let goes_on = opcode == STAT && code == 0 && cursor::be16_at(head, 2)? > 0;
-        if goes_on {
-            return Some(Role::Part(number));
+        if opcode == STAT && code == 0 && cursor::be16_at(head, 2)? > 0 {
+            return Some(Role::Part(number)); // one of several statistics
         }
-        if word(opcode).is_some_and(|(method, _)| method == "version") && code == 0 {
+        if command(opcode).is_some_and(|(method, _)| method == "version") && code == 0 {
             let version = head.get(HEADER as usize..).unwrap_or_default();
             sink.software(format!("memcached {}", text::name_up_to(version, 64, false)).into());
         }
-        tell(&mut sink.exchange(number), code);
+        report_status(&mut sink.exchange(number), code);
         self.waiting.pop();
         Some(Role::Last(number))
     }
 }
 
-fn tell(exchange: &mut super::super::sink::ExchangeSink<'_, '_, impl Listener>, code: u16) {
+fn report_status(exchange: &mut super::super::sink::ExchangeSink<'_, '_, impl Listener>, code: u16) {
     exchange.status(Status {
         code: Some(code),
-        text: Some(&status(code)),
+        text: Some(&status_text(code)),
         error: is_error(code),
     });
 }

@@ -1,12 +1,12 @@
-//! What a command of memcached is called, and what answers it (protocol.txt of memcached). Reads one line of either
-//! side; keys are kept, values never.
+//! Command and response lines of memcached's text protocol: a command's method and key, and which lines answer it.
+//! Stateless.
 
 use smol_str::{SmolStr, format_smolstr};
 
 use super::super::lines::number;
 use super::super::text;
 
-/// The longest verb that is known has 14 letters.
+/// Upper bound on the letters of an unknown verb; the longest known one has 14.
 const MAX_VERB: usize = 20;
 
 /// A command's line.
@@ -14,23 +14,24 @@ const MAX_VERB: usize = 20;
 pub(super) struct Command {
     pub(super) method: SmolStr,
     pub(super) target: SmolStr,
-    pub(super) wants: Wants,
-    /// Bytes of a value that follow the line, without its line end.
+    pub(super) expects: Expects,
+    /// Length of the value behind the line, without its line end; None if the command has none.
     pub(super) value: Option<u64>,
-    /// It ends with `noreply` where that is meant, or is `quit`: nothing answers it.
+    /// The command has `noreply`, or is `quit`: the server does not answer.
     pub(super) silent: bool,
-    /// A meta command whose usual answer is not sent.
+    /// A meta command whose usual response is not sent (flag `q`).
     pub(super) quiet: bool,
-    /// What an answer of a meta command repeats.
+    /// Opaque word of a meta command, which its response repeats.
     pub(super) opaque: SmolStr,
 }
 
-/// What answers a command.
+/// The response that a command expects.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(super) enum Expects {
     /// One line of any text.
     #[default]
     Line,
+    /// Values, and END.
     Values,
     /// Lines up to END, OK and the like.
     Lines,
@@ -39,7 +40,7 @@ pub(super) enum Wants {
     Touched,
     Number,
     Version,
-    /// One line, and from then on what happens in the server.
+    /// One line, and from then on lines about events in the server.
     Watch,
     Meta(Meta),
 }
@@ -47,7 +48,7 @@ pub(super) enum Wants {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meta {
     Get,
-    /// Without the value.
+    /// A get without the value.
     Look,
     Set,
     Delete,
@@ -56,27 +57,28 @@ pub(super) enum Meta {
     Debug,
 }
 
-/// What a line of the server does to the command that waits.
+/// How a line of the server answers a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// More lines follow.
     More,
-    /// So many bytes follow and then more lines.
+    /// A value of this length follows, then more lines.
     Value(u64),
-    /// So many bytes follow, and end it.
+    /// A value of this length follows, and ends the response.
     LastValue(u64),
     Last,
-    /// It answers another command.
+    /// The line answers another command.
     Other,
 }
 
 impl Command {
+    /// Reads a command line; `noreply`: the line ends with that word.
     pub(super) fn of(line: &[u8], noreply: bool) -> Command {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
         let verb = words.next().unwrap_or_default();
         let words: Vec<&[u8]> = words.take(64).collect();
         let word = |place: usize| words.get(place).copied().unwrap_or_default();
-        let Some((wants, key)) = wants(verb) else {
+        let Some((expects, key)) = expected(verb) else {
             return Command {
                 method: other(verb),
                 ..Command::default()
@@ -85,30 +87,30 @@ impl Command {
         let mut command = Command {
             method: text::name(verb),
             target: key.map_or_else(SmolStr::default, |place| text::name(word(place))),
-            wants,
+            expects,
             ..Command::default()
         };
-        match wants {
-            Wants::Stored => {
+        match expects {
+            Expects::Stored => {
                 command.value = number(word(3));
                 command.silent = noreply;
             }
-            Wants::Deleted | Wants::Touched | Wants::Number => command.silent = noreply,
-            Wants::Line if matches!(verb, b"flush_all" | b"verbosity") => command.silent = noreply,
-            Wants::Line => command.silent = verb == b"quit",
-            Wants::Lines if verb == b"lru_crawler" => {
+            Expects::Deleted | Expects::Touched | Expects::Number => command.silent = noreply,
+            Expects::Line if matches!(verb, b"flush_all" | b"verbosity") => command.silent = noreply,
+            Expects::Line => command.silent = verb == b"quit",
+            Expects::Lines if verb == b"lru_crawler" => {
                 command.method = format_smolstr!("lru_crawler {}", other(word(0)));
                 command.target = text::name(word(1));
                 if !word(0).ends_with(b"dump") {
-                    command.wants = Wants::Line;
+                    command.expects = Expects::Line;
                 }
             }
-            Wants::Meta(meta) => {
+            Expects::Meta(meta) => {
                 command.value = number(word(1)).filter(|_| meta == Meta::Set);
                 let flags = || words.iter().skip(if meta == Meta::Set { 2 } else { 1 });
                 command.quiet = flags().any(|flag| *flag == b"q");
                 if meta == Meta::Get && !flags().any(|flag| *flag == b"v") {
-                    command.wants = Wants::Meta(Meta::Look);
+                    command.expects = Expects::Meta(Meta::Look);
                 }
                 let opaque = flags().find_map(|flag| flag.strip_prefix(b"O"));
                 command.opaque = text::name_up_to(opaque.unwrap_or_default(), 32, false);
@@ -118,71 +120,70 @@ impl Command {
         command
     }
 
-    /// Whether the line is one that this protocol has and hardly another one: a known verb with what has to follow it.
+    /// Whether the line is a command that other protocols hardly have: a known verb with the numbers that must follow.
     pub(super) fn is_sure(line: &[u8]) -> bool {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        let Some((wants, _)) = wants(words.next().unwrap_or_default()) else {
+        let Some((expects, _)) = expected(words.next().unwrap_or_default()) else {
             return false;
         };
         let words: Vec<&[u8]> = words.take(7).collect();
-        let numbers = |from: usize, most: usize| {
-            let behind = words.get(from..).unwrap_or_default();
-            let plain = behind.iter().take(most).all(|word| number(word).is_some());
-            behind.len() >= most && plain
+        let numbers = |from: usize, count: usize| {
+            let numbers = words.get(from..from + count);
+            numbers.is_some_and(|numbers| numbers.iter().all(|word| number(word).is_some()))
         };
-        match wants {
-            Wants::Stored => numbers(1, 3),
-            Wants::Number => numbers(1, 1),
-            Wants::Meta(Meta::Set) => numbers(1, 1),
+        match expects {
+            Expects::Stored => numbers(1, 3),
+            Expects::Number => numbers(1, 1),
+            Expects::Meta(Meta::Set) => numbers(1, 1),
             _ => false,
         }
     }
 
-    /// Whether it asks for what is stored.
-    pub(super) fn looks(&self) -> bool {
-        matches!(self.wants, Wants::Meta(Meta::Get | Meta::Look))
+    /// Whether the command reads.
+    pub(super) fn is_get(&self) -> bool {
+        matches!(self.expects, Expects::Meta(Meta::Get | Meta::Look))
     }
 
-    /// Whether a value has to follow it.
-    pub(super) fn stores(&self) -> bool {
-        matches!(self.wants, Wants::Stored | Wants::Meta(Meta::Set))
+    /// Whether a value has to follow the line.
+    pub(super) fn has_value(&self) -> bool {
+        matches!(self.expects, Expects::Stored | Expects::Meta(Meta::Set))
     }
 
     /// Whether the line begins with a verb of this protocol.
     pub(super) fn is_known(line: &[u8]) -> bool {
         let verb = line.split(|byte| *byte == b' ').next().unwrap_or_default();
-        wants(verb).is_some()
+        expected(verb).is_some()
     }
 }
 
-/// What this verb's answer is, and which word behind it is the key.
-fn wants(verb: &[u8]) -> Option<(Wants, Option<usize>)> {
+/// Returns the response that a verb expects, and the index of the key among its arguments. None for unknown verbs.
+fn expected(verb: &[u8]) -> Option<(Expects, Option<usize>)> {
     Some(match verb {
-        b"get" | b"gets" => (Wants::Values, Some(0)),
-        b"gat" | b"gats" => (Wants::Values, Some(1)),
-        b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => (Wants::Stored, Some(0)),
-        b"delete" => (Wants::Deleted, Some(0)),
-        b"touch" => (Wants::Touched, Some(0)),
-        b"incr" | b"decr" => (Wants::Number, Some(0)),
-        b"stats" | b"config" => (Wants::Lines, Some(0)),
-        b"lru_crawler" => (Wants::Lines, None),
-        b"version" => (Wants::Version, None),
-        b"watch" => (Wants::Watch, Some(0)),
-        b"mg" => (Wants::Meta(Meta::Get), Some(0)),
-        b"ms" => (Wants::Meta(Meta::Set), Some(0)),
-        b"md" => (Wants::Meta(Meta::Delete), Some(0)),
-        b"ma" => (Wants::Meta(Meta::Arithmetic), Some(0)),
-        b"me" => (Wants::Meta(Meta::Debug), Some(0)),
-        b"mn" => (Wants::Meta(Meta::Noop), None),
+        b"get" | b"gets" => (Expects::Values, Some(0)),
+        b"gat" | b"gats" => (Expects::Values, Some(1)),
+        b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => (Expects::Stored, Some(0)),
+        b"delete" => (Expects::Deleted, Some(0)),
+        b"touch" => (Expects::Touched, Some(0)),
+        b"incr" | b"decr" => (Expects::Number, Some(0)),
+        b"stats" | b"config" => (Expects::Lines, Some(0)),
+        b"lru_crawler" => (Expects::Lines, None),
+        b"version" => (Expects::Version, None),
+        b"watch" => (Expects::Watch, Some(0)),
+        b"mg" => (Expects::Meta(Meta::Get), Some(0)),
+        b"ms" => (Expects::Meta(Meta::Set), Some(0)),
+        b"md" => (Expects::Meta(Meta::Delete), Some(0)),
+        b"ma" => (Expects::Meta(Meta::Arithmetic), Some(0)),
+        b"me" => (Expects::Meta(Meta::Debug), Some(0)),
+        b"mn" => (Expects::Meta(Meta::Noop), None),
         b"flush_all" | b"verbosity" | b"quit" | b"shutdown" | b"cache_memlimit" | b"refresh_certs" => {
-            (Wants::Line, None)
+            (Expects::Line, None)
         }
-        b"slabs" | b"lru" => (Wants::Line, Some(0)),
+        b"slabs" | b"lru" => (Expects::Line, Some(0)),
         _ => return None,
     })
 }
 
-/// A word that is no verb: what follows a command that the server refused may be a value.
+/// Returns the name of an unknown verb; `?` if the word may be part of a value, which follows a refused command.
 fn other(word: &[u8]) -> SmolStr {
     if word.len() <= MAX_VERB && word.iter().all(u8::is_ascii_alphabetic) {
         text::name(word)
@@ -191,13 +192,13 @@ fn other(word: &[u8]) -> SmolStr {
     }
 }
 
-/// What a command is called whose name is nobody's business.
+/// The method of a line that may be part of a value, and is not shown.
 pub(super) fn unknown() -> SmolStr {
     SmolStr::new_static("?")
 }
 
-impl Wants {
-    /// What this line of the server is to a command that waits; `silent` where a quiet one has been answered by none.
+impl Expects {
+    /// Returns how a line of the server answers a command; `quiet`: the usual response is not sent.
     pub(super) fn answer(self, line: &[u8], quiet: bool) -> Answer {
         let mut words = line.split(|byte| *byte == b' ');
         let first = words.next().unwrap_or_default();
@@ -206,20 +207,20 @@ impl Wants {
             return Answer::Last;
         }
         match (self, first) {
-            (Wants::Values, b"VALUE") => size(2).map_or(Answer::Other, Answer::Value),
-            (Wants::Lines, b"CONFIG") => size(2).map_or(Answer::Other, Answer::Value),
-            (Wants::Values, b"END") | (Wants::Line | Wants::Watch, _) => Answer::Last,
-            (Wants::Lines, b"END" | b"OK" | b"RESET" | b"EN" | b"BUSY") => Answer::Last,
-            (Wants::Lines, _) => Answer::More,
-            (Wants::Stored, b"STORED" | b"NOT_STORED" | b"EXISTS" | b"NOT_FOUND")
-            | (Wants::Deleted, b"DELETED" | b"NOT_FOUND")
-            | (Wants::Touched, b"TOUCHED" | b"NOT_FOUND")
-            | (Wants::Number, b"NOT_FOUND")
-            | (Wants::Version, b"VERSION") => Answer::Last,
-            (Wants::Number, digits) if digits.len() <= 20 && digits.iter().all(u8::is_ascii_digit) => {
+            (Expects::Values, b"VALUE") => size(2).map_or(Answer::Other, Answer::Value),
+            (Expects::Lines, b"CONFIG") => size(2).map_or(Answer::Other, Answer::Value),
+            (Expects::Values, b"END") | (Expects::Line | Expects::Watch, _) => Answer::Last,
+            (Expects::Lines, b"END" | b"OK" | b"RESET" | b"EN" | b"BUSY") => Answer::Last,
+            (Expects::Lines, _) => Answer::More,
+            (Expects::Stored, b"STORED" | b"NOT_STORED" | b"EXISTS" | b"NOT_FOUND")
+            | (Expects::Deleted, b"DELETED" | b"NOT_FOUND")
+            | (Expects::Touched, b"TOUCHED" | b"NOT_FOUND")
+            | (Expects::Number, b"NOT_FOUND")
+            | (Expects::Version, b"VERSION") => Answer::Last,
+            (Expects::Number, digits) if digits.len() <= 20 && digits.iter().all(u8::is_ascii_digit) => {
                 Answer::Last
             }
-            (Wants::Meta(meta), code) => meta.answer(code, size(0), quiet),
+            (Expects::Meta(meta), code) => meta.answer(code, size(0), quiet),
             _ => Answer::Other,
         }
     }
@@ -248,45 +249,25 @@ pub(super) fn is_error(word: &[u8]) -> bool {
     matches!(word, b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR")
 }
 
-/// Whether a meta command's answer repeats another command's opaque word, or its key.
-pub(super) fn is_apart(line: &[u8], opaque: &str, key: &str) -> bool {
+/// Whether the response to a meta command repeats another opaque word or key than these.
+pub(super) fn repeats_other(line: &[u8], opaque: &str, key: &str) -> bool {
     let repeats = |letter: &[u8]| {
         let mut words = line.split(|byte| *byte == b' ').skip(1);
         words.find_map(|word| word.strip_prefix(letter))
     };
-    let other = |input: Option<&[u8]>, mine: &str| input.is_some_and(|input| input != mine.as_bytes());
+    let other = |found: Option<&[u8]>, own: &str| found.is_some_and(|found| found != own.as_bytes());
     other(repeats(b"O"), opaque) || other(repeats(b"k"), key)
 }
 
-/// What a server's lines begin with.
+/// First words of a server's lines.
+#[rustfmt::skip]
 const ANSWERS: [&[u8]; 24] = [
-    b"VALUE",
-    b"END",
-    b"STORED",
-    b"NOT_STORED",
-    b"EXISTS",
-    b"NOT_FOUND",
-    b"DELETED",
-    b"TOUCHED",
-    b"OK",
-    b"VERSION",
-    b"STAT",
-    b"ITEM",
-    b"ERROR",
-    b"CLIENT_ERROR",
-    b"SERVER_ERROR",
-    b"HD",
-    b"VA",
-    b"EN",
-    b"NS",
-    b"EX",
-    b"NF",
-    b"MN",
-    b"ME",
-    b"RESET",
+    b"VALUE", b"END", b"STORED", b"NOT_STORED", b"EXISTS", b"NOT_FOUND", b"DELETED", b"TOUCHED", b"OK",
+    b"VERSION", b"STAT", b"ITEM", b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR", b"HD", b"VA", b"EN", b"NS",
+    b"EX", b"NF", b"MN", b"ME", b"RESET",
 ];
 
-/// Whether a line of a server may begin so.
+/// Whether a line of a server may begin with these bytes.
 pub(super) fn may_answer(input: &[u8]) -> bool {
     let first = input
         .split(|byte| *byte == b' ' || *byte == b'\r')
@@ -302,19 +283,21 @@ pub(super) fn may_answer(input: &[u8]) -> bool {
     ANSWERS.iter().any(known) || first.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a server of this protocol may say this line.
+/// Whether this whole line may be a server's.
 pub(super) fn is_answer(line: &[u8]) -> bool {
     let first = line.split(|byte| *byte == b' ').next().unwrap_or_default();
     let all = [
-        Wants::Values,
-        Wants::Stored,
-        Wants::Deleted,
-        Wants::Touched,
-        Wants::Version,
-        Wants::Meta(Meta::Get),
-        Wants::Meta(Meta::Set),
-        Wants::Meta(Meta::Noop),
+        Expects::Values,
+        Expects::Stored,
+        Expects::Deleted,
+        Expects::Touched,
+        Expects::Version,
+        Expects::Meta(Meta::Get),
+        Expects::Meta(Meta::Set),
+        Expects::Meta(Meta::Noop),
     ];
     matches!(first, b"STAT" | b"ITEM" | b"OK")
-        || all.iter().any(|wants| wants.answer(line, false) != Answer::Other)
+        || all
+            .iter()
+            .any(|expects| expects.answer(line, false) != Answer::Other)
 }

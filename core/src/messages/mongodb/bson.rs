@@ -1,36 +1,38 @@
-//! What stands in MongoDB's messages: headers, and the first elements of a document (bsonspec.org). Reads the names of
-//! commands and collections, never a value.
+//! Headers of MongoDB's messages, and the first elements of their documents (bsonspec.org). Reads the names of commands
+//! and collections, and error codes; stateless.
 
 use smol_str::SmolStr;
 
 use super::super::{Guess, Side, text};
 
 pub(super) const HEADER: usize = 16;
+// opcodes
 pub(super) const REPLY: u32 = 1;
 pub(super) const QUERY: u32 = 2004;
 pub(super) const COMPRESSED: u32 = 2012;
 pub(super) const MSG: u32 = 2013;
-/// `maxMessageSizeBytes`.
+/// Upper bound on a message: the server's `maxMessageSizeBytes`.
 const MAX_MESSAGE_BYTES: u32 = 48_000_000;
+/// Flag of OP_MSG: the receiver does not answer, or another response follows.
 pub(super) const MORE_TO_COME: u32 = 2;
-/// Checksum, more to come, exhaust allowed.
+/// All flags of OP_MSG: checksumPresent, moreToCome, exhaustAllowed.
 const FLAGS: u32 = 0x0001_0003;
-/// Elements of a document that are looked at.
+/// Upper bound on the elements read of a document.
 const MAX_ELEMENTS: usize = 16;
-/// The longest name of a command or collection (a namespace has 255 bytes).
+/// Upper bound on the bytes of a command's or collection's name: that of a namespace.
 const MAX_NAME: usize = 255;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     len: u32,
     pub(super) id: u32,
-    /// Of the request that it answers.
+    /// Id of the request that the message answers.
     pub(super) to: u32,
     pub(super) code: u32,
 }
 
 impl Header {
-    /// None where this side sends no such message.
+    /// Reads a header. None if this side sends no such message.
     pub(super) fn of(side: Side, header: &[u8; HEADER]) -> Option<Header> {
         let at = |place| u32_at(header, place);
         let (len, id, to, code) = (at(0)?, at(4)?, at(8)?, at(12)?);
@@ -51,10 +53,10 @@ impl Header {
     }
 }
 
-/// Whether this side may begin so.
+/// Whether this side's first bytes are a message of MongoDB.
 pub(super) fn begins(side: Side, input: &[u8]) -> Guess {
     let Some((header, body)) = input.split_first_chunk::<HEADER>() else {
-        // the length's high byte, and that the client answers nothing
+        // the length's high byte, and the client's `responseTo` of 0
         let high = input.get(3).is_none_or(|high| *high <= 2);
         let quiet = side == Side::Server || input.iter().skip(8).take(4).all(|byte| *byte == 0);
         return if high && quiet && side == Side::Client {
@@ -88,7 +90,7 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// The document of an OP_MSG, as far as it was kept: behind flags and, maybe, sequences of documents.
+/// Returns the document of an OP_MSG, as far as it was kept. Flags precede it, and maybe sequences of documents.
 pub(super) fn document(body: &[u8]) -> &[u8] {
     let mut rest = body.get(4..).unwrap_or_default();
     while let Some((1, sequence)) = rest.split_first() {
@@ -103,8 +105,8 @@ pub(super) fn document(body: &[u8]) -> &[u8] {
 pub(super) struct Command {
     pub(super) method: SmolStr,
     pub(super) target: SmolStr,
-    /// Its answer waits for an event.
-    pub(super) waits: bool,
+    /// The response may wait for an event.
+    pub(super) is_long_poll: bool,
 }
 
 impl Command {
@@ -124,11 +126,11 @@ impl Command {
             }
         }
         let waiting = matches!(&*command.method, "hello" | "isMaster" | "ismaster" | "getMore");
-        command.waits = awaits || waiting && limited;
+        command.is_long_poll = awaits || waiting && limited;
         command
     }
 
-    /// OP_QUERY: flags, the name of a collection, two numbers, a document.
+    /// Reads an OP_QUERY: flags, the name of a collection, two numbers, a document.
     pub(super) fn of_query(body: &[u8]) -> Command {
         let rest = body.get(4..).unwrap_or_default();
         let end = memchr::memchr(0, rest).unwrap_or(rest.len());
@@ -139,18 +141,19 @@ impl Command {
         Command {
             method: SmolStr::new_static("query"),
             target: text::name_up_to(name, MAX_NAME, false),
-            waits: false,
+            is_long_poll: false,
         }
     }
 }
 
+/// Returns the value if it is a string, else an empty one.
 fn string(kind: u8, value: &[u8]) -> SmolStr {
     let text = value.get(4..).filter(|_| kind == 2).unwrap_or_default();
     text::name_up_to(text.strip_suffix(b"\0").unwrap_or(text), MAX_NAME, false)
 }
 
-/// The number of the error, where the answer is an error; 0 where it gives none.
-pub(super) fn failed(document: &[u8]) -> Option<u32> {
+/// Returns the error's code of a response, 0 if it has none. None if the response is no error.
+pub(super) fn error_code(document: &[u8]) -> Option<u32> {
     let (mut failed, mut code) = (false, 0);
     for (name, kind, value) in elements(document) {
         match (name, kind) {
@@ -171,7 +174,7 @@ pub(super) fn failed(document: &[u8]) -> Option<u32> {
     failed.then_some(code)
 }
 
-/// Name, type and value of the first elements, up to one that was not kept.
+/// Iterates over name, type and value of the first elements, up to one that was not kept.
 fn elements(document: &[u8]) -> impl Iterator<Item = (&[u8], u8, &[u8])> {
     let mut rest = document.get(4..).unwrap_or_default();
     let next = move || {

@@ -1,11 +1,11 @@
-//! Packets of MQTT as their first bytes show them: kind, length, number, topic, reason (sections 2 and 3 of both
-//! standards). Remembers nothing.
+//! Packets of MQTT: type, length, packet identifier, topic, reason code (sections 2 and 3 of both standards).
+//! Stateless.
 
 use crate::cursor::Cursor;
 use crate::messages::Side;
 use crate::messages::framed::{Head, Length};
 
-/// What a packet is (2.1.2).
+/// Type of a packet (2.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::messages) enum Kind {
     Connect,
@@ -25,7 +25,7 @@ pub(in crate::messages) enum Kind {
     Auth,
 }
 
-/// Their order is that of their numbers, from 1.
+/// Packet types in the order of their numbers, from 1.
 const KINDS: [Kind; 15] = [
     Kind::Connect,
     Kind::Connack,
@@ -43,13 +43,14 @@ const KINDS: [Kind; 15] = [
     Kind::Disconnect,
     Kind::Auth,
 ];
-/// A property of version 5: the topic's short number.
+/// The property Topic Alias of version 5.
 const TOPIC_ALIAS: u8 = 0x23;
-/// Reasons of a CONNACK, PUBACK or DISCONNECT with their properties are no longer than this.
+/// Upper bound on the length of packets without a payload: reason codes and properties.
 const MAX_SMALL: u64 = 1 << 16;
 
 impl Kind {
-    pub(super) fn word(self) -> &'static str {
+    /// Returns the name of packets that are requests or pushes; "" for others.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Connect => "CONNECT",
             Kind::Publish => "PUBLISH",
@@ -60,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// Whether `side` may say it with these flags, at this length.
+    /// Whether `side` may send this packet with these flags and of this length.
     fn fits(self, side: Side, flags: u8, len: u64) -> bool {
         let client = side == Side::Client;
         match self {
@@ -80,12 +81,13 @@ impl Kind {
     }
 }
 
+/// Splits a packet's first byte into type and flags.
 fn kind(first: u8) -> Option<(Kind, u8)> {
     let number = usize::from(first >> 4).checked_sub(1)?;
     Some((*KINDS.get(number)?, first & 15))
 }
 
-/// A number of up to four bytes (2.2.3); the outer `None` is one that has more.
+/// Reads a Variable Byte Integer (2.2.3). `None`: it has more than four bytes. `Some(None)`: it is cut.
 fn varint(cursor: &mut Cursor<'_>) -> Option<Option<u64>> {
     let mut value = 0;
     for place in 0..4 {
@@ -117,7 +119,7 @@ pub(super) fn length(side: Side, first: &[u8]) -> Length {
     }
 }
 
-/// A packet's kind, its flags, and what stands behind its length.
+/// Splits a packet into its type, its flags, and the bytes behind its length.
 pub(super) fn split(head: &[u8]) -> Option<(Kind, u8, &[u8])> {
     let mut cursor = Cursor::new(head);
     let (kind, flags) = kind(cursor.u8()?)?;
@@ -125,7 +127,7 @@ pub(super) fn split(head: &[u8]) -> Option<(Kind, u8, &[u8])> {
     Some((kind, flags, cursor.rest()))
 }
 
-/// Whether a packet's body fits its kind, as far as it is here.
+/// Whether a packet's body fits its type, as far as it was read.
 pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     let Some((kind, flags, body)) = split(head.bytes) else {
         return false;
@@ -147,26 +149,27 @@ pub(super) fn fits(side: Side, head: Head<'_>) -> bool {
     checked.unwrap_or(is_cut) && length(side, head.bytes) != Length::Wrong
 }
 
-/// A PUBLISH's topic ends before its packet, and what is here of it is text.
+/// Whether a PUBLISH's topic ends within its packet and, as far as it was read, is text.
 fn has_topic(body: &[u8], len: u64) -> bool {
     let mut cursor = Cursor::new(body);
     let Some(topic) = cursor.u16be().map(usize::from) else {
         return true;
     };
-    let here = cursor.rest().get(..topic).unwrap_or(cursor.rest());
-    (topic as u64) < len && !here.iter().any(u8::is_ascii_control)
+    let read = cursor.rest().get(..topic).unwrap_or(cursor.rest());
+    (topic as u64) < len && !read.iter().any(u8::is_ascii_control)
 }
 
 fn is_text(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(u8::is_ascii_control) && std::str::from_utf8(name).is_ok()
 }
 
-fn counted<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
+/// Reads bytes behind their 2-byte length.
+fn length_prefixed<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
     let len = cursor.u16be()?;
     cursor.take(usize::from(len))
 }
 
-/// Whether these bytes begin a CONNECT; `None` where they are too few.
+/// Whether these bytes begin a CONNECT; None if they are too few.
 pub(super) fn is_connect(first: &[u8]) -> Option<bool> {
     if first.first() != Some(&0x10) {
         return Some(false);
@@ -180,35 +183,35 @@ pub(super) fn is_connect(first: &[u8]) -> Option<bool> {
     let (rest, names) = (cursor.rest(), [&b"\0\x04MQTT"[..], b"\0\x06MQIsdp"]);
     let name = names
         .iter()
-        .find(|name| rest.iter().zip(name.iter()).all(|(here, want)| here == want));
+        .find(|name| rest.iter().zip(name.iter()).all(|(byte, want)| byte == want));
     let Some(name) = name else {
         return Some(false);
     };
-    // the high bit is a bridge's
+    // bridges between servers set the high bit
     rest.get(name.len())
         .map(|version| (3..=5).contains(&(version & 0x7F)))
 }
 
-/// A CONNECT's version, and what the client calls itself.
+/// Returns version and client identifier of a CONNECT.
 pub(super) fn connect(body: &[u8]) -> Option<(u8, &[u8])> {
     let mut cursor = Cursor::new(body);
-    let name = counted(&mut cursor)?;
+    let name = length_prefixed(&mut cursor)?;
     let version = cursor.u8()? & 0x7F;
     if !matches!(name, b"MQTT" | b"MQIsdp") {
         return None;
     }
-    cursor.take(3)?; // flags, seconds between pings
+    cursor.take(3)?; // flags, keep-alive
     if version == 5 {
         let len = varint(&mut cursor)??;
         cursor.take(usize::try_from(len).ok()?)?;
     }
-    Some((version, counted(&mut cursor)?))
+    Some((version, length_prefixed(&mut cursor)?))
 }
 
-/// The number of a SUBSCRIBE or UNSUBSCRIBE, its filters, and the version where its form shows it.
+/// Packet identifier of a SUBSCRIBE or UNSUBSCRIBE, its filters, and the version if its layout shows it.
 pub(super) type Filters<'a> = (u16, Vec<&'a [u8]>, Option<u8>);
 
-/// Those of a packet's body.
+/// Reads the body of a SUBSCRIBE or UNSUBSCRIBE.
 pub(super) fn filters(kind: Kind, body: &[u8]) -> Option<Filters<'_>> {
     let mut cursor = Cursor::new(body);
     let id = cursor.u16be()?;
@@ -221,16 +224,16 @@ pub(super) fn filters(kind: Kind, body: &[u8]) -> Option<Filters<'_>> {
     if let Some(filters) = whole_list(kind, cursor.rest()) {
         return Some((id, filters, Some(5)));
     }
-    // of a list that is cut the first is known
-    Some((id, vec![counted(&mut cursor)?], None))
+    // the list is cut: return its first filter
+    Some((id, vec![length_prefixed(&mut cursor)?], None))
 }
 
-/// A list of filters that is whole.
+/// Reads a list of filters; None if it is cut, or no such list.
 fn whole_list(kind: Kind, list: &[u8]) -> Option<Vec<&[u8]>> {
     let mut cursor = Cursor::new(list);
     let mut filters = Vec::new();
     while !cursor.is_empty() {
-        let filter = counted(&mut cursor)?;
+        let filter = length_prefixed(&mut cursor)?;
         if !is_text(filter) || kind == Kind::Subscribe && cursor.u8()? > 0x2E {
             return None;
         }
@@ -239,8 +242,9 @@ fn whole_list(kind: Kind, list: &[u8]) -> Option<Vec<&[u8]>> {
     (!filters.is_empty()).then_some(filters)
 }
 
-/// Whether a filter takes a topic (4.7); a shared one (version 5, 4.8.2) begins behind its group.
-pub(super) fn takes(filter: &[u8], topic: &[u8]) -> bool {
+/// Whether a filter matches a topic (4.7). A shared one, `$share/group/filter` (version 5, 4.8.2), matches without its
+/// group.
+pub(super) fn matches(filter: &[u8], topic: &[u8]) -> bool {
     let shared = filter.strip_prefix(b"$share/").and_then(|rest| {
         let end = rest.iter().position(|byte| *byte == b'/')?;
         rest.get(end + 1..)
@@ -257,7 +261,7 @@ pub(super) fn takes(filter: &[u8], topic: &[u8]) -> bool {
     levels.next().is_none()
 }
 
-/// The request's number in an answer of the server, and the worst reason in it.
+/// Returns the packet identifier of a server's response, and the highest reason code in it.
 pub(super) fn answer(kind: Kind, body: &[u8], version: Option<u8>) -> Option<(u64, u8)> {
     let mut cursor = Cursor::new(body);
     let id = u64::from(cursor.u16be()?);
@@ -281,21 +285,21 @@ pub(super) fn answer(kind: Kind, body: &[u8], version: Option<u8>) -> Option<(u6
 pub(super) struct Publish<'a> {
     pub(super) topic: &'a [u8],
     pub(super) alias: Option<u16>,
-    /// Its number; QoS 0 has none, and no answer.
+    /// Packet identifier; None for QoS 0, which the server does not answer.
     pub(super) id: Option<u16>,
 }
 
 impl<'a> Publish<'a> {
-    /// `properties`: there are some (version 5).
-    pub(super) fn read(flags: u8, body: &'a [u8], properties: bool) -> Option<Self> {
+    /// Reads a body; `has_properties`: in the layout of version 5.
+    pub(super) fn read(flags: u8, body: &'a [u8], has_properties: bool) -> Option<Self> {
         let mut cursor = Cursor::new(body);
-        let topic = counted(&mut cursor)?;
+        let topic = length_prefixed(&mut cursor)?;
         let id = if flags & 6 > 0 {
             Some(cursor.u16be()?)
         } else {
             None
         };
-        let alias = if properties { alias(&mut cursor) } else { None };
+        let alias = if has_properties { alias(&mut cursor) } else { None };
         Some(Publish { topic, alias, id })
     }
 
@@ -305,7 +309,7 @@ impl<'a> Publish<'a> {
     }
 }
 
-/// The topic's short number among a PUBLISH's properties (version 5, 3.3.2.3).
+/// Returns the topic alias among a PUBLISH's properties (version 5, 3.3.2.3).
 fn alias(cursor: &mut Cursor<'_>) -> Option<u16> {
     let len = varint(cursor)??;
     let mut properties = Cursor::new(cursor.take(usize::try_from(len).ok()?)?);
@@ -315,10 +319,10 @@ fn alias(cursor: &mut Cursor<'_>) -> Option<u16> {
             0x01 => properties.u8().map(drop)?,
             0x02 => properties.u32be().map(drop)?,
             0x0B => varint(&mut properties)?.map(drop)?,
-            0x03 | 0x08 | 0x09 => counted(&mut properties).map(drop)?,
+            0x03 | 0x08 | 0x09 => length_prefixed(&mut properties).map(drop)?,
             0x26 => {
-                counted(&mut properties)?;
-                counted(&mut properties)?;
+                length_prefixed(&mut properties)?;
+                length_prefixed(&mut properties)?;
             }
             _ => return None,
         }

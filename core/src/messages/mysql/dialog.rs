@@ -1,4 +1,5 @@
-//! Which command is open. Commands are answered in their order; `answers.rs` finds where an answer ends.
+//! The commands of one MySQL connection, which the server answers in their order. This file reads the client's packets;
+//! `answers.rs` finds where a response ends.
 
 mod answers;
 
@@ -11,12 +12,12 @@ use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
-use super::packets::{self, Able, HEADER};
+use super::packets::{self, Capabilities, HEADER};
 use crate::limits::HELD_BEHIND_NS;
 
-/// The longest name of a database or a table (MySQL: 64 characters).
+/// Upper bound on the bytes of a database's or table's name; MySQL allows 64 characters.
 const MAX_NAME: usize = 256;
-/// Of the statement that was prepared last, in MariaDB.
+/// Statement id by which MariaDB means the statement that was prepared last.
 const NEWEST: u32 = u32::MAX;
 
 type Packet = LengthPrefixed<HEADER>;
@@ -24,92 +25,99 @@ type Packet = LengthPrefixed<HEADER>;
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
     stage: Stage,
-    able: Option<Able>,
-    greeted: Option<Able>,
-    /// Whether EOF packets are left out, once that is known.
+    /// Flags that both sides have set; None if no log-in was read.
+    capabilities: Option<Capabilities>,
+    /// Flags of the server's greeting.
+    offered: Option<Capabilities>,
+    /// Whether EOF packets are left out (CLIENT_DEPRECATE_EOF); None until a log-in or a result shows it.
     without_eof: Option<bool>,
     waiting: PendingQueue<Pending>,
+    /// Prepared statements, oldest first: id and masked SQL.
     statements: VecDeque<(u32, SmolStr)>,
-    newest: SmolStr,
+    /// SQL of the newest prepared statement, whose id may not be known yet.
+    newest_sql: SmolStr,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing of the client was read.
+    /// No packet of the client was read.
     #[default]
     New,
     LogIn,
     Commands,
-    /// The server sends its log.
-    Log,
+    /// The server sends its binary log.
+    Binlog,
 }
 
+/// A command without a complete response.
 #[derive(Debug, Default)]
 struct Pending {
     expects: Expects,
+    /// The response has begun.
     answered: bool,
-    /// Of PREPARE.
+    /// The masked SQL of PREPARE; empty for other commands.
     sql: SmolStr,
 }
 
-/// What the server's next packet is.
+/// What the server's next packet in a response is.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Expects {
     LogIn,
     /// OK, an error, a file's name or a number of columns.
     #[default]
     Result,
-    /// So many definitions, and how many groups of them.
+    /// This many column definitions.
     Definitions(u64),
-    /// `first` behind the definitions: their EOF may come.
+    /// A row. With `first` it follows the definitions, so that their EOF packet may precede it.
     Rows {
         first: bool,
     },
-    /// The client sends a file.
+    /// Nothing: the client sends a file (LOAD DATA LOCAL).
     File,
     Prepared,
-    /// Definitions of a statement, and EOF packets.
+    /// `left` definitions of a prepared statement's parameters and columns, and `ends` EOF packets.
     Statement {
         left: u32,
         ends: u32,
     },
     /// Definitions up to an EOF.
     Fields,
-    /// One packet, whatever it is.
+    /// One packet of text (COM_STATISTICS).
     Text,
-    Log,
+    Binlog,
 }
 
-/// What a client's packet is.
-pub(super) enum Asks {
-    Fits,
-    /// Nothing answers it; what comes next may wait for it in the client's kernel.
-    Alone,
+/// How a client's packet was read.
+pub(super) enum ClientPacket {
+    Read,
+    /// The server does not answer it. The client's kernel may hold the next command until this one is acknowledged.
+    Unanswered,
     /// TLS follows.
-    Encryption,
+    SslRequest,
+    /// No packet of MySQL, and why.
     Wrong(&'static str),
 }
 
 impl Dialog {
-    /// After lost bytes: what was prepared is still known.
-    pub(super) fn again(mut self) -> Dialog {
+    /// Returns the state after lost bytes: prepared statements are still known, open commands are not.
+    pub(super) fn after_loss(mut self) -> Dialog {
         self.waiting.clear();
         self.stage = Stage::Commands;
         self
     }
 
-    /// Nothing of the client was read.
+    /// Whether no packet of the client was read.
     pub(super) fn is_new(&self) -> bool {
         self.stage == Stage::New
     }
 
-    /// The client has sent a whole packet.
-    pub(super) fn asks(
+    /// Reads a whole packet of the client.
+    pub(super) fn client_packet(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         packet: &Packet,
         bytes: u64,
-    ) -> Asks {
+    ) -> ClientPacket {
         let [.., number] = *packet.header();
         if self.stage == Stage::New {
             self.stage = if number == 0 {
@@ -118,7 +126,7 @@ impl Dialog {
                 Stage::LogIn
             };
             if number > 0 {
-                return self.logs_in(sink, packet, bytes);
+                return self.log_in(sink, packet, bytes);
             }
         }
         match self.waiting.last() {
@@ -129,34 +137,40 @@ impl Dialog {
                     exchange.end_request();
                     pending.expects = Expects::Result;
                 }
-                return Asks::Fits;
+                return ClientPacket::Read;
             }
-            Some((_, pending)) if pending.expects == Expects::LogIn => return Asks::Fits, // another round
-            _ if self.stage == Stage::Log => return Asks::Fits,
+            // another round of the authentication
+            Some((_, pending)) if pending.expects == Expects::LogIn => return ClientPacket::Read,
+            _ if self.stage == Stage::Binlog => return ClientPacket::Read,
             _ => {}
         }
         let Some((code, body)) = packet.head().split_first().filter(|_| number == 0) else {
-            return Asks::Wrong("not a command of MySQL");
+            return ClientPacket::Wrong("not a command of MySQL");
         };
-        self.commands(sink, *code, body, packet.is_cut(), bytes)
+        self.command_packet(sink, *code, body, packet.is_cut(), bytes)
     }
 
-    /// A packet that carries on a longer command.
+    /// Counts a packet that continues a longer command.
     pub(super) fn more(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         if let Some((key, _)) = self.waiting.last() {
             sink.exchange(key).count(bytes);
         }
     }
 
-    fn logs_in(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) -> Asks {
-        let Some(own) = packets::u32_at(packet.head(), 0) else {
-            return Asks::Wrong("not a log-in of MySQL");
+    fn log_in(
+        &mut self,
+        sink: &mut MessageSink<'_, impl Listener>,
+        packet: &Packet,
+        bytes: u64,
+    ) -> ClientPacket {
+        let Some(flags) = packets::u32_at(packet.head(), 0) else {
+            return ClientPacket::Wrong("not a log-in of MySQL");
         };
-        if packets::length(packet.header()) == 32 && own & packets::CLIENT_SSL != 0 {
-            return Asks::Encryption;
+        if packets::length(packet.header()) == 32 && flags & packets::CLIENT_SSL != 0 {
+            return ClientPacket::SslRequest;
         }
-        let both = Able(own & self.greeted.map_or(u32::MAX, |able| able.0));
-        (self.able, self.without_eof) = (Some(both), Some(both.ends_without_eof()));
+        let both = Capabilities(flags & self.offered.map_or(u32::MAX, |offered| offered.0));
+        (self.capabilities, self.without_eof) = (Some(both), Some(both.ends_without_eof()));
         let named = RequestName {
             method: "CONNECT",
             ..RequestName::default()
@@ -171,57 +185,57 @@ impl Dialog {
         kind: Kind,
         named: RequestName<'_>,
         bytes: u64,
-    ) -> Asks {
+    ) -> ClientPacket {
         let pending = Pending {
             expects,
             ..Pending::default()
         };
         let Some(key) = self.waiting.push(pending) else {
-            return Asks::Wrong("too many commands wait");
+            return ClientPacket::Wrong("too many command_packet wait");
         };
         let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
         exchange.name(named);
         exchange.count(bytes);
-        // of a file that is loaded, the data belong to the request
+        // the file that LOAD DATA LOCAL sends belongs to the request
         if named.method != "LOAD" {
             exchange.end_request();
         }
-        Asks::Fits
+        ClientPacket::Read
     }
 
-    fn commands(
+    fn command_packet(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         code: u8,
         body: &[u8],
-        cut: bool,
+        is_cut: bool,
         bytes: u64,
-    ) -> Asks {
-        // what was written together with a message that nothing answers began with that, unless it is long ago
+    ) -> ClientPacket {
+        // a command that was written together with an unanswered one begins with that one, unless it is too long ago
         if sink.at().time_ns.saturating_sub(sink.marked().time_ns) > HELD_BEHIND_NS.get() {
             sink.unmark();
         }
         let Some((method, answered)) = packets::command(code) else {
-            return Asks::Wrong("not a command of MySQL");
+            return ClientPacket::Wrong("not a command of MySQL");
         };
         if !answered {
             if let (0x19, Some(id)) = (code, packets::u32_at(body, 0)) {
                 self.statements.retain(|(known, _)| *known != id);
             }
-            return Asks::Alone;
+            return ClientPacket::Unanswered;
         }
         let mut method = SmolStr::new_static(method);
         let target = match code {
             0x03 => {
-                let attributes = self.able.is_some_and(Able::sends_attributes);
-                let target = sql::mask(packets::statement(body, attributes), Dialect::Backslash, cut);
+                let attributes = self.capabilities.is_some_and(Capabilities::sends_attributes);
+                let target = sql::mask(packets::statement(body, attributes), Dialect::Backslash, is_cut);
                 method = Some(sql::verb(&target))
                     .filter(|verb| !verb.is_empty())
                     .unwrap_or(method);
                 target
             }
-            0x16 => sql::mask(body, Dialect::Backslash, cut),
+            0x16 => sql::mask(body, Dialect::Backslash, is_cut),
             0x17 | 0x1a | 0x1c => self.statement(packets::u32_at(body, 0).unwrap_or(0)),
             0x02 | 0x04..=0x06 => {
                 let name = body.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -236,7 +250,7 @@ impl Dialog {
             0x04 => (Expects::Fields, Kind::Request),
             0x09 => (Expects::Text, Kind::Request),
             0x11 => (Expects::LogIn, Kind::Setup),
-            0x12 | 0x1e => (Expects::Log, Kind::Request),
+            0x12 | 0x1e => (Expects::Binlog, Kind::Request),
             0x16 => (Expects::Prepared, Kind::Request),
             0x1c => (Expects::Rows { first: false }, Kind::Request),
             _ => (Expects::Result, Kind::Request),
@@ -249,16 +263,17 @@ impl Dialog {
         let fits = self.begin(sink, expects, kind, named, bytes);
         if let (0x16, Some((_, pending))) = (code, self.waiting.last()) {
             pending.sql = target.clone();
-            self.newest = target;
+            self.newest_sql = target;
         }
         fits
     }
 
+    /// Returns the masked SQL of a prepared statement; empty if it is not known.
     fn statement(&self, id: u32) -> SmolStr {
         let known = self.statements.iter().rev().find(|(known, _)| *known == id);
         match known {
             Some((_, sql)) => sql.clone(),
-            None if id == NEWEST => self.newest.clone(),
+            None if id == NEWEST => self.newest_sql.clone(),
             None => SmolStr::default(),
         }
     }

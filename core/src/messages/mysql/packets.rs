@@ -1,19 +1,24 @@
-//! What stands in MySQL's packets (MySQL "Client/Server Protocol", MariaDB the same): lengths, greetings, commands, the
-//! last packet of a result. Reads numbers and SQL, never a row.
+//! Fields of MySQL's and MariaDB's packets: lengths, greetings, commands, the last packet of a result. Reads numbers
+//! and SQL, never a row.
 
 use super::super::Guess;
 
-/// Three bytes of length, least first, and a number that counts from 0 with each command.
+/// Bytes of a packet's header: a 3-byte length, little-endian, and a sequence number that each command starts at 0.
 pub(super) const HEADER: usize = 4;
+/// Length of a packet that the next one continues.
 const MAX_PACKET_BYTES: u32 = (1 << 24) - 1;
-/// An answer's last packet is shorter; an EOF packet is as long.
+/// Upper bound on an OK packet that ends rows; a row with the same first byte is longer.
 const LONGEST_OK: u64 = 1 << 24;
+/// Length of an EOF packet.
 const EOF: u64 = 5;
-/// A greeting is no longer; its version begins with a digit.
+/// Upper bound on a greeting.
 const LONGEST_GREETING: u32 = 512;
+/// Status flag SERVER_MORE_RESULTS_EXISTS: another result set follows.
 pub(super) const MORE_RESULTS: u16 = 0x0008;
+/// Status flag SERVER_STATUS_CURSOR_EXISTS: rows follow only when the client fetches them.
 pub(super) const CURSOR_EXISTS: u16 = 0x0040;
 
+// capability flags
 pub(super) const CLIENT_SSL: u32 = 0x0800;
 const CLIENT_COMPRESS: u32 = 0x20;
 const CLIENT_DEPRECATE_EOF: u32 = 1 << 24;
@@ -21,11 +26,11 @@ const CLIENT_OPTIONAL_METADATA: u32 = 1 << 25;
 const CLIENT_QUERY_ATTRIBUTES: u32 = 1 << 27;
 const CLIENT_ZSTD: u32 = 1 << 26;
 
-/// The client's capability flags, from its log-in.
+/// The capability flags of a greeting, a log-in, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Able(pub(super) u32);
+pub(super) struct Capabilities(pub(super) u32);
 
-impl Able {
+impl Capabilities {
     pub(super) fn compresses(self) -> bool {
         self.0 & (CLIENT_COMPRESS | CLIENT_ZSTD) != 0
     }
@@ -34,8 +39,8 @@ impl Able {
         self.0 & CLIENT_DEPRECATE_EOF != 0
     }
 
-    /// Whether definitions follow stands before their number.
-    pub(super) fn may_leave_out(self) -> bool {
+    /// Whether a result begins with a byte that shows whether column definitions follow.
+    pub(super) fn has_optional_metadata(self) -> bool {
         self.0 & CLIENT_OPTIONAL_METADATA != 0
     }
 
@@ -49,11 +54,13 @@ pub(super) fn length(header: &[u8; HEADER]) -> u32 {
     u32::from_le_bytes([low, middle, high, 0])
 }
 
-pub(super) fn is_long(header: &[u8; HEADER]) -> bool {
+/// Whether the next packet continues this one.
+pub(super) fn is_continued(header: &[u8; HEADER]) -> bool {
     length(header) == MAX_PACKET_BYTES
 }
 
-/// Whether a server greets so: version 10 and a version that is a number, or an error ("too many connections").
+/// Whether a server's first bytes are a greeting: protocol 10 and a server version that begins with a digit, or an
+/// error ("too many connections").
 pub(super) fn greets(input: &[u8]) -> Guess {
     let [low, middle, high, number, first, rest @ ..] = input else {
         let fits =
@@ -85,7 +92,7 @@ pub(super) fn greets(input: &[u8]) -> Guess {
     }
 }
 
-/// Whether a client logs in so, where the greeting was not read (it came before TLS began).
+/// Whether a client's first bytes are a log-in. Used inside TLS, where the greeting was sent before encryption.
 pub(super) fn logs_in(input: &[u8]) -> Guess {
     const PROTOCOL_41: u32 = 0x0200;
     let Some((header, body)) = input.split_first_chunk::<HEADER>() else {
@@ -100,8 +107,8 @@ pub(super) fn logs_in(input: &[u8]) -> Guess {
         .iter()
         .take(19)
         .all(|byte| *byte == 0);
-    let able = u32_at(body, 0).is_none_or(|able| able & PROTOCOL_41 != 0);
-    if !(1..=3).contains(&number) || !(32..4096).contains(&length(header)) || !zeros || !able {
+    let is_new = u32_at(body, 0).is_none_or(|flags| flags & PROTOCOL_41 != 0);
+    if !(1..=3).contains(&number) || !(32..4096).contains(&length(header)) || !zeros || !is_new {
         Guess::No
     } else if body.len() < 28 {
         Guess::More
@@ -110,15 +117,15 @@ pub(super) fn logs_in(input: &[u8]) -> Guess {
     }
 }
 
-/// The capabilities in a greeting.
-pub(super) fn greeting_able(body: &[u8]) -> Option<Able> {
+/// Returns the capability flags of a greeting.
+pub(super) fn greeting_capabilities(body: &[u8]) -> Option<Capabilities> {
     let end = memchr::memchr(0, body)?;
     let low = u16_at(body, end + 14)?;
     let high = u16_at(body, end + 19).unwrap_or(0);
-    Some(Able(u32::from(low) | u32::from(high) << 16))
+    Some(Capabilities(u32::from(low) | u32::from(high) << 16))
 }
 
-/// Whether a client's piece in the middle of a stream is one command, whole.
+/// Whether a packet of the client in the middle of a stream is one whole command.
 pub(super) fn begins_message(first: &[u8]) -> bool {
     let Some((header, body)) = first.split_first_chunk::<HEADER>() else {
         return false;
@@ -151,8 +158,8 @@ pub(super) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// A length-encoded number, and what is behind it.
-pub(super) fn number(body: &[u8]) -> Option<(u64, &[u8])> {
+/// Returns a length-encoded integer, and the bytes behind it.
+pub(super) fn length_encoded(body: &[u8]) -> Option<(u64, &[u8])> {
     let (first, rest) = body.split_first()?;
     let len = match first {
         0xfc => 2,
@@ -169,15 +176,16 @@ pub(super) fn number(body: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, rest))
 }
 
-/// A packet that ends definitions or rows.
+/// A packet that ends definitions or rows, with the server's status flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Eof(u16),
     Ok(u16),
 }
 
-/// Whether a packet ends definitions or rows, and the server's status in it. A row that begins so is longer.
-pub(super) fn last(body: &[u8], len: u64) -> Option<Last> {
+/// Returns the kind of a packet that ends definitions or rows. None for a row, which may begin with the same byte but
+/// is then longer.
+pub(super) fn as_last(body: &[u8], len: u64) -> Option<Last> {
     let rest = body.strip_prefix(&[0xfe])?;
     if len == EOF {
         return Some(Last::Eof(u16_at(rest, 2).unwrap_or(0)));
@@ -185,24 +193,24 @@ pub(super) fn last(body: &[u8], len: u64) -> Option<Last> {
     (len < LONGEST_OK).then(|| Last::Ok(ok_status(rest).unwrap_or(0)))
 }
 
-/// The server's status in an OK packet, behind its first byte.
+/// Returns the status flags of an OK packet; `body` begins behind its first byte.
 pub(super) fn ok_status(body: &[u8]) -> Option<u16> {
-    let (_rows, rest) = number(body)?;
-    let (_id, rest) = number(rest)?;
+    let (_rows, rest) = length_encoded(body)?;
+    let (_id, rest) = length_encoded(rest)?;
     u16_at(rest, 0)
 }
 
-/// The statement of COM_QUERY: attributes may stand before it.
+/// Returns the statement of COM_QUERY; empty if query attributes with values stand before it.
 pub(super) fn statement(body: &[u8], attributes: bool) -> &[u8] {
     match body {
-        // no attributes, one set of them
+        // CLIENT_QUERY_ATTRIBUTES: 0 attributes in 1 set
         [0, 1, statement @ ..] => statement,
         [count, ..] if attributes && *count < 0x20 && !count.is_ascii_whitespace() => &[],
         _ => body,
     }
 }
 
-/// The name of a command that has no SQL; whether anything answers it.
+/// Returns a command's name, and whether the server answers it.
 pub(super) fn command(code: u8) -> Option<(&'static str, bool)> {
     Some(match code {
         0x01 => ("QUIT", false),

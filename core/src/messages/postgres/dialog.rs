@@ -1,7 +1,10 @@
-//! Which statement is open. Answers come in the order of the requests (`answers.rs`); what the client sends up to
-//! a Sync (or a Flush) is a group, and an error skips the rest of its group.
+//! The statements of one PostgreSQL connection, which the server answers in their order. The messages of the extended
+//! protocol up to a Sync (or a Flush) are a group, and an error skips the rest of its group. This file reads the
+//! client's messages; `answers.rs` finds where a response ends.
 
 mod answers;
+
+use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
@@ -12,42 +15,48 @@ use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
 use super::Stop;
 use super::fields::{self, TYPE_AND_LENGTH};
-use super::names::Names;
 
-/// What the rounds of a log-in beside its first are called.
-const ROUND: &str = "handshake";
+/// Upper bound on the names kept; beyond it the oldest is dropped.
+const MAX_NAMES: usize = 256;
+/// Upper bound on the bytes of a name; a longer one is not kept.
+const MAX_NAME: usize = 64;
+/// Name of the rounds of a log-in but its startup packet: encryption, a password.
+const HANDSHAKE: &str = "handshake";
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
     waiting: PendingQueue<Pending>,
-    /// The newest request goes on with the client's next message.
-    goes_on: bool,
+    /// The client's next message may belong to the newest request.
+    is_open: bool,
     statements: Names,
     portals: Names,
-    /// An error came: the server skips the client's messages up to its Sync.
+    /// After an error: the server skips the client's messages up to its Sync.
     skipping: bool,
-    /// The server sends its log: both sides talk for themselves.
+    /// The server sends its log, and both sides send without a request.
     replicates: bool,
 }
 
-/// A request, from its first message to its answer's last.
+/// A request, from its first message to the end of its response.
 #[derive(Debug, Default)]
 struct Pending {
     what: What,
-    /// No note covers it: a Sync alone.
+    /// A Sync without a statement, which is no exchange.
     silent: bool,
-    /// The statement that it executes, and how often it has, and that many answers are to come.
+    /// Name of the prepared statement.
     statement: Box<[u8]>,
+    /// Executions whose responses have not ended.
     executes: u32,
     /// Values were bound that are not executed yet.
     binds: bool,
     describes: bool,
     parses: bool,
-    /// Its SQL is known.
+    /// The request has its name.
     named: bool,
-    /// ReadyForQuery ends it.
+    /// ReadyForQuery ends the response.
     synced: bool,
+    /// The response has begun.
     answered: bool,
+    /// SQLSTATE of the error in the response.
     error: Option<SmolStr>,
 }
 
@@ -55,19 +64,19 @@ struct Pending {
 enum What {
     LogIn,
     Query,
-    /// Parse, Bind, Describe, until it is known whether Execute follows.
+    /// Parse, Bind, Describe, until the client shows whether Execute follows.
     #[default]
     Group,
-    /// Without Execute.
+    /// A group without Execute.
     Prepare,
     Execute,
-    /// Its data are still to come.
+    /// COPY FROM STDIN whose data are still to come.
     CopyIn,
 }
 
 impl Dialog {
-    /// After lost bytes: what was prepared is still known.
-    pub(super) fn again(self) -> Dialog {
+    /// Returns the state after lost bytes: prepared statements are still known, open requests are not.
+    pub(super) fn after_loss(self) -> Dialog {
         let mut waiting = self.waiting;
         waiting.clear();
         Dialog {
@@ -78,8 +87,8 @@ impl Dialog {
         }
     }
 
-    /// The client logs in.
-    pub(super) fn starts(
+    /// Begins the exchange of a startup packet.
+    pub(super) fn connect(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         database: &[u8],
@@ -90,23 +99,23 @@ impl Dialog {
             target: &text::name_up_to(database, fields::MAX_DATABASE, false),
             host: "",
         };
-        self.logs_in(sink, named, bytes)
+        self.log_in(sink, named, bytes)
     }
 
-    /// A round of the log-in before or behind that: encryption, a password.
-    pub(super) fn round(
+    /// Begins the exchange of another round of the log-in: a request for encryption, or a password.
+    pub(super) fn handshake(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
         let named = RequestName {
-            method: ROUND,
+            method: HANDSHAKE,
             ..RequestName::default()
         };
-        self.logs_in(sink, named, bytes)
+        self.log_in(sink, named, bytes)
     }
 
-    fn logs_in(
+    fn log_in(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         named: RequestName<'_>,
@@ -125,10 +134,10 @@ impl Dialog {
         Ok(())
     }
 
-    /// It is answered: the client goes on.
-    pub(super) fn round_over(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+    /// Ends a round of the log-in: the server has answered it with these bytes.
+    pub(super) fn end_round(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         self.part(sink, bytes);
-        self.over(sink);
+        self.end_response(sink);
     }
 
     fn begin(
@@ -148,8 +157,8 @@ impl Dialog {
         Ok(key)
     }
 
-    /// The client has sent a whole message.
-    pub(super) fn asks(
+    /// Reads a whole message of the client.
+    pub(super) fn client_message(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
@@ -159,11 +168,11 @@ impl Dialog {
         let body = message.head();
         match kind {
             b'Q' | b'F' => {
-                self.ends(sink);
-                self.queries(sink, kind, message, bytes)?;
+                self.end_request(sink);
+                self.query(sink, kind, message, bytes)?;
             }
             b'P' | b'B' | b'D' | b'E' => self.group(sink, kind, message, bytes)?,
-            b'S' | b'H' => self.syncs(sink, kind == b'S', bytes)?,
+            b'S' | b'H' => self.sync(sink, kind == b'S', bytes)?,
             b'C' => {
                 let names = if body.first() == Some(&b'P') {
                     &mut self.portals
@@ -171,10 +180,10 @@ impl Dialog {
                     &mut self.statements
                 };
                 names.forget(fields::text(body.get(1..).unwrap_or_default()).0);
-                self.counts(sink, bytes);
+                self.count(sink, bytes);
             }
-            b'p' => self.round(sink, bytes)?,
-            // nothing is copied in: the stream was joined while the server sends its log
+            b'p' => self.handshake(sink, bytes)?,
+            // no COPY is open: the capture begins while the server sends its log
             b'd' if self.waiting.is_empty() => self.replicates = true,
             b'd' | b'c' | b'f' => self.data(sink, kind, bytes),
             _ => {}
@@ -182,7 +191,8 @@ impl Dialog {
         Ok(())
     }
 
-    fn queries(
+    /// Query, or FunctionCall (`F`).
+    fn query(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
@@ -227,18 +237,18 @@ impl Dialog {
     ) -> Result<(), Stop<'static>> {
         let (first, rest) = fields::text(message.head());
         let (second, _) = fields::text(rest);
-        // what was executed is over with anything but the same once more, with other values
-        let again = |newest: &Pending| match kind {
+        // an executed request continues only with the same statement and other values
+        let continues = |newest: &Pending| match kind {
             b'B' => !newest.describes && *newest.statement == *second,
             b'E' => newest.binds,
             _ => false,
         };
-        if self.goes_on
+        if self.is_open
             && let Some((_, newest)) = self.waiting.last()
             && newest.executes > 0
-            && !again(newest)
+            && !continues(newest)
         {
-            self.ends(sink);
+            self.end_request(sink);
         }
         let sql = match kind {
             b'P' => {
@@ -259,11 +269,11 @@ impl Dialog {
                 None => SmolStr::default(),
             },
         };
-        let key = match self.waiting.last().filter(|_| self.goes_on) {
+        let key = match self.waiting.last().filter(|_| self.is_open) {
             Some((key, _)) => key,
             None => self.begin(sink, Pending::default(), Kind::Request)?,
         };
-        self.goes_on = true;
+        self.is_open = true;
         let Some((_, newest)) = self.waiting.last() else {
             return Ok(());
         };
@@ -290,9 +300,9 @@ impl Dialog {
         Ok(())
     }
 
-    /// The newest request is whole.
-    fn ends(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
-        if std::mem::take(&mut self.goes_on)
+    /// Ends the newest request, if it is open. One without Execute has its name only now.
+    fn end_request(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+        if std::mem::take(&mut self.is_open)
             && let Some((key, newest)) = self.waiting.last()
         {
             if newest.what == What::Group {
@@ -306,42 +316,40 @@ impl Dialog {
             sink.exchange(key).end_request();
         }
     }
-}
 
-impl Dialog {
-    /// Bytes of the request that goes on.
-    fn counts(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
-        if let Some((key, _)) = self.waiting.last().filter(|_| self.goes_on) {
+    /// Counts bytes of the open request.
+    fn count(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
+        if let Some((key, _)) = self.waiting.last().filter(|_| self.is_open) {
             sink.exchange(key).count(bytes);
         }
     }
 
     /// Sync, or Flush: the server answers what came before.
-    fn syncs(
+    fn sync(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
-        sync: bool,
+        is_sync: bool,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        self.counts(sink, bytes);
-        let goes_on = self.goes_on;
-        self.ends(sink);
+        self.count(sink, bytes);
+        let was_open = self.is_open;
+        self.end_request(sink);
         match self.waiting.last() {
-            Some((_, newest)) if sync && goes_on => newest.synced = true,
-            _ if sync => {
-                let alone = Pending {
+            Some((_, newest)) if is_sync && was_open => newest.synced = true,
+            _ if is_sync => {
+                let silent = Pending {
                     silent: true,
                     synced: true,
                     ..Pending::default()
                 };
-                self.begin(sink, alone, Kind::Request)?;
+                self.begin(sink, silent, Kind::Request)?;
             }
             _ => {}
         }
         Ok(())
     }
 
-    /// Data of a COPY.
+    /// Counts the data of a COPY, and ends its request with CopyDone (`c`) or CopyFail (`f`).
     fn data(&mut self, sink: &mut MessageSink<'_, impl Listener>, kind: u8, bytes: u64) {
         let Some((key, newest)) = self.waiting.last() else {
             return;
@@ -354,5 +362,33 @@ impl Dialog {
             newest.what = What::Query;
             sink.exchange(key).end_request();
         }
+    }
+}
+
+/// Names of prepared statements, or of portals, with the SQL that each stands for.
+#[derive(Debug, Default)]
+struct Names(VecDeque<(Box<[u8]>, SmolStr)>);
+
+impl Names {
+    fn put(&mut self, name: &[u8], sql: SmolStr) {
+        self.forget(name);
+        if name.len() > MAX_NAME {
+            return;
+        }
+        if self.0.len() >= MAX_NAMES {
+            self.0.pop_front();
+        }
+        self.0.push_back((name.into(), sql));
+    }
+
+    /// Returns the SQL of a name; empty if it is not known.
+    fn get(&self, name: &[u8]) -> SmolStr {
+        // the newest statements are used most
+        let known = self.0.iter().rev().find(|(known, _)| **known == *name);
+        known.map_or_else(SmolStr::default, |(_, sql)| sql.clone())
+    }
+
+    fn forget(&mut self, name: &[u8]) {
+        self.0.retain(|(known, _)| **known != *name);
     }
 }

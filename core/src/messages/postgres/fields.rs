@@ -1,28 +1,30 @@
-//! What stands in PostgreSQL's messages ("Message Formats" of its documentation), and which bytes may be some. Reads
-//! names and codes, never a value.
+//! Fields of PostgreSQL's messages (its documentation, "Message Formats"), and recognition by them. Reads names and
+//! codes, never a value.
 
 use super::super::{Guess, Side};
 use crate::cursor::Cursor;
 
-/// A startup packet is no longer.
+/// Upper bound on a startup packet: the server's `MAX_STARTUP_PACKET_LENGTH`.
 const LONGEST_STARTUP: u32 = 10_000;
-/// What joins in the middle must be shorter: then text is none.
+/// Upper bound on messages by which a stream is recognised in its middle. Four letters as a length are longer, so text
+/// is not taken for a message.
 const LONGEST_JOINED: usize = 1 << 24;
-/// The longest name of a database (`NAMEDATALEN`).
+/// Upper bound on a database's name (`NAMEDATALEN`).
 pub(super) const MAX_DATABASE: usize = 64;
+/// Bytes of a message's header.
 pub(super) const TYPE_AND_LENGTH: usize = 5;
 
-/// The client's first message, which has no type.
+/// A message of the client without a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
     Startup,
     /// SSLRequest, GSSENCRequest: one byte answers.
     Encrypt,
-    /// CancelRequest: nothing does.
+    /// CancelRequest: the server does not answer it.
     Cancel,
 }
 
-/// By length and version.
+/// Returns the kind and the length of a message without a type, by its length and its version or request code.
 pub(super) fn opening(header: [u8; 8]) -> Option<(Opening, u32)> {
     let [a, b, c, d, code @ ..] = header;
     let len = u32::from_be_bytes([a, b, c, d]);
@@ -34,7 +36,7 @@ pub(super) fn opening(header: [u8; 8]) -> Option<(Opening, u32)> {
     }
 }
 
-/// Whether a stream begins so.
+/// Whether a client's first bytes are a message without a type.
 pub(super) fn sniff(input: &[u8]) -> Guess {
     let Some(header) = input.first_chunk::<8>() else {
         let zeros = input.iter().take(2).all(|byte| *byte == 0);
@@ -42,7 +44,7 @@ pub(super) fn sniff(input: &[u8]) -> Guess {
     };
     match (opening(*header), input.get(8)) {
         (None, _) => Guess::No,
-        // the names of parameters follow; a Kafka request has the same first bytes
+        // names of parameters follow; a Kafka request can have the same first 8 bytes
         (Some((Opening::Startup, _)), None) => Guess::More,
         (Some((Opening::Startup, _)), Some(first)) if !first.is_ascii_lowercase() && *first != b'_' => {
             Guess::No
@@ -51,8 +53,8 @@ pub(super) fn sniff(input: &[u8]) -> Guess {
     }
 }
 
-/// The length of the body of a message with this type and length; none where this side has none such.
-pub(super) fn body(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> Option<u64> {
+/// Returns the length of a message's body. None if this side sends no message of such type and length.
+pub(super) fn body_length(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> Option<u64> {
     let [kind, length @ ..] = *header;
     let len = u64::from(u32::from_be_bytes(length)).checked_sub(4)?;
     let fits = match (side, kind) {
@@ -71,11 +73,12 @@ pub(super) fn body(side: Side, header: &[u8; TYPE_AND_LENGTH]) -> Option<u64> {
     fits.then_some(len)
 }
 
-/// Whether a piece in the middle of a stream is messages of this side, from the first byte to the last.
+/// Whether a packet in the middle of a stream consists of this side's messages, from its first byte to its last (or
+/// into a row), and one of them is sure to be PostgreSQL's.
 pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
     let mut sure = false;
     while let Some((header, rest)) = bytes.split_first_chunk::<TYPE_AND_LENGTH>() {
-        let Some(len) = body(side, header)
+        let Some(len) = body_length(side, header)
             .and_then(|len| usize::try_from(len).ok())
             .filter(|len| *len < LONGEST_JOINED)
         else {
@@ -88,11 +91,11 @@ pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
             ([b'P', ..], Some(parse)) if side == Side::Client => is_parse(parse),
             ([b'B', ..], Some(bind)) if side == Side::Client => sure || is_bind(bind).is_some(),
             ([b'Q', ..], None) => return is_text(rest) && rest.len() > 16,
-            // how far a replica has come, and the log that it gets (protocol-replication)
+            // a standby's status update, and the log sent to it ("Streaming Replication Protocol")
             ([b'd', ..], Some([b'r', status @ ..])) if side == Side::Client => status.len() == 33,
             ([b'd', ..], Some([b'w', log @ ..])) if side == Side::Server => log.len() > 24,
             ([b'A', ..], Some([_, _, _, _, names @ ..])) => names.ends_with(b"\0") && is_text(names),
-            // rows that go on with the next packet
+            // rows that continue in the next packet
             ([b'T' | b'1' | b'2', ..], None) if side == Side::Server => return sure,
             ([b'D', ..], None) if side == Side::Server => return sure,
             ([b'1' | b'2' | b'T', ..], Some(_)) if side == Side::Server => true,
@@ -107,7 +110,7 @@ pub(super) fn chain(side: Side, mut bytes: &[u8]) -> bool {
     sure && bytes.is_empty()
 }
 
-/// A Parse: a name, a statement, and the types of its parameters, four bytes each.
+/// Whether this is the body of a Parse: a name, a statement, and the types of its parameters, four bytes each.
 fn is_parse(body: &[u8]) -> bool {
     let (_, rest) = text(body);
     let (statement, types) = text(rest);
@@ -118,14 +121,14 @@ fn is_parse(body: &[u8]) -> bool {
             .is_some_and(|count| types.left() == usize::from(count) * 4)
 }
 
-/// A Bind: two names, then as many formats, values and formats of results as the count before each.
+/// Whether this is the body of a Bind: two names, then formats, values and formats of results, each behind its count.
 fn is_bind(body: &[u8]) -> Option<()> {
     let (_, rest) = text(body);
     let mut rest = Cursor::new(text(rest).1);
     let formats = rest.u16be()?;
     rest.take(usize::from(formats) * 2)?;
     for _ in 0..rest.u16be()? {
-        // -1 is NULL's
+        // -1 stands for NULL
         let len = rest.u32be()?;
         rest.take(if len == u32::MAX {
             0
@@ -137,14 +140,14 @@ fn is_bind(body: &[u8]) -> Option<()> {
     (rest.left() == results).then_some(())
 }
 
-/// Up to its end a statement has no control characters but white space.
+/// Whether this may be a statement: it has letters, and no control characters but white space.
 fn is_text(text: &[u8]) -> bool {
     let statement = text.strip_suffix(b"\0").unwrap_or(text);
     let control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace() && *byte != 0;
     !statement.iter().take(256).any(control) && statement.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// A text up to its NUL, and what is behind; all of a text whose end was not kept.
+/// Splits off a text up to its NUL. Without a NUL all bytes are the text, whose end was not kept.
 pub(super) fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     (
@@ -153,7 +156,7 @@ pub(super) fn text(bytes: &[u8]) -> (&[u8], &[u8]) {
     )
 }
 
-/// Of a startup packet: the database, else the user, whose name it has then.
+/// Returns the database that a startup packet names, else its user, after whom the database is then named.
 pub(super) fn database(mut pairs: &[u8]) -> &[u8] {
     let mut user: &[u8] = &[];
     while !pairs.is_empty() {
@@ -169,7 +172,7 @@ pub(super) fn database(mut pairs: &[u8]) -> &[u8] {
     user
 }
 
-/// The SQLSTATE of an error, or the severity of a notice: the field with this letter.
+/// Returns the field with this letter of an error or a notice: `C` is the SQLSTATE, `S` the severity.
 pub(super) fn field(mut fields: &[u8], letter: u8) -> &[u8] {
     while let Some((kind, rest)) = fields.split_first() {
         let (value, rest) = text(rest);
@@ -181,7 +184,7 @@ pub(super) fn field(mut fields: &[u8], letter: u8) -> &[u8] {
     &[]
 }
 
-/// Whether a statement copies what the client sends: `COPY t FROM STDIN`.
+/// Whether the client sends data behind this statement: `COPY t FROM STDIN`.
 pub(super) fn copies_in(statement: &[u8]) -> bool {
     let is = |word: &[u8], known: &[u8]| word.eq_ignore_ascii_case(known);
     let mut words = statement

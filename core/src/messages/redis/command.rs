@@ -1,5 +1,4 @@
-//! What a command of Redis is called, and what answers it. Reads its words; keys and names of things are kept, values and
-//! passwords never.
+//! Commands of Redis: their names, and how the server replies. Keys and names are kept; values and passwords are not.
 
 use smol_str::{SmolStr, StrExt, format_smolstr};
 
@@ -7,58 +6,58 @@ use super::super::sql::{self, Dialect};
 use super::super::{Kind, text};
 use super::resp::Resp;
 
-/// The longest verb of a command is shorter.
+/// Upper bound on the bytes of a verb.
 const MAX_VERB: usize = 32;
 
-/// A command, as the tables show it.
+/// A command as the tables show it.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) method: SmolStr,
     pub(super) target: SmolStr,
     pub(super) kind: Kind,
     pub(super) answers: Answers,
-    /// The first word of the messages that it subscribes to.
+    /// First word of the pushes that the command subscribes to; None if it is no subscription.
     pub(super) pushes: Option<&'static [u8]>,
 }
 
-/// What the lines of MONITOR stand under, which have no word.
+/// Stands for the first word of MONITOR's lines, which have none.
 pub(super) const MONITORED: &[u8] = b"+";
 
-/// What answers it.
+/// What the server sends in reply to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     One,
-    /// A confirmation for each of so many channels.
+    /// A confirmation for each of this many channels.
     Confirmed(u64),
     /// A confirmation for each channel that the client has subscribed to.
     AllConfirmed,
-    /// One, and from then on what other clients do.
+    /// One, then a line for each command of any client.
     Monitor,
     /// One, with the server's version in it.
     Hello,
     Info,
-    /// From here on the server sends its data.
+    /// One, then the server's data and all changes to it.
     Replica,
-    /// `CLIENT REPLY`: on, off, or not to the next one.
+    /// One to `CLIENT REPLY ON`; none to `OFF`; none to `SKIP` and the command behind it.
     ReplyOn,
     ReplyOff,
     ReplySkip,
-    /// None: a replica reports how far it has come.
+    /// None: a replica acknowledges its replication offset.
     Never,
 }
 
-/// Where a command's key stands.
+/// Where among a command's words its key stands.
 enum Place {
     Nowhere,
     At(usize),
     /// Behind this word.
     Behind(&'static [u8]),
-    /// At 3 where the number at 2 is not 0; else the script or its name is all that there is.
+    /// At 3 if the count of keys at 2 is not 0; else the script, or its name, is the target.
     Counted,
 }
 
 impl Command {
-    /// The command of these words; `early` commands come before the first other one of a connection.
+    /// Reads the command of these words. `early`: no command but those that set up the connection came before.
     pub(super) fn of(words: &Resp, early: bool) -> Command {
         let verb = upper(words.word(0));
         let second = upper(words.word(1));
@@ -85,13 +84,13 @@ impl Command {
         };
         let target = match place {
             Place::Nowhere => SmolStr::default(),
-            Place::At(place) => named(words.word(place)),
+            Place::At(place) => text::name(words.word(place)),
             Place::Behind(word) => {
                 let place = (1..words.words()).find(|place| words.word(*place).eq_ignore_ascii_case(word));
-                place.map_or_else(SmolStr::default, |place| named(words.word(place + 1)))
+                place.map_or_else(SmolStr::default, |place| text::name(words.word(place + 1)))
             }
-            Place::Counted if words.words() > 3 && words.word(2) != b"0" => named(words.word(3)),
-            // a script is as much of a name as SQL is
+            Place::Counted if words.words() > 3 && words.word(2) != b"0" => text::name(words.word(3)),
+            // a script is shown as SQL is: without its literals
             Place::Counted => sql::mask(words.word(1), Dialect::Backslash, words.is_cut(1)),
         };
         Command::with(method, target, words, early)
@@ -113,7 +112,7 @@ impl Command {
         }
     }
 
-    /// Whether its first two words name it, however many follow.
+    /// Whether the verb and the key name the command completely, so that it need not be whole.
     pub(super) fn is_plain(verb: &[u8]) -> bool {
         [
             &b"SET"[..],
@@ -136,19 +135,15 @@ fn upper(word: &[u8]) -> SmolStr {
     text::name_up_to(word, MAX_VERB, false).to_uppercase_smolstr()
 }
 
-fn named(word: &[u8]) -> SmolStr {
-    text::name(word)
-}
-
 fn kind(method: &str, target: &str, words: &Resp, early: bool) -> Kind {
-    let asks = |word: &[u8]| (1..words.words()).any(|place| words.word(place).eq_ignore_ascii_case(word));
+    let blocks = || (1..words.words()).any(|place| words.word(place).eq_ignore_ascii_case(b"BLOCK"));
     match method {
         "AUTH" | "HELLO" => Kind::Setup,
         "SELECT" | "READONLY" | "REPLCONF" if early => Kind::Setup,
         "CLIENT" if early && target.starts_with("SET") || target == "MAINT_NOTIFICATIONS" => Kind::Setup,
         "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BLMPOP" | "BZPOPMIN" | "BZPOPMAX" | "BZMPOP"
         | "WAIT" | "WAITAOF" => Kind::LongPoll,
-        "XREAD" | "XREADGROUP" if asks(b"BLOCK") => Kind::LongPoll,
+        "XREAD" | "XREADGROUP" if blocks() => Kind::LongPoll,
         _ => Kind::Request,
     }
 }
@@ -174,13 +169,13 @@ fn answers(method: &str, target: &str, words: &Resp) -> Answers {
     }
 }
 
-/// Commands that a person or a plain program sends as a line of words.
+/// Verbs by which an inline command (a line of words, as a person types it) is recognised.
 const INLINE: [&[u8]; 16] = [
     b"PING", b"GET", b"SET", b"DEL", b"INFO", b"AUTH", b"ECHO", b"EXISTS", b"INCR", b"MGET", b"KEYS", b"TTL",
     b"DBSIZE", b"SELECT", b"TIME", b"MONITOR",
 ];
 
-/// Whether a line begins with one of the commands that are known there.
+/// Whether a line begins with a verb of `INLINE`.
 pub(super) fn is_inline(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace);
     let verb = words.next().unwrap_or_default();

@@ -1,20 +1,23 @@
-//! How Redis is known by its first bytes: a command in words, a message of a channel, or a line and its answer.
+//! Recognition of Redis by its first bytes: a command as an array of strings, a push, or an inline command with its
+//! reply.
 
 use super::super::{FirstBytes, Guess, Side};
 use super::{command, resp};
 
-/// What begins a message of a channel, or a notice.
+/// First words of pushes.
 pub(super) const PUSHES: [&[u8]; 4] = [b"message", b"pmessage", b"smessage", b"invalidate"];
 
 pub(super) fn sniff(first: &FirstBytes<'_>) -> Guess {
     match first.side {
-        // who asks in words speaks first
-        Side::Client if first.began == Side::Server && asks(first.input) != Guess::Yes => Guess::No,
-        Side::Client => asks(first.input),
-        Side::Server if first.other.is_empty() => pushes(first.input),
-        // a line of words: the answer decides
-        Side::Server if first.began == Side::Client && asks(first.other) == Guess::NeedsOtherSide => {
-            answers(first.input)
+        // a client that sends inline commands speaks first
+        Side::Client if first.began == Side::Server && sniff_command(first.input) != Guess::Yes => Guess::No,
+        Side::Client => sniff_command(first.input),
+        Side::Server if first.other.is_empty() => sniff_push(first.input),
+        // the client has sent an inline command: the reply decides
+        Side::Server
+            if first.began == Side::Client && sniff_command(first.other) == Guess::NeedsOtherSide =>
+        {
+            sniff_reply(first.input)
         }
         Side::Server => Guess::No,
     }
@@ -22,15 +25,15 @@ pub(super) fn sniff(first: &FirstBytes<'_>) -> Guess {
 
 pub(super) fn begins_message(side: Side, first: &[u8]) -> bool {
     match side {
-        // a reply may be an array of strings, too: in the middle of a stream only a verb decides
+        // a reply may be an array of strings, too, so in the middle of a stream the verb must be known
         Side::Client => {
-            asks(first) == Guess::Yes && array(first, b'*').is_ok_and(|(_, word)| is_command(word))
+            sniff_command(first) == Guess::Yes && array(first, b'*').is_ok_and(|(_, word)| is_command(word))
         }
-        Side::Server => pushes(first) == Guess::Yes,
+        Side::Server => sniff_push(first) == Guess::Yes,
     }
 }
 
-/// Redis' own commands (redis.io, "Commands"), and what those of its modules begin with.
+/// Redis' own commands (redis.io, "Commands"); `MODULES` has the prefixes of those of its modules (`JSON.GET`).
 const COMMANDS: &str = "ACL APPEND ASKING AUTH BGREWRITEAOF BGSAVE BITCOUNT BITFIELD BITFIELD_RO BITOP BITPOS BLMOVE \
     BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT CLUSTER COMMAND CONFIG COPY DBSIZE DEBUG DECR DECRBY \
     DEL DISCARD DUMP ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME FAILOVER FCALL \
@@ -61,8 +64,8 @@ fn is_command(word: &[u8]) -> bool {
     COMMANDS.split_ascii_whitespace().any(is) || MODULES.iter().any(of_module)
 }
 
-/// Whether these bytes are a client's command: an array whose first string is a word.
-fn asks(input: &[u8]) -> Guess {
+/// Whether these bytes are a command: an array whose first string is a word, or an inline command.
+fn sniff_command(input: &[u8]) -> Guess {
     if input.first().is_some_and(u8::is_ascii_alphabetic) {
         return match memchr::memchr(b'\n', input).and_then(|end| input.get(..end)) {
             Some(line) if command::is_inline(line) => Guess::NeedsOtherSide,
@@ -72,15 +75,15 @@ fn asks(input: &[u8]) -> Guess {
     }
     let is_verb = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'_' | b'-');
     match array(input, b'*') {
-        Ok(_) if pushes(input) == Guess::Yes => Guess::No,
+        Ok(_) if sniff_push(input) == Guess::Yes => Guess::No,
         Ok((_, word)) if !word.is_empty() && word.iter().all(is_verb) => Guess::Yes,
         Ok(_) => Guess::No,
         Err(guess) => guess,
     }
 }
 
-/// Whether a server sends without a request what only this protocol has.
-fn pushes(input: &[u8]) -> Guess {
+/// Whether these bytes are a push that no other protocol has.
+fn sniff_push(input: &[u8]) -> Guess {
     if input.strip_prefix(b"+").is_some_and(is_monitored) {
         return Guess::Yes;
     }
@@ -93,7 +96,8 @@ fn pushes(input: &[u8]) -> Guess {
     }
 }
 
-fn answers(input: &[u8]) -> Guess {
+/// Whether these bytes are a reply to an inline command.
+fn sniff_reply(input: &[u8]) -> Guess {
     let line = memchr::memchr(b'\n', input).and_then(|end| input.get(..end));
     match (input.first(), line) {
         (Some(b'+' | b'-' | b':' | b'$' | b'*' | b'_' | b'%'), None) => Guess::More,
@@ -111,7 +115,7 @@ fn answers(input: &[u8]) -> Guess {
     }
 }
 
-/// An array's count and its first string, which must be a short one.
+/// Returns an array's count and its first string, of at most 32 bytes.
 fn array(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
     let (count, rest) = header(input, kind)?;
     let (len, rest) = header(rest, b'$')?;
@@ -125,6 +129,7 @@ fn array(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
         .ok_or(Guess::No)
 }
 
+/// Returns the number behind a type byte, and the bytes behind that line.
 fn header(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
     let Some((first, text)) = input.split_first() else {
         return Err(Guess::More);
@@ -141,7 +146,7 @@ fn header(input: &[u8], kind: u8) -> Result<(u64, &[u8]), Guess> {
     }
 }
 
-/// A line of MONITOR, behind its `+`: `1339518083.107412 [0 127.0.0.1:60866] "GET" "x"`.
+/// Whether this is a line of MONITOR, without its `+`: `1339518083.107412 [0 127.0.0.1:60866] "GET" "x"`.
 pub(super) fn is_monitored(line: &[u8]) -> bool {
     let time = line
         .iter()

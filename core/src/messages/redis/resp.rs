@@ -1,56 +1,58 @@
-//! RESP, the serialisation of Redis (redis.io, "Redis serialization protocol specification", versions 2 and 3): where a
-//! value ends, and its first words. Reads one side; keeps words up to a cap, never a value. Nested values are counted,
-//! not called, so depth costs nothing.
+//! RESP, the serialisation of Redis: finds where a value ends, and keeps its first words. Reads one direction. Nested
+//! arrays are counted on a stack, not read by recursion.
 
 use memchr::memchr;
 
-/// Arrays inside arrays; no command answers with more.
+/// Upper bound on arrays inside arrays; no reply has more.
 const MAX_DEPTH: usize = 32;
-/// `proto-max-bulk-len`, and what the protocol allows for arrays.
+/// Upper bound on a string's length: the default of `proto-max-bulk-len`.
 const MAX_BULK: u64 = 512 << 20;
+/// Upper bound on an array's count.
 const MAX_ELEMENTS: u64 = 1 << 32;
-/// An inline command may be as long (`PROTO_INLINE_MAX_SIZE`); a line of an answer too.
+/// Upper bound on a line: Redis' `PROTO_INLINE_MAX_SIZE`.
 const MAX_LINE: u64 = 64 << 10;
-/// So many words of a value are kept, and so much of each.
+/// Upper bounds on the words kept of a value, and on the bytes kept of a word.
 const MAX_WORDS: usize = 12;
 const MAX_WORD: usize = 200;
+/// Bytes of CR LF behind a string.
 const LINE_END: u64 = 2;
 
-/// How far a value has come.
+/// How far a value was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All bytes are read, and it goes on.
+    /// All bytes are read, and the value goes on.
     Partly,
-    /// It is whole, and these bytes are behind it.
+    /// The value is whole; the bytes that are left follow it.
     Whole,
     /// Not RESP.
     Wrong,
 }
 
+/// The values of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Resp {
-    /// The first byte of the value; that of an inline command counts as `*`.
+    /// Type byte of the value; `*` for an inline command, 0 until it is known.
     pub(super) kind: u8,
     /// Some of the value was read.
     inside: bool,
     /// The line that is being read, as far as it is kept, and its length so far.
     line: Vec<u8>,
     line_len: u64,
-    /// Bytes of a string that are still to come, with its line end.
+    /// Bytes still to come of a string and its line end.
     left: u64,
-    /// Values that are still to come, at each depth.
+    /// Stack of open arrays: the values still to come in each, itself included.
     counts: Vec<u64>,
-    /// The first words, one behind the other, and where each ends.
+    /// The first words of the value, joined, and where each ends.
     text: Vec<u8>,
     ends: Vec<usize>,
-    /// Values in the array that it is; words of an inline command.
+    /// Elements of the outermost array; words of an inline command.
     pub(super) count: u64,
     /// The first word is whole.
-    pub(super) worded: bool,
+    pub(super) has_word: bool,
 }
 
 impl Resp {
-    /// A word of the value that is being read, or of the last one.
+    /// Returns a word of the value that is being read, or was read last; empty if it has none there.
     pub(super) fn word(&self, place: usize) -> &[u8] {
         let start = match place.checked_sub(1) {
             Some(before) => self.ends.get(before).copied(),
@@ -63,22 +65,22 @@ impl Resp {
             .unwrap_or_default()
     }
 
-    /// Nothing of the next value was read.
+    /// Whether nothing of the next value was read.
     pub(super) fn is_between(&self) -> bool {
         !self.inside
     }
 
-    /// Only a word's beginning was kept.
+    /// Whether only a word's beginning was kept.
     pub(super) fn is_cut(&self, place: usize) -> bool {
         self.word(place).len() >= MAX_WORD
     }
 
-    /// So many words were kept.
+    /// Number of words kept.
     pub(super) fn words(&self) -> usize {
         self.ends.len()
     }
 
-    /// So many bytes are not in the capture: whether they lie inside a string, where they do no harm.
+    /// Skips bytes that are not in the capture. Returns false unless they lie inside a string.
     pub(super) fn skip(&mut self, missing: u64) -> bool {
         let within = missing < self.left;
         if within {
@@ -87,7 +89,7 @@ impl Resp {
         within
     }
 
-    /// Reads on, up to the value's end; `client` where commands are read.
+    /// Reads on, up to the value's end. `client`: the values are commands.
     pub(super) fn next(&mut self, client: bool, bytes: &mut &[u8]) -> Progress {
         if !self.inside {
             self.begin();
@@ -126,10 +128,10 @@ impl Resp {
     fn forget_words(&mut self) {
         self.text.clear();
         self.ends.clear();
-        self.worded = false;
+        self.has_word = false;
     }
 
-    /// A value without values inside is over: what it was the last of is over too.
+    /// Counts a value as read, and each array that ends with it. Returns whether the outermost value is whole.
     fn ends_value(&mut self) -> bool {
         while let Some(count) = self.counts.last_mut() {
             *count = count.saturating_sub(1);
@@ -164,10 +166,10 @@ impl Resp {
         if self.ends.len() < MAX_WORDS {
             self.ends.push(self.text.len());
         }
-        self.worded = true;
+        self.has_word = true;
     }
 
-    /// Reads a header line; none while it is not whole, false where it is none. With it a value may be over.
+    /// Reads a header line. None while it is not whole; false if it is no RESP.
     fn header(&mut self, client: bool, bytes: &mut &[u8]) -> Option<bool> {
         let end = memchr(b'\n', bytes);
         let here = end.map_or(bytes.len(), |end| end + 1);
@@ -191,12 +193,13 @@ impl Resp {
         }
         end?;
         let line = std::mem::take(&mut self.line);
-        let goes_on = self.line(client, top, &line);
+        let is_resp = self.line(client, top, &line);
         (self.line, self.line_len) = (line, 0);
         self.line.clear();
-        Some(goes_on)
+        Some(is_resp)
     }
 
+    /// Reads a whole header line; `top`: outside of arrays. Returns false if it is no RESP.
     fn line(&mut self, client: bool, top: bool, line: &[u8]) -> bool {
         let line = line.trim_ascii_end();
         let Some((kind, text)) = line.split_first() else {
@@ -224,7 +227,7 @@ impl Resp {
                 self.end_word();
             }
             _ => {
-                // a command in words
+                // an inline command
                 self.kind = b'*';
                 for word in line
                     .split(u8::is_ascii_whitespace)
@@ -239,16 +242,16 @@ impl Resp {
         true
     }
 
-    /// So many values follow.
+    /// Begins an array of `count` values. Returns false if it is nested too deep.
     fn elements(&mut self, kind: u8, count: u64, top: bool) -> bool {
         if top {
             self.count = count;
         }
         if top && kind == b'|' {
-            self.kind = 0; // attributes: the value itself comes behind them
+            self.kind = 0; // attributes precede the value
         }
         if kind == b'|' {
-            // of this depth, and no value by themselves
+            // attributes count at this depth, and are no value by themselves
             if let Some(left) = self.counts.last_mut() {
                 *left = left.saturating_add(count).saturating_add(1);
             }
@@ -256,14 +259,14 @@ impl Resp {
             if self.counts.len() >= MAX_DEPTH {
                 return false;
             }
-            // the array itself is over with its last value
+            // one more for the array itself
             self.counts.push(count.saturating_add(1));
         }
         true
     }
 }
 
-/// What a client's value may begin with: a command is an array of strings, or a line of words.
+/// Whether a client's value may begin with this byte: a command is an array of strings, or an inline command.
 fn fits_client(top: bool, first: u8) -> bool {
     match first {
         b'*' => top,
@@ -272,7 +275,7 @@ fn fits_client(top: bool, first: u8) -> bool {
     }
 }
 
-/// A length or a count; -1 stands for nothing.
+/// Parses a length or a count; `Some(None)` for -1, which stands for a null value.
 pub(super) fn number(text: &[u8]) -> Option<Option<u64>> {
     if text == b"-1" {
         return Some(None);

@@ -1,4 +1,4 @@
-//! Names of programs' procedures, and how calls end: RPC's own words and those of NFS.
+//! Names of procedures, and the status of replies: RPC's own and that of NFS.
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -10,6 +10,7 @@ pub(super) const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
 const LOCKS: u32 = 100_021;
 
+// names of procedures, by their numbers
 /// RFC 1833 3 (version 2) and 2 (versions 3 and 4).
 const PORTMAP_2: [&str; 6] = ["NULL", "SET", "UNSET", "GETPORT", "DUMP", "CALLIT"];
 #[rustfmt::skip]
@@ -29,7 +30,7 @@ const NFS_3: [&str; 22] = [
     "NULL", "GETATTR", "SETATTR", "LOOKUP", "ACCESS", "READLINK", "READ", "WRITE", "CREATE", "MKDIR", "SYMLINK",
     "MKNOD", "REMOVE", "RMDIR", "RENAME", "LINK", "READDIR", "READDIRPLUS", "FSSTAT", "FSINFO", "PATHCONF", "COMMIT",
 ];
-/// Operations of NFS 4 from 3 on (RFC 8881 16.2.4).
+/// Operations of NFS 4, whose numbers begin at `FIRST_OPERATION` (RFC 8881 16.2.4).
 #[rustfmt::skip]
 const NFS_4: [&str; 56] = [
     "ACCESS", "CLOSE", "COMMIT", "CREATE", "DELEGPURGE", "DELEGRETURN", "GETATTR", "GETFH", "LINK", "LOCK", "LOCKT",
@@ -42,23 +43,19 @@ const NFS_4: [&str; 56] = [
     "RECLAIM_COMPLETE",
 ];
 const FIRST_OPERATION: u32 = 3;
-/// Operations that only set the file: the next one is the request.
+/// Operations that precede the one that is the request: they choose file and session.
 const PUTFH: u32 = 22;
 const PUTROOTFH: u32 = 24;
 const SEQUENCE: u32 = 53;
 const SEQUENCE_LEN: usize = 32;
 const MOUNT_3: [&str; 6] = ["NULL", "MNT", "DUMP", "UMNT", "UMNTALL", "EXPORT"];
 const LOCKS_4: [&str; 6] = ["NULL", "TEST", "LOCK", "CANCEL", "UNLOCK", "GRANTED"];
-/// How an accepted call ended (RFC 5531 9).
-const ENDS: [&str; 6] = [
-    "SUCCESS",
-    "PROG_UNAVAIL",
-    "PROG_MISMATCH",
-    "PROC_UNAVAIL",
-    "GARBAGE_ARGS",
-    "SYSTEM_ERR",
+/// Status of an accepted call (RFC 5531 9).
+#[rustfmt::skip]
+const ACCEPTED: [&str; 6] = [
+    "SUCCESS", "PROG_UNAVAIL", "PROG_MISMATCH", "PROC_UNAVAIL", "GARBAGE_ARGS", "SYSTEM_ERR",
 ];
-/// Statuses of NFS that are met (RFC 1813 2.6, RFC 8881 15.1).
+/// Statuses of NFS (RFC 1813 2.6, RFC 8881 15.1).
 #[rustfmt::skip]
 const ERRORS: [(u32, &str); 63] = [
     (1, "PERM"), (2, "NOENT"), (5, "IO"), (6, "NXIO"), (13, "ACCES"), (17, "EXIST"), (18, "XDEV"),
@@ -76,8 +73,13 @@ const ERRORS: [(u32, &str); 63] = [
     (10046, "FILE_OPEN"), (10047, "ADMIN_REVOKED"), (10048, "CB_PATH_DOWN"), (10052, "BADSESSION"),
 ];
 
-/// A procedure's name; its number where it is not known.
-pub(super) fn word(program: u32, version: u32, procedure: u32, arguments: Option<Cursor<'_>>) -> SmolStr {
+/// Returns a procedure's name; its number if it is not known.
+pub(super) fn procedure(
+    program: u32,
+    version: u32,
+    procedure: u32,
+    arguments: Option<Cursor<'_>>,
+) -> SmolStr {
     let names: &[&str] = match (program, version) {
         (PORTMAP, 2) => &PORTMAP_2,
         (PORTMAP, 3 | 4) => &PORTMAP_4,
@@ -98,9 +100,9 @@ pub(super) fn word(program: u32, version: u32, procedure: u32, arguments: Option
     }
 }
 
-/// The first operation of a COMPOUND that does something.
+/// Returns the first operation of a COMPOUND that does not only choose file or session.
 fn operation(mut cursor: Cursor<'_>) -> Option<&'static str> {
-    opaque(&mut cursor)?; // its tag
+    opaque(&mut cursor)?; // tag
     cursor.u32be()?;
     let count = cursor.u32be()?;
     for _ in 0..count.min(4) {
@@ -118,13 +120,14 @@ fn operation(mut cursor: Cursor<'_>) -> Option<&'static str> {
     None
 }
 
+/// Skips bytes behind their length.
 fn opaque(cursor: &mut Cursor<'_>) -> Option<()> {
     let len = cursor.u32be().filter(|len| *len <= 1024)?;
     cursor.take(len.next_multiple_of(4) as usize).map(drop)
 }
 
-/// How a call ended: a number, and the word of an error.
-pub(super) fn ends(reply: &mut Cursor<'_>, is_nfs: bool) -> Option<(u32, Option<&'static str>)> {
+/// Reads the status of a reply, from behind its message type: a code, and the name of an error.
+pub(super) fn status(reply: &mut Cursor<'_>, is_nfs: bool) -> Option<(u32, Option<&'static str>)> {
     if reply.u32be()? == 1 {
         let why = reply.u32be()?;
         return Some((why, Some(if why == 0 { "RPC_MISMATCH" } else { "AUTH_ERROR" })));
@@ -132,7 +135,7 @@ pub(super) fn ends(reply: &mut Cursor<'_>, is_nfs: bool) -> Option<(u32, Option<
     skip_auth(reply)?;
     let accepted = reply.u32be()?;
     if accepted > 0 {
-        return Some((accepted, ENDS.get(accepted as usize).copied()));
+        return Some((accepted, ACCEPTED.get(accepted as usize).copied()));
     }
     let status = if is_nfs { reply.u32be().unwrap_or(0) } else { 0 };
     let word = ERRORS

@@ -1,17 +1,17 @@
-//! Heads of SIP and RTSP: the first line, and the few lines that pair messages. Remembers nothing.
+//! Heads of SIP and RTSP: the first line, and the headers that pair messages. Stateless.
 
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::messages::framed::Length;
 use crate::messages::text;
 
-/// RFC 3261, 3262, 3265, 3311, 3428, 3515, 3903, 6086.
+/// Methods of SIP (RFC 3261, 3262, 3265, 3311, 3428, 3515, 3903, 6086).
 #[rustfmt::skip]
 const SIP: [&str; 14] = [
     "INVITE", "ACK", "BYE", "CANCEL", "REGISTER", "OPTIONS", "INFO", "PRACK", "UPDATE", "SUBSCRIBE", "NOTIFY", "REFER",
     "MESSAGE", "PUBLISH",
 ];
-/// RFC 2326 10, RFC 7826 13.
+/// Methods of RTSP (RFC 2326 10, RFC 7826 13).
 #[rustfmt::skip]
 const RTSP: [&str; 12] = [
     "OPTIONS", "DESCRIBE", "ANNOUNCE", "SETUP", "PLAY", "PAUSE", "TEARDOWN", "GET_PARAMETER", "SET_PARAMETER",
@@ -20,12 +20,15 @@ const RTSP: [&str; 12] = [
 const SIP_SCHEMES: [&str; 3] = ["sip:", "sips:", "tel:"];
 const RTSP_SCHEMES: [&str; 4] = ["rtsp://", "rtsps://", "rtspu://", "* RTSP/"];
 const END: &[u8] = b"\r\n\r\n";
-/// The longest body: a session's description has some kilobytes.
+/// Upper bound on a body; a session description has some kilobytes.
 const MAX_BODY: u64 = 16 << 20;
 
+/// The first line of a head.
 pub(super) enum Line<'a> {
-    Asks(&'static str, &'a [u8]),
-    Answers(u16),
+    /// Method and address.
+    Request(&'static str, &'a [u8]),
+    /// Status code.
+    Response(u16),
 }
 
 fn methods(rtsp: bool) -> &'static [&'static str] {
@@ -44,13 +47,13 @@ fn versions(rtsp: bool) -> &'static [&'static str] {
     }
 }
 
-/// Whether these bytes are the beginning of that text, or it theirs.
+/// Whether bytes and text are equal up to the end of the shorter one, without regard to case.
 fn agrees(bytes: &[u8], want: &str) -> bool {
     let same = |(got, want): (&u8, u8)| got.eq_ignore_ascii_case(&want);
     bytes.iter().zip(want.bytes()).all(same)
 }
 
-/// How the first line begins.
+/// Whether bytes begin a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begins {
     No,
@@ -58,6 +61,7 @@ enum Begins {
     Surely,
 }
 
+/// Whether these bytes begin a message: a version and a status code, or a method and an address.
 fn begins(rtsp: bool, first: &[u8]) -> Begins {
     let whole = || first.get(..memchr::memchr(b'\n', first)?);
     let has_version = |line: &[u8]| {
@@ -67,6 +71,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             .any(|version| line.ends_with(version.as_bytes()))
     };
     let mut found = Begins::No;
+    // 1. a response
     for version in versions(rtsp) {
         if agrees(first, version) {
             let code = first.get(version.len() + 1..version.len() + 4);
@@ -78,7 +83,7 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
             }
         }
     }
-    // every connection comes here, and most begin with another letter
+    // 2. a request; the first bytes of every connection are checked, and most begin with another letter
     let may_be = |method: &&&str| first.is_empty() || method.as_bytes().first() == first.first();
     for method in methods(rtsp).iter().filter(may_be) {
         let Some(rest) = first
@@ -107,17 +112,17 @@ fn begins(rtsp: bool, first: &[u8]) -> Begins {
     found
 }
 
-/// These bytes begin a message, and nothing else begins so.
-pub(super) fn sure(rtsp: bool, first: &[u8]) -> bool {
+/// Whether these bytes begin a message, and no other protocol begins like this.
+pub(super) fn is_sure(rtsp: bool, first: &[u8]) -> bool {
     begins(rtsp, first) == Begins::Surely
 }
 
-/// A first line that is sure is an answer's.
-pub(super) fn answers(first: &[u8]) -> bool {
+/// Whether a first line that is sure is a response's.
+pub(super) fn is_response(first: &[u8]) -> bool {
     first.starts_with(b"SIP/") || first.starts_with(b"RTSP/")
 }
 
-/// The length of the message that begins here, with its body.
+/// Returns the length of the message that these bytes begin, with its body.
 pub(super) fn length(rtsp: bool, first: &[u8]) -> Length {
     if begins(rtsp, first) == Begins::No {
         return Length::Wrong;
@@ -126,9 +131,8 @@ pub(super) fn length(rtsp: bool, first: &[u8]) -> Length {
         return Length::More;
     };
     let text = Text::of(first.get(..head).unwrap_or(first));
-    let got = text.value(b"content-length").or_else(|| text.value(b"l"));
-    let body = got.map_or(Some(0), number);
-    match body {
+    let length = text.value(b"content-length").or_else(|| text.value(b"l"));
+    match length.map_or(Some(0), number) {
         Some(body) if body <= MAX_BODY => Length::Is(head as u64 + body),
         _ => Length::Wrong,
     }
@@ -138,7 +142,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// A head, line by line.
+/// The lines of a head.
 pub(super) struct Text<'a> {
     head: &'a [u8],
 }
@@ -161,19 +165,19 @@ impl<'a> Text<'a> {
         let line = self.lines().next()?;
         let mut words = line.split(|byte| *byte == b' ');
         let (first, second) = (words.next()?, words.next()?);
-        if answers(first) {
+        if is_response(first) {
             return number(second)
                 .and_then(|code| u16::try_from(code).ok())
-                .map(Line::Answers);
+                .map(Line::Response);
         }
         let known = SIP
             .iter()
             .chain(&RTSP)
             .find(|method| method.as_bytes() == first)?;
-        Some(Line::Asks(known, second))
+        Some(Line::Request(known, second))
     }
 
-    /// What stands behind this name, in lower case.
+    /// Returns the value of a header; `name` is in lower case.
     pub(super) fn value(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.lines().skip(1).find_map(|line| {
             let (got, rest) = line.split_at_checked(name.len())?;
@@ -182,7 +186,8 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// What pairs a message: RTSP's number; SIP's number and method (RFC 3261 17.1.3), and the call.
+    /// Returns what pairs a message: in RTSP the CSeq; in SIP a hash of CSeq, with its method (RFC 3261 17.1.3), and
+    /// Call-ID.
     pub(super) fn key(&self, rtsp: bool) -> Option<u64> {
         let sequence = self.value(b"cseq")?;
         if rtsp {
@@ -192,7 +197,7 @@ impl<'a> Text<'a> {
         let words = sequence
             .split(u8::is_ascii_whitespace)
             .filter(|word| !word.is_empty());
-        // FNV-1a, which is short and the same on every machine
+        // FNV-1a: short, and the same on every machine
         let all = words.chain([call]).flat_map(|word| word.iter().chain(b" "));
         Some(all.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -200,9 +205,9 @@ impl<'a> Text<'a> {
     }
 }
 
-/// An address as it is shown: without parameters and passwords, and without a user that has a digit (a number that
-/// somebody has).
-pub(super) fn shown(address: &[u8]) -> SmolStr {
+/// Returns an address as it is shown: without parameters and password, and `?` for a user with a digit, which may be a
+/// telephone number.
+pub(super) fn masked(address: &[u8]) -> SmolStr {
     let end = address
         .iter()
         .position(|byte| b";?".contains(byte))

@@ -47,7 +47,7 @@ impl Inner {
         if let Inner::Unknown(held) = self {
             let mut first = std::mem::take(held);
             first.extend_from_slice(bytes);
-            *self = match (plain && sink.side() == Side::Client, stomp::connects(&first)) {
+            *self = match (plain && sink.side() == Side::Client, stomp::is_connect(&first)) {
                 (true, _) if mqtt::may_connect(&first) => Inner::Mqtt(Box::default()),
                 (true, Some(true)) => Inner::Stomp(Box::default()),
                 (true, None) => return *self = Inner::Unknown(first),

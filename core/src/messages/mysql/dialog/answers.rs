@@ -1,15 +1,15 @@
-//! Where the answer to a command of MySQL ends: definitions, rows, further results.
+//! The server's packets: where the response to a command ends, behind its definitions, rows and further results.
 
 use super::super::super::sink::MessageSink;
 use super::super::super::{Listener, Status, server_software, text};
-use super::super::packets::{self, Able, Last};
+use super::super::packets::{self, Capabilities, Last};
 use super::{Dialog, Expects, Packet, Stage};
 
-/// Prepared statements that are remembered. The oldest is forgotten beyond it.
+/// Upper bound on the prepared statements kept; beyond it the oldest is dropped.
 const MAX_STATEMENTS: usize = 256;
 
 impl Dialog {
-    /// Bytes of the oldest command's answer; false where there is no command.
+    /// Counts bytes of the oldest command's response. Returns false if no command waits.
     pub(in crate::messages::mysql) fn part(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -26,8 +26,8 @@ impl Dialog {
         true
     }
 
-    /// The server has sent a whole packet.
-    pub(in crate::messages::mysql) fn answers(
+    /// Reads a whole packet of the server.
+    pub(in crate::messages::mysql) fn server_packet(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         packet: &Packet,
@@ -43,16 +43,14 @@ impl Dialog {
             return Ok(());
         };
         let first = body.first().copied().unwrap_or_default();
-        let (rest, last) = (body.get(1..).unwrap_or_default(), packets::last(body, len));
+        let (rest, last) = (body.get(1..).unwrap_or_default(), packets::as_last(body, len));
         if first == 0xff && oldest.expects != Expects::Text {
-            return match packets::u16_at(rest, 0) {
-                // MariaDB: how far it has come
-                Some(0xffff) => Ok(()),
-                code => {
-                    self.fails(sink, code, rest.get(2..).unwrap_or_default());
-                    Ok(())
-                }
-            };
+            let code = packets::u16_at(rest, 0);
+            // 0xffff is a progress report of MariaDB
+            if code != Some(0xffff) {
+                self.error(sink, key, code, rest.get(2..).unwrap_or_default());
+            }
+            return Ok(());
         }
         let more = |status: u16| status & packets::MORE_RESULTS != 0;
         let next = match (oldest.expects, first) {
@@ -69,7 +67,7 @@ impl Dialog {
                 Some(Expects::File)
             }
             (Expects::Result, 0xfe) if last.is_some() => None,
-            (Expects::Result, _) => Some(definitions(body, self.able)),
+            (Expects::Result, _) => Some(after_column_count(body, self.capabilities)),
             (Expects::Definitions(left @ 2..), _) => Some(Expects::Definitions(left - 1)),
             (Expects::Definitions(_), _) => Some(Expects::Rows { first: true }),
             (Expects::Rows { first: true }, _) if self.without_eof != Some(true) => match last {
@@ -95,29 +93,30 @@ impl Dialog {
                     }
                     None => (left.saturating_sub(1), ends),
                 };
-                let over = left == 0 && (ends == 0 || self.without_eof != Some(false));
-                (!over).then_some(Expects::Statement { left, ends })
+                let is_last = left == 0 && (ends == 0 || self.without_eof != Some(false));
+                (!is_last).then_some(Expects::Statement { left, ends })
             }
             (Expects::Fields, _) => last.is_none().then_some(Expects::Fields),
-            (Expects::Log, _) => {
-                self.stage = Stage::Log;
+            (Expects::Binlog, _) => {
+                self.stage = Stage::Binlog;
                 None
             }
             (expects @ (Expects::LogIn | Expects::File), _) => Some(expects),
             (Expects::Text, _) => None,
         };
-        let logs_in = matches!(self.waiting.first(), Some((_, pending)) if pending.expects == Expects::LogIn);
+        let is_log_in =
+            matches!(self.waiting.first(), Some((_, pending)) if pending.expects == Expects::LogIn);
         match (next, self.waiting.first()) {
             (Some(next), Some((_, oldest))) => oldest.expects = next,
-            _ => self.over(sink, key, None, "ok"),
+            _ => self.end(sink, key, None, "ok"),
         }
-        if next.is_none() && logs_in && self.able.is_some_and(Able::compresses) {
+        if next.is_none() && is_log_in && self.capabilities.is_some_and(Capabilities::compresses) {
             return Err("compressed from here on");
         }
         Ok(())
     }
 
-    /// No request: a greeting, the server's log, or its last message.
+    /// Reads a packet that answers no command: the greeting, the binary log, or the EOF packet of a result that ended.
     fn unsolicited(&mut self, sink: &mut MessageSink<'_, impl Listener>, packet: &Packet, bytes: u64) {
         let (body, len) = (packet.head(), u64::from(packets::length(packet.header())));
         if self.stage == Stage::New {
@@ -125,15 +124,15 @@ impl Dialog {
             if let Some(name) = server_software::of_greeting(&greeting) {
                 sink.software(name);
             }
-            self.greeted = packets::greeting_able(body);
-        } else if self.stage == Stage::Log {
+            self.offered = packets::greeting_capabilities(body);
+        } else if self.stage == Stage::Binlog {
             sink.push("BINLOG", "", bytes);
-        } else if let Some(Last::Eof(_)) = packets::last(body, len) {
+        } else if let Some(Last::Eof(_)) = packets::as_last(body, len) {
             self.without_eof = Some(false);
         }
     }
 
-    /// The answer to PREPARE: which statement it is, how many definitions follow.
+    /// Reads the response to PREPARE: the id of the statement, and how many definitions follow.
     fn prepared(&mut self, body: &[u8]) -> Expects {
         let at = |place| u32::from(packets::u16_at(body, place).unwrap_or(0));
         let (columns, parameters) = (at(4), at(6));
@@ -155,20 +154,18 @@ impl Dialog {
         }
     }
 
-    /// An error ends the answer: its number, and its SQLSTATE behind a `#`.
-    fn fails(&mut self, sink: &mut MessageSink<'_, impl Listener>, code: Option<u16>, rest: &[u8]) {
-        let Some((key, _)) = self.waiting.first() else {
-            return;
-        };
+    /// Ends the oldest response with an error: its code, and in `rest` its SQLSTATE behind a `#`.
+    fn error(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, rest: &[u8]) {
         let state = rest
             .strip_prefix(b"#")
             .and_then(|rest| rest.get(..5))
             .unwrap_or_default();
         let state = text::name(state);
-        self.over(sink, key, Some(code.unwrap_or(0)), &state);
+        self.end(sink, key, Some(code.unwrap_or(0)), &state);
     }
 
-    fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
+    /// Ends the oldest response; `code` is the error's.
+    fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
         let mut exchange = sink.exchange(key);
         exchange.status(Status {
             code,
@@ -180,22 +177,22 @@ impl Dialog {
     }
 }
 
-/// The number of columns: their definitions follow, unless the client has them already.
-fn definitions(body: &[u8], able: Option<Able>) -> Expects {
-    let optional = able.is_some_and(Able::may_leave_out);
+/// Returns what follows the number of columns: their definitions, unless the client has them already.
+fn after_column_count(body: &[u8], capabilities: Option<Capabilities>) -> Expects {
+    let optional = capabilities.is_some_and(Capabilities::has_optional_metadata);
     let (follow, count) = match (optional, body) {
         (true, [follow, count @ ..]) => (*follow != 0, count),
         _ => (true, body),
     };
-    match packets::number(count) {
-        // MariaDB sends it behind the number
+    match packets::length_encoded(count) {
+        // MariaDB has the byte behind the number
         Some((_, [0])) => Expects::Rows { first: true },
         Some((columns @ 1.., _)) if follow => Expects::Definitions(columns),
         _ => Expects::Rows { first: true },
     }
 }
 
-/// What follows a row, or the last packet of rows.
+/// Returns what follows a row, or the last packet of rows; None if the response ends.
 fn after_row(last: Option<Last>) -> Option<Expects> {
     match last {
         None => Some(Expects::Rows { first: false }),

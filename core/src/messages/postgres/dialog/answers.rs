@@ -1,4 +1,4 @@
-//! Which answer of PostgreSQL is whose, and where it ends.
+//! The server's messages: which request a message answers, and where a response ends.
 
 use smol_str::SmolStr;
 
@@ -8,13 +8,13 @@ use super::super::super::{Listener, RequestName, Status, sql, text};
 use super::super::fields::{self, TYPE_AND_LENGTH};
 use super::{Dialog, What};
 
-/// How the statements behind an error end: the server does not look at them.
+/// Status of the statements between an error and the Sync, which the server does not execute.
 const SKIPPED: &str = "skipped";
-/// AuthenticationOk, and SASL's last word before it.
+/// AuthenticationOk, and AuthenticationSASLFinal before it.
 const GRANTED: [[u8; 4]; 2] = [[0; 4], [0, 0, 0, 12]];
 
 impl Dialog {
-    /// Bytes of the oldest request's answer; false where there is no request.
+    /// Counts bytes of the oldest request's response. Returns false if no request waits.
     pub(in crate::messages::postgres) fn part(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
@@ -31,8 +31,8 @@ impl Dialog {
         true
     }
 
-    /// The server has sent a whole message.
-    pub(in crate::messages::postgres) fn answers(
+    /// Reads a whole message of the server.
+    pub(in crate::messages::postgres) fn server_message(
         &mut self,
         sink: &mut MessageSink<'_, impl Listener>,
         kind: u8,
@@ -55,7 +55,7 @@ impl Dialog {
             b'E' if self.waiting.is_empty() => {
                 return sink.push("ErrorResponse", &text::name(fields::field(body, b'C')), bytes);
             }
-            b'S' => names_itself(sink, body),
+            b'S' => read_version(sink, body),
             _ => {}
         }
         if kind == b'Z' {
@@ -66,16 +66,16 @@ impl Dialog {
                 .get(..4)
                 .is_some_and(|code| !GRANTED.iter().any(|fine| fine == code))
         {
-            return self.round_over(sink, bytes); // a password is requested
+            return self.end_round(sink, bytes); // a password is requested
         }
         self.part(sink, bytes);
         let Some((key, oldest)) = self.waiting.first() else {
             return;
         };
-        let over = match kind {
+        let ends = match kind {
             b'C' | b'I' | b's' => {
                 if !std::mem::replace(&mut oldest.named, true) {
-                    // prepared before the capture: the tag has the verb
+                    // prepared before the capture: the response's tag has the verb
                     sink.exchange(key).name(RequestName {
                         method: &sql::verb(&text::name(body)),
                         ..RequestName::default()
@@ -90,7 +90,7 @@ impl Dialog {
                 oldest.what == What::LogIn || !oldest.synced
             }
             b'G' => {
-                // the data are requested: no answer yet
+                // CopyInResponse requests the data, and is no answer yet
                 oldest.answered = false;
                 sink.exchange(key).interim();
                 false
@@ -104,32 +104,32 @@ impl Dialog {
             b'2' => oldest.what == What::Prepare && !oldest.describes,
             _ => false,
         };
-        if over && (!oldest.synced || matches!(kind, b'W' | b'E')) {
-            self.over(sink);
+        if ends && (!oldest.synced || matches!(kind, b'W' | b'E')) {
+            self.end_response(sink);
         }
     }
 
-    /// ReadyForQuery: all up to the Sync is answered.
+    /// ReadyForQuery: ends the responses to all requests up to the Sync.
     fn ready(&mut self, sink: &mut MessageSink<'_, impl Listener>, bytes: u64) {
         self.replicates = false;
         while let Some((_, oldest)) = self.waiting.first() {
-            let last = oldest.synced;
+            let is_last = oldest.synced;
             if self.skipping {
                 oldest.error.get_or_insert(SmolStr::new_static(SKIPPED));
             }
-            if last {
+            if is_last {
                 self.part(sink, bytes);
             }
-            self.over(sink);
-            if last {
+            self.end_response(sink);
+            if is_last {
                 break;
             }
         }
         self.skipping = false;
     }
 
-    /// The oldest request is answered.
-    pub(super) fn over(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
+    /// Ends the response to the oldest request.
+    pub(super) fn end_response(&mut self, sink: &mut MessageSink<'_, impl Listener>) {
         let Some((key, oldest)) = self.waiting.first() else {
             return;
         };
@@ -143,14 +143,14 @@ impl Dialog {
             exchange.end_answer();
         }
         if self.waiting.last().is_some_and(|(newest, _)| newest == key) {
-            self.goes_on = false;
+            self.is_open = false;
         }
         self.waiting.pop();
     }
 }
 
-/// ParameterStatus: the server's version.
-fn names_itself(sink: &mut MessageSink<'_, impl Listener>, body: &[u8]) {
+/// Reads the server's version in a ParameterStatus.
+fn read_version(sink: &mut MessageSink<'_, impl Listener>, body: &[u8]) {
     if let (b"server_version", rest) = fields::text(body) {
         let version = text::name(fields::text(rest).0);
         sink.software(format!("PostgreSQL {version}").into());
