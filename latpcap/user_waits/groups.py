@@ -1,8 +1,8 @@
-"""Which requests are one thing to the user? Tables in, `groups` out: requests that left in one go, those between the
-beginning and the end of a transaction, and what goes on for long: streams, subscriptions, long polls in a row.
+"""The table "groups": requests that are one thing to the user.
 
+Groups are pipelines, statements, transactions, and what lasts long: event streams, subscriptions, long polls in a row.
 An exchange is in one group at most. Only protocols that answer in the order of the requests have pipelines and
-transactions, as in others requests that are under way at once need have nothing in common.
+transactions; in others, concurrent requests need not be related.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 READS: tuple[TableName, ...] = ("exchanges", "causes", "gaps", "streams")
-"""The tables that groups are made of."""
+"""The tables that groups are computed from."""
 ENDS = {"MULTI": ("EXEC", "DISCARD")} | dict.fromkeys(("BEGIN", "START"), ("COMMIT", "ROLLBACK", "END", "ABORT"))
-"""What begins a transaction, and what ends it."""
+"""The methods that begin a transaction, and those that end it."""
 PREPARES = ("PREPARE", "DESCRIBE")
-"""The client asks what a statement is before it executes it."""
+"""Methods that prepare or describe a statement before it is executed."""
 STEPS = (*PREPARES, "RESET")
-"""What does not execute it."""
+"""Methods on a statement that do not execute it."""
 SUBSCRIBES = ("BASIC.CONSUME", "SUB", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE")
-"""Requests whose answer is over at once, while what they are about comes from then on: AMQP, NATS, MQTT, STOMP, Redis,
-RabbitMQ's streams. Calls of JSON-RPC have the word in their name ("eth_subscribe")."""
+"""Requests answered at once whose messages follow later: AMQP, NATS, MQTT, STOMP, Redis, RabbitMQ's streams. Calls of
+JSON-RPC have the word in their name ("eth_subscribe")."""
 STREAM, POLL = "event_stream", "long_poll"
 GOES_ON = (STREAM, "subscription", POLL)
 """Kinds of groups that have pieces."""
 SHOWN = 5
-"""Targets of a group that are named; an ellipsis stands for the rest."""
+"""Upper bound on the targets named per group; an ellipsis replaces the rest."""
 NAMES = (
     "exchange", "stream", "index", "client", "client_port", "server", "server_port", "protocol", "method", "target",
     "error", "complete", "kind", "pieces", "first_chunk_ms", "longest_gap_ms",
@@ -75,7 +75,7 @@ class Row:
 
     @property
     def subscribes(self) -> bool:
-        """Did messages come for it after its answer, or without one?"""
+        """Whether it is a subscription whose messages followed."""
         call = self.protocol == "json-rpc" and "SUBSCRIBE" in self.word
         named = call or self.word in SUBSCRIBES
         return named and bool(self.pieces) and self.kind in ("request", STREAM)
@@ -88,21 +88,21 @@ class Group:
     kind: str
     rows: list[Row]
     until: int = 0
-    """When its stream ended, where it goes on as long as that."""
+    """The end of its stream in ns, for a group that lasts until then; else 0."""
 
     @property
     def span(self) -> tuple[int, int]:
-        """When it began, and when its last answer ended."""
+        """Its begin and the end of its last answer, in ns."""
         return self.rows[0].start, max(self.until, *(row.end for row in self.rows))
 
     @property
     def closed(self) -> bool:
-        """Whether all of it was seen, a transaction's end with it."""
+        """Whether it was captured completely, including a transaction's end."""
         over = self.kind != "transaction" or self.rows[-1].word in ENDS[self.rows[0].word]
         return over and all(row.complete for row in self.rows)
 
     def pieces(self) -> tuple[int | None, float | None, float | None]:
-        """How many pieces came, after how long the first, and the longest time between two; of polls their answers."""
+        """Return the number of pieces, the ms until the first, and the longest pause; for polls of answers."""
         first = self.rows[0]
         if self.kind not in GOES_ON:
             return None, None, None
@@ -113,7 +113,7 @@ class Group:
         return len(ends), (ends[0] - first.start) / NS_PER_MS if ends else None, max(gaps, default=None)
 
     def between(self) -> int:
-        """The time in which none of its requests was under way: the client's own."""
+        """Return the time in ns without a request under way, which is the client's own."""
         start, end = self.span
         if self.until:
             return 0
@@ -121,7 +121,7 @@ class Group:
 
 
 def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
-    """The groups of a capture, in order of time. `tables`: those of `READS`."""
+    """Return the groups of a capture, in order of time. `tables`: those of `READS`."""
     exchanges = tables["exchanges"]
     found: list[Group] = []
     in_order = set(protocol_names("in_order"))
@@ -135,7 +135,7 @@ def find_groups(tables: Mapping[str, pa.Table]) -> list[Group]:
 
 
 def _grouped(exchanges: pa.Table, in_order: Collection[str]) -> Any:
-    """Which rows may be in a group?"""
+    """Return which rows may be in a group."""
     import numpy as np
 
     method, methods = arrays.codes(exchanges, "method")
@@ -145,7 +145,7 @@ def _grouped(exchanges: pa.Table, in_order: Collection[str]) -> Any:
 
 
 def _going_on(rows: Sequence[Row], end: int) -> Iterator[Group]:
-    """The streams, subscriptions and long polls of one stream, which ended then."""
+    """Yield the event streams, subscriptions and long polls of one stream, which ended at `end`."""
     polls: dict[str, list[Row]] = {}
     for row in rows:
         if row.subscribes:
@@ -181,7 +181,7 @@ def _by_stream(exchanges: pa.Table) -> Iterator[list[Row]]:
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[Group]:
-    """The groups of one stream."""
+    """Yield the transactions, statements and pipelines of one stream."""
     at = 0
     while at < len(rows):
         kind, length = next(
@@ -200,13 +200,13 @@ def _groups(rows: Sequence[Row]) -> Iterator[Group]:
 
 
 def _transaction(rows: Sequence[Row], at: int) -> int:
-    """How many rows from here on are one transaction; one that has no end here goes to the stream's."""
+    """Return how many rows from `at` on are one transaction; without an end it reaches the stream's end."""
     ends = ENDS.get(rows[at].word)
     if ends is None:
         return 0
     for behind in range(at + 1, len(rows)):
         row = rows[behind]
-        # a savepoint's rollback ends nothing
+        # ROLLBACK TO a savepoint does not end the transaction
         if row.word in ends and " TO " not in (row.target or "").upper():
             return behind + 1 - at
         if row.word in ENDS:
@@ -215,7 +215,7 @@ def _transaction(rows: Sequence[Row], at: int) -> int:
 
 
 def _statement(rows: Sequence[Row], at: int) -> int:
-    """How many rows from here on prepare a statement, or make it ready, and execute it."""
+    """Return how many rows from `at` on prepare and execute one statement."""
     first = rows[at]
     if first.word not in PREPARES or not first.target:
         return 0
@@ -228,7 +228,7 @@ def _statement(rows: Sequence[Row], at: int) -> int:
 
 
 def _pipeline(rows: Sequence[Row], at: int) -> int:
-    """Requests that left before the first of them was answered."""
+    """Return how many requests from `at` on were sent before the first of them was answered."""
     first = rows[at]
     length = 1
     for row in rows[at + 1 :]:
@@ -239,7 +239,7 @@ def _pipeline(rows: Sequence[Row], at: int) -> int:
 
 
 def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
-    """`groups` as an Arrow table."""
+    """Return the groups as an Arrow table."""
     import pyarrow as pa
 
     held = _held(groups, tables)
@@ -282,22 +282,23 @@ def table(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _methods(group: Group) -> list[str | None]:
-    """What it is called by: a transaction's beginning and end, a statement's verb, else what it requests."""
+    """Return the methods that name a group: a transaction's first and last, a statement's verb, else all."""
     if group.kind == "transaction":
         return [group.rows[0].method, group.rows[-1].method]
     return [row.method for row in group.rows if row.word not in STEPS or group.kind != "statement"]
 
 
 def _names(names: Sequence[str | None], between: str) -> str | None:
-    """The different ones, in their order."""
+    """Join the distinct names, in their order; None without any."""
     different = list(dict.fromkeys(name for name in names if name))
     more = ["…"] if len(different) > SHOWN else []
     return between.join([*different[:SHOWN], *more]) or None
 
 
 def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
-    """How long the client's kernel held a part of each group, in ns: stalls before a request of it was whole, and
-    those of what left beside them (`gaps`).
+    """Return how long the client's kernel held a part of each group, in ns.
+
+    Counts stalls before the end of a request, and those of messages sent between requests ("gaps").
     """
     place = {row.exchange: (number, row) for number, group in enumerate(groups) for row in group.rows}
     by_stream: dict[int, list[int]] = {}
@@ -323,7 +324,7 @@ def _held(groups: Sequence[Group], tables: Mapping[str, pa.Table]) -> list[int]:
 
 
 def _union(spans: Sequence[tuple[Any, Any]]) -> int:
-    """The time that some spans cover together."""
+    """Return the time that the spans cover together."""
     covered, now = 0, None
     for start, end in sorted(spans):
         begins = start if now is None else max(start, now)

@@ -1,7 +1,7 @@
-"""What do findings ask of single segments? Rows of `events` in, as they come; the few that matter are kept.
+"""Collect from rows of "events" what findings need of single segments.
 
-A capture of millions of frames has too many events to hold for an answer. Whoever has the whole table hands it over in
-one piece, whoever reads a capture in many; the same is kept.
+A large capture has too many events to hold in memory. `Segments.add` takes them in pieces and keeps the few that
+matter; a whole table gives the same result in one piece.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ COLUMNS = (
     "ack_hold_ms", "release_frame", "time_delta_ms",
 )  # fmt: skip
 COURSE = ["frame", "time", "stream", "from_client", "seq", "ack", "len", "flags", "window", "mss", "sack"]
-"""What shows how a connection came to its end."""
+"""The columns from which `stream_ends` reads the end of a connection."""
 PROBES, PROBES_MS = 3, 500.0
-"""So many packets without data, each so long after the one before on its stream, may be keep-alive probes."""
+"""Fewest packets without data that may be keep-alive probes, and the shortest time before each on its stream, in ms."""
 STUCK_REPEATS = 3
-"""So many repeats of the same bytes are more than a loss: the timer has fired again and again."""
+"""Fewest repeats of the same bytes that are more than a loss, since the timer expired several times."""
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
-"""What distinguishes two copies of a data segment."""
+"""The columns that distinguish two copies of a data segment."""
 _NEAR = ("time", "tsval", "stream", "from_client")
 MOST_JUMPS, NEARBY = 16, 2_000
-"""So many of the longest silences are tested whether the clock alone made them, by so many packets on each side."""
+"""Number of the longest silences tested for a jump of the clock, and of the packets kept on each side of one."""
 _MOST_REPEATS = 1 << 18
-"""So many repeats are kept before those go that were answered since."""
+"""Upper bound on the repeats kept; beyond it, those answered since are dropped."""
 
 
 ECN = {"agreed": 1, "reports": 2}
@@ -45,7 +45,7 @@ ECN = {"agreed": 1, "reports": 2}
 
 
 def _ecn(flags: str) -> int:
-    """What of `ECN` a packet with these flags is. AE is of another scheme (RFC 9768), whose flags are a counter."""
+    """Return the bit of `ECN` for these flags, or 0. With AE the flags are a counter (accurate ECN, RFC 9768)."""
     found = {part.strip() for part in flags.split(",")}
     if "AE" in found:
         return 0
@@ -62,7 +62,7 @@ def _none() -> Array:
 
 @dataclass
 class Silence:
-    """Two packets that follow each other with a long time between, and those around: `here` is the first of the two."""
+    """A long time without packets, with the packets `near` it; `here` is the position of the last one before it."""
 
     gap_ns: int
     place: int
@@ -71,21 +71,21 @@ class Silence:
 
     @property
     def begin(self) -> int:
-        """The instant of the packet before it."""
+        """The time of the last packet before it, in ns."""
         return int(self.near["time"][self.here])
 
     @property
     def whole(self) -> bool:
-        """Are all packets behind it that are looked up?"""
+        """Whether all packets needed after it were added."""
         return len(self.near["time"]) - self.here >= NEARBY
 
 
 class Segments:
-    """What findings need of a capture's events; `add` takes the next of them, in frame order."""
+    """What findings need of a capture's events; `add` takes them in frame order."""
 
     def __init__(self, again: Callable[[], Iterable[pa.Table]]):
         self.again = again
-        """Gives all events once more, in pieces."""
+        """Returns all events again, in pieces."""
         self.count = 0
         self._held: list[tuple[Array, ...]] = []
         self._silences: list[Silence] = []
@@ -100,14 +100,14 @@ class Segments:
 
     @classmethod
     def of(cls, events: pa.Table) -> Segments:
-        """Those of a whole table."""
+        """Collect from a whole table."""
         found = cls(lambda: [events])
         for _, part in arrays.sliced(events):
             found.add(part)
         return found
 
     def data(self) -> dict[str, Array]:
-        """The columns DATA of every segment with payload."""
+        """Return the columns DATA of every segment with payload."""
         import numpy as np
 
         found: dict[str, list[Array]] = {name: [] for name in DATA}
@@ -118,7 +118,7 @@ class Segments:
         return {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in found.items()}
 
     def of_streams(self, streams: Array) -> pa.Table:
-        """The columns COURSE of all events of these streams."""
+        """Return the columns COURSE of all events of these streams."""
         import numpy as np
         import pyarrow as pa
 
@@ -129,14 +129,14 @@ class Segments:
         return pa.concat_tables(found)
 
     def stuck(self) -> Array:
-        """The streams on which the same bytes were repeated STUCK_REPEATS times, for `stuck_ms` and more."""
+        """Return the streams with STUCK_REPEATS or more repeats of the same bytes over `stuck_ms` or more."""
         import numpy as np
 
         found = [self._stuck, *([self._stuck_now()] if self._repeats else [])]
         return np.unique(np.concatenate(found))
 
     def probed(self) -> Array:
-        """The streams on which one side may have probed whether the other one is there, PROBES times and more."""
+        """Return the streams on which one side may have sent PROBES or more keep-alive probes."""
         import numpy as np
 
         if not self._probed:
@@ -157,7 +157,7 @@ class Segments:
         return found
 
     def add(self, events: pa.Table) -> None:
-        """Takes what matters of the next events."""
+        """Keep what matters of the next events."""
         import numpy as np
 
         if not events.num_rows:
@@ -175,7 +175,7 @@ class Segments:
         self.count += events.num_rows
 
     def _note(self, columns: dict[str, Array], flags: Array, names: list[str]) -> None:
-        """Counts windows of 0 and what ECN does, by stream and side."""
+        """Count zero windows and ECN packets by stream and side."""
         import numpy as np
 
         ecn = np.array([_ecn(name) for name in names] or [0], np.uint8)[flags] if len(flags) else _none()
@@ -189,7 +189,7 @@ class Segments:
                 self._noted.setdefault(word, []).append((keys, columns["frame"][rows[first]], often))
 
     def noted(self, word: str) -> tuple[Array, Array, Array]:
-        """Of "zero_window" or a word of ECN: its streams (times 2, and 1 for the client's), first frames and counts."""
+        """Return keys (2 * stream, + 1 for the client), first frames and counts of "zero_window" or a word of ECN."""
         import numpy as np
 
         parts = self._noted.get(word)
@@ -208,13 +208,13 @@ class Segments:
             self._held.append(tuple(columns[c][rows] for c in ("ack_hold_ms", "frame", "stream", "from_client")))
         freed = columns["release_frame"].astype(float)
         freed = freed[~np.isnan(freed)].astype(np.uint64)
-        if len(freed) and self._held:  # what frees a segment came before it: no later one can be meant
+        if len(freed) and self._held:  # a held ACK precedes the segment that it released, so that the others remain
             held = [np.concatenate(c) for c in zip(*self._held, strict=True)]
             for_nobody = ~np.isin(held[1], freed)
             self._held = [tuple(c[for_nobody] for c in held)]
 
     def held(self) -> tuple[Array, Array, Array, Array]:
-        """Held ACKs without payload that freed no segment: ms, frame, stream, from the client."""
+        """Return the held ACKs that released no segment: hold in ms, frame, stream, and whether the client sent it."""
         import numpy as np
 
         if not self._held:
@@ -244,7 +244,7 @@ class Segments:
             self._recent.popleft()
 
     def _keep(self, gaps: Array, found: list[int], late: int) -> None:
-        """The longest silences of all so far, each with its packets around."""
+        """Keep the longest silences so far, each with the packets near it."""
         import numpy as np
 
         known = {silence.place: silence for silence in self._silences}
@@ -261,7 +261,7 @@ class Segments:
         self._silences = [known[place] for place in longest]
 
     def silences(self) -> list[Silence]:
-        """The longest times without any packet, in their order."""
+        """Return the longest silences, in order of time."""
         return sorted(self._silences, key=lambda silence: silence.place)
 
     def _take_repeats(self, columns: dict[str, Array]) -> None:
@@ -286,7 +286,7 @@ class Segments:
             self._repeats = [self._unanswered()]
 
     def _unanswered(self) -> tuple[Array, Array, Array, Array, Array]:
-        """The repeats behind the last packet of their other side, where it sent any."""
+        """Return the repeats after the receiver's last packet, if it sent any."""
         import numpy as np
 
         key, time, frame, ack, seq = (np.concatenate(c) for c in zip(*self._repeats, strict=True))
@@ -297,10 +297,10 @@ class Segments:
         return key[late], time[late], frame[late], ack[late], seq[late]
 
     def gone(self, streams: Array) -> list[tuple[int, bool, int, int, int, int]]:
-        """Of these streams, which side sent nothing any more while the other one repeated what it had sent?
+        """Find sides of these streams that sent nothing more while the other side repeated its data.
 
-        Gives stream, whether the silent side is the client, its last frame, that frame's instant, how many repeats
-        came behind it and the last one's instant; by stream, the client first.
+        Returns stream, whether the silent side is the client, its last frame and the time of it, the number of repeats
+        after it and the time of the last one; by stream, the client first.
         """
         import numpy as np
 
@@ -315,7 +315,7 @@ class Segments:
         found = []
         for rows in np.split(np.arange(len(key)), starts[1:]) if len(key) else []:
             if len(np.unique(ack[rows])) > 1:
-                continue  # it acknowledges more and more: the other one speaks, and the capture lacks that
+                continue  # its ACKs advance: the silent side sends, but was not captured
             silent = int(key[rows[0]]) ^ 1
             last = int(self._last["frame"][silent]), int(self._last["time"][silent])
             found.append((silent >> 1, bool(silent & 1), *last, len(rows), int(time[rows[-1]])))
@@ -323,18 +323,18 @@ class Segments:
 
 
 class HasSegments(Mapping[str, "pa.Table"]):
-    """Tables that keep what they know of segments, so that it is made once, and of frames."""
+    """Tables with `Segments` that are made once, and with the frames of causes."""
 
     segments: Segments
 
     def frames(self, cause: int) -> list[int]:
-        """The frames that this row of "causes" names."""
+        """Return the frames that this row of "causes" names."""
         found: list[int] = self["causes"]["evidence"][cause].as_py()
         return found
 
 
 def segments(tables: Mapping[str, pa.Table]) -> Segments | None:
-    """What there is of the events among these tables; None without them."""
+    """Return the segments of these tables; None without events."""
     if isinstance(tables, HasSegments):
         return tables.segments
     return Segments.of(tables["events"]) if "events" in tables else None
