@@ -66,12 +66,12 @@ def join(
     LatpcapError where two neighbours have no traffic in common; CaptureError where one cannot be read.
     """
     from latpcap.joined.capture_point import Point
-    from latpcap.joined.chain import MOST_POINTS, Chain
+    from latpcap.joined.chain import MAX_POINTS, Chain
 
     if server is None:
         return _beside_proxy(Point(client, keylog=keylog, progress=progress))
-    if len(more) + 2 > MOST_POINTS:
-        raise LatpcapError(f"{len(more) + 2} captures: at most {MOST_POINTS} are joined")
+    if len(more) + 2 > MAX_POINTS:
+        raise LatpcapError(f"{len(more) + 2} captures: at most {MAX_POINTS} are joined")
     points: list[Point] = []
     for source in (client, server, *more):
         points.append(Point(source, keylog=keylog, causes=bool(points), progress=progress))

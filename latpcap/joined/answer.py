@@ -1,8 +1,7 @@
-"""The answer over joined captures: whose time it was, the clocks, what lies between, what was lost. Reads finished
-tables.
+"""The answer over joined captures: where the time went, the clocks, the changes between the points, the losses.
 
-Which sentences are printed is decided here, from numbers alone; the sentences stand in the catalogue (`latpcap/words`).
-Nothing is claimed of exchanges that only one capture has.
+Reads finished tables, and decides from their numbers which sentences are printed; the sentences themselves are in the
+catalogue (`latpcap/words`). Exchanges that only one capture has are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from latpcap.joined.clock import Clock
     from latpcap.joined.rewrites import Way
 
-LEAST = 2000
-"""A part of a latency is left out of its line from this divisor on: under 0.05 %."""
+PART_DIVISOR = 2000
+"""A part of at most 1/2000 (0.05 %) of a latency is left out of its line."""
 
 
 class JoinedWhy:
@@ -36,7 +35,7 @@ class JoinedWhy:
 
     @property
     def headline(self) -> str:
-        """Whose time it was, in a sentence."""
+        """The sentence on where the time went."""
         return str(self._numbers["verdict"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,7 +43,7 @@ class JoinedWhy:
         return dict(self._numbers)
 
     def between(self) -> list[str]:
-        """The captures, their clocks, what lies between them and what became of packets: no exchanges."""
+        """Return the lines on the captures, their clocks, the path between them and the fates of packets."""
         with words.language(self.lang):
             return [_title(self.names, self._numbers), *_way(self._numbers)]
 
@@ -68,7 +67,7 @@ class ChainWhy:
 
     @property
     def headline(self) -> str:
-        """Whose time it was, in a sentence."""
+        """The sentence on where the time went."""
         with words.language(self.lang):
             places = self._numbers["places"]
             if not self._numbers["exchanges"]:
@@ -123,7 +122,7 @@ class ChainWhy:
 def numbers(
     packets: dict[str, Any], exchanges: pa.Table, parts: pa.Table, clock: Clock, way: Way, proxied: bool, one_file: bool
 ) -> dict[str, Any]:
-    """Everything that the answer has, as numbers and words. `packets` is what `tables.tally` counts."""
+    """Return everything in the answer, as numbers and words. `packets` are the counts of `tables.tally`."""
     found: dict[str, Any] = {"schema": 1, "proxied": proxied, "one_file": one_file, "exchanges": exchanges.num_rows}
     error = packets.pop("clock_error_ms")
     found["packets"] = packets
@@ -193,7 +192,7 @@ def _typical(exchanges: pa.Table, parts: pa.Table) -> dict[str, Any] | None:
 
 
 def _verdict(found: dict[str, Any]) -> tuple[str, str]:
-    """Which place has most of the time, and its sentence."""
+    """The place with most of the time, and its sentence."""
     sums = {place: sum(causes.values()) for place, causes in found["places"].items()}
     if not any(sums.values()):
         return "none", words.say("join_none")
@@ -211,15 +210,15 @@ def _verdict(found: dict[str, Any]) -> tuple[str, str]:
 
 
 def _parts(rows: Iterable[tuple[float, str, dict[str, Any]]]) -> str:
-    """The parts of a latency, largest first: time, id and more values of each."""
+    """The parts of a latency in words, largest first. A row is the time, the id of the phrase and its other values."""
     rows = list(rows)
-    least = sum(time for time, _, _ in rows) / LEAST
-    shown = sorted((row for row in rows if row[0] > least), key=lambda row: -row[0])
+    min_time = sum(time for time, _, _ in rows) / PART_DIVISOR
+    shown = sorted((row for row in rows if row[0] > min_time), key=lambda row: -row[0])
     return words.say("comma").join(words.say(name, part_ms=time, **more) for time, name, more in shown)
 
 
 def _shares(of: dict[str, Any], bound: float | None, one_file: bool) -> str:
-    """Whose the parts of a latency are."""
+    """The parts of a latency by place, in words."""
     places, lost = of["places"], of["losses_ms"]
     held = places[CLIENT].get("delayed_ack", 0.0)
     program = places[SERVER].get("server_think", 0.0)
@@ -247,7 +246,7 @@ def _title(names: tuple[str, ...], found: dict[str, Any]) -> str:
 
 
 def _both(typical_ms: float, typical: str, all_ms: float, every: str, split: Iterable[str] = ()) -> list[str]:
-    """The lines of the median request and of all, with what stands between them."""
+    """The lines of the median request and of all requests, with the lines `split` between them."""
     time = words.say("join_typical", latency_ms=typical_ms, places=typical)
     return [words.line("time", time), *split, words.line("in all", words.say("join_all", places=every, all_ms=all_ms))]
 
@@ -277,7 +276,7 @@ def _proofs(found: dict[str, Any]) -> list[str]:
 
 
 def _way(found: dict[str, Any]) -> list[str]:
-    """The clocks, what lies between, and what became of packets that are not at both points."""
+    """The lines on the clocks, the path, and the packets that are not at both points."""
     clock = words.line("clock", words.say("join_one_clock") if found["one_file"] else _clock(found["clock"]))
     if found["proxied"]:
         return [clock]
@@ -304,7 +303,7 @@ def _clock(clock: dict[str, Any]) -> str:
 
 
 def _packets(found: dict[str, Any]) -> list[str]:
-    """What became of packets that are not at both points."""
+    """The phrases on packets that are not at both points."""
     lost = []
     for direction in tables.DIRECTIONS:
         n, sent = found[direction].get("lost", 0), found[direction]["sent"]

@@ -1,9 +1,8 @@
-"""More than two captures of the same traffic, in order from the client on: each exchange over all of them.
+"""`Chain`, more than two captures of the same traffic in order from the client, with each exchange over all of them.
 
-Reads the joined pairs of neighbours. An exchange that all points have is cut into its ways between neighbours, there
-and back, and what lies beyond the last point; the sum is the latency at the first one, to the nanosecond. Whose each
-part was is measured where it can be: the client's holds at the first point, each way by its own pair, the rest at the
-last one.
+Reads the joined pairs of neighbours ("legs"). The latency at the first point is divided into the ways between
+neighbours, out and back, and the time beyond the last point; the sum is exact to the nanosecond. The client's holds are
+measured at the first point, each way by its own leg, the server's part at the last point.
 """
 
 from __future__ import annotations
@@ -29,13 +28,14 @@ if TYPE_CHECKING:
     from latpcap.joined.clock import Clock
     from latpcap.plot.flow.lifelines import PointsGraph
 
-MOST_POINTS = len(ascii_lowercase)
+MAX_POINTS = len(ascii_lowercase)
+"""Upper bound on the captures: columns name each by a letter."""
 REST = "rest"
-"""What of a latency no point shows the place of."""
+"""The place of time that no capture explains."""
 
 
 class Leg(Protocol):
-    """What is read of two joined neighbours."""
+    """The attributes of `Joined` that are read here, as this module must not import its package."""
 
     names: tuple[str, str]
     broken: list[Any]
@@ -43,20 +43,20 @@ class Leg(Protocol):
 
     @property
     def points(self) -> tuple[Point, Point]:
-        """A and B."""
+        """The captures A and B."""
 
     def arrow(self, name: str) -> pa.Table:
-        """One of their tables."""
+        """Return one of the tables."""
 
     def why(self) -> JoinedWhy:
-        """Their answer."""
+        """Return the answer."""
 
 
 class Chain:
     """Three or more captures of the same traffic, from the client's side on.
 
-    `legs` are the joined pairs of neighbours (`Joined`, each with its clock, packets and fates); `exchanges` has what
-    all points have whole. `names` are the captures; in columns they are a, b, c and so on.
+    `legs` are the joined pairs of neighbours (`Joined`, each with its clock, packets and fates). `exchanges` has the
+    exchanges that are complete at all points. `names` are the captures; columns call them a, b, c and so on.
     """
 
     def __init__(self, legs: Sequence[Leg]):
@@ -66,24 +66,24 @@ class Chain:
 
     @property
     def letters(self) -> list[str]:
-        """What the points are called in columns."""
+        """The letters of the points in names of columns."""
         return list(ascii_lowercase[: len(self.names)])
 
     @cached_property
     def _rows(self) -> list[Array]:
-        """For each leg, the rows of its exchanges that all points have; by the first point's numbers."""
+        """Of each leg, the rows of the exchanges that all points have, in the order of the first leg."""
         import numpy as np
 
         numbers = [(leg.arrow("exchanges")["a_exchange"].to_numpy(), leg.arrow("exchanges")["b_exchange"].to_numpy())
                    for leg in self.legs]  # fmt: skip
         rows = [np.arange(len(numbers[0][0]))]
-        for (_, came), (left, _) in pairwise(numbers):
-            mine = came[rows[-1]]
-            order = np.argsort(left, kind="stable")
-            place = np.minimum(np.searchsorted(left[order], mine), max(len(left) - 1, 0))
-            known = left[order][place] == mine if len(left) else np.zeros(len(mine), bool)
-            rows = [one[known] for one in rows]
-            rows.append(order[place[known]] if len(left) else place[known])
+        for (_, of_before), (of_next, _) in pairwise(numbers):
+            wanted = of_before[rows[-1]]
+            order = np.argsort(of_next, kind="stable")
+            place = np.minimum(np.searchsorted(of_next[order], wanted), max(len(of_next) - 1, 0))
+            known = of_next[order][place] == wanted if len(of_next) else np.zeros(len(wanted), bool)
+            rows = [leg_rows[known] for leg_rows in rows]
+            rows.append(order[place[known]] if len(of_next) else place[known])
         return rows
 
     @cached_property
@@ -104,7 +104,7 @@ class Chain:
 
         there = {f"{way}_out_ms": whole(one, "out_ms") for way, one in zip(ways, taken, strict=True)}
         back = {f"{way}_back_ms": whole(one, "back_ms") for way, one in zip(ways, taken, strict=True)}
-        # clocks run at other rates: what that is of the latency stays beyond the last point
+        # the clocks' rates differ: the difference is counted as time beyond the last point
         far = whole(first, "latency_ms") - sum(there.values()) - sum(back.values())
         for name, value in {**there, "far_ms": far, **dict(reversed(back.items()))}.items():
             columns[name] = pa.array(value / NS_PER_MS)
@@ -113,14 +113,14 @@ class Chain:
         return pa.table(columns)
 
     def arrow(self, name: str = "exchanges") -> pa.Table:
-        """Give `exchanges` as a pyarrow.Table; KeyError for another name: packets and parts are each leg's."""
+        """Return `exchanges` as a pyarrow.Table; KeyError for another name: packets and parts belong to each leg."""
         if name != "exchanges":
             raise KeyError(f"no table {name!r} over more than two captures; each leg has its own")
         return self._exchanges
 
     @property
     def exchanges(self) -> pd.DataFrame:
-        """Where was each exchange's time spent? A row for each that all points have whole.
+        """Where the time of each exchange was spent: a row per exchange that is complete at all points.
 
         `a_exchange`, `b_exchange`, `c_exchange` ... are numbers of each capture's own table. `latency_ms` at the first
         point is the sum of `a_b_out_ms`, `b_c_out_ms` ... (the request's last byte between neighbours), `far_ms`
@@ -129,9 +129,11 @@ class Chain:
         return to_pandas(self._exchanges)
 
     def places(self, row: int | None = None) -> dict[str, float]:
-        """Milliseconds by place, of one row of `exchanges` or of all: `held` and `client` at the first point, `a_b`,
-        `b_c` ... between neighbours, `far` beyond the last point, `rest` of no known place. They add up to the
-        latency."""
+        """Return the milliseconds by place, of one row of `exchanges` or of all. They add up to the latency.
+
+        `held` and `client` are at the first point, `a_b`, `b_c` ... between neighbours, `far` beyond the last point,
+        `rest` has no known place.
+        """
         import numpy as np
 
         ways = [f"{one}_{other}" for one, other in pairwise(self.letters)]
@@ -145,7 +147,7 @@ class Chain:
             found[way] = self._part(number, "between", None, True)
         found["far"] = self._part(len(ways) - 1, "server", None, True)
         found[REST] = latency - sum(found.values())
-        # where two points contradict each other only the ways are known
+        # where two captures contradict each other only the ways are known
         wrong = found[REST] < -1e-6
         for way in ways:
             plain = table[f"{way}_out_ms"].to_numpy() + table[f"{way}_back_ms"].to_numpy()
@@ -157,7 +159,9 @@ class Chain:
         return {name: float(values[rows].sum()) for name, values in found.items()}
 
     def _part(self, leg: int, place: str, cause: str | None, alike: bool) -> Array:
-        """Of each exchange, what a leg's parts have at a place; of a cause, or of all others."""
+        """Milliseconds of each exchange in a leg's parts at this place: of `cause`, or of all other causes if not
+        `alike`.
+        """
         import numpy as np
         import pyarrow.compute as pc
 
@@ -185,10 +189,10 @@ class Chain:
         stream: int | None = None,
         frames: tuple[int, int] | None = None,
     ) -> PointsGraph:
-        """What passed between the points, and where was the time? All points as lifelines on the first one's clock.
+        """Draw the packets between the points, with all points as lifelines on the clock of the first.
 
         As `Joined.flow_graph`: `exchange` is typical (the default), worst, first, or a number of A's; `stream` and
-        `frames` are A's too. ValueError for what is not there, and for more than six points.
+        `frames` are A's. ValueError for packets that do not exist, and for more than six points.
         """
         import numpy as np
 
@@ -209,7 +213,9 @@ class Chain:
         return flow_data.chained(self.legs, row, rows, stream=None, frames=None)
 
     def why(self, *, lang: str | None = None) -> ChainWhy:
-        """Between which points did the time go? Prints as lines; `to_dict()`, `headline`. `lang`: "en" or "zh"."""
+        """Answer between which points the time went. Prints as lines; has `to_dict()` and `headline`. `lang`: "en" or
+        "zh".
+        """
         from latpcap import words
         from latpcap.joined.answer import ChainWhy
 

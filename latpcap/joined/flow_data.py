@@ -1,7 +1,4 @@
-"""Which packets of joined captures does a picture show, and what stands beside them?
-
-Reads the tables and the raw packets of both; gives finished arrows and parts.
-"""
+"""Selects the packets of joined captures for a `PointsGraph`. Reads the tables and packets; makes arrows and spans."""
 
 from __future__ import annotations
 
@@ -24,28 +21,28 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 MAX_ARROWS = 80
-"""Packets on one picture."""
+"""Upper bound on the packets of a picture."""
 FLAGS = ((2, "SYN"), (1, "FIN"), (4, "RST"), (8, "PSH"), (16, "ACK"))
 
 
 class Pair(Protocol):
-    """What is read of two joined captures."""
+    """The attributes of `Joined` that are read here, as this module must not import its package."""
 
     names: tuple[str, str]
     clock: Clock
 
     @property
     def points(self) -> tuple[Point, Point]:
-        """A and B."""
+        """The captures A and B."""
 
     def arrow(self, name: str) -> pa.Table:
-        """One of their tables."""
+        """Return one of the tables."""
 
 
 def graph(
     joined: Pair, *, exchange: str | int | None, stream: int | None, frames: tuple[int, int] | None
 ) -> PointsGraph:
-    """The graph of an exchange, or of frames of A. ValueError for what is not there."""
+    """Return the graph of an exchange, or of frames of A. ValueError for an exchange or frame that does not exist."""
     packets = joined.arrow("packets")
     names = [escaped(name) for name in shortest(joined.names)]
     spans: list[Span] = []
@@ -76,8 +73,11 @@ def chained(
     stream: int | None,
     frames: tuple[int, int] | None,
 ) -> PointsGraph:
-    """The graph of several points in a row: of an exchange (`row` of the chain, `rows` of its legs), or of what is
-    named of A. ValueError for what is not there."""
+    """Return the graph of several points in a row.
+
+    It shows an exchange (`row` of the chain, `rows` of its legs), or a stream or frames of A. ValueError for packets
+    that do not exist.
+    """
     import numpy as np
 
     names = [escaped(name) for name in shortest([legs[0].names[0], *(leg.names[1] for leg in legs)])]
@@ -107,8 +107,9 @@ def chained(
 
 
 def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
-    """One row of parts out of those of each leg: the client's by the first leg, each way by its own leg, what lies
-    beyond the last point by the last leg; the rest is unknown."""
+    """Merge the spans of all legs into one sequence: the client's part is taken from the first leg, the path of each
+    leg from itself, the part beyond the last point from the last leg. The rest is unknown.
+    """
     edges = sorted({round(t, 6) for spans in found for span in spans for t in (span.begin_ms, span.end_ms)})
     merged: list[Span] = []
     for begin, end in pairwise(edges):
@@ -128,7 +129,7 @@ def _merged(found: Sequence[Sequence[Span]], ways: Sequence[str]) -> list[Span]:
 
 
 def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None) -> Array:
-    """The rows of a stream or of frames of A."""
+    """The rows of a stream, or of a range of frames, of A."""
     import numpy as np
 
     numbers = arrays.filled(packets, "a_frame", -1)
@@ -138,7 +139,7 @@ def _named(packets: pa.Table, stream: int | None, frames: tuple[int, int] | None
 
 
 def _of_exchange(packets: pa.Table, row: dict[str, Any]) -> Array:
-    """The rows of an exchange: its connection's packets while it ran."""
+    """The rows of an exchange: its connection's packets from its start to its end."""
     import numpy as np
 
     start, end = row["start"], row["start"] + round(row["latency_ms"] * NS_PER_MS)
@@ -193,7 +194,7 @@ def _graph(
 
 
 def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
-    """These rows with instants as ns."""
+    """These rows as dicts, with instants in ns."""
     import pyarrow as pa
 
     table = packets.take(pa.array(rows))
@@ -204,7 +205,7 @@ def _rows(packets: pa.Table, rows: Any) -> list[dict[str, Any]]:
 
 
 def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[str, Any]:
-    """The exchange that is meant: the median, the longest, the first, or a number of A's."""
+    """Return the exchange by its pick (typical: the median, worst: the longest, first) or its number in A."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -230,7 +231,7 @@ def chosen(exchanges: pa.Table, which: str | int, stream: int | None) -> dict[st
 
 
 def _spans(joined: Pair, exchange: int) -> list[Span]:
-    """The parts of an exchange, one after the other; those of one place and cause that follow each other as one."""
+    """The parts of an exchange in order; consecutive parts of one place and cause are joined."""
     import pyarrow.compute as pc
 
     parts = joined.arrow("parts")

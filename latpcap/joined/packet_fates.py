@@ -1,9 +1,9 @@
-"""What became of each packet that one capture has and the other lacks: lost, unseen, made between, outside, unknown.
+"""Decides the fate of each packet that one capture lacks: lost, unseen, made between the points, outside, unknown.
 
-Reads pairs, and what the ends sent about the packet: its acknowledgement before any other copy arrived proves that it
-came; a hole that stays proves that it did not; so does the echo of its time stamp, or its absence. Without any of
-these a packet counts as lost only where the other capture is complete by a control: no packet that it must have had
-is missing in it. A capture that lacks some is not trusted with others.
+Reads the pairs of packets, and the later packets of both ends. An acknowledgement before any other copy arrived proves
+that the packet arrived, and so does the echo of its time stamp (RFC 7323). Later ACKs that leave its bytes out, or do
+not echo its time stamp, prove that it did not. Without such a proof a packet counts as lost only if the other capture
+is complete: none of the packets that must have passed its point is missing.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ BECAUSE = (
 
 @dataclass
 class Fates:
-    """Of each packet of one capture: its fate and why, as places in `FATES` and `BECAUSE`."""
+    """The fate of each packet of one capture and its reason, as indices into `FATES` and `BECAUSE`."""
 
     fate: Array
     because: Array
 
 
 class _End:
-    """One capture's packets of paired connections, by connection, direction and time, for look-ups."""
+    """One capture's packets of paired connections, indexed by connection, direction and time."""
 
     def __init__(self, point: Point, time: Array, seq: Array, ack: Array, pair: Array, up: Array):
         import numpy as np
@@ -61,7 +61,7 @@ class _End:
         self.group = self.rows
 
     def index(self, pairs: Array) -> None:
-        """Make these connections ready for `of`: a truth for each."""
+        """Index the packets of the connections for which `pairs` is true."""
         import numpy as np
 
         rows = np.flatnonzero((self.pair >= 0) & pairs[self.pair]).astype(np.int32)
@@ -70,24 +70,25 @@ class _End:
         self.rows, self.group = rows[order], group[order]
 
     def of(self, pair: int, up: bool) -> Array:
-        """The rows of one direction of a connection, in order of time."""
+        """Return the rows of one direction of an indexed connection, in order of time."""
         import numpy as np
 
         first, last = np.searchsorted(self.group, [pair * 2 + up, pair * 2 + up + 1])
         return self.rows[first:last]
 
 
-def _past(numbers: Array, of: int) -> Array:
-    """How far these 32-bit numbers lie behind `of`, signed."""
+def _distance(numbers: Array, of: int) -> Array:
+    """The signed distance of these 32-bit numbers from `of`, modulo 2^32: positive if they are greater."""
     import numpy as np
 
     return ((numbers.astype(np.int64) - of + (1 << 31)) % (1 << 32)) - (1 << 31)
 
 
 def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
-    """Give the fates of A's and of B's packets."""
+    """Return the fates of A's and of B's packets."""
     import numpy as np
 
+    # 1. the packets of pairs
     run_b = np.array([b.first_ns, b.last_ns])
     run_b += found.clock.shift(np.array([0, max(len(b.packets) - 1, 0)]), run_b)
     ends = (
@@ -97,40 +98,43 @@ def classify(a: Point, b: Point, found: Pairing) -> tuple[Fates, Fates]:
     runs = ((a.first_ns, a.last_ns), (int(run_b[0]), int(run_b[1])))
     matched = (_once(found.a, len(a.packets)), _once(found.b, len(b.packets)))
     copies = (found.copies_a, found.copies_b)
-    fates = tuple(_begun(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
+    fates = tuple(_initial(end.point, rows, more) for end, rows, more in zip(ends, matched, copies, strict=True))
     open_ = np.zeros(len(found.streams.a) + 1, bool)
     for end, one in zip(ends, fates, strict=True):
         open_[end.pair[one.fate == UNKNOWN]] = True
     for end in ends:
         end.index(open_)
+    # 2. packets that arrived at a point; 3. packets that left it, by the proofs of the other end
     for here in (0, 1):
-        _received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, matched[here])
+        _judge_received(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, matched[here])
     doubts: list[list[int]] = [[], []]
     for here in (0, 1):
-        doubts[here] = _sent(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found)
+        doubts[here] = _judge_sent(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found)
+    # 4. packets without a proof, and connections of one capture, by whether the other capture is complete
     for here in (0, 1):
         other = ends[1 - here]
-        lacking = int((fates[here].fate == UNSEEN).sum())  # what this capture has, and the other must have had
+        lacking = int((fates[here].fate == UNSEEN).sum())  # packets that passed the other point and are not captured
         seen = int((other.up[matched[1 - here]] == (here == 1)).sum())
         complete = lacking == 0 and seen >= limits.CONTROLS
         rows = np.array(doubts[here], np.int64)
         fates[here].fate[rows] = LOST if complete else UNKNOWN
         fates[here].because[rows] = COMPLETE if complete else INCOMPLETE
-        _alone(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
+        _judge_unpaired(ends[here], ends[1 - here], runs[1 - here], here == 0, fates[here], found, complete)
     spill.release_memory()
     return fates[0], fates[1]
 
 
 def _once(rows: Array, count: int) -> Array:
-    """Each of these rows once, in order."""
+    """The distinct rows, in order."""
     import numpy as np
 
-    there = np.zeros(count, bool)
-    there[rows] = True
-    return np.flatnonzero(there).astype(np.int32)
+    is_present = np.zeros(count, bool)
+    is_present[rows] = True
+    return np.flatnonzero(is_present).astype(np.int32)
 
 
-def _begun(point: Point, matched: Array, copies: Array) -> Fates:
+def _initial(point: Point, matched: Array, copies: Array) -> Fates:
+    """The fates before any proof: paired packets passed, copies are doubled, all others are unknown."""
     import numpy as np
 
     fate = np.full(len(point.packets), UNKNOWN, np.int8)
@@ -141,28 +145,32 @@ def _begun(point: Point, matched: Array, copies: Array) -> Fates:
 
 
 def _ran(time: Array, run: tuple[int, int], delay: tuple[float, float, float], sign: int) -> Array:
-    """Did the other capture run when this packet was there, at its earliest and at its latest?"""
+    """Whether the other capture was running at the earliest and at the latest instant of each packet there."""
     least, usual, most = delay
     slack = max(most - usual, limits.STEP_LEAST_NS)
     early, late = sorted((sign * (least - slack), sign * (most + slack)))
     return (time + early > run[0]) & (time + late < run[1])
 
 
-def _received(
+def _judge_received(
     here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing, matched: Array
 ) -> None:
-    """What arrived here and was not seen at its sender: unseen there, or made between."""
+    """Judge packets that arrived at this point and are not in the sender's capture: unseen there, or made between.
+
+    A packet whose time to live differs from that of its connection, or an RST after which the supposed sender went on
+    sending, was made by something between the points.
+    """
     import numpy as np
 
-    mine = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up != at_a))
-    if not len(mine):
+    rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up != at_a))
+    if not len(rows):
         return
-    ran = _ran(here.time[mine], run, found.typical[not at_a], -1)
-    fates.fate[mine[~ran]], fates.because[mine[~ran]] = OUTSIDE, NOT_RUN
+    ran = _ran(here.time[rows], run, found.typical[not at_a], -1)
+    fates.fate[rows[~ran]], fates.because[rows[~ran]] = OUTSIDE, NOT_RUN
     open_ = np.zeros(len(found.streams.a) + 1, bool)
-    open_[here.pair[mine]] = True
+    open_[here.pair[rows]] = True
     usual = _times_to_live(here, spill.selected(matched, open_[here.pair]))
-    for row in mine[ran].tolist():
+    for row in rows[ran].tolist():
         pair, ttl = int(here.pair[row]), int(here.point.packets["ttl"][row])
         known = usual.get((pair, bool(here.up[row])))
         if known is not None and ttl not in known:
@@ -174,7 +182,7 @@ def _received(
 
 
 def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int]]:
-    """The times to live of each direction's packets that both captures have."""
+    """The times to live of the paired packets, by connection and direction."""
     import numpy as np
 
     key = (here.pair[matched].astype(np.int64) * 2 + here.up[matched]) * 256 + here.point.packets["ttl"][matched]
@@ -186,22 +194,22 @@ def _times_to_live(here: _End, matched: Array) -> dict[tuple[int, bool], set[int
 
 
 def _went_on(here: _End, there: _End, row: int, found: Pairing) -> bool:
-    """Did the supposed sender of this RST send anything but RSTs afterwards?"""
+    """Whether the supposed sender of this RST sent anything but RSTs afterwards."""
     sent = there.of(int(here.pair[row]), bool(here.up[row]))
     later = sent[there.time[sent] > here.time[row]]
     return bool(((there.point.packets["flags"][later] & RST) == 0).any())
 
 
-def _sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing) -> list[int]:
-    """What left here and was not seen at its receiver. Gives the rows that the ends say nothing of."""
+def _judge_sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing) -> list[int]:
+    """Judge packets that left this point and are not in the receiver's capture. Returns the rows without a proof."""
     import numpy as np
 
-    mine = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up == at_a))
-    ran = _ran(here.time[mine], run, found.typical[at_a], 1)
-    fates.fate[mine[~ran]], fates.because[mine[~ran]] = OUTSIDE, NOT_RUN
+    rows = np.flatnonzero((here.pair >= 0) & (fates.fate == UNKNOWN) & (here.up == at_a))
+    ran = _ran(here.time[rows], run, found.typical[at_a], 1)
+    fates.fate[rows[~ran]], fates.because[rows[~ran]] = OUTSIDE, NOT_RUN
     doubts = []
-    takes = counted(here.point, mine)
-    for row, size in zip(mine[ran].tolist(), takes[ran].tolist(), strict=True):
+    sizes = counted(here.point, rows)
+    for row, size in zip(rows[ran].tolist(), sizes[ran].tolist(), strict=True):
         verdict = _of_data(here, there, row, size, at_a, found) if size else _of_ack(here, there, row, at_a, found)
         if verdict is None:
             doubts.append(row)
@@ -211,61 +219,69 @@ def _sent(here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fate
 
 
 def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pairing) -> tuple[int, int] | None:
-    """By acknowledgements: what the receiver sent, at its own point."""
+    """The fate and reason of a packet with data, by the receiver's acknowledgements at its own point; None if unproven.
+
+    Unseen if its bytes were acknowledged before any other copy of them arrived. Lost if an ACK after its latest
+    possible arrival, and before any other copy, acknowledges less.
+    """
     import numpy as np
 
     pair, begin = int(here.pair[row]), int(here.seq[row])
     least, usual, most = found.typical[up]
-    came = there.of(pair, up)
-    before = _past(there.seq[came], begin)
-    covers_first = (before <= 0) & (before + counted(there.point, came) > 0)
-    covers_last = (before < size) & (before + counted(there.point, came) >= size)
-    arrivals = [there.time[came[covers]] for covers in (covers_first, covers_last)]
+    arrived = there.of(pair, up)
+    before = _distance(there.seq[arrived], begin)
+    covers_first = (before <= 0) & (before + counted(there.point, arrived) > 0)
+    covers_last = (before < size) & (before + counted(there.point, arrived) >= size)
+    arrivals = [there.time[arrived[covers]] for covers in (covers_first, covers_last)]
     other = max(int(times[0]) for times in arrivals) if all(len(times) for times in arrivals) else None
     replies = there.of(pair, not up)
     replies = replies[(there.point.packets["flags"][replies] & ACK) != 0]
-    behind = _past(there.ack[replies], begin)
-    acked = replies[behind >= size]
+    acked_bytes = _distance(there.ack[replies], begin)
+    acked = replies[acked_bytes >= size]
     if len(acked) and (other is None or there.time[acked[0]] < other):
         return UNSEEN, ACKED
     late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
-    hole = (behind >= 0) & (behind < size) & (there.time[replies] > late)
+    hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > late)
     if other is not None:
         hole &= there.time[replies] < other
-        if other < late and other < here.time[row] + least:  # another copy was there before
+        if other < late and other < here.time[row] + least:  # another copy had arrived before
             return None
     return (LOST, HOLE) if bool(np.any(hole)) else None
 
 
 def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tuple[int, int] | None:
-    """By the echo of its time stamp (RFC 7323 4.3): of what comes in order, the newest is echoed."""
+    """The fate and reason of a packet without data, by the echo of its time stamp; None if unproven.
+
+    A receiver echoes the newest time stamp of the segments that arrived in order (RFC 7323, section 4.3).
+    """
     packet = here.point.packets.row(row)
     if not packet["bits"] & TIMESTAMPS or packet["flags"] & RST or not found.kept.stamps:
         return None
     pair, stamp = int(here.pair[row]), int(packet["tsval"])
     least, usual, most = found.typical[up]
-    came, replies = there.of(pair, up), there.of(pair, not up)
+    arrived, replies = there.of(pair, up), there.of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
     late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
     before = replies[there.time[replies] <= here.time[row] + least]
-    newer = came[_past(there.point.packets["tsval"][came], stamp) >= 0]
+    newer = arrived[_distance(there.point.packets["tsval"][arrived], stamp) >= 0]
     until = there.time[newer[0]] if len(newer) else there.time[replies].max(initial=0) + 1
-    # nothing newer came before
-    alone = replies[(there.time[replies] > here.time[row] + least) & (there.time[replies] < until)]
-    if (_past(there.point.packets["tsecr"][alone], stamp) >= 0).any():
+    # replies sent before any packet with this or a newer time stamp arrived: only the missing one can be echoed
+    telling = replies[(there.time[replies] > here.time[row] + least) & (there.time[replies] < until)]
+    if (_distance(there.point.packets["tsecr"][telling], stamp) >= 0).any():
         return UNSEEN, ECHOED
-    if not (there.time[alone] > late).any():
+    if not (there.time[telling] > late).any():
         return None
-    in_order = len(before) and int(_past(there.ack[before[-1:]], int(here.seq[row]))[0]) >= 0
+    in_order = len(before) and int(_distance(there.ack[before[-1:]], int(here.seq[row]))[0]) >= 0
     return (LOST, NOT_ECHOED) if in_order else None
 
 
-def _alone(
+def _judge_unpaired(
     here: _End, there: _End, run: tuple[int, int], at_a: bool, fates: Fates, found: Pairing, complete: bool
 ) -> None:
-    """Connections of this capture alone: on the way that others took, unanswered or refused, they ended between.
+    """Judge connections that only this capture has.
 
-    Of a connection that was answered by more than an RST it is not known which way it took.
+    A connection to the address and port of paired connections, without an answer or refused by RSTs, ended between the
+    points. A connection with any other answer may have taken another path.
     """
     import numpy as np
 
@@ -274,9 +290,9 @@ def _alone(
         return
     stream = here.point.packets["stream"]
     mine, other = (found.streams.a, found.streams.b) if at_a else (found.streams.b, found.streams.a)
-    names = ways(here.point)
-    others = ways(there.point)
-    same_way = {names[int(s)][:3] for s, o in zip(mine, other, strict=True) if names[int(s)][1:] == others[int(o)][1:]}
+    names = addresses(here.point)
+    others = addresses(there.point)
+    same_path = {names[int(s)][:3] for s, o in zip(mine, other, strict=True) if names[int(s)][1:] == others[int(o)][1:]}
     received = np.flatnonzero((fates.fate == PASSED) & (here.up != at_a))
     known: dict[str, set[int]] = {}
     for pair in np.unique(here.pair[received]).tolist():
@@ -295,14 +311,14 @@ def _alone(
             fates.fate[refused], fates.because[refused] = MADE, TTL
             fates.fate[of_it[sent]], fates.because[of_it[sent]] = LOST, REFUSED
             continue
-        if names[one][:3] not in same_way or not complete or bool(((answers & RST) == 0).any()):
+        if names[one][:3] not in same_path or not complete or bool(((answers & RST) == 0).any()):
             continue
         fates.fate[of_it[ran & sent]], fates.because[of_it[ran & sent]] = (LOST, NO_STREAM)
         fates.fate[of_it[ran & ~sent]], fates.because[of_it[ran & ~sent]] = (MADE, NO_STREAM)
 
 
-def ways(point: Point) -> dict[int, tuple[str, str, int]]:
-    """Client's address, server's address and port of each stream."""
+def addresses(point: Point) -> dict[int, tuple[str, str, int]]:
+    """Return the client's address and the server's address and port of each stream."""
     table = point.table("streams").select(["stream", "client", "server", "server_port"]).to_pydict()
     columns = zip(table["stream"], table["client"], table["server"], table["server_port"], strict=True)
     return {stream: (client, server, port) for stream, client, server, port in columns}

@@ -1,7 +1,7 @@
-"""Which frame of A is which frame of B, on one clock? Gives rows in pairs, copies, and parts of segments.
+"""Pairs the packets of two captures: which row of A is which row of B, which are copies, which parts of segments.
 
-First the packets whose key each capture has once: they fit the clock. Then equal keys in their order, and
-segments that offload merged or cut by the bytes that they carry.
+First come the packets whose key each capture has exactly once; the clock is fitted to them. Then packets with equal
+keys are paired in order, and segments that offload merged or split are paired by their bytes.
 """
 
 from __future__ import annotations
@@ -19,32 +19,34 @@ if TYPE_CHECKING:
 
 @dataclass
 class Pairing:
-    """Rows of both captures that belong together."""
+    """The pairs of packets, and what else is known of both captures."""
 
     a: Array
+    """Of each pair the row of A's packets."""
     b: Array
     part: Array
-    """Is it a part of a segment that was merged or cut?"""
+    """Of each pair, whether it is a part of a segment that was merged or split."""
     copies_a: Array
-    """Further copies of a packet that A has already; the sender sent one."""
+    """Rows of A's further copies of a packet that was sent once."""
     copies_b: Array
     up_a: Array
-    """Of each packet of A: does it travel from A to B?"""
+    """Of each packet of A, whether it travels from A to B."""
     up_b: Array
     clock: clock.Clock
     time_b: Array
-    """Of each packet of B its time on A's clock, in ns."""
+    """Of each packet of B, its time on A's clock in ns."""
     sides: match.Sides
     kept: match.Kept
     streams: match.Streams
     typical: dict[bool, tuple[float, float, float]]
-    """Least, median and greatest delay of each direction (True: A to B), in ns."""
+    """Least, median and greatest delay of each direction (true: A to B), in ns."""
 
 
 def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
-    """Pair the packets of these connections; None where no packet is the same."""
+    """Pair the packets of these connections; None if no packet is in both captures."""
     import numpy as np
 
+    # 1. packets whose key is unique in both captures
     of = match.sides(a, b, pairs)
     kept = match.kept(a, b, of)
     sure_a, sure_b = pairs.same_a, pairs.same_b
@@ -53,41 +55,45 @@ def pair(a: Point, b: Point, pairs: match.Streams) -> Pairing | None:
         sure &= a.packets["ip_id"][sure_a] == b.packets["ip_id"][sure_b]
     sure_a, sure_b = sure_a[sure], sure_b[sure]
     pairs.same_a = pairs.same_b = sure_a[:0]
-    rows_a, rows_b = _others(of.pair_a >= 0, sure_a), _others(of.pair_b >= 0, sure_b)
+    rows_a, rows_b = _rows_without(of.pair_a >= 0, sure_a), _rows_without(of.pair_b >= 0, sure_b)
     keys_a, keys_b = match.keys(a, b, of, rows_a, rows_b, kept)
     ia, ib = match.unique_pairs(keys_a, keys_b)
     ra, rb = np.concatenate([sure_a, rows_a[ia]]), np.concatenate([sure_b, rows_b[ib]])
-    cut_a, cut_b = _cut_short(a, b, of, _others(of.pair_a >= 0, ra), _others(of.pair_b >= 0, rb), kept)
+    rest_a, rest_b = _rows_without(of.pair_a >= 0, ra), _rows_without(of.pair_b >= 0, rb)
+    cut_a, cut_b = _pair_without_stamps(a, b, of, rest_a, rest_b, kept)
     ra, rb = np.concatenate([ra, cut_a]), np.concatenate([rb, cut_b])
     if not len(ra):
         return None
     order = np.argsort(rb)
     ra, rb = ra[order], rb[order]
     del sure_a, sure_b, sure, order
-    turned = _turned(a, b, of, ra, rb, len(pairs.a))
+    # 2. directions, clock and delays
+    turned = _is_turned(a, b, of, ra, rb, len(pairs.a))
     spill.release_memory()
-    up_a, up_b = _up(a, of.pair_a, turned), _up(b, of.pair_b, turned)
+    up_a, up_b = _is_up(a, of.pair_a, turned), _is_up(b, of.pair_b, turned)
     tolerance = limits.STAMP_NS + a.resolution_ns + b.resolution_ns
     spill.release_memory()
     line = clock.fit(rb, b.packets["time"][rb], a.packets["time"][ra], up_a[ra], tolerance)
     time_b = line.of_a(b.packets["time"])
-    typical = _typical(a.packets["time"][ra], time_b[rb], up_a[ra])
+    typical = _delays(a.packets["time"][ra], time_b[rb], up_a[ra])
+    # 3. packets with equal keys
     left_a, left_b = ~spill.row_mask(ra, len(a.packets))[rows_a], ~spill.row_mask(rb, len(b.packets))[rows_b]
-    ga, gb, copies_a, copies_b = _equal(
+    ga, gb, copies_a, copies_b = _pair_equal_keys(
         rows_a, rows_b, keys_a, keys_b, a.packets["time"], time_b, up_a, typical, (left_a, left_b)
     )
     ra, rb = np.concatenate([ra, ga]), np.concatenate([rb, gb])
-    rest_a, rest_b = (_others(of.pair_a >= 0, ra, copies_a), _others(of.pair_b >= 0, rb, copies_b))
-    pa, pb = _parts(a, b, of, rest_a, rest_b, time_b, up_a, kept, typical)
+    # 4. segments that were merged or split
+    rest_a, rest_b = _rows_without(of.pair_a >= 0, ra, copies_a), _rows_without(of.pair_b >= 0, rb, copies_b)
+    pa, pb = _pair_parts(a, b, of, rest_a, rest_b, time_b, up_a, kept, typical)
     part = np.concatenate([np.zeros(len(ra), bool), np.ones(len(pa), bool)])
     ra, rb = np.concatenate([ra, pa]), np.concatenate([rb, pb])
     return Pairing(ra, rb, part, copies_a, copies_b, up_a, up_b, line, time_b, of, kept, pairs, typical)
 
 
-def _cut_short(
+def _pair_without_stamps(
     a: Point, b: Point, of: match.Sides, rows_a: Array, rows_b: Array, kept: match.Kept
 ) -> tuple[Array, Array]:
-    """Pair packets by all but their time stamps where a snap length cut these off, as it does from a SYN first."""
+    """Pair packets whose time stamps a snap length cut off by their other fields. SYNs have the longest options."""
     import numpy as np
 
     cut_a, cut_b = ((p.packets["bits"][rows] & OPTIONS_CUT) != 0 for p, rows in ((a, rows_a), (b, rows_b)))
@@ -98,42 +104,42 @@ def _cut_short(
     return rows_a[ia[cut]], rows_b[ib[cut]]
 
 
-def _others(mine: Array, *taken: Array) -> Array:
-    """The rows of these that are not among those."""
+def _rows_without(wanted: Array, *excluded: Array) -> Array:
+    """The rows where `wanted` is true, without the excluded rows."""
     import numpy as np
 
-    left = mine.copy()
-    for rows in taken:
-        left[rows] = False
-    return np.flatnonzero(left).astype(np.int32)
+    is_left = wanted.copy()
+    for rows in excluded:
+        is_left[rows] = False
+    return np.flatnonzero(is_left).astype(np.int32)
 
 
-def _turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
-    """Of each pair of connections: does B lie on the client's side of A?
+def _is_turned(a: Point, b: Point, of: match.Sides, ra: Array, rb: Array, count: int) -> Array:
+    """Of each pair of connections, whether B is on the client's side of A.
 
-    Between two packets of opposite directions A's clock less B's grows by the round trip where the first came from A's
-    side. Where a connection shows nothing the others decide.
+    A's time minus B's grows by the round trip from a packet that A saw first to the next one of the other direction.
+    Each such change of direction is a vote; a connection without votes goes with the others.
     """
     import numpy as np
 
     order = np.argsort(of.pair_a[ra], kind="stable")  # by rows of B already
     votes, known = np.zeros(count), np.zeros(count, bool)
     for span in spill.parts(len(order)):
-        mine = order[max(span.start - 1, 0) : span.stop]
-        pair, client = of.pair_a[ra[mine]], a.client[ra[mine]]
-        difference = a.packets["time"][ra[mine]] - b.packets["time"][rb[mine]]
-        meets = np.flatnonzero((pair[1:] == pair[:-1]) & (client[1:] != client[:-1]))
-        signs = np.sign(np.diff(difference)[meets]) * np.where(client[meets], 1, -1)
-        votes += np.bincount(pair[meets], signs, count)
-        known[pair[meets[signs != 0]]] = True
+        some = order[max(span.start - 1, 0) : span.stop]
+        pair, client = of.pair_a[ra[some]], a.client[ra[some]]
+        difference = a.packets["time"][ra[some]] - b.packets["time"][rb[some]]
+        changes = np.flatnonzero((pair[1:] == pair[:-1]) & (client[1:] != client[:-1]))
+        signs = np.sign(np.diff(difference)[changes]) * np.where(client[changes], 1, -1)
+        votes += np.bincount(pair[changes], signs, count)
+        known[pair[changes[signs != 0]]] = True
     turned: Array = votes < 0
     if votes.sum() < 0:
         turned[~known] = True
     return turned
 
 
-def _up(point: Point, pair: Array, turned: Array) -> Array:
-    """Does each packet travel from A to B? Connections of one capture alone go as most of the others."""
+def _is_up(point: Point, pair: Array, turned: Array) -> Array:
+    """Whether each packet travels from A to B. Connections that one capture lacks go with the majority."""
     import numpy as np
 
     common = bool(turned.mean() > 1 / 2) if len(turned) else False
@@ -142,20 +148,21 @@ def _up(point: Point, pair: Array, turned: Array) -> Array:
     return up
 
 
-def _typical(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
+def _delays(a_time: Array, b_time: Array, up: Array) -> dict[bool, tuple[float, float, float]]:
+    """Least, median and greatest delay of each direction."""
     import numpy as np
 
     found = {}
     for direction in (True, False):
-        mine = up == direction
-        delay = (b_time[mine] - a_time[mine]) * (1 if direction else -1)
+        rows = up == direction
+        delay = (b_time[rows] - a_time[rows]) * (1 if direction else -1)
         found[direction] = (
             (float(delay.min()), float(np.median(delay)), float(delay.max())) if len(delay) else (0.0, 0.0, 0.0)
         )
     return found
 
 
-def _equal(
+def _pair_equal_keys(
     rows_a: Array,
     rows_b: Array,
     keys_a: Array,
@@ -166,9 +173,9 @@ def _equal(
     typical: dict[bool, tuple[float, float, float]],
     left: tuple[Array, Array],
 ) -> tuple[Array, Array, Array, Array]:
-    """Pair packets whose key comes more than once, in order; what stays over is a copy.
+    """Pair packets whose key occurs more than once, in order. Returns the pairs, and the copies of A and of B.
 
-    A copy is what the receiver has more often than the sender.
+    A copy is a packet that the receiver's capture has more often than the sender's.
     """
     import numpy as np
 
@@ -206,16 +213,16 @@ def _equal(
 
 
 def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
-    """Pair rows with columns so that no two pairs cross: as many as possible, of those ways the least delay in all.
+    """Pair rows with columns so that no two pairs cross: as many as possible, with the least sum of delays.
 
-    Which of several equal packets is which nothing shows but their order. Among very many each row takes the first
-    column that is left.
+    Only their order tells equal packets apart. Above `MAX_EQUAL_PAIRS` each row takes the first free column that fits.
+    Else `many` and `delay` hold the best number of pairs, and their sum of delays, from a row and column on.
     """
     import numpy as np
 
     rows, columns = delays.shape
     fits = (delays >= low) & (delays <= high)
-    if rows * columns > EQUAL_MOST:
+    if rows * columns > MAX_EQUAL_PAIRS:
         found, free = [], 0
         for row in range(rows):
             places = np.flatnonzero(fits[row, free:])
@@ -224,20 +231,21 @@ def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
                 free += int(places[0]) + 1
         return found
     many = np.zeros((rows + 1, columns + 1), np.int64)
-    took = np.zeros((rows + 1, columns + 1))
+    delay = np.zeros((rows + 1, columns + 1))
     for row in range(rows - 1, -1, -1):
         for column in range(columns - 1, -1, -1):
-            best = max((many[row + 1, column], -took[row + 1, column]), (many[row, column + 1], -took[row, column + 1]))
+            without_row = many[row + 1, column], -delay[row + 1, column]
+            best = max(without_row, (many[row, column + 1], -delay[row, column + 1]))
             if fits[row, column]:
-                with_it = many[row + 1, column + 1] + 1, -took[row + 1, column + 1] - delays[row, column]
-                best = max(best, with_it)
-            many[row, column], took[row, column] = best[0], -best[1]
+                with_pair = many[row + 1, column + 1] + 1, -delay[row + 1, column + 1] - delays[row, column]
+                best = max(best, with_pair)
+            many[row, column], delay[row, column] = best[0], -best[1]
     found, row, column = [], 0, 0
     while row < rows and column < columns:
-        here = many[row, column], took[row, column]
-        if here == (many[row + 1, column], took[row + 1, column]):
+        best_from_here = many[row, column], delay[row, column]
+        if best_from_here == (many[row + 1, column], delay[row + 1, column]):
             row += 1
-        elif here == (many[row, column + 1], took[row, column + 1]):
+        elif best_from_here == (many[row, column + 1], delay[row, column + 1]):
             column += 1
         else:
             found.append((row, column))
@@ -245,11 +253,11 @@ def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
     return found
 
 
-EQUAL_MOST = 4096
-"""Pairs of equal packets up to which the best of all ways is looked for."""
+MAX_EQUAL_PAIRS = 4096
+"""Number of possible pairs of equal packets up to which the best pairing is computed; it bounds time and memory."""
 
 
-def _parts(
+def _pair_parts(
     a: Point,
     b: Point,
     of: match.Sides,
@@ -260,7 +268,7 @@ def _parts(
     kept: match.Kept,
     typical: dict[bool, tuple[float, float, float]],
 ) -> tuple[Array, Array]:
-    """Pair data segments that share bytes, one of which is cut or merged: same time stamp, other bounds."""
+    """Pair data segments that were merged or split: they share bytes and time stamp, but not both bounds."""
     import numpy as np
 
     def sized(point: Point, rows: Array, seq: Array) -> tuple[Array, Array, Array]:
@@ -298,7 +306,7 @@ def _parts(
 
 
 def counted(point: Point, rows: Array) -> Array:
-    """How many sequence numbers does each of these packets take? Data, and one for SYN and FIN each."""
+    """Return the sequence numbers that each packet consumes: its data, and one each for SYN and FIN."""
     flags = point.packets["flags"][rows]
     takes: Array = point.packets["len"][rows].astype("int64") + ((flags & SYN) != 0) + ((flags & FIN) != 0)
     return takes

@@ -1,4 +1,4 @@
-"""What was changed between the two points: addresses, ports, hops, options and numbers. Reads pairs of packets."""
+"""Finds what was changed between two points: addresses, ports, hops, options and numbers. Reads pairs of packets."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from latpcap.joined.pairing import Pairing
 
 @dataclass
 class Way:
-    """What lies between the points, as far as packets show it."""
+    """The routers and rewrites between the points, as far as packets show them."""
 
     hops: dict[str, list[int]] = field(default_factory=dict)
-    """By direction ("a_to_b", "b_to_a"), how much lower the time to live is at the far point."""
+    """By direction ("a_to_b", "b_to_a"), the common decreases of the time to live on the path."""
     rewritten: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    """What is rewritten: the id of a phrase, and its values."""
+    """The rewrites, each as the id of a phrase and its values."""
 
     @property
     def changes(self) -> list[str]:
-        """What is rewritten, a phrase each."""
+        """The rewrites, each as a phrase."""
         return [words.say(phrase, **values) for phrase, values in self.rewritten]
 
     def sentence(self) -> str:
-        """The middlebox in one line."""
+        """Return routers and rewrites in one sentence."""
         counts = {tuple(found) for found in self.hops.values() if found}
         numbers = sorted({number for found in counts for number in found})
-        if numbers in ([], [0]):  # (no number: every packet that both have was merged or cut)
+        if numbers in ([], [0]):  # there is no number if every pair is a part of a merged or split segment
             hops = words.say("way_no_router")
         else:
             some = words.say("way_or").join(map(str, numbers))
@@ -38,7 +38,7 @@ class Way:
 
 
 def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
-    """Compare the packets that both points have, but for merged and cut ones."""
+    """Compare the packets of each pair, except parts of merged or split segments."""
     import numpy as np
 
     whole = ~found.part
@@ -46,10 +46,10 @@ def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
     way = Way()
     lower = a.packets["ttl"][ra].astype(np.int16) - b.packets["ttl"][rb]
     for name, up, sign in (("a_to_b", True, 1), ("b_to_a", False, -1)):
-        mine = found.up_a[ra] == up
-        counts = np.bincount(np.maximum(sign * lower[mine], 0))
-        way.hops[name] = np.flatnonzero((counts * COMMON >= mine.sum()) & (counts > 0)).tolist()
-    way.rewritten += _ends(a, b, found)
+        in_direction = found.up_a[ra] == up
+        counts = np.bincount(np.maximum(sign * lower[in_direction], 0))
+        way.hops[name] = np.flatnonzero((counts * COMMON >= in_direction.sum()) & (counts > 0)).tolist()
+    way.rewritten += _changed_addresses(a, b, found)
     syn = np.flatnonzero((a.packets["flags"][ra] & SYN) != 0)
     opened = ra[syn], rb[syn]
     complete = ((a.packets["bits"][opened[0]] | b.packets["bits"][opened[1]]) & OPTIONS_CUT) == 0
@@ -68,31 +68,29 @@ def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
             if lost.any():
                 way.rewritten.append((name, {}))
     stamped = (a.packets["bits"][ra] & b.packets["bits"][rb] & TIMESTAMPS) != 0
-    for name, changed_here in (
+    for name, is_changed in (
         ("way_numbers", found.streams.shift.any()),
         ("way_identification", not found.kept.ip_id),
         ("way_stamps", not found.kept.stamps and stamped.any()),
         ("way_offload", found.part.any()),
     ):
-        if changed_here:
+        if is_changed:
             way.rewritten.append((name, {}))
     return way
 
 
 COMMON = 20
-"""A number of hops counts from one packet in so many on."""
-
-
+"""A number of hops is reported if at least one packet in 20 has it."""
 NO_SCALE = 255
-"""A SYN without the option, in the column of window scales."""
+"""Value of the column `wscale` for a SYN without the option."""
 
 
 def _none(value: int, missing: int) -> str:
     return words.say("way_none") if value == missing else str(value)
 
 
-def _ends(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
-    """Addresses and ports that differ, of each end."""
+def _changed_addresses(a: Point, b: Point, found: Pairing) -> list[tuple[str, dict[str, Any]]]:
+    """The addresses and ports of each end that differ between the points, as phrases."""
     names = ("client", "client_port", "server", "server_port")
     rows: list[dict[int, tuple[Any, ...]]] = []
     for point in (a, b):

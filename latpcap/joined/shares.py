@@ -1,11 +1,11 @@
-"""Whose was each part of an exchange: the client's side, what lies between, or the server's side?
+"""Divides each exchange between the client's side, the path between the points, and the server's side.
 
-Reads matched exchanges, pairs of packets, and the causes that B's capture names. Each exchange is cut into parts that
-follow each other and add up to its latency, to the nanosecond. Where B waited for a packet of A's, A's capture shows
-how long A held it: by A's clock alone, so without the clocks' error. Where a packet was sent again, its fate shows
-whether it was lost between the points. What neither point shows is unknown.
+Reads matched exchanges, pairs of packets, and the causes of B's capture. The parts of an exchange follow each other and
+add up to its latency, to the nanosecond. Where B waited for an ACK from A, A's capture shows how long A held it,
+measured by A's clock alone and so without the clocks' error. Where a packet was retransmitted, its fate shows whether
+it was lost between the points. Time that neither capture explains is unknown.
 
-Works on columns: a row of `_Rows` is a row of B's table of causes, a row of `Parts` a part.
+The code works on columns: a row of `_Rows` is a row of B's table of causes, a row of `Parts` is a part.
 """
 
 from __future__ import annotations
@@ -44,26 +44,31 @@ BECAUSE = (
     "B's capture names nothing",
 )
 SENT_AGAIN, ON_THE_WAY = -2, -1
-"""Parts before B's causes, which stand at three times their row; parts behind them follow `LAST`."""
+"""Positions of the parts before B's causes, whose own positions are three times their row."""
 LAST = 1 << 60
+"""Position of the unknown rest after B's causes; the parts on the way back follow it."""
 
 
 @dataclass
 class Parts:
-    """Columns of parts, a row each."""
+    """Columns of parts, a row per part."""
 
     exchange: Array
     """Row of the table of exchanges."""
     position: Array
     """Order within the exchange."""
     place: Array
+    """Index into `PLACES`."""
     cause: Array
+    """Index into `CAUSES`."""
     length: Array
-    """In ns."""
+    """Duration in ns."""
     grade: Array
+    """Index into `GRADES`."""
     because: Array
+    """Index into `BECAUSE`."""
     by_clocks: Array
-    """Does the clocks' error bound its length?"""
+    """Whether both clocks measured it, so that the clocks' error applies."""
 
 
 def _parts(
@@ -76,7 +81,7 @@ def _parts(
     because: Array | int,
     by_clocks: bool = False,
 ) -> Parts:
-    """Parts of these exchanges; a single number is that of all."""
+    """Parts of these exchanges; a single number applies to all of them."""
     import numpy as np
 
     kinds = (np.int64, np.int64, np.int8, np.int16, np.int64, np.int8, np.int8, bool)
@@ -99,7 +104,7 @@ def _chosen(parts: Parts, rows: Array) -> Parts:
 def cut_exchanges(
     a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, matched: Matched
 ) -> Iterator[Parts]:
-    """Cut the matched exchanges, some at once."""
+    """Yield the parts of the matched exchanges, of `AT_ONCE` exchanges at a time."""
     import numpy as np
 
     losses = None if found is None or fates is None else _Losses(a, found, fates)
@@ -117,7 +122,7 @@ def cut_exchanges(
 
 
 AT_ONCE = 1 << 13
-"""So many exchanges are cut at once, which bounds the memory of the columns between."""
+"""Exchanges divided at once, which bounds the memory of intermediate columns."""
 
 
 def _cut(
@@ -161,7 +166,7 @@ def _cut(
 
 
 def _twins(found: Pairing, count: int, of_b: bool) -> Array:
-    """The row of the other capture of each packet of this one; -1 where it has none that is whole."""
+    """The row in the other capture of each packet of this one; -1 for a packet without a pair, and for parts."""
     import numpy as np
 
     whole = ~found.part
@@ -172,7 +177,7 @@ def _twins(found: Pairing, count: int, of_b: bool) -> Array:
 
 
 def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
-    """Places of B's causes in the order of the matched exchanges, and where those of each begin (and the last end)."""
+    """The rows of B's causes in the order of the matched exchanges, and the offsets at which those of each begin."""
     import numpy as np
 
     numbers = b.causes.rows["exchange"]
@@ -186,10 +191,10 @@ def _of_exchanges(b: Point, matched: Matched) -> tuple[Array, Array]:
 
 
 class _Rows:
-    """B's causes of some matched exchanges, in order: `exchange` is a row of these."""
+    """B's causes of some matched exchanges, in order. `exchange` is the number of the exchange among them."""
 
     def __init__(self, b: Point, matched: Matched, places: Array, edges: Array):
-        """`places` are B's rows of causes, those of each exchange from its place in `edges` on."""
+        """`places` are rows of B's causes; those of exchange n are `places[edges[n] : edges[n + 1]]`."""
         import numpy as np
 
         rows = b.causes.rows.of(places)
@@ -197,7 +202,7 @@ class _Rows:
         start = rows["start"]
         order = np.lexsort((start, self.exchange))
         rows = b.causes.rows.of(places[order])
-        # An exchange begins with its request's last byte here: waits inside a request are none of its parts.
+        # The parts begin with the request's last byte: waits inside the request are left out.
         behind, first = matched.back, matched.b[self.exchange]
         self.start = np.clip(start[order], behind.start[first], behind.end[first])
         self.end = np.clip(rows["end"], self.start, behind.end[first])
@@ -211,9 +216,9 @@ class _Rows:
         self.is_wait = is_wait
 
     def _evidence(self, b: Point, places: Array, wanted: Array) -> None:
-        """The packets that show each wait and each repair: `shown` are rows of B's packets, `of` the rows here.
+        """Set the packets that prove each wait and repair: `shown` are rows of B's packets, `of` the causes' rows.
 
-        `key` is the same for causes that cut one step.
+        `key` is equal for consecutive causes that divide one step: they have equal frames and evidence.
         """
         import numpy as np
 
@@ -234,7 +239,7 @@ class _Rows:
         self.of, self.shown = wanted[pairs >> 32], pairs & 0xFFFFFFFF
 
     def repairs(self) -> Array:
-        """The first repair that B names in each exchange; a retransmission timeout where it names none."""
+        """Return the first repair of each exchange among B's causes; a retransmission timeout if there is none."""
         import numpy as np
 
         found = np.full(int(self.exchange.max(initial=-1)) + 1, CODES["rto"])
@@ -245,10 +250,10 @@ class _Rows:
 
 @dataclass
 class _Waits:
-    """Steps in which B waited for a packet of A's that A's capture has, as parts."""
+    """The steps in which B waited for a packet of A that A's capture has."""
 
     measured: Array
-    """Of each row of `_Rows`: does it belong to such a step?"""
+    """Of each row of `_Rows`, whether it belongs to such a step."""
     parts: list[Parts]
 
 
@@ -259,7 +264,10 @@ def _no_waits(rows: _Rows) -> _Waits:
 
 
 def _waits(a: Point, b: Point, found: Pairing, to_a: Array, rows: _Rows) -> _Waits:
-    """B waited for an acknowledgement: how long A held it, and how long it was on the way."""
+    """Divide B's waits for an acknowledgement into the time A held it, its way there and back, and the rest.
+
+    The first data packet among the evidence is the one that A acknowledged; the last packet from A is the ACK.
+    """
     import numpy as np
 
     if not rows.is_wait.any():
@@ -313,7 +321,7 @@ def _far(
     far: Array,
     matched: Matched,
 ) -> Parts:
-    """What B's capture shows of the time between the request's arrival and the answer's leaving."""
+    """The parts between the request's arrival at B and the response's departure, by B's capture."""
     import numpy as np
 
     parts = _joined([*waits.parts, _named(b, found, fates, losses, rows, ~waits.measured, matched)])
@@ -323,12 +331,12 @@ def _far(
     sums = np.zeros(len(far), np.int64)
     np.add.at(sums, parts.exchange, parts.length)
     rest = far - sums
-    near = (count > 0) & (abs(rest) <= limits.SKEW_MOST * far + limits.STAMP_NS)  # B's clock runs at another rate
+    near = (count > 0) & (abs(rest) <= limits.SKEW_MOST * far + limits.STAMP_NS)  # only the clocks' rates differ
     largest = np.lexsort((parts.length, parts.because != HELD, parts.exchange))
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
     moved = largest[near[parts.exchange[largest]]]
     parts.length[moved] += rest[parts.exchange[moved]]
-    # B's clock was set, or the answer went on after its last row: parts are not known
+    # B's clock was set, or the response continued after its last cause: the parts are not known
     wrong = ~near & (rest < 0)
     parts = _chosen(parts, np.flatnonzero(~wrong[parts.exchange]))
     open_ = np.flatnonzero(~near)
@@ -345,14 +353,14 @@ def _named(
     wanted: Array,
     matched: Matched,
 ) -> Parts:
-    """The causes as B's capture has them, at the place of their owner."""
+    """The causes of B's capture at the place of their owner."""
     import numpy as np
 
     mine = np.flatnonzero(wanted)
     cause, grade = rows.cause[mine], rows.grade[mine].copy()
     nothing = np.isin(cause, [CODES["unknown"], CODES["capture_gap"]])
     line = np.isin(cause, [CODES["queueing"], CODES["bandwidth"]])
-    # "network" of B's is what lies behind it
+    # "network" in B's capture is the path beyond B
     place = np.where(nothing, AT_UNKNOWN, np.where(line, AT_BETWEEN,
                      np.where(rows.by_client[mine], AT_CLIENT, AT_SERVER)))  # fmt: skip
     because = np.where(nothing, NO_CAUSE, OF_B)
@@ -376,7 +384,7 @@ def _repaired(
     repairs: Array,
     matched: Matched,
 ) -> Array:
-    """Of each repair of B's: is it because of a loss between the points? Else neither point shows the loss."""
+    """Whether each of B's repairs was due to a loss between the points; if not, neither point shows the loss."""
     import numpy as np
 
     behind = matched.back
@@ -396,7 +404,10 @@ def _repaired(
 def _repeat(
     losses: _Losses | None, pair: Array | None, up: bool, start: Array, length: Array, position: int, cause: Array
 ) -> Parts:
-    """Time until a copy arrived of what was sent first; proven where a packet of its connection was lost then."""
+    """The time from the first transmission of a packet to the copy that arrived.
+
+    Proven if a packet of its connection was lost in this time, else suspected.
+    """
     import numpy as np
 
     mine = np.flatnonzero(length > 0)
@@ -410,7 +421,7 @@ def _repeat(
 
 
 class _Losses:
-    """The packets that were lost between the points: connection, direction, and when each was sent on A's clock."""
+    """The packets lost between the points: connection, direction, and instant of sending on A's clock."""
 
     def __init__(self, a: Point, found: Pairing, fates: tuple[Fates, Fates]):
         import numpy as np
@@ -424,7 +435,7 @@ class _Losses:
         self._group, self._times = group[order], times[order]
 
     def between(self, pair: int, up: bool, begin: int, end: int) -> bool:
-        """Was a packet of this connection and direction, sent in this time, lost?"""
+        """Return whether a packet of this connection and direction, sent in this time, was lost."""
         import numpy as np
 
         first, last = np.searchsorted(self._group, [2 * pair + up, 2 * pair + up + 1])
@@ -433,7 +444,7 @@ class _Losses:
 
 
 def table(parts: Iterator[Parts], exchanges: pa.Table) -> pa.Table:
-    """The parts as a table, by the numbers of A's and B's exchanges."""
+    """Return the parts as a table with the numbers of A's and B's exchanges."""
     import numpy as np
     import pyarrow as pa
 

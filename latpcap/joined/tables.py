@@ -1,4 +1,4 @@
-"""The tables of two joined captures, as Arrow: `packets` and `exchanges`. Reads what was matched, decides nothing."""
+"""Builds the Arrow tables `packets` and `exchanges` of two joined captures from the matched rows."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ DIRECTIONS = ("a_to_b", "b_to_a")
 
 
 def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> dict[str, Any]:
-    """Count the rows of `packets` by direction and fate, without making them; and the largest bound of the clock."""
+    """Count the rows of `packets` by direction and fate without building the table, and find the clock's largest error
+    bound.
+    """
     import numpy as np
 
-    largest = []
+    largest_ns = -1.0
     for at in spill.parts(len(b.packets)):
         error = clock.error_ns(np.arange(at.start, at.stop), b.packets["time"][at])
-        largest += [float(error[np.isfinite(error)].max(initial=-1))]
-    most = max(largest, default=-1.0)
+        largest_ns = max(largest_ns, float(error[np.isfinite(error)].max(initial=-1)))
     counts: dict[str, Any] = {name: _frames(of) for name, of in (("a", a), ("b", b))}
     counts["both"] = 0 if found is None else len(found.a)
-    counts["clock_error_ms"] = most / NS_PER_MS if most >= 0 else None
-    rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # who has the packet: direction, fate
+    counts["clock_error_ms"] = largest_ns / NS_PER_MS if largest_ns >= 0 else None
+    rows: dict[str, list[tuple[Array, Array]]] = {"both": [], "a": [], "b": []}  # by captures: directions and fates
     if found is None or fates is None:
         for name, of in (("a", a), ("b", b)):
             rows[name].append((of.client, np.full(len(of.packets), UNKNOWN)))
     else:
         rows["both"].append((found.up_a[found.a], fates[0].fate[found.a]))
-        for name, of, mine, up, one in (
+        for name, of, paired, up, one in (
             ("a", a, found.a, found.up_a, fates[0]),
             ("b", b, found.b, found.up_b, fates[1]),
         ):
-            alone = np.ones(len(of.packets), bool)
-            alone[mine] = False
-            rows[name].append((up[alone], one.fate[alone]))
+            is_single = np.ones(len(of.packets), bool)
+            is_single[paired] = False
+            rows[name].append((up[is_single], one.fate[is_single]))
     every = [row for some in rows.values() for row in some]
     for direction, upward in zip(DIRECTIONS, (True, False), strict=True):
         fates_of = np.concatenate([fate[up == upward] for up, fate in every])
@@ -57,7 +58,7 @@ def tally(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] 
 
 
 def _frames(point: Point) -> int:
-    """How many frames hold the packets? One that holds several, as in a tunnel, has its rows one after the other."""
+    """The number of frames of the packets. A frame with several packets, as in a tunnel, has consecutive rows."""
     import numpy as np
 
     frames = point.packets["frame"]
@@ -65,7 +66,7 @@ def _frames(point: Point) -> int:
 
 
 def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates] | None, clock: Clock) -> pa.Table:
-    """A row for each pair of packets, and for each packet without one."""
+    """Return a row for each pair of packets, and for each packet that only one capture has, in order of time."""
     import numpy as np
     import pyarrow as pa
 
@@ -122,7 +123,7 @@ def packets(a: Point, b: Point, found: Pairing | None, fates: tuple[Fates, Fates
 
 
 def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
-    """A row for each exchange that both captures have whole."""
+    """Return a row for each exchange that is complete in both captures."""
     import numpy as np
     import pyarrow as pa
 
@@ -149,5 +150,5 @@ def exchanges(a: Point, b: Point, matched: Matched) -> pa.Table:
 
 
 def _kept(values: Array) -> pa.Array:
-    """These numbers as an Arrow array, where `spill` has room."""
+    """These numbers as an Arrow array, in memory or in a file of `spill`."""
     return arrays.column(spill.long_lived_copy(values))
