@@ -7,10 +7,10 @@ RANDOM_TESTS = $(addprefix tests/test_,properties.py damage.py portions.py anony
 
 .PHONY: help build test lint bench fuzz nightly samples notebooks
 
-help: ## these lines
+help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-build: ## latpcap with an optimised core and all tools into this environment; the Python files are used where they lie
+build: ## latpcap with an optimised core and all tools into this environment; Python files are used in place
 	SETUPTOOLS_RUST_CARGO_PROFILE=release pip install -e '.[dev]'
 
 test: ## all tests, of the core and of the package
@@ -27,7 +27,7 @@ bench: ## speed against other tools, as ratios of one run
 fuzz: ## the core's property tests with many more cases (CASES=20000)
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml
 
-nightly: ## what is too long for every change: fuzz, hostile input through Python, property tests (MINUTES=60)
+nightly: ## tests that take too long for every change: fuzz, hostile input, property tests (MINUTES=60)
 	core/fuzz/run $$(($(MINUTES) * 60 / 7))
 	python .ci/hostile.py $$(($(MINUTES) * 60 / 3))
 	PROPTEST_CASES=$(CASES) cargo test --release --locked --manifest-path core/Cargo.toml

@@ -7,7 +7,7 @@ Two network namespaces, joined by a veth pair, play client and server:
 
 nginx listens twice, with one difference: on port 80 `tcp_nodelay` is on, on port 8080 it is off. Its answer
 leaves in two small writes (head, then the file), so on 8080 Nagle's algorithm holds the body until the client
-acknowledges the head, and the client's kernel takes its time with that: the stall that the samples are about.
+acknowledges the head, and the client's kernel delays that ACK: the stall that the samples show.
 
 Nothing leaves the two namespaces. Both are removed at the end, also after a failure or Ctrl-C, and the files
 of `--out` are replaced only when everything was recorded.
@@ -35,7 +35,7 @@ CLIENT_ADDRESS = "192.168.0.2"
 SERVER_ADDRESS = "192.168.0.30"
 
 LAB_PROGRAMS = {"ip": "iproute2", "tcpdump": "tcpdump"}
-"""What every recording needs, and the Debian package that brings it."""
+"""Programs that every recording needs, each with its Debian package."""
 
 SAMPLE_PROGRAMS = LAB_PROGRAMS | {
     "nginx": "nginx-light",
@@ -48,7 +48,7 @@ SAMPLE_PROGRAMS = LAB_PROGRAMS | {
 
 CONNECTIONS = 40
 GOOD_PACKETS = 4000
-"""nginx-good.pcap ends here: without the stall, one second of wrk would be some 40 MB."""
+"""Packets of nginx-good.pcap: without the stall, one second of wrk would be some 40 MB."""
 
 PAGE_BYTES = 612
 
@@ -73,7 +73,7 @@ http {{
 
 
 class MissingError(Exception):
-    """The machine lacks something; nothing was recorded (exit code 2)."""
+    """The machine lacks a program or a permission; nothing was recorded (exit code 2)."""
 
 
 class StepError(Exception):
@@ -103,7 +103,7 @@ def wait_until(ready: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 class Lab:
-    """Client and server namespace with what runs in them; a context manager that leaves nothing behind."""
+    """The namespaces of client and server, as a context manager that removes them and ends their programs."""
 
     def __init__(self) -> None:
         self.client = f"latpcap-client-{os.getpid()}"
@@ -121,7 +121,7 @@ class Lab:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):  # a second Ctrl-C must not leave half of it standing
+        for number in (signal.SIGINT, signal.SIGTERM):  # a second Ctrl-C must not interrupt the removal
             signal.signal(number, signal.SIG_IGN)
         self._undo.close()
 
@@ -144,7 +144,7 @@ class Lab:
             raise StepError(f"{command}: {done.stderr.strip()}")
 
     def run(self, namespace: str, command: Sequence[str], seconds: float) -> str:
-        """Run a program to its end, at most `seconds`, and return all that it printed."""
+        """Run a program to its end, for at most `seconds`, and return its output."""
         argv = ["ip", "netns", "exec", namespace, *command]
         try:
             done = subprocess.run(
@@ -163,7 +163,7 @@ class Lab:
 
     @contextmanager
     def running(self, namespace: str, command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-        """Keep a program running, printing to `log`; its whole process group ends with the block."""
+        """Run a program during the block, with its output in `log`; its process group is ended with the block."""
         argv = ["ip", "netns", "exec", namespace, *command]
         with log.open("wb") as output:
             process = subprocess.Popen(argv, stdout=output, stderr=output, start_new_session=True)
@@ -180,27 +180,27 @@ class Lab:
 
     @contextmanager
     def capture(self, path: Path, only: str = "", count: int = 0) -> Iterator[None]:
-        """Capture full packets at the server; `count` ends the file early. Fails if one was lost."""
+        """Capture full packets at the server, at most `count` if given. StepError if the kernel dropped a packet."""
         command = f"tcpdump -i eth0 -n -Z root -B 32768 -w {path}".split()
         command += (["-c", str(count)] if count else []) + ([only] if only else [])
         log = self.home / f"{path.stem}.tcpdump"
         with self.running(self.server, command, log) as tcpdump:
-            said = log.read_text
-            wait_until(lambda: "listening on" in said(), 5, "tcpdump is not listening")
+            read_log = log.read_text
+            wait_until(lambda: "listening on" in read_log(), 5, "tcpdump is not listening")
             yield
             time.sleep(1.5)  # the kernel hands frames over in blocks, a second late at most
             if tcpdump.poll() is None:
                 tcpdump.send_signal(signal.SIGINT)
             tcpdump.wait(5)
-        counts = re.search(r"(\d+) packets? captured\n.*\n0 packets dropped by kernel", said())
+        counts = re.search(r"(\d+) packets? captured\n.*\n0 packets dropped by kernel", read_log())
         if not counts:
-            raise StepError(f"{path.name}: tcpdump did not see every packet: {said().strip()}")
+            raise StepError(f"{path.name}: tcpdump did not see every packet: {read_log().strip()}")
         print(f"{path.name}: {counts[1]} packets, {path.stat().st_size} bytes, none dropped by the kernel")
 
 
 @contextmanager
 def nginx(lab: Lab) -> Iterator[None]:
-    """nginx on 80 and 8080 of the server, serving one page of PAGE_BYTES bytes."""
+    """Run nginx on ports 80 and 8080 of the server with one page of PAGE_BYTES bytes."""
     www = lab.home / "www"
     www.mkdir()
     page = www / "index.html"
@@ -208,7 +208,7 @@ def nginx(lab: Lab) -> Iterator[None]:
     end = "</body></html>\n"
     page.write_text(html + "x" * (PAGE_BYTES - len(html) - len(end) - 1) + "\n" + end)
     os.utime(page, (1_767_225_600, 1_767_225_600))  # 2026-01-01, so that ETag and Last-Modified stay the same
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # else nginx takes over /var/lib/nginx
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # the default is /var/lib/nginx
     temp_paths = "\n".join(f"    {kind}_temp_path {lab.home}/{kind};" for kind in kinds)
     conf = lab.home / "nginx.conf"
     conf.write_text(NGINX_CONF.format(home=lab.home, address=SERVER_ADDRESS, temp_paths=temp_paths))
@@ -226,7 +226,7 @@ def nginx(lab: Lab) -> Iterator[None]:
 
 
 def record_samples(lab: Lab, out: Path) -> None:
-    """Fill `out` with the three captures and what the programs printed beside them."""
+    """Fill `out` with the three captures and the output of the programs."""
 
     def client(command: str, output: str) -> None:
         (out / output).write_text(lab.run(lab.client, command.split(), seconds=20))
@@ -245,7 +245,7 @@ def record_samples(lab: Lab, out: Path) -> None:
 
 
 def main(programs: dict[str, str], record: Callable[[Lab, Path], None], about: str, default_out: Path) -> int:
-    """The command line that both recording scripts share: check, build, record aside, then put in place."""
+    """The command line of both recording scripts: check the machine, record aside, copy to `--out`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     needs = [f"  {program:<11} {package}" for program, package in programs.items()]
     parser.epilog = "\n".join(["needs Linux, root, and these programs (with the Debian package of each):", *needs])

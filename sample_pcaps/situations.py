@@ -1,8 +1,8 @@
 """Record the clips: small captures of one labelled situation each, for tests of verdicts.
 
 A scripted HTTP client and server (plain sockets; this file run again inside the namespaces of `record.py`)
-make 2 connections x 15 exchanges of each. `truth.json` beside the clips tells what they hold: the options
-that the programs set, the causes that are right, the stalls that tshark's fields show (not latpcap's word).
+make 2 connections x 15 exchanges of each. `truth.json` beside the clips describes them: the options that the
+programs set, the true causes, and the stalls by tshark's fields, independent of latpcap.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ACK_ALONE = 0x10  # tcp.flags of a segment without SYN, FIN, RST and PSH
 
 @dataclass(frozen=True)
 class Situation:
-    """How the two programs behave, and what a diagnosis has to say about it."""
+    """The behaviour of the two programs, and the causes that a diagnosis has to find."""
 
     holds: str
     causes: dict[str, str]  # cause -> owner; the rest of JUDGED must not be found

@@ -36,7 +36,7 @@ DELAY_S = 0.004
 AHEAD_NS, PPM = 2_500_000_000, 40
 REQUESTS, CONNECTIONS = 60, 2
 DROPPED = 40
-"""One data frame in so many is dropped."""
+"""One data frame in 40 is dropped."""
 
 NGINX = """\
 daemon off; worker_processes 1; pid {home}/nginx.pid; error_log stderr warn;
@@ -48,17 +48,17 @@ http {{ access_log off; sendfile on; tcp_nopush off; tcp_nodelay off; client_bod
 
 
 def run(*words: str) -> None:
-    """A command that has to succeed."""
+    """Run a command that has to succeed."""
     subprocess.run(words, check=True)
 
 
 def inside(name: str, *words: str) -> list[str]:
-    """The words of a command in a namespace."""
+    """Return the words that run a command in a namespace."""
     return ["ip", "netns", "exec", f"two-{name}", *words]
 
 
 def line(left: str, right: str) -> None:
-    """Hand frames from each interface to the other, later; runs until it is stopped."""
+    """Forward frames between both interfaces with a delay and losses; runs until it is stopped."""
     ports = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in range(2)]
     for port, name in zip(ports, (left, right), strict=True):
         port.bind((name, 0))

@@ -1,7 +1,7 @@
-"""One page to mail: what a capture, the results of a batch or a comparison say, as one HTML file that fetches nothing.
+"""The HTML report of a capture, of the results of a batch, or of a comparison: one file that fetches nothing.
 
-Reads answers, tables and finished pictures; `parts.py` and `pictures.py` make the markup. A policy in the page lets
-only the script run that came with latpcap: what a capture holds is text, here and in the reader's browser.
+Reads answers, tables and finished pictures; `parts.py` and `pictures.py` make the markup. A content security policy
+allows only latpcap's own script to run, so that text from a capture cannot become a script.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from latpcap.options import TableName
 
 MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
+"""Upper bounds on the rows of a table, the bars of a waterfall, the flow graphs, and the actions."""
 _PACKETS = 40
+"""Upper bound on the rows of a flow graph."""
 _NARROW = ("count", "p50_ms", "p99_ms")
-"""What a phone shows of a server."""
+"""Columns of servers that a phone shows."""
 _MORE = re.compile(r" ?[(（]--top \d+[^)）]*[)）]")
-"""Lines of a terminal's answer about servers that it leaves out: here they have tables of their own."""
+"""The hint of a terminal's answer at servers that it leaves out; the page has all of them in tables."""
 
 EXCHANGES = [
     "exchange",
@@ -52,11 +54,11 @@ EXCHANGES = [
 
 
 class Subject(Protocol):
-    """What has an answer: a capture, a part of one, or the results of a batch."""
+    """A source with an answer: a capture, a part of one, or the results of a batch."""
 
     @property
     def title(self) -> str:
-        """What it is, in a few words."""
+        """A short description."""
 
     @property
     def findings(self) -> Any:
@@ -66,27 +68,27 @@ class Subject(Protocol):
         """The answer."""
 
     def waterfall(self, *, top: int | None = None) -> Any:
-        """Where its longest exchanges' time went."""
+        """The waterfall of its longest exchanges."""
 
     def latency(self, by: Any = None) -> Any:
-        """How long its requests took."""
+        """The latencies of its requests."""
 
 
 class Drawing(Protocol):
-    """What draws exchanges."""
+    """A source of flow graphs."""
 
     def flow_graph(self, *, exchange: Any = None, max_rows: int | None = None) -> Any:
-        """The packets of an exchange."""
+        """The flow graph of an exchange."""
 
 
 class Listed(Subject, Protocol):
-    """What has requests."""
+    """A source with tables of requests."""
 
     def arrow(self, name: TableName) -> pa.Table:
         """One of its tables."""
 
     def throughput(self, *, by: Any = "direction") -> Any:
-        """How many bytes moved when."""
+        """The payload over time."""
 
 
 class Whole(Listed, Drawing, Protocol):
@@ -108,7 +110,7 @@ class Changed(Protocol):
 
 
 def write(path: str | os.PathLike[str], page: str) -> None:
-    """Write a page; OutputError for a suffix that is no page's, or where the file cannot be written."""
+    """Write a page; OutputError for another suffix than .html, or where the file cannot be written."""
     where = Path(path)
     if where.suffix.lower() not in (".html", ".htm"):
         raise OutputError(f"{path}: unknown suffix {where.suffix!r}; a report is .html")
@@ -119,12 +121,14 @@ def write(path: str | os.PathLike[str], page: str) -> None:
 
 
 def of_capture(capture: Whole) -> str:
-    """The report of one capture: actions, answer, servers, findings, rates, time, waterfall, exchanges, flow graphs."""
+    """Return the report of a capture: actions, answer, servers, findings, rates, time, waterfall, exchanges, flow
+    graphs.
+    """
     return of_parts(capture, lambda _: capture)
 
 
 def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str:
-    """A page's source that is read in parts; `around` gives what draws the exchanges of these streams."""
+    """Return the report of a source that is read in parts; `around` returns the flow graphs' source for streams."""
     requests = _Requests(capture.arrow("exchanges").select(EXCHANGES))
     evidence = capture.why().picture.get("exchange")
     worst = requests.rows([*requests.of(evidence), *requests.firsts()][:GRAPHS])
@@ -133,13 +137,13 @@ def of_parts(capture: Listed, around: Callable[[Sequence[int]], Drawing]) -> str
 
 
 def of_results(results: Stored) -> str:
-    """The report of stored results; their captures' bytes are not read again, so that it has no flow graphs."""
+    """Return the report of stored results, without flow graphs, as their captures are not read again."""
     requests = _Requests(results.dataset("exchanges").to_table(columns=EXCHANGES))
     return _page(results, requests, [])
 
 
 def of_comparison(comparison: Changed, sides: Sequence[Subject]) -> str:
-    """Before and after: what moved, then both answers and the same pictures of both."""
+    """Return the report of a comparison: what changed, then the answer and the waterfall of both sides."""
     metrics = _changes(comparison.to_dict()["metrics"])
     causes = _changes(comparison.to_dict()["causes"])
     bodies = [
@@ -162,7 +166,7 @@ def _changes(rows: list[dict[str, Any]]) -> str:
 
 
 def _actions(actions: pa.Table | None) -> list[str]:
-    """The longest of what clients did to get one thing, with the parts of each."""
+    """The section of the longest actions of clients, with the parts of each."""
     if actions is None or not actions.num_rows:
         return []
     order = actions.sort_by([("total_ms", "descending"), ("action", "ascending")]).slice(0, ACTIONS)
@@ -183,7 +187,7 @@ def _actions(actions: pa.Table | None) -> list[str]:
 
 
 def _rates(capture: Listed) -> list[str]:
-    """Bytes over the clock, where there are transfers."""
+    """The section of payload over time, if there are transfers."""
     if not capture.arrow("transfers").num_rows:
         return []
     try:
@@ -194,7 +198,7 @@ def _rates(capture: Listed) -> list[str]:
 
 
 def _section(name: str, *bodies: str) -> str:
-    """A part of the page by its name, under the catalogue's head for it."""
+    """A section under the catalogue's heading for this name."""
     return parts.section(words.say(f"page_{name}"), *bodies, name=name)
 
 
@@ -228,7 +232,7 @@ def _answered(head: str, subject: Subject, name: str) -> str:
 
 
 class _Requests:
-    """The requests of the page; those that it names, as rows."""
+    """The requests of the report, with columns to select from and rows for those that are named."""
 
     def __init__(self, exchanges: pa.Table):
         import numpy as np
@@ -237,18 +241,18 @@ class _Requests:
         self.total: int = exchanges.num_rows
         self._latency = arrays.numbers(exchanges, "latency_ms").astype(float)
         self.timed = np.flatnonzero(~np.isnan(self._latency))
-        """Those that have a latency."""
+        """Rows of the requests with a latency."""
         self.by_length = self.timed[np.argsort(-self._latency[self.timed], kind="stable")]
-        """These rows, the longest first."""
+        """The rows of `timed`, the longest request first."""
 
     def dots(self) -> pictures.Dots:
-        """What the timeline draws."""
+        """The dots of the timeline."""
         code, causes = arrays.codes(self._table, "top_cause")
         ns = arrays.numbers(self._table, "start")
         return pictures.Dots(ns[self.timed], self._latency[self.timed], code[self.timed], causes)
 
     def firsts(self) -> list[int]:
-        """The longest of each top cause, the longest first."""
+        """The row of the longest request of each top cause, the longest first."""
         import numpy as np
 
         code, _ = arrays.codes(self._table, "top_cause")
@@ -257,14 +261,14 @@ class _Requests:
         return found
 
     def of(self, exchange: int | None) -> list[int]:
-        """The place of this exchange, where there is one with packets to show."""
+        """The row of this exchange, in a list; empty for None or an unknown exchange."""
         import numpy as np
 
         found: list[int] = np.flatnonzero(arrays.numbers(self._table, "exchange") == exchange).tolist()
         return found if exchange is not None else []
 
     def rows(self, places: Sequence[int] | Array) -> list[dict[str, Any]]:
-        """These, instants in ns, with the request and what a pointer shows."""
+        """These rows as dicts: instants in ns, the request in words, and the text shown at the pointer (`tip`)."""
         import pyarrow as pa
 
         table = self._table.take(arrays.integers(places, "int64"))
@@ -289,7 +293,7 @@ def _servers(subject: Subject) -> str:
 
 
 def _more(rows: int, note: str) -> str:
-    """What a table leaves out."""
+    """The note on rows that a table leaves out."""
     left = rows - MOST_ROWS
     return parts.note(words.say(note, n=left)) if left > 0 else ""
 
@@ -313,7 +317,7 @@ def _found(subject: Subject) -> list[str]:
 
 
 def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
-    """A row without pandas' own null, which compares to nothing."""
+    """A row with None instead of pandas' null, whose comparisons are not booleans."""
     import pandas as pd
 
     return [(n, None if v is pd.NA else v) for n, v in row.items()]
@@ -358,8 +362,8 @@ def _longest(requests: _Requests) -> str:
 
 
 def _graphs(drawing: Drawing, worst: Sequence[dict[str, Any]], evidence: int | None) -> list[str]:
-    """The flow graph of the answer's evidence, then those of the longest exchanges: one for each top cause, as the next
-    longest is often the same.
+    """The flow graph of the answer's evidence, then that of the longest exchange of each top cause. (The longest of all
+    would often show one cause only.)
     """
     found = []
     for row in {row["exchange"]: row for row in worst}.values():

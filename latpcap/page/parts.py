@@ -1,4 +1,4 @@
-"""The pieces of HTML that a report is made of. Texts in, markup out: every text is escaped here and nowhere else."""
+"""The pieces of HTML of a report. Every text is escaped in this module, and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from latpcap import words
 from latpcap.format import printable
 
 MOST_LETTERS = 160
-_LONG = 30  # letters from which on a cell is kept wide on a phone
+"""Default upper bound on the letters of a text from a capture."""
+_LONG = 30  # letters from which a cell stays wide on a phone
 
 
 def safe(text: object, most: int = MOST_LETTERS) -> str:
-    """A text of the capture's own: letters that show themselves, not too many, escaped."""
+    """Escape a text from a capture, without letters that cannot be printed, and cut to `most` letters."""
     shown = printable(str(text))
     return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, whether its values are numbers, with so many decimals, whether texts are shown to
-    the last letter (who copies a filter needs all of it), and whether a phone leaves it out.
-    """
+    """A column of a table."""
 
     name: str
     number: bool = False
+    """Whether its values are numbers."""
     decimals: int = 0
     whole: bool = False
+    """Whether texts are never cut, as with a display filter that is copied."""
     extra: bool = False
+    """Whether a phone leaves the column out."""
 
     @property
     def head(self) -> str:
-        """What stands above it."""
+        """Its heading."""
         return words.say(f"column_{self.name}")
 
 
@@ -46,7 +48,9 @@ def table(
     ids: Sequence[str] = (),
     stacks: bool = False,
 ) -> str:
-    """A table that sorts by a click on a head; `ids` name its rows; one that `stacks` is a list on a phone."""
+    """Return a table that a click on a heading sorts. `ids` are ids of its rows; with `stacks` it is a list on a
+    phone.
+    """
     heads = "".join(f'<th scope="col"{_side(c)}>{safe(c.head)}</th>' for c in columns)
     body = []
     for place, row in enumerate(rows):
@@ -78,22 +82,22 @@ def _cell(column: Column, value: Any, *, stacks: bool) -> str:
     if missing:
         return f'<td{_class("n", extra)}{head} data-v="-1e308"></td>'
     shown = f"{value:,.{column.decimals}f}"
-    zero = "z" if stacks and not float(shown.replace(",", "")) else ""  # a list leaves it out
+    zero = "z" if stacks and not float(shown.replace(",", "")) else ""  # the list on a phone leaves zeros out
     return f'<td{_class("n", extra, zero)}{head} data-v="{float(value)!r}">{shown}</td>'
 
 
 def section(title: str, *bodies: str, name: str) -> str:
-    """A part of the page under a head of its own."""
+    """Return a section of the page with its heading."""
     return f'<section id="{escape(name)}"><h2>{safe(title)}</h2>{"".join(bodies)}</section>'
 
 
 def note(text: str) -> str:
-    """A line in small letters."""
+    """Return a line in small letters."""
     return f'<p class="note">{safe(text, 400)}</p>'
 
 
 def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
-    """What colours mean: colour, class of the hatch, name and words of each."""
+    """Return a legend. Each entry is a colour, the class of its hatch, a name and words."""
     found = "".join(
         f'<span><i class="{escape(look)}" style="background-color:{escape(colour)}"></i>'
         f"<b>{safe(name)}</b> {safe(meaning)}</span>"
@@ -103,7 +107,7 @@ def keys(entries: Iterable[tuple[str, str, str, str]]) -> str:
 
 
 def answer(text: str) -> str:
-    """An answer's lines: its headline, and a word with its sentence for each of the others."""
+    """Return the lines of an answer: the headline, then a list of words with their sentences."""
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
         return ""
@@ -123,5 +127,5 @@ def answer(text: str) -> str:
 
 
 def safe_lines(lines: Iterable[str]) -> str:
-    """Several lines, each of them safe."""
+    """Return several lines, each escaped."""
     return "\n".join(safe(line, 2000) for line in lines)

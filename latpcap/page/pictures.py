@@ -1,4 +1,4 @@
-"""A report's waterfall and timeline: markup made of finished numbers. Every text is escaped by parts.py."""
+"""The waterfall and the timeline of a report as markup. Every text is escaped by parts.py."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ _SHAPES = {
     "loss": "m-3-3l6 6m0-6l-6 6",
     "unknown": "m-4 0h8m-4-4v8",
 }
-"""A mark for each family of causes, as on the picture of a timeline; "h0" with round ends is a dot."""
+"""Path of the mark of each family of causes, as in `plot.Timeline`; "h0" with round ends is a dot."""
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960.0, 300.0, 80.0, 44.0, 10.0, 30.0
+"""Size and margins of the timeline in pixels."""
 MOST_DOTS, NAMED_DOTS = 4000, 200
+"""Number of dots up to which each request has one, and number of dots with a text at the pointer."""
 _FEW_POWERS = 4
-"""Over so many powers of ten at most an axis names their doubles and fives, too."""
+"""Powers of ten up to which an axis has labels at 2 and 5 times each power, too."""
 _CELLS = (400, 120)
+"""Columns and rows of a grid in which all dots of a cell are one, if there are many."""
 _STEPS = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
           7200, 10800, 21600, 43200, 86400)  # fmt: skip
 
 
 def colour(cause: str | None) -> str:
-    """A cause's colour; grey for none."""
+    """Return a cause's colour; grey without a cause."""
     return CAUSES[cause].colour if cause in CAUSES else _NONE
 
 
 def shape(cause: str | None) -> str:
-    """The mark of a cause's family, as it goes on from a place in a path."""
+    """Return the mark of a cause's family, as the continuation of an SVG path."""
     return _SHAPES.get(CAUSES[cause].family, "h0") if cause in CAUSES else "h0"
 
 
@@ -54,7 +57,7 @@ def _width(cause: str | None, *, many: bool) -> float:
 
 
 def waterfall(plan: Plan) -> str:
-    """A bar an exchange, cut into its causes, hatched by family; white dashes where that is not proven."""
+    """Return a bar per exchange, divided into causes and hatched by family; white dashes mark unproven causes."""
     names = tuple(CAUSES)
     pieces = plan.pieces
     ends = [0.0] * len(plan.bars)
@@ -83,16 +86,17 @@ def waterfall(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Dots:
-    """Requests that have a latency: when they began, how long they took, and the place of each one's top cause in
-    `causes`, -1 for none."""
+    """The requests with a latency."""
 
     ns: Array
+    """Instant at which each began, since 1970."""
     latency_ms: Array
     code: Array
+    """Index of each top cause in `causes`; -1 without one."""
     causes: list[str]
 
     def named(self) -> list[int]:
-        """The slowest: those that say what they are."""
+        """Return the indices of the slowest requests, which have a text at the pointer."""
         import numpy as np
 
         found: list[int] = np.argsort(-self.latency_ms, kind="stable")[:NAMED_DOTS].tolist()
@@ -100,9 +104,9 @@ class Dots:
 
 
 def timeline(dots: Dots, tips: Sequence[str]) -> str:
-    """A dot a request over the clock, as high as its latency, in the colour of its top cause; a picture that zooms.
+    """Return an SVG picture with a dot per request: x is its start, y its latency, the colour its top cause.
 
-    `tips` are what `dots.named()` are.
+    `tips` are the texts at the pointer for `dots.named()`.
     """
     import math
 
@@ -126,15 +130,15 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
     drawn, number = [], {}
     many = len(values) > MOST_DOTS
     for code in range(-1, len(dots.causes)):
-        mine = np.flatnonzero(dots.code == code)
-        if not len(mine):
+        of_cause = np.flatnonzero(dots.code == code)
+        if not len(of_cause):
             continue
         cause = dots.causes[code] if code >= 0 else None
-        number[cause] = len(mine)
+        number[cause] = len(of_cause)
         if many:
-            mine = mine[np.sort(np.unique(cell[mine], return_index=True)[1])]
+            of_cause = of_cause[np.sort(np.unique(cell[of_cause], return_index=True)[1])]
         mark = shape(cause)
-        path = "".join(f"M{right:.1f} {down:.1f}{mark}" for right, down in zip(x[mine], y[mine], strict=True))
+        path = "".join(f"M{right:.1f} {down:.1f}{mark}" for right, down in zip(x[of_cause], y[of_cause], strict=True))
         drawn.append(
             f'<path d="{path}" stroke="{colour(cause)}" '
             f'fill="{colour(cause)}" stroke-width="{_width(cause, many=many)}" stroke-linecap="round" opacity="0.75"/>'
@@ -171,7 +175,7 @@ def _levels(low: float, high: float, *, log: bool) -> list[float]:
 
 
 def _plain(value: float) -> str:
-    """A round number: 0.002, 50, 25,000."""
+    """Write a round number: 0.002, 50, 25,000."""
     return f"{value:,.0f}" if value >= 1 and abs(value - round(value)) < 1e-9 else f"{value:.6g}"
 
 
@@ -191,7 +195,7 @@ def _tick(ns: int, x: float) -> str:
 
 
 def clock(first_ns: int, last_ns: int, most: int = 7) -> list[int]:
-    """Round instants of the clock between these two, at most so many."""
+    """Return at most `most` round instants between these two, in ns."""
     span = (last_ns - first_ns) / 1e9
     step = next((s for s in _STEPS if span / s <= most - 1), _STEPS[-1] * (int(span / _STEPS[-1] / most) + 1))
     wide = round(step * 1e9)
@@ -199,13 +203,13 @@ def clock(first_ns: int, last_ns: int, most: int = 7) -> list[int]:
 
 
 def _hour(ns: int) -> str:
-    """hh:mm:ss with the decimals that it has."""
+    """Write hh:mm:ss, with decimals if there are any."""
     moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
     fraction = f"{ns % 1_000_000_000:09}"[:3].rstrip("0")
     return f"{moment:%H:%M:%S}" + (f".{fraction}" if fraction else "")
 
 
 def instant(ns: int) -> str:
-    """Date and time in UTC, to the millisecond."""
+    """Write date and time in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{ns // 1_000_000 % 1000:03}"

@@ -1,6 +1,4 @@
-"""Which pictures are there? One Display class per file; matplotlib is imported only when something is
-drawn.
-"""
+"""The pictures, one class per file. matplotlib is imported only when a picture is drawn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How do families of causes differ without colours: on paper in black and white, by those who see few colours?
-
-Words in, hatches and marks out; knows nothing of what is drawn.
-"""
+"""Hatches and marks by which families of causes differ without colours, as on paper in black and white."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ HATCHES = {
     "loss": "xxx",
     "unknown": "++",
 }
-"""matplotlib's hatch of each family. "///" is kept for what is probable."""
+"""matplotlib's hatch of each family. "///" is reserved for probable causes."""
 
 MARKS = {
     "path": "dot",
@@ -33,10 +30,10 @@ MARKS = {
 
 
 def hatch(cause: str) -> str:
-    """The hatch of a cause's family."""
+    """Return the hatch of a cause's family."""
     return HATCHES[CAUSES[cause].family]
 
 
 def mark(cause: str | None) -> str:
-    """The mark of a cause's family; a dot for none."""
+    """Return the mark of a cause's family; a dot without a cause."""
     return MARKS[CAUSES[cause].family] if cause else "dot"

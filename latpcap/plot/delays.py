@@ -1,7 +1,7 @@
-"""How long were packets on the way between two points, and which were lost?
+"""`DelayPlot`, the delays of packets between two points over time, and the packets that were lost.
 
-Reads the table `packets` of two joined captures; gives a panel for each direction, with the bound of the clock, and
-lanes of what did not pass. Knows nothing of captures.
+Reads the table `packets` of two joined captures. Draws a panel for each direction with the clock's error bound, and
+lanes of the packets that did not pass.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ WORDS = {"a_to_b": "A to B", "b_to_a": "B to A"}
 COLOURS = {"a_to_b": "#0072B2", "b_to_a": "#117733"}
 BOUND = "#B8860B"
 LANES = {"lost": "#D0021B", "doubled": "#882255", "made": "#D55E00", "unseen": "#6E6E6E", "unknown": "#A0A0A0"}
-"""The fates that have a lane; packets of a time in which the other capture did not run have none."""
-BINS, OF_EACH = 200, 20
-"""Parts of the time, of each of which the least delay is drawn with the clock's bound: at most so many, and fewer
-where they would have less than so many packets."""
+"""Colours of the fates that have a lane; packets from outside the other capture's time ("outside") have none."""
+MAX_BINS, BIN_PACKETS = 200, 20
+"""Upper bound on the bins of time whose least delay is drawn, and least number of packets per bin on average."""
 LANE = 1.7
+"""Height of a lane in em."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """The packets of one direction that both points have: when each left, in s, its delay and the clock's bound."""
+    """The packets of one direction that both points have."""
 
     seconds: Array
+    """Instant at which each was sent, since the first packet."""
     delay_ms: Array
     error_ms: Array
-    """NaN where only one direction was seen, which bounds nothing."""
+    """The clock's error bound; NaN where only one direction was seen, which gives no bound."""
 
 
 class DelayPlot(Display):
-    """How long were packets on the way between two points, and which were lost?
+    """The delays of packets between two points over time, and the packets that were lost.
 
-    A dot is a packet: when it left, and its delay on A's clock. The band is the least delay at the time, give or
-    take the clock's bound: all dots of both directions may be off by that, with opposite signs. The lanes are
-    packets that did not pass.
+    A dot is a packet: when it was sent, and its delay on A's clock. The band is the least delay at the time, plus and
+    minus the clock's error bound: all dots of both directions may be off by the bound, with opposite signs. The lanes
+    are packets that did not pass.
 
     Attributes: `delays` (by "a_to_b" and "b_to_a"), `lanes` (fate and direction to seconds); after `plot`: `ax_` and
     `figure_`.
@@ -74,17 +75,17 @@ class DelayPlot(Display):
 
         instants = [arrays.filled(packets, name, -1).astype(np.int64) for name in ("a_time", "b_time")]
         goes_up = arrays.equals(packets, "direction", "a_to_b")
-        left = np.where(goes_up, instants[0], instants[1])
-        left = np.where(left < 0, np.maximum(*instants), left)  # a packet that its sender's capture lacks
-        seconds = (left - (left.min() if len(left) else 0)) / 1e9
+        sent = np.where(goes_up, instants[0], instants[1])
+        sent = np.where(sent < 0, np.maximum(*instants), sent)  # the sender's capture lacks the packet
+        seconds = (sent - (sent.min() if len(sent) else 0)) / 1e9
         delay, error = (arrays.numbers(packets, name).astype(float) for name in ("delay_ms", "clock_error_ms"))
         both = ~np.isnan(delay)
         delays, lanes = {}, {}
-        for name, mine in (("a_to_b", goes_up), ("b_to_a", ~goes_up)):
-            rows = both & mine
+        for name, in_direction in (("a_to_b", goes_up), ("b_to_a", ~goes_up)):
+            rows = both & in_direction
             delays[name] = Delays(seconds[rows], delay[rows], error[rows])
-            for word in LANES:
-                lanes[word, name] = seconds[mine & arrays.equals(packets, "fate", word)]
+            for fate in LANES:
+                lanes[fate, name] = seconds[in_direction & arrays.equals(packets, "fate", fate)]
         least, most = np.nanmin(error, initial=np.inf), np.nanmax(error, initial=0.0)
         note = f"Both directions may be off by up to {ms(most)} ms, one up and the other down."
         return cls(delays, lanes, title=title, note=note if np.isfinite(least) else NO_BOUND)
@@ -96,7 +97,7 @@ class DelayPlot(Display):
         return [*found, Panel("fates", LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else found
 
     def keys(self) -> Sequence[Key]:
-        """What dots, band and lanes mean."""
+        """The legend of dots and band."""
         found = [Key(COLOURS[name], WORDS[name], count(len(one.seconds), "packet"), "dot")
                  for name, one in self.delays.items()]  # fmt: skip
         if any(len(_floors(one)[0]) for one in self.delays.values()):
@@ -153,14 +154,14 @@ def _median(values: Array) -> float:
 
 
 def _floors(one: Delays) -> tuple[Array, Array, Array]:
-    """Edges of the bins that have packets of a known bound, their least delay, and the largest bound of each."""
+    """Edges of the bins, the least delay in each, and the largest error bound in each, of packets with a bound."""
     import numpy as np
 
     known = ~np.isnan(one.error_ms)
     seconds, delay, error = one.seconds[known], one.delay_ms[known], one.error_ms[known]
     if not len(seconds):
         return seconds, delay, error
-    first, bins = seconds.min(), min(max(len(seconds) // OF_EACH, 1), BINS)
+    first, bins = seconds.min(), min(max(len(seconds) // BIN_PACKETS, 1), MAX_BINS)
     width = (seconds.max() - first) / bins or 1e-3
     place = np.minimum(((seconds - first) / width).astype(int), bins - 1)
     least, most = np.full(bins, np.inf), np.zeros(bins)

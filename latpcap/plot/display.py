@@ -1,7 +1,6 @@
-"""What do all pictures but the flow graph share?
+"""`Display`, the base class of all pictures except the flow graph.
 
-A page with a title above, panels, and below them the meaning of the colours and a sentence on what is not shown;
-saving; notebooks. Reads what a Display says of itself; knows nothing of tables.
+It draws a page with a title, the panels, a legend and notes; it saves the picture and shows it in notebooks.
 """
 
 from __future__ import annotations
@@ -24,12 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDTH = 54.0  # em
-EM = 8 * 72 / WIDTH  # points: 8 inches wide, so that the small letters can be read on a phone
+WIDTH = 54.0
+"""Width of a page in em."""
+EM = 8 * 72 / WIDTH
+"""Points per em. A page is 8 inches wide, so that its small letters can be read on a phone."""
 _EDGE, _SMALL, _GAP, _CLOSE = 0.9, 0.85, 3.6, 1.2
+"""Margin, size of small letters, distance of two panels, and of two that share an x axis, in em."""
 GRID = "#E3E3E3"
-RASTER = 5_000  # marks from which on SVG and PDF hold an image of them (300 pixels per inch)
-
+RASTER = 5_000
+"""Marks from which SVG and PDF hold them as an image (300 pixels per inch)."""
 
 MARKERS = {
     "dot": "o",
@@ -41,71 +43,72 @@ MARKERS = {
     "down": "v",
     "plus": "P",
 }
-"""The shapes of marks, and what matplotlib calls them."""
+"""matplotlib's name of each shape of a mark."""
 
 HATCH = (1.0, 1.0, 1.0, 0.6)
-"""The colour of a family's hatch."""
+"""Colour of a family's hatch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A colour of the legend: `shape` is "box" (with a `hatch`), "line", "dash" or one of `MARKERS`; `name` is bold.
-    `alone` is the name where there is no room for the words.
-    """
+    """An entry of the legend."""
 
     colour: str
     name: str
+    """In bold."""
     words: str = ""
     shape: str = "box"
+    """One of "box" (with a `hatch`), "line", "dash" and the keys of `MARKERS`."""
     alone: str = ""
+    """The name for a legend without room for the words; empty: `name`."""
     hatch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One set of axes: its height in em, and the room that its labels need to the left, right and below. One that
-    `shares_x` with those above stands close to them, and only the last one has numbers below.
-    """
+    """One set of axes; lengths in em."""
 
     name: str
     height: float
     left: float = 6.5
+    """Room for labels at the left."""
     right: float = 1.5
     shares_x: bool = False
+    """Whether it has the x axis of the panels above it; then only the lowest panel has numbers below."""
     below: float = _GAP
 
 
 class Display:
     """A picture of finished numbers: `plot` draws, `save` writes, a notebook shows.
 
-    Whoever inherits gives `panels`, `keys` and `_draw`, and may set `title`, `subtitle` and `note`.
+    A subclass defines `panels`, `keys` and `_draw`, and may set `title`, `subtitle` and `note`.
     """
 
     title: str = ""
     subtitle: str = ""
     note: str = ""
     lang: str | None = None
-    """The language of its words; None: that around."""
+    """The language of its words; None: the current one."""
     ax_: Axes
     figure_: Figure
 
     def panels(self) -> Sequence[Panel]:
-        """Which panels are there, from above? The first is the one that is drawn on given axes."""
+        """Return the panels from above; on given axes only the first is drawn."""
         raise NotImplementedError
 
     def keys(self) -> Sequence[Key]:
-        """What do the colours mean?"""
+        """Return the entries of the legend."""
         return ()
 
     def _draw(self, axes: Mapping[str, Axes]) -> None:
-        """Draws the panels that are there."""
+        """Draw the panels that have axes."""
         raise NotImplementedError
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """How do I draw it, on axes of mine or on a figure of its own?
+        """Draw on these axes or on a new figure.
 
-        Only draws. A figure of its own has all panels, the legend and the notes; given axes get the first panel, with
-        title and legend inside. Returns the picture itself, with `ax_` and `figure_`.
+        A new figure has all panels, the legend and the notes; given axes get the first panel, with title and legend
+        inside. Returns the picture itself, with `ax_` and `figure_`.
         """
         with language(self.lang), paper.house_style():
             if ax is None:
@@ -114,8 +117,8 @@ class Display:
             else:
                 axes = {self.panels()[0].name: ax}
                 self.ax_ = ax
-            for one in axes.values():
-                plain(one)
+            for panel_axes in axes.values():
+                plain(panel_axes)
             self._draw(axes)
             if ax is not None:
                 self._on_given(ax)
@@ -126,11 +129,10 @@ class Display:
         return self
 
     def save(self, path: str | Path, *, dpi: float = DPI) -> Self:
-        """How do I put it into a ticket? Writes PNG, SVG or PDF, by the path's suffix; the same input gives the same
-        bytes.
+        """Write PNG, SVG or PDF, by the path's suffix; the same input gives the same bytes.
 
-        Always a figure of its own, 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide.
-        Raises ValueError for other suffixes, OSError if the file cannot be written.
+        The figure is always 8 inches wide: at the default `dpi`, pixels per inch, a PNG is 1,600 pixels wide. Raises
+        ValueError for other suffixes, OSError if the file cannot be written.
         """
         files.write(path, self._render(paper.suffix_of(path), dpi))
         return self
@@ -139,7 +141,7 @@ class Display:
         return paper.render(copy.copy(self).plot().figure_, suffix, dpi)
 
     def svg(self) -> str:
-        """How does it go into a page of mine? The picture as an SVG document, its words as text."""
+        """Return the picture as an SVG document whose words are text, to be put into a page."""
         return self._render(".svg", DPI).decode()
 
     def _repr_png_(self) -> bytes:
@@ -149,12 +151,12 @@ class Display:
         return f"{type(self).__name__}({self.title!r})"
 
     def _page(self) -> dict[str, Axes]:
-        """A figure of its own: head, panels, foot."""
+        """Make a new figure with head, legend and notes, and return the empty axes of its panels."""
         room = WIDTH - 2 * _EDGE
         titles = wrap(self.title, room, 1.1, bold=True) if self.title else []
         subtitles = wrap(self.subtitle, room, _SMALL) if self.subtitle else []
         notes = wrap(self.note, room, _SMALL) if self.note else []
-        keys = _placed(self.keys(), room)
+        keys = _place_keys(self.keys(), room)
         lines = 1 + max((line for _, _, line in keys), default=-1)
         panels = self.panels()
         top = _EDGE + len(titles) * 1.65 + len(subtitles) * 1.3 + 0.9
@@ -193,7 +195,7 @@ class Display:
         return axes
 
     def _on_given(self, ax: Axes) -> None:
-        """Title and legend inside given axes."""
+        """Draw title and legend inside given axes."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -208,12 +210,12 @@ class Display:
                 handles.append(Line2D([], [], color=key.colour, linestyle=style, marker=dot, label=name))
         if handles:
             legend = ax.legend(handles=handles, prop=paper.font(EM * 0.8), framealpha=0.9)
-            for words in legend.get_texts():
-                words.set_parse_math(False)
+            for text in legend.get_texts():
+                text.set_parse_math(False)
 
 
 def plain(ax: Axes) -> None:
-    """Light axes: a thin grid below the data, small letters, no box."""
+    """Style the axes: a thin grid below the data, small letters, no box."""
     ax.set_axisbelow(True)
     ax.grid(True, color=GRID, linewidth=0.6)
     ax.tick_params(labelsize=EM * _SMALL, length=3, width=0.6, colors="#222222")
@@ -224,7 +226,7 @@ def plain(ax: Axes) -> None:
 
 
 def label(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
-    """The axes' names, in the page's letters."""
+    """Set the names of the axes, in the page's letters."""
     if x is not None:
         ax.set_xlabel(x, fontproperties=paper.font(EM * 0.95), labelpad=3)
     if y is not None:
@@ -232,7 +234,7 @@ def label(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
 
 
 def clock_axis(ax: Axes, start_ns: int | None, wide: float) -> None:
-    """A time axis in seconds of the capture, `wide` of them; with the time of the day where 0 s has an instant."""
+    """Label a time axis of `wide` seconds in the capture, and with the time of day if `start_ns`, at 0 s, is known."""
     if start_ns is None:
         label(ax, x="time in the capture [s]")
         return
@@ -242,7 +244,7 @@ def clock_axis(ax: Axes, start_ns: int | None, wide: float) -> None:
 
 
 def words(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
-    """A small text at a place of the data, never read as mathematics."""
+    """Draw a small text at a place of the data; "$" is not read as mathematics."""
     size = options.pop("size", _SMALL)
     bold = options.pop("bold", False)
     return ax.text(
@@ -255,8 +257,8 @@ def _key_width(key: Key) -> float:
     return 1.4 + name + (0.5 + width_of(key.words, _SMALL) if key.words else 0) + 1.6
 
 
-def _placed(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
-    """Each key with its place from the left and its line."""
+def _place_keys(keys: Sequence[Key], room: float) -> list[tuple[Key, float, int]]:
+    """Each key with its x and its line."""
     found, x, line = [], 0.0, 0
     for key in keys:
         wide = _key_width(key)

@@ -1,7 +1,7 @@
-"""What do the verdicts on one server rest on?
+"""`EvidencePlot`, the measurements behind the findings on one server.
 
-Reads `events`, `streams` and `evidence`; gives a panel each for the path over time, how prompt a kernel is, what a
-program takes, and held ACKs. Knows nothing of captures and judges nothing.
+Reads `events`, `streams` and `evidence`. Draws a panel each for round trips over time, the kernel's reaction to an ACK,
+the program's pauses between small segments, and held ACKs.
 """
 
 from __future__ import annotations
@@ -25,36 +25,41 @@ if TYPE_CHECKING:
 PATH, BOUND, RELEASE, FREE, HELD, HOLD = "#0072B2", "#B8860B", "#117733", "#56B4E9", "#D0021B", "#882255"
 BINS = 48
 LEAST_MS, MOST_MS = 1e-3, 1e4
-"""What is shorter or longer is drawn at these."""
+"""Bounds of the logarithmic axes; shorter and longer times are drawn at the bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of one server's connections. Times in ms, instants in s of the capture."""
+    """The measurements of one server's connections."""
 
     seconds: Array
-    """When an acknowledgement without data passed, of either host, and the round trip that it ended."""
+    """Instant in the capture of each ACK without data, of either host."""
     round_ms: Array
+    """The round trip that each of these ACKs ended."""
     by_server: Array
+    """Whether the server sent it."""
     release_ms: Array
-    """From an ACK to the small segment that left behind it, less the best round trip to the sender."""
+    """From an ACK to the small segment that it released, less the best round trip to the sender."""
     free_ms: Array
-    """From a small segment to the next one of its sender: where its ACK was not held, and where it was."""
+    """From a small segment to the next one of its sender where the ACK was not held."""
     held_ms: Array
+    """From a small segment to the next one of its sender where the ACK was held."""
     hold_ms: Array
-    """How much later than the path needs ACKs came."""
+    """Delay of each of the receiver's ACKs beyond the path's round trip."""
     best_ms: tuple[float | None, float | None]
-    """The best round trips to the sender and to its receiver, and how much later a released segment may pass; None
-    without `evidence`."""
+    """Best round trips to the sender and to its receiver; None without `evidence`, as the two fields below."""
     tight_ms: float | None
+    """Longest time after an ACK at which a segment still counts as released by it."""
     hold_least_ms: float | None
+    """Shortest delay of an ACK that counts as held."""
 
 
 class EvidencePlot(Display):
-    """What do the verdicts on one server rest on?
+    """The measurements behind the findings on one server.
 
-    From above: round trips that kernels ended by themselves, over time; how soon after an ACK the next small segment
-    passed; how long after the small one before it, where that ACK was held and where not; how late ACKs were.
+    The panels from above: round trips that a kernel ended with an ACK without data, over time; time from an ACK to the
+    segment that it released; time between two small segments of a sender, with and without a held ACK between them;
+    delays of ACKs.
 
     Attributes: `measured`; after `plot`: `ax_` and `figure_`.
     """
@@ -90,46 +95,46 @@ class EvidencePlot(Display):
     ) -> Self:
         """Draw one server of these tables: `server` is an address or address:port, or the one with the most evidence.
 
-        ValueError for a server or panel that is not there, or a server of which nothing was measured. `start_ns` is
-        the instant of 0 s.
+        ValueError for a server or panel that does not exist, or a server without measurements. `start_ns` is the
+        instant of 0 s.
         """
         import numpy as np
 
-        name, mine = _chosen(streams, evidence, server)
-        pools = [row for row in evidence.to_pylist() if f"{row['server']}:{row['server_port']}" == name]
-        pool = max(pools, key=lambda row: row["opportunities"] or 0, default=None)
-        sender = str(pool["sender"]) if pool else "server"
-        rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), mine))
+        name, server_streams = _choose_server(streams, evidence, server)
+        of_server = [row for row in evidence.to_pylist() if f"{row['server']}:{row['server_port']}" == name]
+        proof = max(of_server, key=lambda row: row["opportunities"] or 0, default=None)
+        sender = str(proof["sender"]) if proof else "server"
+        rows = np.flatnonzero(np.isin(arrays.numbers(events, "stream"), server_streams))
         part = events.take(arrays.integers(rows, "int64"))
         time, up = arrays.numbers(part, "time").astype(np.int64), arrays.numbers(part, "from_client").astype(bool)
         size = arrays.numbers(part, "len").astype(np.int64)
         number = {column: arrays.numbers(part, column).astype(float) for column in _MEASURED}
-        alone = (size == 0) & ~np.isnan(number["ack_rtt_ms"])
+        is_bare_ack = (size == 0) & ~np.isnan(number["ack_rtt_ms"])
         by_sender = up if sender == "client" else ~up
         freed = np.flatnonzero(arrays.equals(part, "released_by", "nagle_ack") & by_sender)
         frames, hold = arrays.numbers(part, "frame").astype(np.int64), number["ack_hold_ms"]
         ack = np.searchsorted(frames, number["release_frame"][freed])
         ack = np.minimum(ack, len(frames) - 1)
         release = (time[freed] - time[ack]) / 1e6
-        best = _of(pool, "sender_rtt_ms"), _of(pool, "receiver_rtt_ms")
-        least = _of(pool, "hold_min_ms")
+        best = _number(proof, "sender_rtt_ms"), _number(proof, "receiver_rtt_ms")
+        least = _number(proof, "hold_min_ms")
         was_held = np.zeros(len(freed), bool) if least is None else hold[ack] >= least * 0.999
-        was_free = ~was_held if least is None else hold[ack] < least / 2  # what is between is neither
+        was_free = ~was_held if least is None else hold[ack] < least / 2  # delays between the two count as neither
         wait = number["waited_ms"][freed]
-        late = alone & ~by_sender & ~np.isnan(hold)
+        late = is_bare_ack & ~by_sender & ~np.isnan(hold)
         measured = Measured(
-            (time[alone] - start_ns) / 1e9, number["ack_rtt_ms"][alone], ~up[alone],
+            (time[is_bare_ack] - start_ns) / 1e9, number["ack_rtt_ms"][is_bare_ack], ~up[is_bare_ack],
             np.maximum(release - (best[0] or 0.0), 0.0), wait[was_free], wait[was_held], hold[late],
-            best, _of(pool, "tight_ms"), least,
+            best, _number(proof, "tight_ms"), least,
         )  # fmt: skip
         return cls(measured, title=name, sender=sender, panels=panels)
 
     def panels(self) -> Sequence[Panel]:
-        """Path, kernel, program, holds."""
+        """The chosen panels."""
         return [Panel(name, 11.0, left=7.5, right=2.0, below=4.4) for name in self.chosen]
 
     def keys(self) -> Sequence[Key]:
-        """What dots, bars and lines mean."""
+        """The legend of dots, bars and lines."""
         m = self.measured
         held = Key(HELD, "held", f"{len(m.held_ms):,} waits, and the ACKs")
         bound = Key(BOUND, "bound", "of what a kernel takes at best, or at most", "dash")
@@ -182,7 +187,7 @@ class EvidencePlot(Display):
         label(ax, x="how much later than the path needs ACKs came [ms]", y="ACKs")
 
     def _bars(self, ax: Axes, groups: Mapping[str, tuple[Array, str]], line: float | None) -> None:
-        """Histograms over one logarithmic axis, stacked; a dashed line where a bound stands."""
+        """Draw stacked histograms over one logarithmic axis, and a dashed line at a bound."""
         import numpy as np
 
         every = _drawn(np.concatenate([values for values, _ in groups.values()]))
@@ -207,26 +212,16 @@ _MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
 
 
 def needed() -> Needed:
-    """What `EvidencePlot.from_tables` reads."""
+    """Return the columns that `EvidencePlot.from_tables` reads."""
     return {
         "events": TableSlice(("frame", "time", "stream", "from_client", "len", "released_by", *_MEASURED)),
         "streams": TableSlice(("stream", "server", "server_port")),
-        "evidence": TableSlice(
-            (
-                "server",
-                "server_port",
-                "sender",
-                "opportunities",
-                "sender_rtt_ms",
-                "receiver_rtt_ms",
-                "tight_ms",
-                "hold_min_ms",
-            )
-        ),
-    }
+        "evidence": TableSlice(("server", "server_port", "sender", "opportunities", "sender_rtt_ms", "receiver_rtt_ms",
+                          "tight_ms", "hold_min_ms")),
+    }  # fmt: skip
 
 
-def _chosen(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
+def _choose_server(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[str, Array]:
     """The server as address:port, and its streams."""
     import numpy as np
 
@@ -243,8 +238,8 @@ def _chosen(streams: pa.Table, evidence: pa.Table, server: str | None) -> tuple[
     return chosen, np.array([number for number, name in zip(ends["stream"], names, strict=True) if name == chosen])
 
 
-def _of(pool: Mapping[str, Any] | None, column: str) -> float | None:
-    value = pool[column] if pool else None
+def _number(row: Mapping[str, Any] | None, column: str) -> float | None:
+    value = row[column] if row else None
     return None if value is None else float(value)
 
 
@@ -253,7 +248,7 @@ def _plain(value: float, _: float) -> str:
 
 
 def _drawn(values: Array) -> Array:
-    """What the logarithmic axes have room for."""
+    """The values, limited to the range of the logarithmic axes."""
     import numpy as np
 
     return np.clip(values, LEAST_MS, MOST_MS)

@@ -1,8 +1,7 @@
-"""How does a picture become the same bytes every time, without a screen?
+"""Turns matplotlib figures into PNG, SVG or PDF: the same bytes every time, without a screen.
 
-Reads matplotlib figures; gives PNG, SVG or PDF bytes; knows nothing of what is drawn. The only place that
-decides on backend, style, font and metadata, for all Display classes. pyplot is never imported: it would keep
-figures alive and look for a screen.
+The only module that sets backend, style, font and metadata. pyplot is never imported, as it keeps figures alive and
+looks for a screen.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ if TYPE_CHECKING:
     from matplotlib.font_manager import FontProperties
 
 SUFFIXES = (".png", ".svg", ".pdf")
-"""What a picture can be saved as."""
+"""File formats of pictures, by suffix."""
 
 DPI = 200
-"""Pixels per inch where none is given: twice what a screen of 96 has, as screens do today."""
+"""Default pixels per inch: twice those of a classic screen (96)."""
 
 _METADATA: dict[str, dict[str, str | None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
-_MOST_PIXELS = 65_000  # Agg's limit is 2**16 on a side
+_MAX_PIXELS = 65_000  # on a side; Agg's limit is 2**16
 
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Which settings hold while we draw? matplotlib's defaults, whatever the user's own style is."""
+    """Draw with matplotlib's default settings, whatever the user's own style is."""
     import matplotlib as mpl
     import matplotlib.style
 
@@ -54,30 +53,31 @@ CHINESE = (
     "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "SimHei", "Noto Sans CJK JP",
     "Droid Sans Fallback", "AR PL UMing CN", "Noto Serif CJK SC", "Noto Serif CJK JP",
 )  # fmt: skip
-"""Families that have the letters of simplified Chinese, the best one first."""
+"""Font families with simplified Chinese, in order of preference."""
 PROBE = "请求服务器延迟确认丢弃"
-"""Letters that a font of simplified Chinese has."""
+"""Letters that a font must have to be used for simplified Chinese."""
 BOLD_FROM = 600
-"""The weight from which a font is bold, as CSS counts."""
+"""Weight from which a font is bold, on the scale of CSS."""
 
 
 def font(points: float, *, bold: bool = False, file: str = "") -> FontProperties:
-    """Which font? That of `file`, else of `face`."""
+    """Return the font of `file`, else of `face`."""
     from matplotlib.font_manager import FontProperties
 
-    # (the weight is for SVG, which names the font and not its file)
+    # the weight is for SVG, which names the font and not its file
     return FontProperties(fname=file or face(bold=bold), size=points, weight="bold" if bold else "normal")
 
 
 def face(*, bold: bool = False) -> str:
-    """Which file? The DejaVu Sans that comes with matplotlib, never another version that the system has; where
-    sentences are Chinese an installed font that has the letters."""
+    """Return the file of the font: matplotlib's own DejaVu Sans, never the system's version of it. For Chinese
+    sentences, an installed font that has the letters.
+    """
     chinese = _chinese() if words.current() == "zh" else None
     return (_latin() if chinese is None else chinese)[bold]
 
 
 def drawn_in() -> str:
-    """The language of a picture: the one around, or English with a warning where no installed font has its letters."""
+    """Return the language of a picture: the current one, or English with a warning if no font has its letters."""
     if words.current() == "zh" and _chinese() is None:
         warnings.warn(words.say("no_font"), stacklevel=2)
         return "en"
@@ -94,7 +94,7 @@ def _latin() -> tuple[str, str]:
 
 @lru_cache(maxsize=1)
 def _chinese() -> tuple[str, str] | None:
-    """The files of an installed font that has the letters, plain and bold; None where there is none."""
+    """The files of an installed font with Chinese letters, plain and bold; None if there is none."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
@@ -111,9 +111,10 @@ def _chinese() -> tuple[str, str] | None:
 
 
 def drawable(text: str) -> str:
-    """What of this text can our font draw? What it has no letter for (Chinese, Japanese, Korean) becomes "�".
+    """Return the text with "�" for each letter that the font lacks.
 
-    A file's name or a request's target may hold anything, and another font would be other pixels on another machine.
+    A file's name or a request's target may hold any letter, and a substitute font would give other pixels on another
+    machine.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -130,7 +131,7 @@ def _letters(plain: str, bold: str) -> frozenset[int]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty white figure of so many inches, without pyplot."""
+    """Return an empty white figure of this size in inches, without pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -140,27 +141,25 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def suffix_of(path: str | Path, known: Sequence[str] = SUFFIXES) -> str:
-    """Which kind of picture does this path ask for? Raises ValueError with the list of suffixes for any
-    other.
-    """
+    """Return the path's suffix in lower case. Raises ValueError, with the known suffixes, for any other."""
     suffix = Path(path).suffix.lower()
     if suffix not in known:
-        had = f"suffix {suffix!r}" if suffix else "a path without a suffix"
-        raise ValueError(f"{Path(path).name}: {had}, but a picture is saved as one of {', '.join(known)}")
+        given = f"suffix {suffix!r}" if suffix else "a path without a suffix"
+        raise ValueError(f"{Path(path).name}: {given}, but a picture is saved as one of {', '.join(known)}")
     return suffix
 
 
 def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = ()) -> bytes:
-    """The figure's bytes as `suffix` (one of `SUFFIXES`), at `dpi` pixels per inch (PNG); the same bytes for
-    the same figure. With `colours` ("#rrggbb") a PNG has a palette of 256, in which these stay as they are: drawings of
-    text become a quarter as large.
+    """Return the figure's bytes in the format of `suffix`, a PNG at `dpi` pixels per inch; equal figures give equal
+    bytes.
 
-    Raises ValueError if a PNG would be larger than matplotlib can draw.
+    With `colours` ("#rrggbb") a PNG has a palette of 256 colours in which these are exact; a drawing of text becomes a
+    quarter as large. Raises ValueError if a PNG would be larger than matplotlib can draw.
     """
     width, height = (round(side * dpi) for side in figure.get_size_inches())
-    if suffix == ".png" and max(width, height) > _MOST_PIXELS:
+    if suffix == ".png" and max(width, height) > _MAX_PIXELS:
         raise ValueError(
-            f"a PNG of {width} x {height} pixels is over the limit of {_MOST_PIXELS} on a side: "
+            f"a PNG of {width} x {height} pixels is over the limit of {_MAX_PIXELS} on a side: "
             "save as .svg or .pdf, or show fewer rows"
         )
     out = io.BytesIO()
@@ -172,7 +171,7 @@ def render(figure: Figure, suffix: str, dpi: float, *, colours: Sequence[str] = 
 
 
 def _with_text(svg: bytes) -> bytes:
-    """Text stays text, to be searched and copied; where our font is not installed, one of the same widths is taken."""
+    """Add Verdana, whose letters are as wide, as the font for viewers without DejaVu Sans. Text stays searchable."""
     return re.sub(rb"font-family: 'DejaVu Sans'[^;\"]*", b"font-family: 'DejaVu Sans', Verdana, sans-serif", svg)
 
 
@@ -186,7 +185,7 @@ def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:
     picture = Image.frombuffer("RGBA", (width, len(pixels) // (4 * width)), pixels, "raw", "RGBA", 0, 1).convert("RGB")
     few = picture.quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     palette = few.getpalette() or []
-    for colour in colours:  # the quantizer's colours are averages of what is near
+    for colour in colours:  # the quantizer's colours are averages of similar ones
         exact = ImageColor.getrgb(colour)[:3]
         off, place = min(
             (max(abs(a - b) for a, b in zip(exact, palette[at : at + 3], strict=True)), at)
@@ -201,9 +200,7 @@ def _with_palette(figure: Figure, dpi: float, colours: Sequence[str]) -> bytes:
 
 
 def render_pages(figures: Iterable[Figure], dpi: float) -> bytes:
-    """The figures as the pages of one PDF, each drawn and let go before the next; the same bytes for the same
-    figures.
-    """
+    """Return the figures as the pages of one PDF, each drawn and released before the next."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     out = io.BytesIO()

@@ -1,7 +1,6 @@
-"""How are latencies distributed, and where do they pile up?
+"""`LatencyPlot`, the distribution of latencies: the ECDF with its percentiles, and a histogram by top cause.
 
-Reads sorted numbers and their top causes; gives a picture with two panels: shares (ECDF) with the percentiles marked,
-and counts (histogram). Knows nothing of tables.
+Reads sorted latencies and the top cause of each.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
 
 PANELS: tuple[LatencyPanel, ...] = get_args(LatencyPanel)
 SCALES: tuple[Scale, ...] = get_args(Scale)
-_STEPS = 4_000  # points of a curve: 1 of 4,000 exchanges is finer than a pixel
+_MAX_POINTS = 4_000  # of a curve: a step of 1/4,000 is less than a pixel
 _BINS = 90
-_SPREAD = 20.0  # ratio of the 90th to the 10th percentile from which "auto" means a logarithmic axis
+_SPREAD = 20.0  # ratio of the 90th to the 10th percentile from which "auto" chooses a logarithmic axis
 _DASHES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 _NONE = "#7A7A7A"
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One curve: its name, its latencies in ms (rising), and the top cause of each (None where there is none)."""
+    """One curve: its name, its latencies in ms in ascending order, and the top cause of each (None without one)."""
 
     name: str
     values: Any
@@ -38,10 +37,10 @@ class Series:
 
 
 class LatencyPlot(Display):
-    """Which share of the exchanges took at most so long, and where do many take the same time?
+    """The ECDF and the histogram of latencies.
 
-    Made by `Latency.plot`. `series` are overlaid; the curve's dots are the percentiles. The counts of a single series
-    are cut by its exchanges' top causes; those of several are shares of each. Attributes as given; `edges` and
+    Made by `Latency.plot`. `series` are overlaid; dots mark the percentiles. The histogram of a single series is
+    divided by the exchanges' top causes; that of several shows shares of each series. Attributes as given; `edges` and
     `counts` (per series) of the histogram.
     """
 
@@ -85,7 +84,7 @@ class LatencyPlot(Display):
         self.subtitle = "; ".join(self._line(one) for one in self.series) if len(self.series) == 1 else ""
 
     def _shown(self, values: Any) -> Any:
-        """The values as the axis can show them: a logarithmic one has no 0."""
+        """The values as the axis can show them: on a logarithmic axis at least the least positive value."""
         import numpy as np
 
         return np.maximum(np.asarray(values, float), self._floor) if self.log else np.asarray(values, float)
@@ -97,7 +96,7 @@ class LatencyPlot(Display):
         return f"{count(len(one.values), 'exchange')}: {ranks}, max {ms(float(one.values[-1]))} ms"
 
     def panels(self) -> Sequence[Panel]:
-        """The ECDF above the histogram, or the chosen one."""
+        """The ECDF above the histogram, or the chosen panel."""
         heights = {"ecdf": 19.0, "histogram": 13.0}
         names = PANELS if self.panel is None else (self.panel,)
         return [Panel(name, heights[name]) for name in names]
@@ -136,19 +135,21 @@ class LatencyPlot(Display):
         for number, one in enumerate(self.series):
             values, colour = self._shown(one.values), _colour(number)
             n = len(values)
-            at = np.unique(np.linspace(0, n - 1, min(n, _STEPS)).round().astype(int))
+            at = np.unique(np.linspace(0, n - 1, min(n, _MAX_POINTS)).round().astype(int))
             x = np.concatenate([[self.edges[0]], values[at], [self.edges[-1]]])
             y = np.concatenate([[0], (at + 1) / n, [1]]) * 100
             ax.plot(x, y, drawstyle="steps-post", color=colour, linewidth=1.6, linestyle=_dash(number))
             marks = [float(self._shown([percentile(one.values, p / 100)])[0]) for p in self.percentiles]
             ax.plot(marks, self.percentiles, "o", color=colour, markersize=4.5, markeredgecolor="white")
             if len(self.series) == 1:
-                self._marks(ax, one, marks)
+                self._label_percentiles(ax, one, marks)
         ax.set_ylim(0, 103)
         label(ax, y="exchanges up to here [%]")
 
-    def _marks(self, ax: Axes, one: Series, places: Sequence[float]) -> None:
-        """The percentiles' values beside their dots, on the side where there is room; none where two would meet."""
+    def _label_percentiles(self, ax: Axes, one: Series, places: Sequence[float]) -> None:
+        """Write the percentiles' values next to their dots, on the side with more room; one that would overlap the
+        value before it is left out.
+        """
         from latpcap.format import ms
 
         low, high = self.edges[0], self.edges[-1]
@@ -190,10 +191,10 @@ class LatencyPlot(Display):
         ax.set_ylim(0, max(float(counts.max()) for counts in shown) * 1.18)
         label(ax, y="exchanges" if shown is self.counts else "exchanges [% of each]")
         if len(self.series) == 1:
-            self._peak(ax)
+            self._label_peak(ax)
 
-    def _peak(self, ax: Axes) -> None:
-        """What the highest bar is, in words."""
+    def _label_peak(self, ax: Axes) -> None:
+        """Write the count and the range of the highest bar."""
         from latpcap.format import count, ms
 
         counts = self.counts[0]
@@ -209,7 +210,7 @@ class LatencyPlot(Display):
 
 
 def _across(place: float, low: float, high: float, log: bool) -> float:
-    """How far across the axis is this place, from 0 to 1?"""
+    """The place as a share of the axis, from 0 to 1."""
     import math
 
     if log:

@@ -1,8 +1,4 @@
-"""How many bytes moved when, and whose?
-
-Reads `events` and `streams`; gives payload per time as stacked areas, by direction, server or stream. Knows nothing of
-captures.
-"""
+"""`Throughput`, payload over time as stacked areas, by direction, server or stream. Reads `events` and `streams`."""
 
 from __future__ import annotations
 
@@ -22,17 +18,17 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
 
 BINS = 160
-"""Steps of the time, at most; a step is 1, 2 or 5 times a power of ten of seconds."""
+"""Upper bound on the steps of time; a step is 1, 2 or 5 times a power of ten of seconds."""
 MAX_LINES = 7
-"""Groups with a colour of their own; the rest is one."""
+"""Groups with a colour of their own; the other groups are summed."""
 COLOURS = ("#0072B2", "#E69F00", "#117733", "#CC79A7", "#56B4E9", "#882255", "#B8860B")
-"""Colours of the groups, apart from each other also to those who see few (Okabe-Ito, Tol)."""
+"""Colours of the groups, distinct also for colour-blind readers (Okabe-Ito, Tol)."""
 REST = "#9A9A9A"
 DIRECTIONS = ("to the client", "to the server")
 
 
 class Throughput(Display):
-    """How many bytes moved when, and whose? Payload in Mbit/s, stacked; what was sent again counts too.
+    """Payload in Mbit/s over time, stacked by group; retransmitted payload counts too.
 
     Attributes: `edges` (of the steps, in s of the capture), `rates` (group to Mbit/s in each step, the largest group
     first); after `plot`: `ax_` and `figure_`.
@@ -65,7 +61,7 @@ class Throughput(Display):
         title: str = "",
         start_ns: int = 0,
     ) -> Self:
-        """Draw these tables. ValueError for another word, or without payload. `start_ns` is the instant of 0 s."""
+        """Compute the rates. ValueError for an unknown group, or without payload. `start_ns` is the instant of 0 s."""
         import numpy as np
 
         if by not in get_args(ThroughputGroup):
@@ -94,11 +90,11 @@ class Throughput(Display):
         return cls(edges, found, title=title, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
-        """One panel."""
+        """The only panel."""
         return [Panel("rate", 20.0, right=4.0, below=3.6 if self.start_ns is None else 5.0)]
 
     def keys(self) -> Sequence[Key]:
-        """The groups, with what each moved."""
+        """The groups, with the payload of each."""
         step = float(self.edges[1] - self.edges[0]) / 8 * 1e6
         return [
             Key(colour, name, size(float(rate.sum()) * step))
@@ -125,7 +121,7 @@ class Throughput(Display):
 
 
 def needed() -> Needed:
-    """What `Throughput.from_tables` reads: of `events` the segments with payload."""
+    """Return the columns that `Throughput.from_tables` reads: of `events` only segments with payload."""
     import pyarrow.compute as pc
 
     return {
@@ -135,7 +131,7 @@ def needed() -> Needed:
 
 
 def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[Array, list[str]]:
-    """The group of each of these segments, as a place in the names."""
+    """The group of each of these segments as an index into the names, and the names."""
     import numpy as np
 
     up = arrays.numbers(events, "from_client")[data].astype(bool)
@@ -147,17 +143,17 @@ def _groups(events: pa.Table, streams: pa.Table, by: str, data: Array) -> tuple[
     if by == "server":
         names = list(dict.fromkeys(servers))
         codes = {name: code for code, name in enumerate(names)}
-        of = [codes[name] for name in servers]
+        groups = [codes[name] for name in servers]
     else:
         names = [f"{number} to {server}" for number, server in zip(ends["stream"], servers, strict=True)]
-        of = list(range(len(names)))
-    place = np.zeros(max([*ends["stream"], int(stream.max())]) + 1, np.int64)
-    place[ends["stream"]] = of
-    return place[stream], names
+        groups = list(range(len(names)))
+    group_of = np.zeros(max([*ends["stream"], int(stream.max())]) + 1, np.int64)
+    group_of[ends["stream"]] = groups
+    return group_of[stream], names
 
 
 def _edges(first: float, last: float) -> Array:
-    """Steps of a round length from a round instant on."""
+    """The edges of steps of a round length, from a round instant on."""
     import numpy as np
 
     least = (last - first) / BINS or 1e-3
@@ -170,6 +166,6 @@ def _edges(first: float, last: float) -> Array:
 
 
 def _rate(mbit: float) -> str:
-    """A rate with its unit: 12 kbit/s, 9.4 Mbit/s, 1.2 Gbit/s."""
+    """Write a rate with its unit: 12 kbit/s, 9.4 Mbit/s, 1.2 Gbit/s."""
     unit, value = ("Gbit/s", mbit / 1e3) if mbit >= 1e3 else ("Mbit/s", mbit) if mbit >= 1 else ("kbit/s", mbit * 1e3)
     return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"

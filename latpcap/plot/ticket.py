@@ -1,7 +1,4 @@
-"""One picture for a ticket: the lines of an answer, and under them the flow graph of its evidence.
-
-An answer's text and a finished flow graph in; reads no table and decides nothing.
-"""
+"""`Ticket`, one picture for a ticket: the lines of an answer above the flow graph of its evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _POINTS = 9.0
 _LINE_INCHES = _POINTS * 1.45 / 72
 _MARGIN_INCHES = 0.25
 _COLUMN_INCHES = 0.85
-"""Where the sentence behind a line's word begins."""
+"""Distance of a line's sentence from the margin; the line's word is in the column before it."""
 _WORD = re.compile(r"  (\S+)\s+(.*)")
 
 
@@ -46,7 +43,7 @@ class Ticket:
         self.graph = graph
 
     def plot(self) -> Self:
-        """Draw the page on a figure of its own, `figure_`: the graph in its size, the words in its width."""
+        """Draw the page on a new figure, `figure_`: the graph in its size, the words in its width."""
         width, height = self.graph.plot().figure_.get_size_inches()
         lines = _wrapped(self.answer, width - 2 * _MARGIN_INCHES)
         head = 2 * _MARGIN_INCHES + len(lines) * _LINE_INCHES
@@ -73,13 +70,13 @@ class Ticket:
 
 
 def _wrapped(answer: str, inches: float) -> list[_Line]:
-    """The answer's lines in this width: the second is its headline, a line with a word has its sentence in a column."""
+    """The answer's lines in this width. The second is the headline; the sentence of a line with a word is a column."""
     out: list[_Line] = []
     for number, line in enumerate(map(paper.drawable, filter(None, answer.splitlines()))):
         bold, found = number == 1, _WORD.match(line)
         word, text = found.groups() if found else ("", line.strip())
-        at = _COLUMN_INCHES if found else 0.0
-        for part in wrap(text, (inches - at) * 72 / _POINTS, bold=bold):
-            out.append(_Line(part, word, at, bold))
+        indent = _COLUMN_INCHES if found else 0.0
+        for part in wrap(text, (inches - indent) * 72 / _POINTS, bold=bold):
+            out.append(_Line(part, word, indent, bold))
             word = ""
     return out

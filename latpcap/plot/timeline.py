@@ -1,7 +1,6 @@
-"""When were exchanges slow, and what happened on the wire then?
+"""`Timeline`, the latency of exchanges over time, above lanes of the segments that matter.
 
-Reads the `exchanges` and `events` tables; gives a picture with a dot per exchange and, below it, a lane for each
-kind of event that matters. Knows nothing of captures.
+Reads the `exchanges` and `events` tables.
 """
 
 from __future__ import annotations
@@ -35,15 +34,19 @@ _LANES = {
     "SYN": "#117733",
     "incomplete": "#7A7A7A",
 }
+"""Colours of the lanes."""
 _FACTS = ("lost_segment", "zero_window", "window_full")
 COLUMNS = ("start", "latency_ms", "top_cause")
 """Columns of `exchanges` that a timeline reads."""
 MARKED = ("time", "flags", *REPEATED, *_FACTS)
-"""Columns of `events` that it reads."""
-_CELLS = (1600, 900)  # lines in the same column of this grid are one: the picture has 1,600 pixels
-_PLACES = (160, 60)  # dots in the same place of this grid are one, larger dot: as wide and high as a dot
-_SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))  # from so many exchanges on a dot is so many times as wide
-_LANE = 1.7
+"""Columns of `events` that a timeline reads."""
+_LINES = 1600
+"""Lines of a lane that can be told apart: the picture is 1,600 pixels wide."""
+_CELLS = (160, 60)
+"""Columns and rows of a grid of cells as large as a dot; all exchanges in a cell are one dot."""
+_SIZES = ((1, 1.0), (10, 1.5), (100, 2.1), (1000, 2.8))
+"""Least number of exchanges in a dot, and the factor of the dot's width from that number on."""
+_LANE = 1.7  # em, height of a lane
 _NONE = "#7A7A7A"
 
 
@@ -57,11 +60,11 @@ class Dots:
 
 
 class Timeline(Display):
-    """When were exchanges slow, and what happened on the wire then?
+    """The latency of exchanges over time, above lanes of the segments that matter.
 
-    A dot is an exchange: its start on the time axis, its latency above, the colour of its top cause. The lanes below
-    are segments with that fact: `retransmission` (of any kind), `lost_segment` (not captured), `zero_window`,
-    `window_full`, `RST`, `SYN`; and `incomplete`, exchanges without a latency. An empty lane is not drawn.
+    A dot is an exchange: x is its start, y its latency, the colour its top cause. The lanes below are segments:
+    `retransmission` (of any kind), `lost_segment` (not captured), `zero_window`, `window_full`, `RST`, `SYN`; the lane
+    `incomplete` is exchanges without a latency. An empty lane is not drawn.
 
     Attributes: `dots` and `lanes` (name to seconds); after `plot`: `ax_` and `figure_`.
     """
@@ -111,9 +114,7 @@ class Timeline(Display):
     def from_tables(
         cls, exchanges: pa.Table, events: pa.Table, *, title: str = "", start_ns: int = 0, scale: Scale = "auto"
     ) -> Self:
-        """How do these tables become a timeline? `start_ns` is the instant of 0 s. Raises ValueError if there is
-        neither an exchange nor an event to show.
-        """
+        """Compute the dots and lanes. `start_ns` is the instant of 0 s. ValueError without an exchange or event."""
         import numpy as np
         import pyarrow as pa
 
@@ -123,33 +124,33 @@ class Timeline(Display):
         whole = ~np.isnan(latency)
         dots = []
         for name in [*CAUSES, ""]:
-            mine = whole & (tops == name)
-            dots.append(Dots(name or None, seconds[mine], latency[mine]))
+            rows = whole & (tops == name)
+            dots.append(Dots(name or None, seconds[rows], latency[rows]))
         at = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
         lanes = {name: at[column.to_numpy()] for name, column in _marks(events).items()}
         lanes["incomplete"] = seconds[~whole]
         return cls(dots, lanes, title=title, scale=scale, start_ns=start_ns or None)
 
     def panels(self) -> Sequence[Panel]:
-        """The dots, and the lanes below."""
+        """The panel of the dots, and that of the lanes."""
         below = 3.6 if self.start_ns is None else 5.0
         wide: dict[str, Any] = {"left": 11.5, "right": 3, "below": below}
         lanes = [Panel("events", _LANE * len(self.lanes), shares_x=True, **wide)] if self.lanes else []
         return [Panel("latency", 22.0, **wide), *lanes] if self.dots else lanes
 
     def keys(self) -> Sequence[Key]:
-        """The top causes that are there, with their exchanges."""
+        """The top causes with the number of their exchanges, and the sizes of dots."""
         number = {d.cause: len(d.seconds) for d in self.dots}
         found = [Key(CAUSES[n].colour, n, f"top cause of {number[n]:,}", mark(n)) for n in CAUSES if number.get(n)]
         found += [Key(_NONE, "no top cause", f"{number[None]:,}", "dot")] if number.get(None) else []
-        sizes = [least for least, _ in _SIZES if 1 < least <= self._most()]
+        sizes = [least for least, _ in _SIZES if 1 < least <= self._largest_dot()]
         if sizes:
             words = f"{', '.join(f'{least:,}' for least in sizes)} exchanges and more at one place"
             found.append(Key("#404040", "larger", words, "dot"))
         return found
 
-    def _most(self) -> int:
-        """So many exchanges are one dot at most."""
+    def _largest_dot(self) -> int:
+        """The largest number of exchanges in a dot."""
         if not self.dots:
             return 0
         high = (self._floor, float(self._values[-1]))
@@ -173,11 +174,11 @@ class Timeline(Display):
             x, y, each = _thinned(np.asarray(d.seconds, float), y, self._span, (low, high), self.log)
             colour, shape = CAUSES[d.cause].colour if d.cause else _NONE, mark(d.cause)
             for (least, times), (more, _) in pairwise([*_SIZES, (self.total + 1, 0.0)]):
-                mine = (each >= least) & (each < more)
-                if mine.any():
+                of_size = (each >= least) & (each < more)
+                if of_size.any():
                     ax.plot(
-                        x[mine],
-                        y[mine],
+                        x[of_size],
+                        y[of_size],
                         linestyle="none",
                         marker=MARKERS[shape],
                         markersize=4.0 * times,
@@ -200,8 +201,8 @@ class Timeline(Display):
 
         for number, (name, seconds) in enumerate(self.lanes.items()):
             first, last = self._span
-            cells = np.unique(((np.asarray(seconds) - first) / ((last - first) or 1) * _CELLS[0]).round())
-            x = first + cells / _CELLS[0] * (last - first)
+            lines = np.unique(((np.asarray(seconds) - first) / ((last - first) or 1) * _LINES).round())
+            x = first + lines / _LINES * (last - first)
             ax.vlines(x, number + 0.14, number + 0.86, color=_LANES[name], linewidth=1.0, gid=f"event-{name}")
         ax.set_ylim(len(self.lanes), 0)
         ax.grid(False, axis="y")
@@ -210,7 +211,7 @@ class Timeline(Display):
 
 
 def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Which segments are in which lane?"""
+    """For each lane, whether each segment is in it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -223,25 +224,25 @@ def _marks(events: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def in_a_lane(events: pa.Table) -> pa.ChunkedArray:
-    """Which segments does a timeline draw?"""
+    """Return for each segment whether it is in a lane."""
     import pyarrow.compute as pc
 
     return reduce(pc.or_, _marks(events).values())
 
 
 def needed() -> Needed:
-    """What `Timeline.from_tables` reads: of `events` the segments that are in a lane."""
+    """Return the columns that `Timeline.from_tables` reads: of `events` only segments that are in a lane."""
     return {"exchanges": TableSlice(COLUMNS), "events": TableSlice(MARKED, in_a_lane)}
 
 
 def _thinned(x: Any, y: Any, wide: Any, high: Any, log: bool) -> tuple[Any, Any, Any]:
-    """One dot for all that would lie on each other, where the first of them is, and how many they are."""
+    """Merge dots that would overlap: the place of the first dot of each cell, and the number of dots in it."""
     import numpy as np
 
     scale = np.log if log else np.asarray
     low, top = float(scale(high[0] if log else 0.0)), float(scale(high[1]))
-    column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_PLACES[0] - 1)).round().astype(np.int64)
+    column = ((x - wide[0]) / ((wide[1] - wide[0]) or 1) * (_CELLS[0] - 1)).round().astype(np.int64)
     height = scale(np.maximum(y, high[0]) if log else y)
-    row = ((height - low) / ((top - low) or 1) * (_PLACES[1] - 1)).round().astype(np.int64)
-    _, kept, each = np.unique(column * _PLACES[1] + row, return_index=True, return_counts=True)
+    row = ((height - low) / ((top - low) or 1) * (_CELLS[1] - 1)).round().astype(np.int64)
+    _, kept, each = np.unique(column * _CELLS[1] + row, return_index=True, return_counts=True)
     return x[kept], y[kept], each

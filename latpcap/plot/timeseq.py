@@ -1,7 +1,7 @@
-"""How did the bytes of one direction move, and where did they stand still?
+"""`TimeSequence`, tcptrace's time-sequence graph of one direction of a stream, with the stalls marked.
 
-Reads the `events` and `causes` of one stream; gives tcptrace's time-sequence graph with the stalls marked, and below it
-bytes in flight, round trips and throughput. Numbers are computed in timeseq_data.py; knows nothing of captures.
+Below it are panels of bytes in flight, round trips and throughput. The numbers are computed in timeseq_data.py from the
+`events` and `causes` of the stream.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ LIMITS = {
     "http2_window": "#E377C2",
     "none": "#9A9A9A",
 }
-"""The colour of each limit of a transfer: of the cause that it is, where there is one."""
+"""The colour of each limit of a transfer; a limit that is also a cause has the cause's colour."""
 LIMIT_WORDS = "limits the transfer"
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.6}
-_CAPPED_SEGMENTS = 300  # segments that get caps at their ends
+_MAX_CAPPED = 300  # marks up to which each has caps at its ends
 
 
 class TimeSequence(Display):
-    """How did the bytes of one direction move, and where did they stand still?
+    """tcptrace's time-sequence graph of one direction of a stream, with the causes of its stalls.
 
-    As tcptrace draws it: a vertical mark per segment from its first to its last sequence number, a line below of what
-    the receiver has acknowledged, a line above of what its window allows; repeats, SACK blocks and duplicate ACKs in
-    colours of their own. Added: each wait of at least `mark_ms` in the colour of its cause. Panels below share the
-    time: bytes in flight and the window, round trips (from a segment's passing the capture to its ACK's), throughput. A
-    bar along the lower edge is a transfer, in the colour of what limits it.
+    Each segment is a vertical mark from its first to its last sequence number. The line below is the cumulative ACK,
+    the line above it the end of the receiver's window. Retransmissions, SACK blocks and duplicate ACKs have colours of
+    their own, and each wait of at least `mark_ms` has that of its cause. The panels below share the time axis: bytes in
+    flight and the window, round trips (from a segment to its ACK at the point of capture), throughput. A bar along the
+    lower edge is a transfer, in the colour of its limit.
 
     Attributes: `data`, the numbers; after `plot`: `ax_` (the sequence panel) and `figure_`.
     """
@@ -97,8 +97,8 @@ class TimeSequence(Display):
         start_ns: int = 0,
         transfers: pa.Table | None = None,
     ) -> Self:
-        """How do the tables of one stream become this picture? `start_ns` is the instant of 0 s; options as those of
-        `Stream.time_sequence`. Raises ValueError for an option that makes no sense, or if there is no data to show.
+        """Compute the graph from the tables of one stream. `start_ns` is the instant of 0 s; other options as those of
+        `Stream.time_sequence`. ValueError for an impossible option, or if there is no data to show.
         """
         if not mark_ms > 0:
             raise ValueError(f"mark_ms is {mark_ms}, but must be more than 0 ms")
@@ -108,12 +108,12 @@ class TimeSequence(Display):
         return cls(data, title=title, panels=panels, mark_ms=mark_ms)
 
     def panels(self) -> Sequence[Panel]:
-        """The chosen panels; the sequence is the highest."""
+        """The chosen panels; that of the sequence numbers is the highest."""
         heights = {"sequence": 30.0, "flight": 9.0, "rtt": 9.0, "throughput": 9.0}
         return [Panel(name, heights[name], left=_LEFT, right=_RIGHT, shares_x=True) for name in self.names]
 
     def keys(self) -> Sequence[Key]:
-        """What there is of tcptrace's marks, and the causes of the stalls."""
+        """The marks that occur, the limits of transfers, and the causes of the stalls."""
         found: list[Key] = []
         if "sequence" in self.names:
             found.append(Key(_DATA, "segment", "first to last byte", "line"))
@@ -125,15 +125,15 @@ class TimeSequence(Display):
                 found += [key] if len(marks) else []
             found.append(Key(_ACK, "acknowledged", shape="line"))
             if self.data.window is not None:
-                where = _over(self._top(), self.data.window.values)
+                where = _window_note(self._top(), self.data.window.values)
                 found.append(Key(_WINDOW, "window", where, "dash"))
             found += [Key(_ACK, "duplicate_ack", shape="cross")] if len(self.data.duplicates.seconds) else []
             if len(self.data.zero_windows.seconds):
                 found.append(Key(_ZERO, "zero_window", "announced", "square"))
         elif "flight" in self.names and self.data.room is not None:
             found.append(Key(_WINDOW, "window", "how much may be in flight", "dash"))
-        held = {limit.limited_by for limit in self.data.limits}
-        found += [Key(LIMITS[name], name, LIMIT_WORDS) for name in LIMITS if name in held]
+        limits = {limit.limited_by for limit in self.data.limits}
+        found += [Key(LIMITS[name], name, LIMIT_WORDS) for name in LIMITS if name in limits]
         spent: dict[str, float] = {}
         for stall in self.data.stalls:
             spent[stall.cause] = spent.get(stall.cause, 0.0) + stall.ms
@@ -151,11 +151,11 @@ class TimeSequence(Display):
     def _range(self) -> tuple[float, float]:
         """The least and the greatest sequence number of the data."""
         data = self.data
-        here = [spans for spans in (data.segments, data.repeats, data.late) if len(spans)]
-        return min(float(s.low.min()) for s in here), max(float(s.high.max()) for s in here)
+        drawn = [spans for spans in (data.segments, data.repeats, data.late) if len(spans)]
+        return min(float(s.low.min()) for s in drawn), max(float(s.high.max()) for s in drawn)
 
     def _top(self) -> float:
-        """The upper end of the sequence panel: a window far above the data would press it flat."""
+        """The upper end of the sequence panel. A window far above the data is left out, as it would flatten them."""
         low, high = self._range()
         room = max(1.0, (high - low) * 0.04)
         edge = float(max(self.data.window.values, default=0)) if self.data.window is not None else 0.0
@@ -179,11 +179,10 @@ class TimeSequence(Display):
     def _sequence(self, ax: Axes) -> None:
         data = self.data
         if data.window is not None:
-            _steps(
-                ax, data.window, _WINDOW, 1.2, "window", dashes=(0, (5, 2))
-            )  # over the ACKs: a window of 0 lies on them
+            # above the ACK line, with which it coincides where the window is 0
+            _steps(ax, data.window, _WINDOW, 1.2, "window", dashes=(0, (5, 2)))
         _steps(ax, data.ack, _ACK, 1.3, "ack")
-        _marks(ax, data.sacks, _SACK, 2.0, "sack", 2, alpha=0.4)  # what was sent again lies inside of them
+        _marks(ax, data.sacks, _SACK, 2.0, "sack", 2, alpha=0.4)  # below retransmissions, which may be inside
         _marks(ax, data.segments, _DATA, 1.3, "segments", 3)
         _marks(ax, data.late, _LATE, 1.8, "out_of_order", 4)
         _marks(ax, data.repeats, "white", 4.4, "around", 3.9)
@@ -196,7 +195,7 @@ class TimeSequence(Display):
         label(ax, y="relative sequence number [byte]")
 
     def _labels(self, ax: Axes) -> None:
-        """The stalls' bars along the upper edge, and their lengths where there is room, the longest first."""
+        """Draw the stalls' bars along the upper edge, and their lengths where there is room, the longest first."""
         first, last = ax.get_xlim()
         em = (last - first) / (WIDTH - _LEFT - _RIGHT)
         taken: list[tuple[float, float]] = []
@@ -228,7 +227,7 @@ class TimeSequence(Display):
                     break
 
     def _limits(self, ax: Axes) -> None:
-        """What held each transfer back: a bar along the lower edge, with its rate where there is room."""
+        """Draw each transfer's limit as a bar along the lower edge, with its rate where there is room."""
         first, last = ax.get_xlim()
         em = (last - first) / (WIDTH - _LEFT - _RIGHT)
         transform = ax.get_xaxis_transform()
@@ -249,7 +248,7 @@ class TimeSequence(Display):
         if self.data.room is not None:
             _steps(ax, self.data.room, _WINDOW, 1.2, "room", dashes=(0, (5, 2)))
             most = float(max(self.data.room.values, default=0)) * 1.1
-            top = max(top, most) if most <= 2.5 * top else top  # one far above would press the bytes flat
+            top = max(top, most) if most <= 2.5 * top else top  # a much larger window would flatten the bytes
         ax.set_ylim(0, top or 1)
         ax.yaxis.set_major_formatter(lambda value, _place: size(value))
         label(ax, y="in flight")
@@ -273,33 +272,25 @@ def _limit_words(limit: Limit) -> str:
     return f"{limit.limited_by} ({limit.grade}){rate}"
 
 
-def _over(top: float, values: Any) -> str:
-    """How much of a line does not fit under the upper edge?"""
+def _window_note(top: float, values: Any) -> str:
+    """The words for a window line that is above the upper edge; empty if all of it is visible."""
     if not len(values) or max(values) <= top:
         return ""
     return "above the picture" if min(values) > top else "partly above the picture"
 
 
 def _steps(ax: Axes, line: Any, colour: str, width: float, gid: str, dashes: Any = "-") -> None:
-    over = 1.5 if dashes == "-" else 1.6
-    ax.plot(
-        line.seconds,
-        line.values,
-        drawstyle="steps-post",
-        color=colour,
-        linewidth=width,
-        linestyle=dashes,
-        zorder=over,
-        gid=gid,
-    )
+    zorder = 1.5 if dashes == "-" else 1.6
+    look: Any = {"color": colour, "linewidth": width, "linestyle": dashes, "zorder": zorder, "gid": gid}
+    ax.plot(line.seconds, line.values, drawstyle="steps-post", **look)
 
 
 def _marks(ax: Axes, spans: Spans, colour: str, width: float, gid: str, zorder: float, alpha: float = 1) -> None:
-    """Vertical lines, with caps where there are few: a segment of some bytes is flat otherwise."""
+    """Draw vertical lines; if there are few, with caps, as a short segment would not be visible without them."""
     if not len(spans):
         return
     look: Any = {"color": colour, "zorder": zorder, "alpha": alpha}
     ax.vlines(spans.seconds, spans.low, spans.high, linewidth=width, gid=gid, **look)
-    if len(spans) <= _CAPPED_SEGMENTS:
+    if len(spans) <= _MAX_CAPPED:
         for ends in (spans.low, spans.high):
             ax.plot(spans.seconds, ends, "_", markersize=4, markeredgewidth=width * 0.8, **look)

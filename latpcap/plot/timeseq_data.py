@@ -1,8 +1,7 @@
-"""What does tcptrace's time-sequence graph show of one direction of a stream?
+"""The numbers of a time-sequence graph of one direction of a stream, as columns. Draws nothing.
 
-Reads the stream's `events` and `causes`; gives columns of numbers: segments, the ACK line, the window line, repeats,
-SACK blocks, stalls, round trips, bytes in flight, rates. Draws nothing. Times are seconds in the capture, sequence
-numbers relative, as Wireshark shows them.
+Reads the stream's `events` and `causes`. Times are seconds in the capture; sequence numbers are relative, as in
+Wireshark.
 """
 
 from __future__ import annotations
@@ -17,17 +16,19 @@ from latpcap.tables import REPEATED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = 1_600  # of a picture: marks that are nearer than the span by this are joined
+COLUMNS = 1_600
+"""Width of a picture in pixels; marks in one column are joined."""
 _BINS = 80
 SENDERS = ("client", "server")
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A piece of an exchange's time that is long enough to be marked."""
+    """A wait within an exchange that is long enough to be marked."""
 
     cause: str
     begin: float
+    """Seconds in the capture, as `end`."""
     end: float
     proven: bool
     from_frame: int
@@ -35,13 +36,13 @@ class Stall:
 
     @property
     def ms(self) -> float:
-        """How long it is."""
+        """Its length in ms."""
         return (self.end - self.begin) * 1e3
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What held a transfer back, while it lasted: a row of `transfers`."""
+    """The limit of a transfer, a row of `transfers`; `begin` and `end` in seconds of the capture."""
 
     limited_by: str
     begin: float
@@ -52,7 +53,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that keeps its value until the next point."""
+    """A step line: each value holds until the next point."""
 
     seconds: Any
     values: Any
@@ -60,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Vertical marks: each at an instant, from a sequence number to the next one."""
+    """Vertical marks, each at an instant, from its first sequence number to the one after its last."""
 
     seconds: Any
     low: Any
@@ -72,27 +73,39 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Everything that is drawn of one direction; `joined` counts the segments that were drawn together."""
+    """Everything that is drawn of one direction."""
 
     sender: str
     span: tuple[float, float]
+    """First and last instant shown, in seconds of the capture."""
     segments: Spans
+    """New data."""
     repeats: Spans
+    """Retransmissions."""
     late: Spans
+    """Segments out of order."""
     sacks: Spans
     ack: Line
+    """Cumulative ACK of the receiver."""
     window: Line | None
+    """End of the receiver's window as a sequence number; None if its scale is not known."""
     duplicates: Line
     zero_windows: Line
     flight: Line
+    """Bytes in flight."""
     rtt: Line
+    """ms from a segment to its ACK at the point of capture."""
     bins: tuple[Any, Any, Any]
+    """Edges in seconds, and Mbit/s sent and acknowledged in each bin."""
     payload: int
+    """Bytes."""
     drawn: int
+    """Marks in `segments`, after neighbours were joined."""
     total: int
+    """Segments of new data."""
     stalls: tuple[Stall, ...] = field(default=())
     room: Line | None = None
-    """The receiver's window: how much may be in flight."""
+    """Size of the receiver's window in bytes; None if its scale is not known."""
     limits: tuple[Limit, ...] = field(default=())
 
 
@@ -106,7 +119,7 @@ def read(
     mark_ms: float,
     transfers: pa.Table | None = None,
 ) -> Numbers:
-    """How do the tables of one stream become a time-sequence graph? Options as those of `TimeSequence`."""
+    """Compute the graph from the tables of one stream. Options as those of `TimeSequence`."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -121,11 +134,11 @@ def read(
         sender = "client" if length[from_client].sum() > length[~from_client].sum() else "server"
     flags = events["flags"].cast(pa.string())
     syn = pc.match_substring(flags, "SYN").to_numpy()
-    mine = from_client == (sender == "client")
-    scaled = bool((syn & ~mine).any())  # without its SYN a side's window scale is not known
+    by_sender = from_client == (sender == "client")
+    is_scale_known = bool((syn & ~by_sender).any())  # the receiver's SYN carries its window scale
     frame = events["frame"].to_numpy()
     shown = np.ones(len(frame), bool) if frames is None else (frame >= frames[0]) & (frame <= frames[1])
-    if not (shown & mine & (length > 0)).any():
+    if not (shown & by_sender & (length > 0)).any():
         where = "" if frames is None else f" in frames {frames[0]} to {frames[1]}"
         raise ValueError(f"the {sender} sends no data{where}: there is nothing to draw")
     seconds = (arrays.nanoseconds(events["time"]) - start_ns) / 1e9
@@ -134,19 +147,19 @@ def read(
     for name in REPEATED:
         repeated |= events[name].to_numpy()
     late = events["out_of_order"].to_numpy() & ~repeated
-    data, back = shown & mine & (length > 0), shown & ~mine & pc.match_substring(flags, "ACK").to_numpy()
+    data, back = shown & by_sender & (length > 0), shown & ~by_sender & pc.match_substring(flags, "ACK").to_numpy()
     span = (float(seconds[shown].min()), float(seconds[shown].max()))
     fresh = data & ~repeated & ~late
     joined = _joined(seconds[fresh], seq[fresh], (seq + length)[fresh], span)
     window = room = None
-    if scaled and back.any():
+    if is_scale_known and back.any():
         size = events["window"].to_numpy().astype("int64")
         window = _thinned(seconds[back], (ack + size)[back], span)
         room = _thinned(seconds[back], size[back], span)
     flying = data & events["bytes_in_flight"].is_valid().to_numpy()
     timed = back & events["ack_rtt_ms"].is_valid().to_numpy()
     duplicate = back & events["duplicate_ack"].to_numpy()
-    zero = shown & ~mine & events["zero_window"].to_numpy()
+    zero = shown & ~by_sender & events["zero_window"].to_numpy()
     return Numbers(
         sender=sender,
         span=span,
@@ -180,7 +193,7 @@ def _column(seconds: Any, span: tuple[float, float]) -> Any:
 
 
 def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spans:
-    """Segments of the same column of the picture whose bytes touch become one mark, where there are many."""
+    """Join segments of one column of the picture whose bytes are adjacent into one mark, if there are many."""
     import numpy as np
 
     if len(seconds) <= 2 * COLUMNS:
@@ -189,7 +202,7 @@ def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spa
     order = np.lexsort((low, column))
     column, low, high, seconds = column[order], low[order], high[order], seconds[order]
     width = int(high.max()) + 1
-    reach = np.maximum.accumulate(high + column * width)  # never touches from one column to the next
+    reach = np.maximum.accumulate(high + column * width)  # sequence numbers of two columns never meet
     apart = np.ones(len(column), bool)
     apart[1:] = (low[1:] + column[1:] * width > reach[:-1]) | (column[1:] != column[:-1])
     first = np.flatnonzero(apart)
@@ -197,7 +210,7 @@ def _joined(seconds: Any, low: Any, high: Any, span: tuple[float, float]) -> Spa
 
 
 def _thinned(seconds: Any, values: Any, span: tuple[float, float]) -> Line:
-    """Of each column of the picture the first, the last, the least and the greatest value, where there are many."""
+    """Keep the first, last, least and greatest value of each column of the picture, if there are many."""
     import numpy as np
 
     if len(seconds) <= 4 * COLUMNS:
@@ -218,21 +231,21 @@ def _sacks(events: pa.Table, back: Any, seconds: Any, span: tuple[float, float])
     import numpy as np
     import pyarrow as pa
 
-    here = back & events["sack"].is_valid().to_numpy()
-    if not here.any():
+    has_sack = back & events["sack"].is_valid().to_numpy()
+    if not has_sack.any():
         empty = np.empty(0, "int64")
         return Spans(np.empty(0), empty, empty)
-    lists = events["sack"].filter(pa.array(here)).combine_chunks()
+    lists = events["sack"].filter(pa.array(has_sack)).combine_chunks()
     counts = lists.value_lengths().to_numpy()
     blocks = lists.flatten()
     left, right = blocks.field("left").to_numpy(), blocks.field("right").to_numpy()
-    return _joined(np.repeat(seconds[here], counts), left, right, span)
+    return _joined(np.repeat(seconds[has_sack], counts), left, right, span)
 
 
 def _rates(
     seconds: Any, length: Any, data: Any, repeated: Any, ack: Any, back: Any, span: tuple[float, float]
 ) -> tuple[Any, Any, Any]:
-    """Edges of bins in s, and in each Mbit/s of payload sent (repeats too) and acknowledged."""
+    """Edges of bins in s, and Mbit/s of payload sent (with retransmissions) and acknowledged in each."""
     import numpy as np
 
     wide = span[1] - span[0]
@@ -262,19 +275,16 @@ def _limits(transfers: pa.Table, sender: str, start_ns: int, span: tuple[float, 
 
 
 def _stalls(causes: pa.Table, start_ns: int, span: tuple[float, float], mark_ms: float) -> tuple[Stall, ...]:
-    """The causes' rows of some length in the time shown; rows of one cause that touch are one."""
+    """The causes of at least `mark_ms` in the time shown; adjacent rows of one cause are joined."""
     import pyarrow.compute as pc
 
     from latpcap.vocabulary import PROVEN
 
     found: list[Stall] = []
-    chosen = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
-    begins, ends = (
-        (arrays.nanoseconds(chosen["start"]) - start_ns) / 1e9,
-        (arrays.nanoseconds(chosen["end"]) - start_ns) / 1e9,
-    )
-    words = chosen.select(["cause", "confidence", "from_frame", "to_frame"]).to_pylist()
-    for row, begin, end in sorted(zip(words, begins, ends, strict=True), key=lambda r: r[1]):
+    long = causes.filter(pc.greater_equal(causes["duration_ms"], mark_ms))
+    begins, ends = ((arrays.nanoseconds(long[name]) - start_ns) / 1e9 for name in ("start", "end"))
+    rows = long.select(["cause", "confidence", "from_frame", "to_frame"]).to_pylist()
+    for row, begin, end in sorted(zip(rows, begins, ends, strict=True), key=lambda r: r[1]):
         if end <= span[0] or begin >= span[1]:
             continue
         sure = row["confidence"] >= PROVEN

@@ -1,7 +1,6 @@
-"""Where did each exchange's time go, bar by bar?
+"""`Waterfall`, a horizontal bar per exchange that is divided into its causes.
 
-Reads the `exchanges` and `causes` tables; gives a picture of horizontal bars that are cut into their causes. Which bars
-there are is computed in waterfall_rows.py; knows nothing of captures.
+Reads the `exchanges` and `causes` tables; waterfall_rows.py computes the bars.
 """
 
 from __future__ import annotations
@@ -22,23 +21,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-_ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: a bar with a name, a group's line, all bars where they have no names
+_ROW, _HEAD, _BODY = 1.25, 1.6, 40.0  # em: height of a named bar, of a group's line, and of all bars without names
 _NAME = 22  # letters of an exchange's name
-_CAPTURE = 16  # more of them where its capture is named, too
-
+_CAPTURE = 16  # further letters where the name includes its capture
 
 PROBABLE = "//////"
-"""The hatch of what is not proven; a family's own is thinner."""
+"""Hatch of causes that are not proven; the hatches of families are thinner."""
 
 
 class Waterfall(Display):
-    """Where did each exchange's time go?
+    """The time of each exchange by cause.
 
-    Each bar is an exchange, from its first request byte to its last response byte, cut into its `causes` in the order
-    in which they came; each family of causes has its hatch, and white dashes are probable only (confidence
-    below 0.9). Where there are more exchanges than
-    `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the picture shows of how many. The
-    area of a colour is the time of that cause: its sum is in the legend, and equals that of the tables.
+    Each bar is an exchange, from its first request byte to its last response byte, divided into its `causes` in order
+    of time. Each family of causes has a hatch; white dashes mark causes that are only probable (confidence below 0.9).
+    If there are more exchanges than `max_rows`, a bar is the mean of several neighbours in the order of `sort`, and the
+    picture names their number. The area of a colour is the time of that cause; the legend has its sum, which equals
+    that of the tables.
 
     Attributes: `plan`, with bars, groups and pieces; after `plot`: `ax_` and `figure_`.
     """
@@ -84,10 +82,9 @@ class Waterfall(Display):
         start_ns: int = 0,
         place: Callable[[int], str] | None = None,
     ) -> Self:
-        """How do these tables become a waterfall? `groups` holds the name of each exchange's group; `start_ns` is the
-        instant of 0 s on the clock; `place` names a stream of several captures: its file and its number there.
-        Options as those of `Capture.waterfall`. Raises ValueError for an option that makes no sense, or if there is no
-        exchange.
+        """Compute the bars. `groups` holds the name of each exchange's group; `start_ns` is the instant of 0 s;
+        `place` names a stream of several captures, by its file and its number there. Other options as those of
+        `Capture.waterfall`. ValueError for an impossible option, or without an exchange.
         """
         if align not in ALIGNS:
             raise ValueError(f"no alignment {align!r}; known are {' and '.join(ALIGNS)}")
@@ -163,7 +160,7 @@ class Waterfall(Display):
                     ),
                     autolim=False,
                 )
-        if not singly:  # lines of the paper between the bars: else thousands are one block
+        if not singly:  # white lines between the bars, which would be one block otherwise
             across, at = np.tile([0.0, 1.0, np.nan], len(bottoms)), np.repeat(bottoms, 3)
             ax.plot(across, at, transform=ax.get_yaxis_transform(), color="white", linewidth=0.9, gid="between")
         last = float(x1.max()) if len(x1) else 1.0
@@ -178,7 +175,7 @@ class Waterfall(Display):
             words(ax, first, y, f" {group}", va="center", bold=True, clip_on=False)
 
     def _places(self, height: float) -> tuple[Any, Any, list[tuple[float, str]], float]:
-        """Where bars and the groups' lines stand, in exchanges; a line needs as much as some exchanges."""
+        """Tops and bottoms of the bars, the groups' lines, and the total height, all in units of one exchange."""
         import numpy as np
 
         bars, groups = self.plan.bars, self.plan.groups
@@ -194,7 +191,9 @@ class Waterfall(Display):
         return tops, bottoms, heads, float(bottoms[-1])
 
     def _names(self, ax: Axes, tops: Any, bottoms: Any, ends: Any, first: float) -> None:
-        """Each bar's exchange on its left and its latency behind its end; or how many exchanges there are."""
+        """Write each exchange's name at the left of its bar and its latency after the bar's end; without names, only
+        the number of exchanges on the y axis.
+        """
         import numpy as np
 
         if not self.plan.named:
@@ -219,7 +218,7 @@ def _short(name: str, letters: int) -> str:
 
 
 def _beside(ax: Axes, text: str, place: tuple[float, float], shift: float, *, size: float) -> None:
-    """A text so many points to the right of a place of the data, or to its left."""
+    """Write a text next to a place of the data: to its right by `shift` points, or to its left if negative."""
     side: Any = "left" if shift > 0 else "right"
     note = ax.annotate(drawable(text), place, (shift, 0), textcoords="offset points", ha=side, va="center")
     note.set_fontproperties(font(EM * size))

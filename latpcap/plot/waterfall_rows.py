@@ -1,8 +1,7 @@
-"""Which bars does a waterfall have, and how are they cut?
+"""Computes the bars of a waterfall and their pieces. Draws nothing.
 
-Reads the `exchanges` and `causes` tables; gives places in milliseconds and exchanges; draws nothing. A bar is one
-exchange, or the mean of some neighbours where there are too many for bars of their own. A bar is as high as the
-exchanges that it stands for, so that areas are milliseconds of the tables: none is lost, none is counted twice.
+Reads the `exchanges` and `causes` tables. A bar is one exchange, or the mean of several neighbours if there are too
+many. The height of a bar is its number of exchanges, so that an area is a sum of milliseconds of the tables.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ from latpcap.vocabulary import CAUSES, PROVEN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-POOLED = 80  # bars without names that a picture has at most, each 6 pixels high; with more exchanges they are means
-MOST_GROUPS = 12
+MAX_MEAN_BARS = 80
+"""Upper bound on the bars without names, each 6 pixels high; with more exchanges each bar is a mean."""
+MAX_GROUPS = 12
+"""Upper bound on the groups; the last ones are put together as "others"."""
 SORTS = ("latency_ms", "start", "exchange")
 ALIGNS: tuple[Align, ...] = get_args(Align)
 NAMES = tuple(CAUSES)
@@ -30,7 +31,7 @@ NAMES = tuple(CAUSES)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: from `top` to `bottom` in exchanges, counted from above; `name` on its left, `words` at its end."""
+    """A bar from `top` to `bottom`, in exchanges from above; `name` is written at its left, `words` at its end."""
 
     top: float
     bottom: float
@@ -40,7 +41,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bars that belong together, under a line of their own."""
+    """Consecutive bars, from the index `first` to `last`, under a line with the group's name."""
 
     name: str
     first: int
@@ -49,8 +50,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What the bars are cut into, as columns: index of the bar, index of the cause in the vocabulary, whether it is
-    proven, and from where to where on the time axis (ms, or s on the clock).
+    """The pieces of the bars as columns: index of the bar, index of the cause in the vocabulary, whether the cause is
+    proven, and begin and width on the time axis (ms, or s on the clock).
     """
 
     bar: Any
@@ -62,18 +63,22 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A finished waterfall: bars, their groups and pieces; `each` exchanges a bar, `named` if every exchange has its
-    name; totals in ms by cause."""
+    """A finished waterfall: bars, groups and pieces."""
 
     bars: tuple[Bar, ...]
     groups: tuple[Group, ...]
     pieces: Pieces
     each: int
+    """Exchanges per bar."""
     named: bool
+    """Whether each exchange has a bar with its name."""
     shown: int
+    """Number of exchanges shown."""
     total: int
     totals: dict[str, float]
+    """ms by cause."""
     unproven: bool
+    """Whether a piece is not proven."""
     shown_ms: float
     total_ms: float
 
@@ -90,8 +95,9 @@ def plan(
     start_ns: int,
     place: Callable[[int], str] = str,
 ) -> Plan:
-    """How do the tables become bars? `names` is each exchange's group, or None; `place` names a stream. Options as
-    those of `Waterfall`."""
+    """Compute the bars. `names` holds the group of each exchange, or is None; `place` names a stream. Options as those
+    of `Waterfall`.
+    """
     import numpy as np
 
     n = exchanges.num_rows
@@ -105,16 +111,16 @@ def plan(
     group_of, group_names = _grouped(names, order)
     order = order[np.argsort(group_of[order], kind="stable")]
     named = len(order) <= max_rows
-    each = 1 if named else -(-len(order) // POOLED)
+    each = 1 if named else -(-len(order) // MAX_MEAN_BARS)
     bar_of = np.full(n, -1)
     bars: list[Bar] = []
     groups: list[Group] = []
     below = 0
     for number, name in enumerate(group_names):
-        mine = order[group_of[order] == number]
+        of_group = order[group_of[order] == number]
         first = len(bars)
-        for at in range(0, len(mine), each):
-            some = mine[at : at + each]
+        for at in range(0, len(of_group), each):
+            some = of_group[at : at + each]
             bar_of[some] = len(bars)
             bars.append(_bar(exchanges, some, below, place) if named else Bar(below, below + len(some)))
             below += len(some)
@@ -144,7 +150,7 @@ def plan(
 
 
 def needed(columns: Sequence[str], sort: Sort) -> Needed:
-    """What `plan` reads, with these columns of `exchanges` for the groups. ValueError where nothing is sorted so."""
+    """Return the columns that `plan` reads, with these of `exchanges` for groups. ValueError for an unknown `sort`."""
     key = f"{sort}_ms" if sort in CAUSES else sort
     if key == sort and sort not in SORTS:
         raise ValueError(f"cannot sort by {sort!r}; known are {', '.join((*SORTS, *CAUSES))}")
@@ -161,7 +167,7 @@ def _of_exchanges(causes: pa.Table) -> pa.ChunkedArray:
 
 
 def _order(exchanges: pa.Table, sort: Sort) -> Any:
-    """The rows' numbers as they stand from above: the longest first, or by time."""
+    """The rows in the order of their bars from above: the longest first, or by time."""
     import numpy as np
 
     if sort in CAUSES:
@@ -174,13 +180,13 @@ def _order(exchanges: pa.Table, sort: Sort) -> Any:
 
 
 def _grouped(names: Sequence[str] | None, order: Any) -> tuple[Any, list[str]]:
-    """Each exchange's group as a number; groups as they come in the order, the last ones together."""
+    """The number of each exchange's group, and the groups' names in order of appearance; the last ones are joined."""
     import numpy as np
 
     if names is None:
         return np.zeros(int(order.max()) + 1 if len(order) else 0, dtype=int), [""]
     found = list(dict.fromkeys(names[i] for i in order))
-    kept = found if len(found) <= MOST_GROUPS else found[: MOST_GROUPS - 1]
+    kept = found if len(found) <= MAX_GROUPS else found[: MAX_GROUPS - 1]
     number = {name: i for i, name in enumerate(kept)}
     if len(kept) < len(found):
         kept = [*kept, f"{len(found) - len(kept)} others"]
@@ -231,7 +237,7 @@ def _pieces(
 
 
 def _mean(bar: Any, code: Any, proven: Any, middle: Any, width: Any, bars: Sequence[Bar]) -> Pieces:
-    """A bar for several exchanges: the mean time of each cause, in the order in which they come on average."""
+    """The pieces of bars of several exchanges: the mean time of each cause, in the order of their mean instants."""
     import numpy as np
 
     kinds = 2 * len(NAMES)

@@ -1,8 +1,6 @@
-"""What would wrk, ping, hping3, traceroute, curl or pgbench have printed? A capture in, their lines out, by their own
-formulas.
+"""The lines that wrk, ping, hping3, traceroute, curl or pgbench would have printed for a capture, by their formulas.
 
-Each report ends with what the tool could not know of this capture, or the capture of the tool: numbers are those of the
-point of capture, and nothing is made up.
+Numbers are measured at the point of capture. Each report ends with the values that the capture does not contain.
 """
 
 from __future__ import annotations
@@ -20,10 +18,10 @@ TOOLS: tuple[Tool, ...] = ("wrk", "ping", "hping3", "traceroute", "curl", "pgben
 
 
 def make_report(capture: Subject, tool: Tool, server: str | None = None) -> Report:
-    """The lines of this tool for a capture; `server` limits them to one address, or address and port.
+    """Return the lines of this tool for a capture; `server` limits them to one address, or address and port.
 
-    ValueError for another tool, or where the capture has nothing that this tool does; CaptureError where its bytes
-    cannot be read again (probes need them).
+    ValueError for another tool, or for a capture without traffic of the tool's kind; CaptureError where the bytes of
+    probes cannot be read again.
     """
     if tool == "wrk":
         from latpcap.reports import wrk
@@ -45,11 +43,11 @@ def make_report(capture: Subject, tool: Tool, server: str | None = None) -> Repo
 
 
 def needed(tool: Tool) -> Needed:
-    """The columns and rows that the report of this tool reads."""
+    """Return the columns and rows that the report of this tool reads."""
     from latpcap.reports import curl, pgbench, ping_traceroute, wrk
 
     found: Needed = {"wrk": wrk, "curl": curl, "pgbench": pgbench}.get(tool, ping_traceroute).needed()
     return found
 
 
-__all__ = ["TOOLS", "Report", "needed", "of"]
+__all__ = ["TOOLS", "Report", "make_report", "needed"]

@@ -1,7 +1,6 @@
-"""What would curl -w have printed of each connection's first request? Streams and exchanges in, curl's phases out.
+"""The phases that curl -w would have printed for the first request of each connection.
 
-Times are seconds from the connection's SYN, as curl counts from its start: the name's look-up came before, and is in
-no capture of this connection.
+Times are seconds from the connection's SYN. curl counts from its start, so its times include the name look-up.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from latpcap.user_waits.cause_totals import endpoint
 
 HTTP = ("http", "http2", "tls")
 MAX_CONNECTIONS = 20
-"""So many connections are printed; the numbers have all."""
+"""Upper bound on the connections printed; `Report.numbers` has all."""
 
 
 def needed() -> Needed:
-    """What `report` reads: of `events` the segments with SYN."""
+    """Return the columns that `report` reads: of `events` only segments with SYN."""
     return {
         "exchanges": TableSlice(_COLUMNS),
         "streams": TableSlice(("server", "server_port", "start")),
@@ -36,7 +35,7 @@ def _syns(events: Any) -> Any:
 
 
 def report(capture: Subject, server: str | None) -> Report:
-    """curl's phases of the first request of each connection that asks by HTTP. ValueError without any."""
+    """Return curl's phases of the first request of each HTTP connection. ValueError without any."""
     exchanges, streams = capture.arrow("exchanges"), capture.arrow("streams")
     first = _first(exchanges)
     secured = _handshakes(exchanges)
@@ -45,11 +44,11 @@ def report(capture: Subject, server: str | None) -> Report:
     numbers: list[dict[str, Any]] = []
     for row in streams.select(["stream", "server", "server_port", "start"]).to_pylist():
         name = endpoint(row["server"], row["server_port"]) if row["server"] else "?"
-        mine = first.get(row["stream"])
-        if mine is None or server not in (None, row["server"], name):
+        request = first.get(row["stream"])
+        if request is None or server not in (None, row["server"], name):
             continue
         opening = opened.get(row["stream"])
-        numbers.append(_phases(mine, name, opening, secured.get(row["stream"])))
+        numbers.append(_phases(request, name, opening, secured.get(row["stream"])))
     if not numbers:
         raise ValueError("no request by HTTP in this capture: curl asks those")
     for one in numbers[:MAX_CONNECTIONS]:
@@ -74,7 +73,7 @@ _COLUMNS = [
 
 
 def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
-    """Each stream's first whole request of HTTP; behind TLS without keys its first turn of records."""
+    """Each stream's first complete HTTP request; for TLS without keys the first exchange of records."""
     import numpy as np
 
     requests = arrays.equals(exchanges, "protocol", *HTTP) & ~arrays.equals(exchanges, "method", "handshake")
@@ -87,7 +86,7 @@ def _first(exchanges: Any) -> dict[int, dict[str, Any]]:
 
 
 def _handshakes(exchanges: Any) -> dict[int, int]:
-    """When was each stream's TLS handshake over, in ns?"""
+    """The end of each stream's TLS handshake, in ns."""
     import numpy as np
 
     rows = np.flatnonzero(arrays.equals(exchanges, "method", "handshake"))
@@ -96,7 +95,7 @@ def _handshakes(exchanges: Any) -> dict[int, int]:
 
 
 def _opened(capture: Subject) -> dict[int, tuple[int, int]]:
-    """When each stream's SYN and its SYN, ACK passed, in ns."""
+    """The instants of each stream's SYN and SYN, ACK, in ns."""
     import numpy as np
 
     events = capture.arrow("events")

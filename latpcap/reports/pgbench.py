@@ -1,8 +1,9 @@
-"""What would pgbench have printed of these statements? Exchanges of PostgreSQL in, pgbench's summary out.
+"""The summary that pgbench would have printed for these PostgreSQL statements.
 
-The formulas are pgbench's own (printResults of pgbench.c): transactions per second over the time behind the connecting,
-latency as that time by clients and transactions; where its clients pause, as with -R, each transaction is measured. A
-transaction is BEGIN to END, or a statement outside; several that every connection repeats in turn are one script.
+The formulas are those of printResults in pgbench.c. Transactions per second are counted over the run time without the
+initial connections. The latency is that time, times the clients, by the transactions; if clients pause, as with -R, it
+is measured per transaction. A transaction is BEGIN to END, or a statement outside; a sequence of transactions that
+every connection repeats is one script.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from latpcap.user_waits.cause_totals import endpoint
 
 BEGINS, ENDS = ("BEGIN", "START"), ("END", "COMMIT", "ROLLBACK", "ABORT")
 OWN = ("select count(*) from pgbench_branches", "vacuum pgbench_branches")
-"""What pgbench asks first, on a connection of its own that is no client's."""
+"""Beginnings of the statements that pgbench sends before the run, on a connection of its own."""
 FAILURES = ("40001", "40P01")
-"""Serialization failure and deadlock: pgbench counts them as failed. Any other error ends its client."""
+"""SQLSTATE of serialization failure and deadlock, which pgbench counts as failed; other errors end the client."""
 BUILTIN = {
     ("BEGIN", "UPDATE pgbench_accounts", "SELECT pgbench_accounts", "UPDATE pgbench_tellers", "UPDATE pgbench_branches",
      "INSERT pgbench_history", "END"): "<builtin: TPC-B (sort of)>",
@@ -28,26 +29,29 @@ BUILTIN = {
         "<builtin: simple update>",
     ("SELECT pgbench_accounts",): "<builtin: select only>",
 }  # fmt: skip
-"""The scripts that pgbench brings, by verb and table of their statements."""
-MOST_PARTS, REPEATS = 8, 3
-"""A script of at most this many transactions is recognised, where each connection repeats it so often."""
+"""pgbench's built-in scripts, by verb and table of their statements."""
+MAX_PARTS, MIN_REPEATS = 8, 3
+"""Upper bound on the transactions of a script, and the times that each connection must repeat it."""
 PACED = 0.5
-"""From this share of the run on in which nobody waits for an answer, a rate paces it (-R), or the scripts sleep."""
+"""Share of the run without any waiting client from which a rate limit (-R) or sleeping scripts are assumed."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One transaction, or one script of several: its statements, when it began and ended (ns), how it went wrong."""
+    """A transaction, or a script of several. Instants in ns."""
 
     words: tuple[str, ...]
+    """Its statements, each as verb and table."""
     start: int
     end: int
     failed: bool
+    """Whether it had an error that pgbench counts as failed."""
     fatal: bool
+    """Whether it had an error that ends the client."""
 
 
 def report(capture: Subject, server: str | None) -> Report:
-    """pgbench's summary of the server with the most transactions, or of this one. ValueError without any."""
+    """Return pgbench's summary for `server`, or the server with the most statements. ValueError without any."""
     streams = capture.arrow("streams").select(["stream", "server", "server_port", "start"]).to_pylist()
     statements, logged_in = _statements(capture)
     ends: dict[str, list[int]] = {}
@@ -59,22 +63,21 @@ def report(capture: Subject, server: str | None) -> Report:
             opened[row["stream"]] = ns_of(row["start"])
     if not ends:
         raise ValueError(f"no statement of PostgreSQL{f' to {server}' if server else ''} in this capture")
-    name = max(ends, key=lambda one: sum(len(statements[stream]) for stream in ends[one]))
-    mine = ends[name]
-    alone = {stream: _transactions(statements[stream]) for stream in mine}
-    runs, parts = _scripts([runs for runs in alone.values() if runs])
-    if all(run.fatal for of_one in runs for run in of_one):
+    name = max(ends, key=lambda end: sum(len(statements[stream]) for stream in ends[end]))
+    transactions = {stream: _transactions(statements[stream]) for stream in ends[name]}
+    runs, parts = _scripts([runs for runs in transactions.values() if runs])
+    if all(run.fatal for of_connection in runs for run in of_connection):
         raise ValueError(f"no transaction of {name} is whole in this capture")
-    whole = [stream for stream in mine if alone[stream]]
+    whole = [stream for stream in ends[name] if transactions[stream]]
     ready = [logged_in.get(stream, ns_of(statements[stream][0]["start"])) for stream in whole]
     numbers = _numbers(runs, [opened[stream] for stream in whole], ready, parts)
-    mode = _mode([row for stream in mine for row in statements[stream]])
+    mode = _mode([row for stream in ends[name] for row in statements[stream]])
     numbers |= {"server": name, "type": _type(runs), "mode": mode}
     return Report("pgbench", _lines(numbers), _unknown(numbers), numbers)
 
 
 def needed() -> Needed:
-    """What `report` reads."""
+    """Return the columns that `report` reads."""
     return {"exchanges": TableSlice(_COLUMNS, _of_postgres), "streams": TableSlice(("server", "server_port", "start"))}
 
 
@@ -91,7 +94,7 @@ _COLUMNS = [
 
 
 def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict[int, int]]:
-    """The statements of each connection behind its log-in, in order of time; and when that was over."""
+    """The statements of each connection in order of time, and the end of its log-in in ns."""
     found: dict[int, list[dict[str, Any]]] = {}
     logged_in: dict[int, int] = {}
     rows = capture.arrow("exchanges").select(_COLUMNS).to_pylist()
@@ -104,12 +107,12 @@ def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict
 
 
 def _by_clients(rows: Sequence[dict[str, Any]]) -> bool:
-    """Are these a client's, and not what pgbench looks up before it begins?"""
+    """Whether these are statements of a client, and not those that pgbench sends before the run."""
     return bool(rows) and not (rows[0]["target"] or "").lower().startswith(OWN)
 
 
 def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
-    """From BEGIN to END, or one statement; what is not answered to its end is none."""
+    """The transactions of a connection: BEGIN to END, or one statement. Incomplete ones are left out."""
     found: list[_Run] = []
     open_: list[dict[str, Any]] = []
     for row in rows:
@@ -129,18 +132,21 @@ def _transactions(rows: Sequence[dict[str, Any]]) -> list[_Run]:
 
 
 def _word(row: dict[str, Any]) -> str:
-    """A statement's verb and the table of pgbench's that it is about."""
+    """A statement's verb and the pgbench table in it."""
     tables = [word for word in (row["target"] or "").split() if word.startswith("pgbench_")]
     return " ".join([row["method"], *tables[:1]])
 
 
 def _scripts(connections: list[list[_Run]]) -> tuple[list[list[_Run]], int]:
-    """The transactions by connection, those of one script put together, and of how many a script is made."""
-    for parts in range(1, MOST_PARTS + 1):
+    """The runs of scripts by connection, and the number of transactions in a script.
+
+    A script has the smallest number of transactions that every connection repeats.
+    """
+    for parts in range(1, MAX_PARTS + 1):
         if all(_repeats(runs, parts) for runs in connections):
             break
     else:
-        parts = 1  # of scripts in turn, or with conditions
+        parts = 1  # scripts in random order, or with conditions
     if parts == 1:
         return connections, 1
     joined = []
@@ -157,7 +163,7 @@ def _joined(runs: list[_Run]) -> _Run:
 
 
 def _repeats(runs: list[_Run], parts: int) -> bool:
-    if len(runs) < REPEATS * parts:
+    if len(runs) < MIN_REPEATS * parts:
         return parts == 1 and len({run.words for run in runs}) <= 1
     return all(run.words == earlier.words for run, earlier in zip(runs[parts:], runs, strict=False))
 
@@ -165,19 +171,19 @@ def _repeats(runs: list[_Run], parts: int) -> bool:
 def _numbers(
     connections: list[list[_Run]], opened: list[int], ready: list[int], parts: int
 ) -> dict[str, Any]:  # fmt: skip
-    """pgbench's sums; `opened`: when each connection began, `ready`: when it could be statements."""
+    """pgbench's numbers. `opened` is the instant of each connection's SYN, `ready` the end of its log-in."""
     import numpy as np
 
     runs = [run for runs in connections for run in runs if not run.fatal]
     start, end = np.array([run.start for run in runs]), np.array([run.end for run in runs])
-    again = len(connections) > 1 and all(len(runs) == 1 for runs in connections)  # -C: a connection for each
+    again = len(connections) > 1 and all(len(runs) == 1 for runs in connections)  # -C: a connection per transaction
     begin = min(opened) if again else min(max(ready), int(start.min()))
     seconds = max((max(run.end for runs in connections for run in runs) - begin) / 1e9, 1e-9)
     clients = _at_once(connections, opened) if again else len(connections)
     failed = sum(run.failed for run in runs)
     took = (end - start) / 1e6
     waits = [(run.start, run.end) for runs in connections for run in runs]
-    if again:  # then connecting is waited for, too
+    if again:  # then clients wait for the connection, too
         waits = [(at, runs[-1].end) for at, notes in zip(opened, connections, strict=True)]
     connecting = [done - at for done, at in zip(ready, opened, strict=True)]
     return {
@@ -199,7 +205,7 @@ def _numbers(
 
 
 def _busy(waits: list[tuple[int, int]]) -> int:
-    """For how long, in ns, did somebody wait?"""
+    """The ns in which at least one client waited."""
     busy = until = 0
     for start, end in sorted(waits):
         busy += max(0, end - max(start, until))
@@ -208,7 +214,7 @@ def _busy(waits: list[tuple[int, int]]) -> int:
 
 
 def _at_once(connections: list[list[_Run]], opened: list[int]) -> int:
-    """How many connections were open at the same time, at most?"""
+    """The largest number of connections that were open at once."""
     steps = sorted([*((at, 1) for at in opened), *((runs[-1].end, -1) for runs in connections)])
     open_ = most = 0
     for _, step in steps:
@@ -223,7 +229,7 @@ def _type(connections: list[list[_Run]]) -> str | None:
 
 
 def _mode(rows: list[dict[str, Any]]) -> str | None:
-    """How statements are sent, by what their messages have around their text; None where values may fill it."""
+    """The query mode, by the bytes of a message beyond its text; None if masked values may fill them."""
     if any(row["method"] == "PREPARE" for row in rows):
         return "prepared"
     around = [(row["request_bytes"] - len(row["target"]), "?" in row["target"]) for row in rows if row["target"]]
@@ -233,7 +239,9 @@ def _mode(rows: list[dict[str, Any]]) -> str | None:
 
 
 SIMPLE_BYTES = 20
-"""A simple query has its type, length and a zero around its text, the extended protocol five messages."""
+"""Upper bound on the bytes of a simple query beyond its text: type, length and a zero. The extended protocol sends five
+messages, which need more.
+"""
 
 
 def _lines(n: dict[str, Any]) -> list[str]:

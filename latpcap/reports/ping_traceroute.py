@@ -1,7 +1,7 @@
-"""What would ping, hping3 and traceroute have printed? Probes in, their lines out.
+"""The lines that ping, hping3 and traceroute would have printed for the probes of a capture.
 
-Forms and formulas are those of iputils' ping, hping3 and Linux' traceroute. Times are those of the point of capture:
-beside the probed host they have no path in them.
+Formats and formulas are those of iputils' ping, hping3 and Linux' traceroute. Times are measured at the point of
+capture; next to the probed host they do not include the path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from latpcap.user_waits.cause_totals import endpoint
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3
 LEAST_HOPS = 2
-"""Probes with so many different TTLs are a traceroute; with one they are not."""
+"""Number of different TTLs from which probes are a traceroute."""
 BARE_SYN = 20
 MARKS = {0: "!N", 1: "!H", 2: "!P", 4: "!F", 9: "!X", 10: "!X", 13: "!X"}
 WORDS = {"time_exceeded": "Time to live exceeded"}
@@ -29,9 +29,9 @@ HERE = "times are those of the point of capture: beside the probed host they hav
 
 
 def ping(capture: Subject, server: str | None) -> Report:
-    """ping's lines, a run after the other. ValueError without echo requests."""
+    """Return ping's lines, one run after the other. ValueError without echo requests."""
     runs = _runs((p for p in probes(capture) if p.kind == "icmp"), lambda p: (p.ip.src, p.ip.dst, p.id), server)
-    runs = [run for run in runs if not _rising(run)]
+    runs = [run for run in runs if not _has_several_ttls(run)]
     if not runs:
         raise ValueError("no echo request in this capture: ping sends those")
     lines: list[str] = []
@@ -77,7 +77,7 @@ def _ping(run: list[Probe]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _time(ms: float) -> str:
-    """ping's time: fewer digits the longer it is, and cut off."""
+    """Write a time as ping does: fewer digits the longer it is, without rounding."""
     us = int(ms * 1000)
     if us >= 100_000:
         return f"{us // 1000}"
@@ -87,13 +87,13 @@ def _time(ms: float) -> str:
 
 
 def hping3(capture: Subject, server: str | None) -> Report:
-    """hping3's lines: SYNs of connections that carried nothing, and echo requests that count from 0. ValueError without
-    any.
+    """Return hping3's lines for SYNs of connections without data, and for echo requests that count from 0. ValueError
+    without any.
     """
-    spoken = _spoken(capture)
-    found = [p for p in probes(capture) if p.kind == "icmp" or (_bare(p) and _ends(p) not in spoken)]
+    with_data = _ends_with_data(capture)
+    found = [p for p in probes(capture) if p.kind == "icmp" or (_is_bare_syn(p) and _ends(p) not in with_data)]
     runs = _runs(found, lambda p: (p.kind, p.ip.src, p.ip.dst, p.id or p.dport), server)
-    runs = [run for run in runs if not _rising(run) and (run[0].kind == "tcp" or run[0].seq == 0)]
+    runs = [run for run in runs if not _has_several_ttls(run) and (run[0].kind == "tcp" or run[0].seq == 0)]
     if not runs:
         raise ValueError(
             "no SYN without a connection behind it, no echo request that counts from 0: hping3 sends those"
@@ -123,7 +123,7 @@ def hping3(capture: Subject, server: str | None) -> Report:
 
 
 def _hping(number: int, probe: Probe) -> list[str]:
-    """The line of one answer; none without one."""
+    """The line of a probe's answer; empty without an answer."""
     answer = probe.answer
     if answer is None:
         return []
@@ -141,16 +141,16 @@ def _hping(number: int, probe: Probe) -> list[str]:
 
 
 def traceroute(capture: Subject, server: str | None) -> Report:
-    """traceroute's lines, a run after the other; probes by UDP, ICMP or TCP. ValueError without any."""
-    spoken = _spoken(capture)
-    found = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in spoken]
-    ports = {"udp": 0, "icmp": 0}  # traceroute by UDP goes to another port each time
+    """Return traceroute's lines, one run after the other, for probes by UDP, ICMP or TCP. ValueError without any."""
+    with_data = _ends_with_data(capture)
+    found = [p for p in probes(capture) if p.kind != "tcp" or _ends(p) not in with_data]
+    ports = {"udp": 0, "icmp": 0}  # traceroute by UDP uses another port for each probe
 
     def run(p: Probe) -> tuple[Any, ...]:
         return p.kind, p.ip.src, p.ip.dst, p.id, ports.get(p.kind, p.dport), p.ip.length
 
     runs = _runs(found, run, server)
-    runs = [one for one in runs if _rising(one)]
+    runs = [one for one in runs if _has_several_ttls(one)]
     if not runs:
         raise ValueError("no probes of rising TTL in this capture: traceroute sends those")
     lines: list[str] = []
@@ -168,13 +168,13 @@ def traceroute(capture: Subject, server: str | None) -> Report:
     return Report("traceroute", lines, unknown, {"runs": numbers})
 
 
-def _numbers(ttl: int, mine: list[Probe]) -> dict[str, Any]:
-    answered = [p.answer.ip.src if p.answer else None for p in mine]
-    return {"ttl": ttl, "rtt_ms": [p.rtt_ms for p in mine], "from": answered}
+def _numbers(ttl: int, probes_of_hop: list[Probe]) -> dict[str, Any]:
+    answered = [p.answer.ip.src if p.answer else None for p in probes_of_hop]
+    return {"ttl": ttl, "rtt_ms": [p.rtt_ms for p in probes_of_hop], "from": answered}
 
 
 def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
-    """The probes by TTL, up to the hop where the target itself answered."""
+    """The probes by TTL, up to the first hop at which the target itself answered."""
     by: dict[int, list[Probe]] = {}
     for probe in run:
         by.setdefault(probe.ip.ttl, []).append(probe)
@@ -186,9 +186,9 @@ def _hops(run: list[Probe]) -> list[tuple[int, list[Probe]]]:
     return found
 
 
-def _hop(ttl: int, mine: list[Probe]) -> str:
+def _hop(ttl: int, probes_of_hop: list[Probe]) -> str:
     line, last = f"{ttl:2} ", None
-    for probe in mine:
+    for probe in probes_of_hop:
         answer = probe.answer
         if answer is None:
             line += " *"
@@ -202,13 +202,13 @@ def _hop(ttl: int, mine: list[Probe]) -> str:
     return line
 
 
-def _bare(probe: Probe) -> bool:
-    """Is this a SYN without options, as no kernel sends?"""
+def _is_bare_syn(probe: Probe) -> bool:
+    """Whether this is a SYN without options, which no kernel sends."""
     return probe.kind == "tcp" and probe.size == BARE_SYN
 
 
-def _rising(run: list[Probe]) -> bool:
-    """Do these probes go one hop further each time?"""
+def _has_several_ttls(run: list[Probe]) -> bool:
+    """Whether these probes have several TTLs, as those of traceroute."""
     return len({p.ip.ttl for p in run}) >= LEAST_HOPS
 
 
@@ -217,22 +217,22 @@ def _ends(probe: Probe) -> tuple[str, int, str, int]:
 
 
 def needed() -> Needed:
-    """What the reports of probes read."""
+    """Return the columns that the reports of probes read."""
     return {**probed(), "streams": TableSlice(_ENDS)}
 
 
 _ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
 
 
-def _spoken(capture: Subject) -> set[tuple[str, int, str, int]]:
-    """The ends of connections that carried data: their SYNs are no probes."""
+def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:
+    """The endpoints of connections that carried data, whose SYNs are no probes."""
     streams = capture.arrow("streams")
     rows = zip(*(streams[c].to_pylist() for c in _ENDS), strict=True)
     return {row[:4] for row in rows if row[4] or row[5]}
 
 
 def _runs(found: Iterable[Probe], key: Callable[[Probe], tuple[Any, ...]], server: str | None) -> list[list[Probe]]:
-    """Probes that belong together, each run in the order of sending."""
+    """The probes grouped by `key` into runs, each in the order of sending."""
     runs: dict[tuple[Any, ...], list[Probe]] = {}
     for probe in found:
         if server in (None, probe.ip.dst, endpoint(probe.ip.dst, probe.dport)):

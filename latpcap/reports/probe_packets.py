@@ -1,7 +1,7 @@
-"""Which packets probe, and what answered each? Frames in, probes out: echo requests, SYNs that carry no data, UDP.
+"""Finds probes (echo requests, SYNs, UDP datagrams) and the answer of each.
 
-The table `probes` has those that the core pairs; this reads the packets once more for what tools print and tables do
-not hold: the TTL of every probe and answer, lengths, identifications, windows, and probes by UDP.
+The table `probes` has the pairs that the core finds. This module reads the packets again for fields that tools print
+and tables lack: TTLs, lengths, identifications, windows, and probes by UDP.
 """
 
 from __future__ import annotations
@@ -25,28 +25,34 @@ NAMES = {ICMP: "icmp", ICMP6: "icmp", TCP: "tcp", UDP: "udp"}
 ECHO = {(ICMP, 8): "request", (ICMP, 0): "reply", (ICMP6, 128): "request", (ICMP6, 129): "reply"}
 ERRORS = {(ICMP, 3): "unreachable", (ICMP, 11): "time_exceeded", (ICMP6, 1): "unreachable", (ICMP6, 3): "time_exceeded"}
 MOST_FRAMES = 2_000_000
-"""So many frames without TCP's data are looked at: a probing tool sends some dozens."""
+"""Upper bound on the frames read again; a probing tool sends some dozens."""
 
 
 @dataclass
 class Ip:
-    """What of an IP packet matters here; `body` begins behind its header."""
+    """The fields of an IP packet that are used here."""
 
     src: str
     dst: str
     protocol: int
     ttl: int
     number: int
+    """Identification; 0 for IPv6."""
     length: int
+    """Total length in bytes."""
     keep: bool
+    """The flag "don't fragment"."""
     more: bool
+    """The flag "more fragments"."""
     offset: int
+    """Fragment offset in bytes."""
     body: bytes
+    """The bytes after the header."""
 
 
 @dataclass
 class Answer:
-    """What came back: from whom, when, and the fields that tools print."""
+    """The answer to a probe."""
 
     kind: str
     code: int
@@ -60,7 +66,7 @@ class Answer:
 
 @dataclass
 class Probe:
-    """One probe and its first answer; `id` is an echo's, or None."""
+    """A probe and its first answer; `id` is the identifier of an echo request, else None."""
 
     kind: str
     frame: int
@@ -76,34 +82,33 @@ class Probe:
 
     @property
     def rtt_ms(self) -> float | None:
-        """From the probe to its answer, at the capture; None without one."""
+        """Time from the probe to its answer at the capture; None without an answer."""
         return None if self.answer is None else (self.answer.time - self.time) / 1e6
 
 
 def needed() -> Needed:
-    """What `probes` reads."""
+    """Return the columns that `probes` reads."""
     return {"events": TableSlice(("frame", "flags"))}
 
 
 def probes(capture: Subject) -> list[Probe]:
-    """The probes of a capture in their order. CaptureError where its bytes cannot be read again."""
+    """Return the probes of a capture in order. CaptureError where its bytes cannot be read again."""
     return list(paired((r.frame, r.time_ns, ip) for r in capture.records(_frames(capture)) if (ip := _ip(r))))
 
 
 def _frames(capture: Subject) -> list[int]:
-    """Frames that may probe or answer: all but TCP's that only carry data or acknowledge."""
+    """The frames that may be probes or answers: all but TCP segments without SYN and RST."""
     import numpy as np
 
     events = capture.arrow("events")
     flags, words = arrays.codes(events, "flags")
     plain = ~np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word or "RST" in word])
-    dull = arrays.numbers(events, "frame")[plain]
-    wanted = np.setdiff1d(np.arange(1, capture.frames + 1), dull)
+    wanted = np.setdiff1d(np.arange(1, capture.frames + 1), arrays.numbers(events, "frame")[plain])
     return [int(frame) for frame in wanted[:MOST_FRAMES]]
 
 
 def _ip(record: Record) -> Ip | None:
-    """The outermost IP packet of a frame; None where there is none."""
+    """The outermost IP packet of a frame; None if it has none."""
     import dpkt
 
     try:
@@ -119,7 +124,7 @@ def _ip(record: Record) -> Ip | None:
 
 
 def header(data: bytes) -> Ip | None:
-    """An IP header and what is behind it; None where it is cut."""
+    """Parse an IP header and the bytes after it; None if the header is cut."""
     if len(data) >= 20 and data[0] >> 4 == 4:
         _, _, total, number, off, ttl, protocol, _, src, dst = struct.unpack_from(">BBHHHBBH4s4s", data)
         size, end = (data[0] & 15) * 4, total or len(data)
@@ -137,7 +142,7 @@ Key = tuple[Any, ...]
 
 
 def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
-    """Probes with their answers, in the order in which they were sent."""
+    """Yield probes with their answers, in the order of sending."""
     sent: list[Probe] = []
     by_key: dict[Key, Probe] = {}
     parts: dict[Key, Probe | Answer] = {}
@@ -173,7 +178,7 @@ def paired(packets: Iterable[tuple[int, int, Ip]]) -> Iterator[Probe]:
 
 
 def _key(ip: Ip, body: bytes) -> Key | None:
-    """What distinguishes this probe from all others, also where it is quoted with eight bytes of its body."""
+    """The key of a probe, from the first eight bytes of its body, which ICMP errors quote; None if it has fewer."""
     if len(body) < 8:
         return None
     if ip.protocol in (ICMP, ICMP6):

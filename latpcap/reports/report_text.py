@@ -1,4 +1,4 @@
-"""What is a report? Lines, and what is not known; and how these tools write numbers."""
+"""`Report`, the lines of a tool with the values that are not known, and the number formats of wrk."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
 
 
 class Subject(HasTables, Protocol):
-    """What a report is about: a capture's tables, and its bytes once more."""
+    """A capture: its tables, and its bytes for a second reading."""
 
     frames: int
+    """Number of frames."""
 
     def records(self, frames: Iterable[int] | None = None) -> Iterator[Record]:
-        """The bytes of these frames; CaptureError where they cannot be read again."""
+        """Yield the bytes of these frames; CaptureError where they cannot be read again."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """A tool's lines for a capture: `lines` in its form, `unknown` what capture or tool cannot know, `numbers` both.
+    """A tool's output for a capture: `lines` in its format, `unknown` values as notes, `numbers` as plain values.
 
-    `str()` has all of it, what is not known behind "#".
+    `str()` has the lines, and the notes after "#".
     """
 
     tool: str
@@ -39,12 +40,12 @@ class Report:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers as plain values (for JSON), times in ms."""
+        """Return the numbers as plain values for JSON, with the notes."""
         return {"tool": self.tool, **self.numbers, "unknown": list(self.unknown)}
 
 
 def scaled(value: float, units: Sequence[str], scale: float) -> str:
-    """wrk's numbers: two decimals, in the next unit from 85 % of it on."""
+    """Write a number as wrk does: two decimals, and the next unit from 85 % of it on."""
     unit = units[0]
     for bigger in units[1:]:
         if value < scale * 0.85:
@@ -54,24 +55,24 @@ def scaled(value: float, units: Sequence[str], scale: float) -> str:
 
 
 def time_us(value: float) -> str:
-    """wrk's times: 849.00us, 43.10ms, 2.01s."""
+    """Write a time as wrk does: 849.00us, 43.10ms, 2.01s."""
     if value >= 1_000_000:
         return scaled(value / 1_000_000, ("s", "m", "h"), 60)
     return scaled(value, ("us", "ms"), 1000)
 
 
 def metric(value: float) -> str:
-    """wrk's counts: 155.45, 1.15k."""
+    """Write a count as wrk does: 155.45, 1.15k."""
     return scaled(value, ("", "k", "M", "G"), 1000)
 
 
 def binary(value: float) -> str:
-    """wrk's sizes, without their "B": 3.74M."""
+    """Write a size as wrk does, without its "B": 3.74M."""
     return scaled(value, ("", "K", "M", "G", "T"), 1024)
 
 
 def padded(text: str, width: int) -> str:
-    """wrk's columns: the digits of numbers stand below each other, units hang over."""
+    """Right-align the digits of a number as wrk's columns do; a unit of up to two letters follows them."""
     hang = 2 - sum(1 for letter in text[-2:] if letter.isalpha())
     return text.rjust(width - hang) + " " * hang
 
