@@ -125,7 +125,8 @@ impl Senders {
         self.judged.resize_with(store.len(), Judged::default);
         self.had.resize(store.len(), None);
         for ((evidence, judged), before) in store.iter().zip(&mut self.judged).zip(&mut self.had) {
-            let observations = evidence.observations() + evidence.starts.count();
+            let starts = &evidence.starts;
+            let observations = evidence.observations() + starts.count() + starts.prompt;
             let stands = before.is_some_and(|had| {
                 evidence.is_quiet()
                     || had == observations && judged.has_same_path(evidence, pairs)

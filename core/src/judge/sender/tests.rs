@@ -259,6 +259,21 @@ fn a_judgement_stands_until_its_evidence_has_grown_by_a_quarter() {
 }
 
 #[test]
+fn messages_that_begin_promptly_end_the_judgement_of_a_cork() {
+    let (mut store, pairs) = seen(70 * US, 0);
+    for end in [0, 52, 96, 148, 200, 252, 296, 348, 400, 452] {
+        store.message_began(0, Some((204 * MS, end * MS + 9_000)));
+    }
+    let mut senders = Senders::default();
+    let corked = |judged: &[Judged]| judged.iter().map(|judged| judged.corked).collect::<Vec<_>>();
+    assert_eq!(corked(senders.judge(&store, &pairs, false)), [true]);
+    for _ in 0..3 {
+        store.message_began(0, None);
+    }
+    assert_eq!(corked(senders.judge(&store, &pairs, true)), [false]);
+}
+
+#[test]
 fn what_is_let_go_stands_and_who_comes_back_is_judged_anew() {
     let (mut store, mut pairs) = seen(2 * MS, 8);
     let mut senders = Senders::default();
