@@ -191,7 +191,7 @@ impl Dialog {
             ..Pending::default()
         };
         let Some(key) = self.waiting.push(pending) else {
-            return ClientPacket::Wrong("too many command_packet wait");
+            return ClientPacket::Wrong("too many commands wait");
         };
         let mut exchange = sink.exchange(key);
         exchange.begin_request(kind);
