@@ -16,7 +16,7 @@ use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
 
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use channel::{Channel, Content, Owner};
 use frame::{Frame, Method};
 
@@ -33,11 +33,7 @@ pub(super) const RECOGNITION: Recognition = Recognition {
 
 pub(super) type Reader = Framed<Amqp>;
 
-const OK: Status<'static> = Status {
-    code: Some(0),
-    text: Some("ok"),
-    error: false,
-};
+const OK: Status<'static> = Status::new(Some(0), Some("ok"), false);
 /// Upper bound on the channels kept. RabbitMQ allows 2,047 by default, clients use a few.
 const MAX_CHANNELS: usize = 256;
 
@@ -139,24 +135,12 @@ fn login_method(sink: &mut MessageSink<'_, impl Listener>, method: Method<'_>, l
     if !method.ends_login() {
         return false;
     }
-    let error = refused.is_some();
-    sink.status(Status {
-        code: refused.or(Some(0)),
-        text: refused.map_or(Some("ok"), |code| errors::word(errors::AMQP, code)),
-        error,
+    sink.status(match refused {
+        Some(code) => Status::new(Some(code), errors::word(errors::AMQP, code), true),
+        None => OK,
     });
     sink.end();
     true
-}
-
-fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, method: Method<'_>) {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_request(Kind::Request);
-    exchange.name(RequestName {
-        method: method.name(),
-        target: &method.target(),
-        host: "",
-    });
 }
 
 fn client_method(
@@ -171,16 +155,18 @@ fn client_method(
         if !is_confirmed {
             return None;
         }
-        begin_request(sink, key, method);
+        sink.exchange(key)
+            .request(Kind::Request, method.name(), &method.target());
         return Some(Role::Part(key));
     }
     let (consumer, is_answered) = (method.consumer(), method.answer().is_some());
     if !is_answered && consumer.is_none() {
         return None;
     }
-    begin_request(sink, key, method);
+    let mut exchange = sink.exchange(key);
+    exchange.request(Kind::Request, method.name(), &method.target());
     if let Some(tag) = consumer {
-        sink.exchange(key).subscribes(key);
+        exchange.subscribes(key);
         channel.add_consumer(key, tag);
     }
     if !is_answered {
@@ -197,45 +183,34 @@ fn server_method(
     len: u64,
 ) -> Option<Role> {
     if let Some((tag, multiple)) = method.confirmation() {
-        let (text, error) = if method.is_nack() {
-            ("nack", true)
+        let status = if method.is_nack() {
+            Status::word("nack", true)
         } else {
-            ("ok", false)
+            OK
         };
         let at = sink.at().time_ns;
         for key in channel.take_confirmed(tag, multiple, at) {
-            begin_answer(
-                sink,
-                key,
-                Status {
-                    code: (!error).then_some(0),
-                    text: Some(text),
-                    error,
-                },
-            );
-            sink.exchange(key).end_answer();
+            let mut exchange = sink.exchange(key);
+            exchange.answer(status);
+            exchange.end_answer();
         }
         return None;
     }
     if let Some(code) = method.close_code() {
-        let status = Status {
-            code: Some(code),
-            text: errors::word(errors::AMQP, code),
-            error: true,
-        };
         // the close answers the oldest request; the others get no answer
         let mut keys = channel.take_all().into_iter();
         let Some(key) = keys.next() else {
             return Some(push(method));
         };
         keys.for_each(|key| sink.exchange(key).reset());
-        begin_answer(sink, key, status);
+        let word = errors::word(errors::AMQP, code);
+        sink.exchange(key).answer(Status::new(Some(code), word, true));
         return Some(Role::Last(key));
     }
     if method.has_content() {
         let owner = match channel.take_answered(method) {
             Some(key) => {
-                begin_answer(sink, key, OK);
+                sink.exchange(key).answer(OK);
                 Owner::Exchange(key)
             }
             None => {
@@ -253,7 +228,7 @@ fn server_method(
     if let Some(tag) = method.consumer() {
         channel.name_consumer(key, tag);
     }
-    begin_answer(sink, key, OK);
+    sink.exchange(key).answer(OK);
     Some(Role::Last(key))
 }
 
@@ -263,10 +238,4 @@ fn push(method: Method<'_>) -> Role {
         target: method.target(),
         ..PushedMessage::default()
     })
-}
-
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, status: Status<'_>) {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_answer();
-    exchange.status(status);
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, text};
+use super::{Kind, Listener, Side, Status, text};
 use smol_str::SmolStr;
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -165,13 +165,8 @@ impl WireFormat for Beanstalk {
         let Some(key) = self.waiting.pop_front() else {
             return Role::Ignored;
         };
-        let mut exchange = sink.exchange(key);
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: None,
-            text: Some(line.word),
-            error: ERRORS.contains(&line.word),
-        });
+        sink.exchange(key)
+            .answer(Status::word(line.word, ERRORS.contains(&line.word)));
         Role::Last(key)
     }
 
@@ -193,14 +188,10 @@ impl Beanstalk {
             "use" | "watch" | "ignore" | "stats-tube" | "pause-tube"
         );
         let name = line.rest.split(' ').next().filter(|_| tube);
+        let target = name.map_or(SmolStr::default(), |name| text::name(name.as_bytes()));
         let waits = line.word.starts_with("reserve");
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
-        exchange.name(RequestName {
-            method: line.word,
-            target: &name.map_or(SmolStr::default(), |name| text::name(name.as_bytes())),
-            host: "",
-        });
+        let kind = if waits { Kind::LongPoll } else { Kind::Request };
+        sink.exchange(key).request(kind, line.word, &target);
         Role::Last(key)
     }
 }

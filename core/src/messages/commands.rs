@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use super::lines::{Dots, Line};
 use super::readers::AnyReader;
 use super::sink::MessageSink;
-use super::{Kind, Listener, MessageReader, Note, Outcome, RequestName, Side, Stretch, tls};
+use super::{Kind, Listener, MessageReader, Note, Outcome, Side, Stretch, tls};
 use answers::Server;
 pub(super) use recognise::{FTP, IMAP, POP3, SMTP};
 use verbs::{Command, Dialect, Effect};
@@ -335,13 +335,8 @@ impl Commands {
             sink.exchange(oldest.key).give_up();
         }
         let idle = command.effect == Effect::Idle;
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if idle { Kind::LongPoll } else { Kind::Request });
-        exchange.name(RequestName {
-            method: &command.method,
-            target: &command.target,
-            host: "",
-        });
+        let kind = if idle { Kind::LongPoll } else { Kind::Request };
+        sink.exchange(key).request(kind, &command.method, &command.target);
         self.waiting.push_back(PendingCommand {
             key,
             tag: command.tag,

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -192,13 +192,8 @@ fn read_request(sink: &mut MessageSink<'_, impl Listener>, frame: &Frame) -> Rol
     let Some((method, true)) = function_name(frame.function).filter(|_| frame.transport & FIRST != 0) else {
         return Role::Ignored;
     };
-    let mut exchange = sink.exchange(frame.key());
-    exchange.begin_request(Kind::Request);
-    exchange.name(RequestName {
-        method,
-        target: &format_smolstr!("{}", frame.station),
-        host: "",
-    });
+    let target = format_smolstr!("{}", frame.station);
+    sink.exchange(frame.key()).request(Kind::Request, method, &target);
     Role::Last(frame.key())
 }
 
@@ -222,16 +217,11 @@ impl Dnp3 {
             }),
             RESPONSE => {
                 let (key, failed) = (frame.key(), frame.indications & REFUSED);
-                let mut exchange = sink.exchange(key);
-                exchange.begin_answer();
-                exchange.status(Status {
-                    code: None,
-                    text: Some(&match failed {
-                        0 => "ok".into(),
-                        bits => format_smolstr!("refused {bits}"),
-                    }),
-                    error: failed != 0,
-                });
+                let text = match failed {
+                    0 => "ok".into(),
+                    bits => format_smolstr!("refused {bits}"),
+                };
+                sink.exchange(key).answer(Status::word(&text, failed != 0));
                 if frame.is_last() {
                     return Role::Last(key);
                 }

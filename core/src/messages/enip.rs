@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, errors};
+use super::{Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -201,12 +201,8 @@ impl Enip {
         }
         self.waiting.push_back((message.id(), key));
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if sets_up { Kind::Setup } else { Kind::Request });
-        exchange.name(RequestName {
-            method,
-            ..RequestName::default()
-        });
+        let kind = if sets_up { Kind::Setup } else { Kind::Request };
+        sink.exchange(key).request(kind, method, "");
         Some(Role::Last(key))
     }
 
@@ -237,14 +233,10 @@ impl Enip {
                 .and_then(|code| errors::word(errors::CIP, code))
                 .map_or_else(|| format_smolstr!("error {code:#04x}"), SmolStr::new_static)
         };
-        let mut exchange = sink.exchange(key);
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: u16::try_from(code).ok(),
-            text: Some(&text),
-            // 6: partial transfer, the rest is requested separately
-            error: !matches!(code, 0 | 6),
-        });
+        // 6: partial transfer, the rest is requested separately
+        let error = !matches!(code, 0 | 6);
+        let status = Status::new(u16::try_from(code).ok(), Some(&text), error);
+        sink.exchange(key).answer(status);
         Some(Role::Last(key))
     }
 }

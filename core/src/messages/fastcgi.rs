@@ -170,11 +170,7 @@ impl FastCgi {
                 std::str::from_utf8(digits).ok()?.parse::<u16>().ok()
             });
         let code = status.unwrap_or(200);
-        exchange.status(Status {
-            code: Some(code),
-            text: None,
-            error: code >= 400,
-        });
+        exchange.status(Status::reply_code(code));
     }
 }
 
@@ -186,11 +182,7 @@ fn report_refusal(sink: &mut MessageSink<'_, impl Listener>, key: u64, content: 
         Some(3) => "unknown role",
         _ => return,
     };
-    sink.exchange(key).status(Status {
-        code: None,
-        text: Some(words),
-        error: true,
-    });
+    sink.exchange(key).status(Status::word(words, true));
 }
 
 /// Reads the length of a name or a value: one byte, or four if the highest bit is set (3.4).

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, text};
+use super::{Kind, Listener, Side, Status, text};
 use crate::cursor::{self, Cursor};
 use crate::limits::HELD_BEHIND_NS;
 
@@ -158,16 +158,11 @@ impl Gearman {
             Answer::Created | Answer::Result => text::name(argument(head)),
             _ => "".into(),
         };
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(match answer {
+        let kind = match answer {
             Answer::Wake => Kind::LongPoll,
             _ => Kind::Request,
-        });
-        exchange.name(RequestName {
-            method,
-            target: &target,
-            host: "",
-        });
+        };
+        sink.exchange(key).request(kind, method, &target);
         Role::Last(key)
     }
 
@@ -223,12 +218,6 @@ impl Gearman {
 }
 
 fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, text: &str, error: bool) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_answer();
-    exchange.status(Status {
-        code: None,
-        text: Some(text),
-        error,
-    });
+    sink.exchange(key).answer(Status::word(text, error));
     Role::Last(key)
 }

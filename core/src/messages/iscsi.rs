@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -124,98 +124,79 @@ impl WireFormat for Iscsi {
         let (Some(operation), Some(key)) = (operation(head.bytes), tag(head.bytes)) else {
             return Role::Ignored;
         };
-        let byte = |at| cursor::u8_at(head.bytes, at).unwrap_or(0);
-        let unit = format_smolstr!("lun {}", byte(9));
-        match operation {
-            1 => begin_request(sink, key, Kind::Request, command_name(byte(32)), &unit),
-            2 => begin_request(sink, key, Kind::Request, "TASK MANAGEMENT", &unit),
-            LOGIN => begin_request(sink, key, Kind::Setup, "LOGIN", ""),
-            4 => begin_request(sink, key, Kind::Request, "TEXT", ""),
-            5 => Role::Part(key),
-            6 => begin_request(sink, key, Kind::Request, "LOGOUT", ""),
-            0x31 => {
-                sink.exchange(key).dialogue(); // R2T: the target is ready for the data of a write
-                Role::Ignored
-            }
-            DATA_IN if byte(1) & WITH_STATUS == 0 => {
-                sink.exchange(key).begin_answer();
-                Role::Part(key)
-            }
-            DATA_IN | 0x21 => {
-                let failed = if operation == 0x21 { byte(2) } else { 0 };
-                let code = byte(3);
-                let text = if failed > 0 {
-                    format_smolstr!("failure {failed}")
-                } else {
-                    status(code)
-                };
-                begin_answer(
-                    sink,
-                    key,
-                    u16::from(code),
-                    &text,
-                    failed > 0 || !matches!(code, 0 | 4),
-                )
-            }
-            LOGIN_ANSWER => {
-                let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
-                let text = match code {
-                    0 => "ok".into(),
-                    _ => format_smolstr!("{code:04x}"),
-                };
-                begin_answer(sink, key, code, &text, byte(36) > 1)
-            }
-            0x22 | 0x26 => {
-                let code = byte(2);
-                let text = match code {
-                    0 => "ok".into(),
-                    _ => format_smolstr!("{code}"),
-                };
-                begin_answer(sink, key, u16::from(code), &text, code != 0)
-            }
-            0x24 => begin_answer(sink, key, 0, "ok", false),
-            0x3F => begin_answer(sink, key, u16::from(byte(2)), "reject", true),
-            0x32 => Role::Push(PushedMessage {
-                method: "ASYNC MESSAGE",
-                ..PushedMessage::default()
-            }),
-            _ => Role::Ignored,
+        match sink.side() {
+            Side::Client => read_request(sink, key, operation, head.bytes),
+            Side::Server => read_response(sink, key, operation, head.bytes),
         }
     }
 
     fn lost(&mut self, _side: Side) {}
 }
 
-fn begin_request(
-    sink: &mut MessageSink<'_, impl Listener>,
-    key: u64,
-    kind: Kind,
-    method: &str,
-    target: &str,
-) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_request(kind);
-    exchange.name(RequestName {
-        method,
-        target,
-        host: "",
-    });
+fn read_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
+    let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
+    let unit = format_smolstr!("lun {}", byte(9));
+    let (kind, method, target) = match operation {
+        1 => (Kind::Request, command_name(byte(32)), unit.as_str()),
+        2 => (Kind::Request, "TASK MANAGEMENT", unit.as_str()),
+        LOGIN => (Kind::Setup, "LOGIN", ""),
+        4 => (Kind::Request, "TEXT", ""),
+        5 => return Role::Part(key), // data of a write
+        6 => (Kind::Request, "LOGOUT", ""),
+        _ => return Role::Ignored,
+    };
+    sink.exchange(key).request(kind, method, target);
     Role::Last(key)
 }
 
-fn begin_answer(
-    sink: &mut MessageSink<'_, impl Listener>,
-    key: u64,
-    code: u16,
-    text: &str,
-    error: bool,
-) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_answer();
-    exchange.status(Status {
-        code: Some(code),
-        text: Some(text),
-        error,
-    });
+fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation: u8, head: &[u8]) -> Role {
+    let byte = |at| cursor::u8_at(head, at).unwrap_or(0);
+    let (code, text, error) = match operation {
+        0x31 => {
+            sink.exchange(key).dialogue(); // R2T: the target is ready for the data of a write
+            return Role::Ignored;
+        }
+        DATA_IN if byte(1) & WITH_STATUS == 0 => {
+            sink.exchange(key).begin_answer();
+            return Role::Part(key);
+        }
+        DATA_IN | 0x21 => {
+            let failed = if operation == 0x21 { byte(2) } else { 0 };
+            let code = byte(3);
+            let text = if failed > 0 {
+                format_smolstr!("failure {failed}")
+            } else {
+                status(code)
+            };
+            (u16::from(code), text, failed > 0 || !matches!(code, 0 | 4))
+        }
+        LOGIN_ANSWER => {
+            let code = u16::from(byte(36)) << 8 | u16::from(byte(37));
+            let text = match code {
+                0 => "ok".into(),
+                _ => format_smolstr!("{code:04x}"),
+            };
+            (code, text, byte(36) > 1)
+        }
+        0x22 | 0x26 => {
+            let code = byte(2);
+            let text = match code {
+                0 => "ok".into(),
+                _ => format_smolstr!("{code}"),
+            };
+            (u16::from(code), text, code != 0)
+        }
+        0x24 => (0, "ok".into(), false),
+        0x3F => (u16::from(byte(2)), "reject".into(), true),
+        0x32 => {
+            return Role::Push(PushedMessage {
+                method: "ASYNC MESSAGE",
+                ..PushedMessage::default()
+            });
+        }
+        _ => return Role::Ignored,
+    };
+    let status = Status::new(Some(code), Some(&text), error);
+    sink.exchange(key).answer(status);
     Role::Last(key)
 }

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 
 macro_rules! recognition {
@@ -218,24 +218,12 @@ fn begin_request(
     method: &str,
     target: &str,
 ) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_request(kind);
-    exchange.name(RequestName {
-        method,
-        target,
-        host: "",
-    });
+    sink.exchange(key).request(kind, method, target);
     Role::Request(key)
 }
 
 fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, error: Option<&str>) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_answer();
-    exchange.status(Status {
-        code: None,
-        text: Some(error.unwrap_or("ok")),
-        error: error.is_some(),
-    });
+    sink.exchange(key).answer(Status::ok_unless(error));
     Role::Answer(key)
 }
 

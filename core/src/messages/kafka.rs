@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use apis::Body;
 
@@ -161,13 +161,7 @@ impl Kafka {
             self.waiting.push_back((key, request.api, request.version));
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(kind);
-        exchange.name(RequestName {
-            method,
-            target: &target,
-            host: "",
-        });
+        sink.exchange(key).request(kind, method, &target);
         Some(Role::Last(key))
     }
 
@@ -180,11 +174,8 @@ impl Kafka {
         if let Some(code) =
             request.and_then(|(_, api, version)| apis::error(api, version, cursor::from(head, 8)))
         {
-            exchange.status(Status {
-                code: Some(code),
-                text: errors::word(errors::KAFKA, code),
-                error: code > 0,
-            });
+            let word = errors::word(errors::KAFKA, code);
+            exchange.status(Status::new(Some(code), word, code > 0));
         }
         Some(Role::Last(key))
     }

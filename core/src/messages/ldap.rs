@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -227,13 +227,8 @@ impl Ldap {
             && PERSISTENT
                 .iter()
                 .any(|oid| memchr::memmem::find(head, oid).is_some());
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if waits { Kind::LongPoll } else { Kind::Request });
-        exchange.name(RequestName {
-            method,
-            target: &target,
-            host: "",
-        });
+        let kind = if waits { Kind::LongPoll } else { Kind::Request };
+        sink.exchange(key).request(kind, method, &target);
         Some(Role::Last(key))
     }
 
@@ -256,11 +251,8 @@ impl Ldap {
         }
         let code = message.result()?;
         self.tls |= code == 0 && self.start_tls == Some(id);
-        exchange.status(Status {
-            code: Some(code),
-            text: errors::word(errors::LDAP, code),
-            error: !NO_ERRORS.contains(&code),
-        });
+        let (word, error) = (errors::word(errors::LDAP, code), !NO_ERRORS.contains(&code));
+        exchange.status(Status::new(Some(code), word, error));
         Some(Role::Last(key))
     }
 }

@@ -14,10 +14,7 @@ use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::recognise::MAX_UNDECIDED;
 use super::sink::MessageSink;
-use super::{
-    Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
-    text,
-};
+use super::{Close, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use command::{Answer, Command, Expects};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -271,13 +268,8 @@ impl Memcached {
             return Ok(None);
         }
         let watches = command.expects == Expects::Watch;
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if watches { Kind::Setup } else { Kind::Request });
-        exchange.name(RequestName {
-            method: &command.method,
-            target: &command.target,
-            host: "",
-        });
+        let kind = if watches { Kind::Setup } else { Kind::Request };
+        sink.exchange(key).request(kind, &command.method, &command.target);
         Ok(Some(key))
     }
 
@@ -417,12 +409,7 @@ impl Memcached {
             }
             if !silent {
                 let mut exchange = sink.exchange(key);
-                exchange.begin_answer();
-                exchange.status(Status {
-                    code: Some(0),
-                    text: Some("EN"),
-                    error: false,
-                });
+                exchange.answer(Status::new(Some(0), Some("EN"), false));
                 exchange.end_answer();
             }
             self.begun = false;
@@ -442,11 +429,8 @@ impl Memcached {
             Expects::Version if !error => SmolStr::new_static("ok"),
             _ => text::name_up_to(first, 32, false),
         };
-        sink.exchange(key).status(Status {
-            code: (!error).then_some(0),
-            text: Some(&word),
-            error,
-        });
+        sink.exchange(key)
+            .status(Status::new((!error).then_some(0), Some(&word), error));
     }
 
     /// Skips bytes that are not in the capture. Returns false unless they lie inside a value.

@@ -9,7 +9,7 @@ use smol_str::format_smolstr;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status};
+use super::{Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -144,14 +144,9 @@ impl Modbus {
             self.waiting.pop_front();
         }
         self.waiting.push_back((id, key));
-        let number = format_smolstr!("{function}");
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(Kind::Request);
-        exchange.name(RequestName {
-            method: function_name(function).unwrap_or(&number),
-            target: &format_smolstr!("{unit}"),
-            host: "",
-        });
+        let (number, target) = (format_smolstr!("{function}"), format_smolstr!("{unit}"));
+        let method = function_name(function).unwrap_or(&number);
+        sink.exchange(key).request(Kind::Request, method, &target);
         Some(Role::Last(key))
     }
 
@@ -165,13 +160,8 @@ impl Modbus {
             Some(code) if failed => format_smolstr!("exception {code}"),
             _ => "ok".into(),
         };
-        let mut exchange = sink.exchange(key);
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: code.map(u16::from),
-            text: Some(&text),
-            error: failed,
-        });
+        sink.exchange(key)
+            .answer(Status::new(code.map(u16::from), Some(&text), failed));
         Some(Role::Last(key))
     }
 }

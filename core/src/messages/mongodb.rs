@@ -11,9 +11,7 @@ use smol_str::{SmolStr, ToSmolStr};
 use super::length_prefixed::{LengthPrefixed, Progress};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{
-    BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, errors,
-};
+use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
 use bson::{COMPRESSED, HEADER, Header, MSG, QUERY, REPLY};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -147,12 +145,7 @@ impl MongoDb {
             _ => Kind::Request,
         };
         let mut exchange = sink.exchange(u64::from(header.id));
-        exchange.begin_request(kind);
-        exchange.name(RequestName {
-            method: &command.method,
-            target: &command.target,
-            host: "",
-        });
+        exchange.request(kind, &command.method, &command.target);
         exchange.count(bytes);
         exchange.end_request();
         if self.pending.len() >= MAX_NAMES {
@@ -184,14 +177,11 @@ impl MongoDb {
         let code = error.and_then(|code| u16::try_from(code).ok());
         let large = error.filter(|_| code.is_none()).map(|code| code.to_smolstr());
         let mut exchange = sink.exchange(u64::from(header.to));
-        exchange.status(Status {
-            code,
-            text: large
-                .as_deref()
-                .or_else(|| code.and_then(|code| errors::word(errors::MONGODB, code)))
-                .or(error.is_none().then_some("ok")),
-            error: error.is_some(),
-        });
+        let text = large
+            .as_deref()
+            .or_else(|| code.and_then(|code| errors::word(errors::MONGODB, code)))
+            .or(error.is_none().then_some("ok"));
+        exchange.status(Status::new(code, text, error.is_some()));
         exchange.end_answer();
         let place = self.pending.iter().position(|pending| pending.id == header.to);
         let pending = place.and_then(|place| self.pending.remove(place));

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors, text};
 use packet::{Kind as Packet, Publish};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -134,12 +134,7 @@ impl Mqtt {
             _ => return None,
         };
         let mut exchange = sink.exchange(key);
-        exchange.begin_request(Kind::Request);
-        exchange.name(RequestName {
-            method: kind.name(),
-            target: &target,
-            host: "",
-        });
+        exchange.request(Kind::Request, kind.name(), &target);
         if kind == Packet::Subscribe {
             exchange.subscribes(self.subscriptions);
         }
@@ -201,11 +196,8 @@ impl Mqtt {
         } else {
             errors::MQTT
         };
-        exchange.status(Status {
-            code: Some(u16::from(reason)),
-            text: errors::word(words, u16::from(reason)),
-            error,
-        });
+        let code = u16::from(reason);
+        exchange.status(Status::new(Some(code), errors::word(words, code), error));
         Some(Role::Last(key))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, text};
+use super::{FirstBytes, Guess, Kind, Listener, Side, text};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
     protocol: Protocol::Nats,
@@ -187,13 +187,8 @@ impl Nats {
     ) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(Kind::Request);
-        exchange.name(RequestName {
-            method,
-            target: &text::name(subject),
-            host: "",
-        });
+        sink.exchange(key)
+            .request(Kind::Request, method, &text::name(subject));
         key
     }
 

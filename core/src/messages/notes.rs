@@ -83,6 +83,27 @@ pub struct Status<'a> {
     pub error: bool,
 }
 
+impl<'a> Status<'a> {
+    pub(super) const fn new(code: Option<u16>, text: Option<&'a str>, error: bool) -> Self {
+        Status { code, text, error }
+    }
+
+    /// The status of a protocol that has no numbers.
+    pub(super) const fn word(text: &'a str, error: bool) -> Self {
+        Status::new(None, Some(text), error)
+    }
+
+    /// "ok", or the word of an error.
+    pub(super) fn ok_unless(error: Option<&'a str>) -> Self {
+        Status::word(error.unwrap_or("ok"), error.is_some())
+    }
+
+    /// A reply code of three digits, as of HTTP, FTP and SMTP. It is an error from 400 on.
+    pub(super) const fn reply_code(code: u16) -> Self {
+        Status::new(Some(code), None, code >= 400)
+    }
+}
+
 /// The name of a request: `GET`, `/index.html`, `example.org`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct RequestName<'a> {
@@ -91,6 +112,17 @@ pub struct RequestName<'a> {
     pub target: &'a str,
     /// The server's name in the request; "" where it has none.
     pub host: &'a str,
+}
+
+impl<'a> RequestName<'a> {
+    /// The name of a request without a host.
+    pub(super) const fn new(method: &'a str, target: &'a str) -> Self {
+        RequestName {
+            method,
+            target,
+            host: "",
+        }
+    }
 }
 
 /// The parameters of a TLS connection, as its handshake shows them.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -202,12 +202,7 @@ impl OpcUa {
 }
 
 fn begin_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, kind: Kind, method: &str) -> Role {
-    let mut exchange = sink.exchange(key);
-    exchange.begin_request(kind);
-    exchange.name(RequestName {
-        method,
-        ..RequestName::default()
-    });
+    sink.exchange(key).request(kind, method, "");
     Role::Last(key)
 }
 
@@ -221,12 +216,6 @@ fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, key: u64, result: u32
         errors::word(errors::OPC_UA, (result >> 16) as u16)
             .map_or_else(|| format_smolstr!("{result:08x}"), SmolStr::new_static)
     };
-    let mut exchange = sink.exchange(key);
-    exchange.begin_answer();
-    exchange.status(Status {
-        code: None,
-        text: Some(&text),
-        error,
-    });
+    sink.exchange(key).answer(Status::word(&text, error));
     Role::Last(key)
 }

@@ -6,7 +6,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor::{self, Cursor};
 use smol_str::format_smolstr;
 
@@ -172,26 +172,17 @@ impl WireFormat for OpenFlow {
                 let parts = matches!(method, "STATS_REQUEST" | "MULTIPART_REQUEST");
                 let multipart = cursor::be16_at(head.bytes, 8).filter(|_| parts);
                 let key = message.key(side);
-                let mut exchange = sink.exchange(key);
-                exchange.begin_request(Kind::Request);
-                exchange.name(RequestName {
-                    method,
-                    target: multipart.map_or("", multipart_name),
-                    host: "",
-                });
+                sink.exchange(key)
+                    .request(Kind::Request, method, multipart.map_or("", multipart_name));
                 Role::Request(key)
             }
-            Meaning::Parts if more => Role::Part(begin_answer(sink, &message)),
-            Meaning::Reply | Meaning::Parts => {
-                let key = begin_answer(sink, &message);
-                report_status(sink, message.version, key, None);
-                Role::Answer(key)
+            Meaning::Parts if more => {
+                let key = message.key(side.other());
+                sink.exchange(key).begin_answer();
+                Role::Part(key)
             }
-            Meaning::Error => {
-                let key = begin_answer(sink, &message);
-                report_status(sink, message.version, key, cursor::be32_at(head.bytes, 8));
-                Role::Answer(key)
-            }
+            Meaning::Reply | Meaning::Parts => begin_answer(sink, &message, None),
+            Meaning::Error => begin_answer(sink, &message, cursor::be32_at(head.bytes, 8)),
             Meaning::Other => Role::Ignored,
         }
     }
@@ -199,18 +190,11 @@ impl WireFormat for OpenFlow {
     fn lost(&mut self, _side: Side) {}
 }
 
-/// Begins the response to the other side's request, and returns its key.
-fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message) -> u64 {
-    let key = message.key(sink.side().other());
-    sink.exchange(key).begin_answer();
-    key
-}
-
-/// Reports the status of a response; `error`: type and code of an error, 16 bits each.
-fn report_status(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u64, error: Option<u32>) {
+/// Begins the response to the other side's request. `error` has the type and the code of an error, 16 bits each.
+fn begin_answer(sink: &mut MessageSink<'_, impl Listener>, message: &Message, error: Option<u32>) -> Role {
     let text = match error.map(|error| ((error >> 16) as u16, error as u16)) {
         Some((kind, code)) => {
-            let names = if version == 1 {
+            let names = if message.version == 1 {
                 errors::OPENFLOW_1_0
             } else {
                 errors::OPENFLOW
@@ -224,9 +208,7 @@ fn report_status(sink: &mut MessageSink<'_, impl Listener>, version: u8, key: u6
         }
         None => "ok".into(),
     };
-    sink.exchange(key).status(Status {
-        code: None,
-        text: Some(&text),
-        error: error.is_some(),
-    });
+    let key = message.key(sink.side().other());
+    sink.exchange(key).answer(Status::word(&text, error.is_some()));
+    Role::Answer(key)
 }

@@ -391,11 +391,7 @@ impl Socks {
             _ => code != 0,
         };
         let shown = if error { failure(request, code) } else { "ok" };
-        sink.status(Status {
-            code: None,
-            text: Some(shown),
-            error,
-        });
+        sink.status(Status::word(shown, error));
         sink.end();
         self.open = [second, third, None];
         match request {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{Kind, Listener, RequestName, Side, Status, errors, text};
+use super::{Kind, Listener, Side, Status, errors, text};
 use crate::cursor::{self, Cursor};
 use smol_str::{SmolStr, format_smolstr};
 
@@ -157,12 +157,8 @@ impl RabbitStreams {
                 cursor.take(usize::from(len)).map(text::name)
             });
             let is_setup = matches!(command, 17..=21);
-            exchange.begin_request(if is_setup { Kind::Setup } else { Kind::Request });
-            exchange.name(RequestName {
-                method,
-                target: &target.unwrap_or_default(),
-                host: "",
-            });
+            let kind = if is_setup { Kind::Setup } else { Kind::Request };
+            exchange.request(kind, method, &target.unwrap_or_default());
             if let Some(id) = subscription {
                 exchange.subscribes(key);
                 self.subscriptions.insert(id, key);
@@ -178,11 +174,7 @@ impl RabbitStreams {
                 errors::word(errors::RABBIT_STREAMS, code)
                     .map_or_else(|| format_smolstr!("error {code}"), SmolStr::new_static)
             };
-            exchange.status(Status {
-                code: Some(code),
-                text: Some(&text),
-                error: code != OK,
-            });
+            exchange.status(Status::new(Some(code), Some(&text), code != OK));
         }
         Some(Role::Answer(key))
     }

@@ -13,9 +13,7 @@ use smol_str::SmolStr;
 use super::pending_queue::PendingQueue;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{
-    BySide, Close, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch, text,
-};
+use super::{BySide, Close, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
 use super::{Stop, feed_outcome};
 use command::{Answers, Command, MONITORED};
 use recognise::{PUSHES, is_monitored};
@@ -211,12 +209,7 @@ impl Redis {
             .push(command.answers)
             .ok_or(Stop::Lost("too many commands wait", None))?;
         let mut exchange = sink.exchange(key);
-        exchange.begin_request(command.kind);
-        exchange.name(RequestName {
-            method: &command.method,
-            target: &command.target,
-            host: "",
-        });
+        exchange.request(command.kind, &command.method, &command.target);
         self.command_key = Some(key);
         if let Some(word) = command.pushes {
             exchange.subscribes(key);
@@ -344,11 +337,7 @@ impl Redis {
                 .unwrap_or_default(),
         );
         let mut exchange = sink.exchange(key);
-        exchange.status(Status {
-            code: None,
-            text: Some(if failed { &error } else { "ok" }),
-            error: failed,
-        });
+        exchange.status(Status::word(if failed { &error } else { "ok" }, failed));
         exchange.end_answer();
         self.reply_begun = false;
         match answers {

@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{BySide, Kind, Listener, RequestName, Side, Status};
+use super::{BySide, Kind, Listener, Side, Status};
 use crate::cursor::{self, Cursor};
 use programs::NFS;
 
@@ -223,13 +223,8 @@ impl Rpc {
         self.waiting
             .push_back((xid, call.program == NFS && call.procedure > 0));
         let (method, target) = call.name();
-        let mut exchange = sink.exchange(u64::from(xid));
-        exchange.begin_request(Kind::Request);
-        exchange.name(RequestName {
-            method: &method,
-            target: &target,
-            host: "",
-        });
+        sink.exchange(u64::from(xid))
+            .request(Kind::Request, &method, &target);
         Some(Role::Last(u64::from(xid)))
     }
 
@@ -242,13 +237,8 @@ impl Rpc {
         let place = self.waiting.iter().position(|(waiting, _)| *waiting == xid)?;
         let (_, is_nfs) = self.waiting.remove(place)?;
         let (code, text) = programs::status(&mut reply, is_nfs)?;
-        let mut exchange = sink.exchange(u64::from(xid));
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: u16::try_from(code).ok(),
-            text,
-            error: code > 0 || text.is_some(),
-        });
+        let status = Status::new(u16::try_from(code).ok(), text, code > 0 || text.is_some());
+        sink.exchange(u64::from(xid)).answer(status);
         Some(Role::Last(u64::from(xid)))
     }
 }

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status, errors};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
 use crate::cursor;
 use head::{Line, Text};
 
@@ -131,17 +131,9 @@ fn read_request(
     target: &str,
 ) -> Option<Role> {
     let key = key.filter(|_| method != "ACK")?;
-    let mut exchange = sink.exchange(key);
-    exchange.begin_request(if method == "INVITE" {
-        Kind::LongPoll
-    } else {
-        Kind::Request
-    });
-    exchange.name(RequestName {
-        method,
-        target,
-        host: "",
-    });
+    let rings = method == "INVITE";
+    let kind = if rings { Kind::LongPoll } else { Kind::Request };
+    sink.exchange(key).request(kind, method, target);
     Some(Role::Last(key))
 }
 
@@ -161,10 +153,8 @@ fn read_response(
     if code < 200 {
         return Some(Role::Interim(key));
     }
-    exchange.status(Status {
-        code: Some(code),
-        text: errors::word(errors::SIP, code).filter(|_| !rtsp),
-        error: code >= FIRST_ERROR && !errors::LOG_INS.contains(&code),
-    });
+    let word = errors::word(errors::SIP, code).filter(|_| !rtsp);
+    let error = code >= FIRST_ERROR && !errors::LOG_INS.contains(&code);
+    exchange.status(Status::new(Some(code), word, error));
     Some(Role::Last(key))
 }

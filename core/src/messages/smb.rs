@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use packet::{Command, Packet};
 
 pub(super) const RECOGNITION: Recognition = Recognition {
@@ -157,17 +157,9 @@ impl Smb {
             *file = Some(target.clone());
             push_bounded(&mut self.opening, (key, target.clone()));
         }
-        let mut exchange = sink.exchange(key);
-        exchange.begin_request(if packet.is_long_poll() {
-            Kind::LongPoll
-        } else {
-            Kind::Request
-        });
-        exchange.name(RequestName {
-            method,
-            target: &target,
-            host: "",
-        });
+        let waits = packet.is_long_poll();
+        let kind = if waits { Kind::LongPoll } else { Kind::Request };
+        sink.exchange(key).request(kind, method, &target);
         Some(Role::Last(key))
     }
 
@@ -204,13 +196,9 @@ impl Smb {
             }
         }
         let text = format_smolstr!("{:#010x}", packet.status);
-        let mut exchange = sink.exchange(key);
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: u16::try_from(packet.status).ok(),
-            text: Some(&text),
-            error: packet.is_error(),
-        });
+        let code = u16::try_from(packet.status).ok();
+        let status = Status::new(code, Some(&text), packet.is_error());
+        sink.exchange(key).answer(status);
         Some(Role::Last(key))
     }
 }

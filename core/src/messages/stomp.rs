@@ -353,16 +353,8 @@ impl Stomp {
         if let Some(server) = header(head, b"server").filter(|_| key == CONNECT) {
             sink.software(text::name_up_to(server, 64, false).as_str().into());
         }
-        let mut exchange = sink.exchange(key);
-        exchange.begin_answer();
-        exchange.status(Status {
-            code: None,
-            text: Some(&message.map_or(
-                SmolStr::new_static(if error { "error" } else { "ok" }),
-                text::name,
-            )),
-            error,
-        });
+        let text = message.map_or(if error { "error" } else { "ok" }.into(), text::name);
+        sink.exchange(key).answer(Status::word(&text, error));
         Role::Answer(key)
     }
 }

@@ -5,7 +5,7 @@
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{FirstBytes, Guess, Kind, Listener, RequestName, Side, Status};
+use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
 use crate::cursor;
 use smol_str::format_smolstr;
 
@@ -130,13 +130,8 @@ impl WireFormat for Synchrophasor {
                 let Some((method, answer)) = cursor::be16_at(head.bytes, WORD).and_then(command) else {
                     return Role::Ignored; // data on, data off: not answered
                 };
-                let mut exchange = sink.exchange(u64::from(answer));
-                exchange.begin_request(Kind::Request);
-                exchange.name(RequestName {
-                    method,
-                    target: &station,
-                    host: "",
-                });
+                sink.exchange(u64::from(answer))
+                    .request(Kind::Request, method, &station);
                 Role::Last(u64::from(answer))
             }
             DATA => Role::Push(PushedMessage {
@@ -145,13 +140,7 @@ impl WireFormat for Synchrophasor {
                 ..PushedMessage::default()
             }),
             _ => {
-                let mut exchange = sink.exchange(u64::from(kind));
-                exchange.begin_answer();
-                exchange.status(Status {
-                    code: None,
-                    text: Some("ok"),
-                    error: false,
-                });
+                sink.exchange(u64::from(kind)).answer(Status::word("ok", false));
                 Role::Last(u64::from(kind))
             }
         }

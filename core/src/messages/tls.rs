@@ -379,11 +379,7 @@ impl Tls {
             Side::Client => format!("client alert {word}"),
             Side::Server => format!("server alert {word}"),
         };
-        sink.server_status(Status {
-            code: None,
-            text: Some(&text),
-            error: true,
-        });
+        sink.server_status(Status::word(&text, true));
     }
 
     /// Ends the handshake with this packet.

@@ -20,9 +20,7 @@ use smol_str::SmolStr;
 
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
-use super::{
-    BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, RequestName, Side, Status, Stretch,
-};
+use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch};
 use frames::{Fit, Frame, Frames, Part};
 use id::Members;
 use inner::Inner;
@@ -417,11 +415,7 @@ impl Members {
 /// Reports a whole request.
 fn report_request(sink: &mut MessageSink<'_, impl Listener>, key: u64, message: &Message, members: &Members) {
     let mut exchange = sink.exchange(key);
-    exchange.begin_request(Kind::Request);
-    exchange.name(RequestName {
-        method: members.method(),
-        ..RequestName::default()
-    });
+    exchange.request(Kind::Request, members.method(), "");
     exchange.count(message.bytes);
     if members.is_graphql_subscription || members.is_rpc && members.subscribes {
         exchange.subscribes(key);
@@ -444,12 +438,7 @@ fn report_answer(
     let place = waiting.iter().position(|call| call.id == members.id)?;
     let request = waiting.remove(place)?;
     let mut exchange = sink.exchange(request.key);
-    exchange.begin_answer();
-    exchange.status(Status {
-        code: None,
-        text: Some(members.error.as_deref().unwrap_or("ok")),
-        error: members.error.is_some(),
-    });
+    exchange.answer(Status::ok_unless(members.error.as_deref()));
     exchange.count(message.bytes);
     exchange.end_answer();
     Some(request)

@@ -191,11 +191,7 @@ impl Commands {
             self.next_round(sink);
             return Ok(());
         }
-        let status = Status {
-            code: Some(code),
-            text: None,
-            error: code >= 400,
-        };
+        let status = Status::reply_code(code);
         self.final_reply(sink, status, line)
     }
 
@@ -361,9 +357,5 @@ pub(super) fn report_greeting(sink: &mut MessageSink<'_, impl Listener>, line: &
 /// Returns the status of a reply of POP3 or IMAP.
 pub(super) fn status_word(word: &str) -> Status<'_> {
     let error = !matches!(word, "+OK" | "OK" | "PREAUTH");
-    Status {
-        code: (!error).then_some(0),
-        text: Some(word),
-        error,
-    }
+    Status::new((!error).then_some(0), Some(word), error)
 }

@@ -52,19 +52,14 @@ impl Message {
     }
 
     pub(in crate::messages) fn request_name(&self) -> RequestName<'_> {
-        RequestName {
-            method: self.kind.as_deref().unwrap_or_default(),
-            target: self.name.as_deref().unwrap_or_default(),
-            host: "",
-        }
+        RequestName::new(
+            self.kind.as_deref().unwrap_or_default(),
+            self.name.as_deref().unwrap_or_default(),
+        )
     }
 
     pub fn status(&self) -> Status<'static> {
-        Status {
-            code: Some(self.rcode),
-            text: rcode_word(self.rcode),
-            error: self.rcode != 0,
-        }
+        Status::new(Some(self.rcode), rcode_word(self.rcode), self.rcode != 0)
     }
 }
 

@@ -281,11 +281,7 @@ impl Calls {
         if !reset {
             return exchange.end_answer();
         }
-        exchange.status(Status {
-            code: None,
-            text: Some("reset"),
-            error: true,
-        });
+        exchange.status(Status::word("reset", true));
         exchange.reset();
     }
 

@@ -75,22 +75,14 @@ impl Fields {
         match (self.grpc_status, self.status) {
             (Some(code), _) => Some(grpc_status(code)),
             (None, Some(200)) if grpc => None,
-            (None, status) => status.map(|code| Status {
-                code: Some(code),
-                text: None,
-                error: code >= 400,
-            }),
+            (None, status) => status.map(Status::reply_code),
         }
     }
 }
 
 /// The status of a call of gRPC with this code.
 pub(in crate::messages) fn grpc_status(code: u16) -> Status<'static> {
-    Status {
-        code: Some(code),
-        text: grpc_word(code),
-        error: code != 0,
-    }
+    Status::new(Some(code), grpc_word(code), code != 0)
 }
 
 /// The names of gRPC's status codes.

@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 use super::super::framed::{self, Head, Length, Role};
 use super::super::pending_queue::PendingQueue;
 use super::super::sink::MessageSink;
-use super::super::{Kind, Listener, RequestName, Side, Status, text};
+use super::super::{Kind, Listener, Side, Status, text};
 use crate::cursor;
 
 /// First byte of a request, and of a response.
@@ -168,14 +168,9 @@ impl WireFormat {
         let from = HEADER as usize + usize::from(extras);
         let target = head.get(from..from + usize::from(key)).unwrap_or_default();
         let number = self.waiting.push(Pending { opcode, opaque })?;
-        let mut exchange = sink.exchange(number);
         let is_login = SASL.contains(&opcode);
-        exchange.begin_request(if is_login { Kind::Setup } else { Kind::Request });
-        exchange.name(RequestName {
-            method,
-            target: &text::name(target),
-            host: "",
-        });
+        let kind = if is_login { Kind::Setup } else { Kind::Request };
+        sink.exchange(number).request(kind, method, &text::name(target));
         Some(Role::Last(number))
     }
 
@@ -213,9 +208,5 @@ impl WireFormat {
 }
 
 fn report_status(exchange: &mut super::super::sink::ExchangeSink<'_, '_, impl Listener>, code: u16) {
-    exchange.status(Status {
-        code: Some(code),
-        text: Some(&status_text(code)),
-        error: is_error(code),
-    });
+    exchange.status(Status::new(Some(code), Some(&status_text(code)), is_error(code)));
 }

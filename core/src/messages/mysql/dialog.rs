@@ -171,10 +171,7 @@ impl Dialog {
         }
         let both = Capabilities(flags & self.offered.map_or(u32::MAX, |offered| offered.0));
         (self.capabilities, self.without_eof) = (Some(both), Some(both.ends_without_eof()));
-        let named = RequestName {
-            method: "CONNECT",
-            ..RequestName::default()
-        };
+        let named = RequestName::new("CONNECT", "");
         self.begin(sink, Expects::LogIn, Kind::Setup, named, bytes)
     }
 
@@ -255,11 +252,7 @@ impl Dialog {
             0x1c => (Expects::Rows { first: false }, Kind::Request),
             _ => (Expects::Result, Kind::Request),
         };
-        let named = RequestName {
-            method: &method,
-            target: &target,
-            host: "",
-        };
+        let named = RequestName::new(&method, &target);
         let fits = self.begin(sink, expects, kind, named, bytes);
         if let (0x16, Some((_, pending))) = (code, self.waiting.last()) {
             pending.sql = target.clone();

@@ -94,12 +94,8 @@ impl Dialog {
         database: &[u8],
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let named = RequestName {
-            method: "CONNECT",
-            target: &text::name_up_to(database, fields::MAX_DATABASE, false),
-            host: "",
-        };
-        self.log_in(sink, named, bytes)
+        let database = text::name_up_to(database, fields::MAX_DATABASE, false);
+        self.log_in(sink, RequestName::new("CONNECT", &database), bytes)
     }
 
     /// Begins the exchange of another round of the log-in: a request for encryption, or a password.
@@ -108,11 +104,7 @@ impl Dialog {
         sink: &mut MessageSink<'_, impl Listener>,
         bytes: u64,
     ) -> Result<(), Stop<'static>> {
-        let named = RequestName {
-            method: HANDSHAKE,
-            ..RequestName::default()
-        };
-        self.log_in(sink, named, bytes)
+        self.log_in(sink, RequestName::new(HANDSHAKE, ""), bytes)
     }
 
     fn log_in(
@@ -215,11 +207,7 @@ impl Dialog {
             (SmolStr::new_static("FUNCTION"), SmolStr::default())
         };
         let mut exchange = sink.exchange(key);
-        exchange.name(RequestName {
-            method: &method,
-            target: &target,
-            host: "",
-        });
+        exchange.name(RequestName::new(&method, &target));
         exchange.count(bytes);
         if !copies {
             exchange.end_request();
@@ -290,11 +278,7 @@ impl Dialog {
         }
         let mut exchange = sink.exchange(key);
         if !sql.is_empty() && !std::mem::replace(&mut newest.named, true) {
-            exchange.name(RequestName {
-                method: &sql::verb(&sql),
-                target: &sql,
-                host: "",
-            });
+            exchange.name(RequestName::new(&sql::verb(&sql), &sql));
         }
         exchange.count(bytes);
         Ok(())
@@ -308,10 +292,7 @@ impl Dialog {
             if newest.what == What::Group {
                 newest.what = What::Prepare;
                 let method = if newest.parses { "PREPARE" } else { "DESCRIBE" };
-                sink.exchange(key).name(RequestName {
-                    method,
-                    ..RequestName::default()
-                });
+                sink.exchange(key).name(RequestName::new(method, ""));
             }
             sink.exchange(key).end_request();
         }

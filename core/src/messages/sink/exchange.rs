@@ -1,5 +1,5 @@
-//! The part of the sink for exchanges that have a key. `begin_request`, `name`, `count`, `end_request` while the
-//! client's bytes are read, then `begin_answer`, `status`, `count`, `end_answer` while the server's are.
+//! The part of the sink for exchanges that have a key. `request`, `count`, `end_request` while the client's bytes are
+//! read, then `answer`, `piece`, `end_answer` while the server's are.
 
 use super::MessageSink;
 use crate::base::At;
@@ -13,6 +13,13 @@ pub(in crate::messages) struct ExchangeSink<'s, 'a, L> {
 }
 
 impl<L: Listener> ExchangeSink<'_, '_, L> {
+    /// Begins and names a request whose head is read. Use `begin_request` and `name` where the request begins before
+    /// its name is known, or where it has a host.
+    pub(in crate::messages) fn request(&mut self, kind: Kind, method: &str, target: &str) {
+        self.begin_request(kind);
+        self.name(RequestName::new(method, target));
+    }
+
     /// Begins the request, at the mark or else at this packet. Cuts an open exchange with this key.
     pub(in crate::messages) fn begin_request(&mut self, kind: Kind) {
         let at = self.sink.open.take_mark(self.sink.side).unwrap_or(self.sink.at);
@@ -53,6 +60,13 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
     /// Makes the request a subscription: pushes with this number belong to it.
     pub(in crate::messages) fn subscribes(&mut self, subscription: u64) {
         self.note(ExchangeEvent::Subscribes(subscription));
+    }
+
+    /// Begins an answer that gives its status first. Use `begin_answer`, and `status` before `end_answer`, where the
+    /// status follows later, as behind rows, or may be missing.
+    pub(in crate::messages) fn answer(&mut self, status: Status<'_>) {
+        self.begin_answer();
+        self.status(status);
     }
 
     /// Begins the answer, at the mark or else at this packet. Without effect if it has begun.

@@ -166,12 +166,9 @@ impl Dialog {
 
     /// Ends the oldest response; `code` is the error's.
     fn end(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64, code: Option<u16>, word: &str) {
+        let text = Some(word).filter(|word| !word.is_empty());
         let mut exchange = sink.exchange(key);
-        exchange.status(Status {
-            code,
-            text: Some(word).filter(|word| !word.is_empty()),
-            error: code.is_some(),
-        });
+        exchange.status(Status::new(code, text, code.is_some()));
         exchange.end_answer();
         self.waiting.pop();
     }

@@ -76,10 +76,8 @@ impl Dialog {
             b'C' | b'I' | b's' => {
                 if !std::mem::replace(&mut oldest.named, true) {
                     // prepared before the capture: the response's tag has the verb
-                    sink.exchange(key).name(RequestName {
-                        method: &sql::verb(&text::name(body)),
-                        ..RequestName::default()
-                    });
+                    sink.exchange(key)
+                        .name(RequestName::new(&sql::verb(&text::name(body)), ""));
                 }
                 oldest.executes = oldest.executes.saturating_sub(1);
                 oldest.what == What::Execute && oldest.executes == 0
@@ -135,11 +133,7 @@ impl Dialog {
         };
         if !oldest.silent {
             let mut exchange = sink.exchange(key);
-            exchange.status(Status {
-                code: None,
-                text: Some(oldest.error.as_deref().unwrap_or("ok")),
-                error: oldest.error.is_some(),
-            });
+            exchange.status(Status::ok_unless(oldest.error.as_deref()));
             exchange.end_answer();
         }
         if self.waiting.last().is_some_and(|(newest, _)| newest == key) {
