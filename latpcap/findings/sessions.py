@@ -1,7 +1,7 @@
-"""Who ended, or held up, a session that is meant to last? Streams, exchanges, pushes and packets in; findings out.
+"""Findings about long-lived connections that were ended or held up.
 
-A broker that takes nothing more from its publishers, for want of memory or disk; two devices with one client id, each
-of which throws the other out; a balancer or server that closes whatever is idle for so long.
+Brokers that block their publishers; MQTT devices that share a client id; idle time-outs of servers and balancers;
+receive windows that stay closed; RSTs that a middlebox forged. Reads streams, exchanges, pushes and packets.
 """
 
 from __future__ import annotations
@@ -25,71 +25,72 @@ from latpcap.words import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOSTLY = 0.75
-"""Of a wait, what takes this share is its reason."""
-TAKEOVERS, TAKEN_NS = 3, 1_000_000_000
-"""So many sessions that ended within this behind another's log-in with their id are no accident."""
-ALIKE = 1.02
-"""A timer ends what it ends within this of each other."""
-IDLE_MS, BACK_NS = 5_000.0, 30_000_000_000
-"""A session ended after a silence that lasted so long, and its client came back within this."""
-WHOLE_MS, ONCE_MS = 50.0, 10_000.0
-"""A silence that is whole seconds, and so much more at most, was ended by a timer; a single one of this length."""
-LAST_WORDS_NS = 500_000_000
-"""What a side sends so shortly before it closes announces that."""
-LASTING = ("mqtt", "amqp", "stomp", "nats", "websocket", "xmpp", "irc", "imap")
+MIN_BLOCKED_SHARE = 0.75
+"""Smallest share of a request's latency during which the broker blocked for that to be its cause."""
+MIN_TAKEOVERS, MAX_TAKEOVER_NS = 3, 1_000_000_000
+"""Fewest sessions that ended soon after another login with their client id, and the longest delay of that end."""
+MAX_IDLE_RATIO = 1.02
+"""Largest ratio of two silences that one timer ended."""
+MIN_IDLE_MS, MAX_RETURN_NS = 5_000.0, 30_000_000_000
+"""Shortest silence that ends a session, and the longest time until the client reconnects."""
+MAX_TIMER_DELAY_MS, MIN_SINGLE_IDLE_MS = 50.0, 10_000.0
+"""A single close shows a timer only after at least the second bound, at most the first one past a whole second."""
+CLOSE_NOTICE_NS = 500_000_000
+"""A segment sent at most this long before the close announces it (a TLS alert, a WebSocket close): not counted."""
+LONG_LIVED = ("mqtt", "amqp", "stomp", "nats", "websocket", "xmpp", "irc", "imap")
 """Protocols whose connections stay open while nothing is sent."""
-SWITCHED = 101
-"""The status of an upgrade to WebSocket: RFC 9110 15.2.2."""
+SWITCHING_PROTOCOLS = 101
+"""HTTP status of an upgrade to WebSocket (RFC 9110 section 15.2.2)."""
 
 
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """The findings about sessions of all servers."""
-    return [*_taken_over(tables), *_idled(tables), *_took_nothing(tables), *_reset_between(tables)]
+    return [*_shared_client_ids(tables), *_idle_timeouts(tables), *_closed_windows(tables), *_forged_resets(tables)]
 
 
 def blocked(server: Server, tables: Mapping[str, pa.Table], pushed: Pushed) -> Finding | None:
-    """Did this broker block its publishers? None unless it sent that while a request waited."""
+    """Find a broker that told its publishers to stop (AMQP connection.blocked) during most of a slow request."""
     import numpy as np
 
     exchanges, notices = tables["exchanges"], pushed.notices()
     if notices is None or not len(server.slow):
         return None
     stream, time, frame = (arrays.numbers(notices, name) for name in ("stream", "start", "first_frame"))
-    starts = arrays.equals(notices, "method", NOTICES[0])
-    of, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
+    is_start = arrays.equals(notices, "method", NOTICES[0])
+    streams, start, end = (arrays.numbers(exchanges, name)[server.slow] for name in ("stream", "start", "end"))
     hits: list[tuple[float, int, int]] = []
-    for row, number, begun, ended in zip(server.slow.tolist(), of.tolist(), start.tolist(), end.tolist(), strict=True):
-        mine = stream == number
-        for at in np.flatnonzero(mine & starts & (time < ended)).tolist():
-            over = time[mine & ~starts & (time > time[at])]
-            until = min(ended, int(over.min())) if len(over) else ended
-            if until - max(begun, int(time[at])) >= MOSTLY * (ended - begun):
-                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[at])))
+    for row, number, begun, ended in zip(
+        server.slow.tolist(), streams.tolist(), start.tolist(), end.tolist(), strict=True
+    ):
+        same_stream = stream == number
+        for place in np.flatnonzero(same_stream & is_start & (time < ended)).tolist():
+            unblocked = time[same_stream & ~is_start & (time > time[place])]
+            resumed = min(ended, int(unblocked.min())) if len(unblocked) else ended
+            if resumed - max(begun, int(time[place])) >= MIN_BLOCKED_SHARE * (ended - begun):
+                hits.append(((ended - begun) / NS_PER_MS, row, int(frame[place])))
                 break
     if not hits:
         return None
     hits.sort()
-    worst, row, first = hits[-1]
-    [one] = (
-        exchanges.select(["exchange", "stream", "request_first_frame", "method", "target"]).slice(row, 1).to_pylist()
-    )
+    worst, row, notice_frame = hits[-1]
+    columns = ["exchange", "stream", "request_first_frame", "method", "target"]
+    [request] = exchanges.select(columns).slice(row, 1).to_pylist()
     values = {
-        "server": server.name, "n": len(hits), "span_ms": (hits[0][0], worst), "frame": first,
-        "name": called(one["method"], one["target"]),
+        "server": server.name, "n": len(hits), "span_ms": (hits[0][0], worst), "frame": notice_frame,
+        "name": called(request["method"], request["target"]),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server.address, server_port=server.port, cause="broker_blocked", owner="server",
         clients=len(server.clients), exchanges=len(hits), of_exchanges=len(server.rows),
         total_ms=sum(hit[0] for hit in hits), median_ms=hits[len(hits) // 2][0], max_ms=worst, harm="late",
-        worst_exchange=one["exchange"], worst_stream=one["stream"], worst_ms=worst,
-        worst_frames=(one["request_first_frame"], first), filter=wireshark_filter(one["stream"]),
+        worst_exchange=request["exchange"], worst_stream=request["stream"], worst_ms=worst,
+        worst_frames=(request["request_first_frame"], notice_frame), filter=wireshark_filter(request["stream"]),
         sentence="broker_blocked", values=values,
     )  # fmt: skip
 
 
 class _Session(NamedTuple):
-    """One connection: who had it, on which stream, when it logged in and when it ended, in ns."""
+    """One MQTT connection: the client's address, and when it logged in and ended, in ns; `frame` is its CONNECT."""
 
     client: str
     stream: int
@@ -98,228 +99,222 @@ class _Session(NamedTuple):
     frame: int
 
 
-def _taken_over(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Clients of MQTT at several addresses that log in with one client id: the broker closes the other's session."""
+def _shared_client_ids(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Find MQTT clients at several addresses that log in with one client id.
+
+    The broker closes the older session at each login (rule MQTT-3.1.4-2 of MQTT 3.1.1), and its client logs in again.
+    """
     import numpy as np
 
     exchanges, streams = tables["exchanges"], tables["streams"]
-    which = arrays.equals(exchanges, "protocol", "mqtt") & arrays.equals(exchanges, "method", "CONNECT")
-    rows = np.flatnonzero(which)
-    if len(rows) < TAKEOVERS:
+    is_connect = arrays.equals(exchanges, "protocol", "mqtt") & arrays.equals(exchanges, "method", "CONNECT")
+    rows = np.flatnonzero(is_connect)
+    if len(rows) < MIN_TAKEOVERS:
         return []
-    ends = ("server", "server_port", "client", "end")
-    of = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], ends)
-    until = dict(
-        zip(
-            arrays.numbers(streams, "stream").tolist(),
-            arrays.numbers(streams, "end").tolist(),
-            strict=True,
-        )
-    )
+    columns = ("server", "server_port", "client")
+    endpoints = arrays.looked_up(streams, "stream", arrays.numbers(exchanges, "stream")[rows], columns)
+    ends_ns = dict(zip(*(arrays.numbers(streams, name).tolist() for name in ("stream", "end")), strict=True))
     names = ("target", "stream", "request_first_frame")
     sessions: dict[tuple[str, int, str], list[_Session]] = defaultdict(list)
     start = arrays.numbers(exchanges, "start")[rows].tolist()
-    columns = zip(
-        *(arrays.taken(exchanges, name, rows).to_pylist() for name in names),
-        strict=True,
-    )
-    for (target, stream, frame), (host, port, client, _), begun in zip(columns, of, start, strict=True):
+    logins = zip(*(arrays.taken(exchanges, name, rows).to_pylist() for name in names), strict=True)
+    for (target, stream, frame), (host, port, client), begun in zip(logins, endpoints, start, strict=True):
         if target:
-            sessions[host, port, target].append(_Session(client, stream, begun, until[stream], frame))
-    made = []
-    for (host, port, name), mine in sessions.items():
-        mine.sort(key=lambda one: one.start)
-        thrown = [(a, b) for a, b in pairwise(mine) if a.client != b.client and 0 <= a.end - b.start <= TAKEN_NS]
-        if len(thrown) >= TAKEOVERS and len({old.client for old, _ in thrown}) > 1:
-            made.append(_takeover((host, port), name, mine, thrown))
-    return made
+            sessions[host, port, target].append(_Session(client, stream, begun, ends_ns[stream], frame))
+    findings = []
+    for (host, port, name), of_id in sessions.items():
+        of_id.sort(key=lambda one: one.start)
+        ended = [(a, b) for a, b in pairwise(of_id) if a.client != b.client and 0 <= a.end - b.start <= MAX_TAKEOVER_NS]
+        if len(ended) >= MIN_TAKEOVERS and len({old.client for old, _ in ended}) > 1:
+            findings.append(_takeover_finding((host, port), name, of_id, ended))
+    return findings
 
 
-def _takeover(
-    server: tuple[str, int],
-    name: str,
-    sessions: Sequence[_Session],
-    thrown: Sequence[tuple[_Session, _Session]],
+def _takeover_finding(
+    server: tuple[str, int], name: str, sessions: Sequence[_Session], ended: Sequence[tuple[_Session, _Session]]
 ) -> Finding:
-    away = []
-    for old, _ in thrown:
-        back = [one.start for one in sessions if one.client == old.client and one.start > old.end]
-        away.append((min(back, default=sessions[-1].end) - old.end) / NS_PER_MS)
-    lasted = sorted((old.end - old.start) / NS_PER_MS for old, _ in thrown)
-    clients = sorted({old.client for old, _ in thrown})
-    old, new = thrown[0]
+    """Return the finding of one client id; `ended`: each session that another login ended, with that login."""
+    away_ms = []
+    for old, _ in ended:
+        returns = [one.start for one in sessions if one.client == old.client and one.start > old.end]
+        away_ms.append((min(returns, default=sessions[-1].end) - old.end) / NS_PER_MS)
+    durations_ms = sorted((old.end - old.start) / NS_PER_MS for old, _ in ended)
+    clients = sorted({old.client for old, _ in ended})
+    old, new = ended[0]
     values = {
-        "server": endpoint(*server), "id": name, "n": len(thrown), "client": clients[0], "other": clients[1],
-        "lasted_ms": lasted[len(lasted) // 2], "frame": new.frame, "span_ms": (min(away), max(away)),
+        "server": endpoint(*server), "id": name, "n": len(ended), "client": clients[0], "other": clients[1],
+        "lasted_ms": durations_ms[len(durations_ms) // 2], "frame": new.frame, "span_ms": (min(away_ms), max(away_ms)),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server[0], server_port=server[1], cause="client_id_twice", owner="client",
-        clients=len(clients), client=clients[0], streams=len(thrown), of_streams=len(sessions), total_ms=sum(away),
-        median_ms=sorted(away)[len(away) // 2], max_ms=max(away), harm="never", worst_stream=old.stream,
-        worst_ms=max(away), worst_frames=(old.frame, new.frame), filter=wireshark_filter(old.stream),
+        clients=len(clients), client=clients[0], streams=len(ended), of_streams=len(sessions), total_ms=sum(away_ms),
+        median_ms=sorted(away_ms)[len(away_ms) // 2], max_ms=max(away_ms), harm="never", worst_stream=old.stream,
+        worst_ms=max(away_ms), worst_frames=(old.frame, new.frame), filter=wireshark_filter(old.stream),
         sentence="client_id_twice", values=values,
     )  # fmt: skip
 
 
-def _idled(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Sessions that are meant to last and that the server's side closed after one and the same silence, whose clients
-    came back: nobody wanted them to end.
+def _idle_timeouts(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Find long-lived sessions that the server closed after equal silences and whose clients reconnected.
+
+    The reconnects show that the client did not want the session to end: a server or balancer timed it out.
     """
     import numpy as np
 
-    streams, exchanges, events = (
-        tables["streams"],
-        tables["exchanges"],
-        segments(tables),
-    )
+    streams, exchanges, events = tables["streams"], tables["exchanges"], segments(tables)
     if events is None or not exchanges.num_rows:
         return []
-    lasting = arrays.equals(exchanges, "protocol", *LASTING) | slow_requests.streams(exchanges)
-    lasting |= arrays.numbers(exchanges, "status").astype(float) == SWITCHED
+    long_lived = arrays.equals(exchanges, "protocol", *LONG_LIVED) | slow_requests.streams(exchanges)
+    long_lived |= arrays.numbers(exchanges, "status").astype(float) == SWITCHING_PROTOCOLS
     number = arrays.numbers(streams, "stream")
-    which = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[lasting]))
-    which &= arrays.equals(streams, "closed_by", "server_fin", "server_rst")
-    which &= arrays.numbers(streams, "end") - arrays.numbers(streams, "start") >= IDLE_MS * NS_PER_MS
-    if not which.any():
+    candidates = np.isin(number, np.unique(arrays.numbers(exchanges, "stream")[long_lived]))
+    candidates &= arrays.equals(streams, "closed_by", "server_fin", "server_rst")
+    candidates &= arrays.numbers(streams, "end") - arrays.numbers(streams, "start") >= MIN_IDLE_MS * NS_PER_MS
+    if not candidates.any():
         return []
-    courses = stream_ends.courses(events, number[which])
+    courses = stream_ends.courses(events, number[candidates])
     names = ("server", "server_port", "client")
-    ends = arrays.looked_up(streams, "stream", np.array(list(courses), number.dtype), names)
+    endpoints = arrays.looked_up(streams, "stream", np.array(list(courses), number.dtype), names)
     groups: dict[tuple[str, int, str], list[tuple[float, int, int, int]]] = defaultdict(list)
-    for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
-        shut = course.closes(client=False)
-        if shut is None:
+    for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
+        close = course.closes(client=False)
+        if close is None:
             continue
-        sent = np.flatnonzero((course.len > 1) & (course.time < course.time[shut] - LAST_WORDS_NS))
-        if len(sent):
-            idle = int(course.time[shut] - course.time[sent[-1]]) / NS_PER_MS
-            groups[server, port, client].append((idle, stream, int(course.time[shut]), int(course.frame[shut])))
-    start = _starts(streams)
-    made = []
+        data = np.flatnonzero((course.len > 1) & (course.time < course.time[close] - CLOSE_NOTICE_NS))
+        if len(data):
+            idle = int(course.time[close] - course.time[data[-1]]) / NS_PER_MS
+            groups[server, port, client].append((idle, stream, int(course.time[close]), int(course.frame[close])))
+    starts = _starts(streams)
+    findings = []
     for (server, port, client), cases in groups.items():
-        silences = [case[0] for case in cases]
-        later = start.get((server, port, client), [])
-        next_at = [next((at for at in later if at >= shut), shut + BACK_NS + 1) for _, _, shut, _ in cases]
-        gaps = [at - shut for at, (_, _, shut, _) in zip(next_at, cases, strict=True)]
-        back = [gap / NS_PER_MS for gap in gaps if gap <= BACK_NS]
-        once = len(cases) == 1 and (silences[0] < ONCE_MS or silences[0] % 1e3 > WHOLE_MS)
-        alike = min(silences) >= IDLE_MS and max(silences) <= ALIKE * min(silences)
-        if once or not alike or 2 * len(back) < len(cases):
+        silences_ms = [case[0] for case in cases]
+        stream_starts = starts.get((server, port, client), [])
+        never = MAX_RETURN_NS + 1
+        return_ns = [next((at - end for at in stream_starts if at >= end), never) for _, _, end, _ in cases]
+        returns_ms = [ns / NS_PER_MS for ns in return_ns if ns <= MAX_RETURN_NS]
+        shortest = min(silences_ms)
+        lacks_timer = len(cases) == 1 and (shortest < MIN_SINGLE_IDLE_MS or shortest % 1e3 > MAX_TIMER_DELAY_MS)
+        are_equal = shortest >= MIN_IDLE_MS and max(silences_ms) <= MAX_IDLE_RATIO * shortest
+        if lacks_timer or not are_equal or 2 * len(returns_ms) < len(cases):
             continue
         _, stream, _, frame = max(cases, key=lambda case: case[0])
         values = {
-            "server": endpoint(server, port), "n": len(cases), "idle_ms": min(silences), "client": client,
-            "frame": frame, "span_ms": (min(back), max(back)), "half_ms": min(silences) / 2,
+            "server": endpoint(server, port), "n": len(cases), "idle_ms": shortest, "client": client,
+            "frame": frame, "span_ms": (min(returns_ms), max(returns_ms)), "half_ms": shortest / 2,
         }  # fmt: skip
-        made.append(
+        findings.append(
             Finding(
                 kind="wait", server=server, server_port=port, cause="session_idled", owner="server", clients=1,
-                client=client, streams=len(cases), of_streams=len(later), total_ms=max(sum(back), LIMITS["stuck_ms"]),
-                median_ms=sorted(back)[len(back) // 2], max_ms=max(back), harm="late", worst_stream=stream,
-                worst_ms=max(back), worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled",
-                values=values,
+                client=client, streams=len(cases), of_streams=len(stream_starts),
+                total_ms=max(sum(returns_ms), LIMITS["stuck_ms"]), median_ms=sorted(returns_ms)[len(returns_ms) // 2],
+                max_ms=max(returns_ms), harm="late", worst_stream=stream, worst_ms=max(returns_ms),
+                worst_frames=(frame,), filter=wireshark_filter(stream), sentence="session_idled", values=values,
             )
         )  # fmt: skip
-    return made
+    return findings
 
 
-def _took_nothing(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Whose window was closed for long while the other side had more to send, as its probes show? By server and side.
+def _closed_windows(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Find receivers whose window stayed closed while the sender had more data (it probed), by server and side.
 
-    What requests and transfers are already known to have waited for it is not counted again.
+    Streams whose requests and transfers already account for at least half of that time are left out.
     """
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
     groups: dict[tuple[str, int, bool], list[tuple[float, int, bool, int, str]]] = defaultdict(list)
-    key, _, often = events.noted("zero_window")
-    closed = arrays.distinct(key[often > 1] >> 1)  # (each probe is answered with a closed window)
+    key, _, counts = events.noted("zero_window")
+    closed = arrays.distinct(key[counts > 1] >> 1)  # each window probe is answered with a closed window again
     courses = stream_ends.courses(events, closed)
-    known = _known_closed(tables) if courses else {}
+    known_ms = _known_closed(tables) if courses else {}
     names = ("server", "server_port", "client")
-    ends = arrays.looked_up(streams, "stream", closed[: len(courses)], names)
-    for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
+    endpoints = arrays.looked_up(streams, "stream", closed[: len(courses)], names)
+    for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
         for by_client in (False, True):
             spans = course.closed_windows(by_client)
-            if spans and 2 * known.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
-                groups[server, port, by_client] += [(*one, stream, client) for one in spans]
-    return [_took_nothing_finding(*at, cases) for at, cases in groups.items()]
+            if spans and 2 * known_ms.get((stream, by_client), 0.0) < sum(span for span, _, _ in spans):
+                groups[server, port, by_client] += [(*span, stream, client) for span in spans]
+    return [_closed_window_finding(*key, cases) for key, cases in groups.items()]
 
 
-def _reset_between(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Connections that an RST ended while its sender went on: it was not its own. By server and side."""
+def _forged_resets(tables: Mapping[str, pa.Table]) -> list[Finding]:
+    """Find connections that an RST ended although its apparent sender went on: a middlebox sent it."""
     events, streams = segments(tables), tables["streams"]
     if events is None or not streams.num_rows:
         return []
     groups: dict[tuple[str, int, bool], list[tuple[float, int, int, str]]] = defaultdict(list)
     for by_client in (False, True):
         closed = arrays.equals(streams, "closed_by", "client_rst" if by_client else "server_rst")
-        # (a handshake that is refused is another thing)
+        # connections with data only: a refused handshake is another finding
         closed &= arrays.numbers(streams, "client_payload_bytes") + arrays.numbers(streams, "server_payload_bytes") > 0
         number = arrays.numbers(streams, "stream")[closed]
         courses = stream_ends.courses(events, number)
-        ends = arrays.looked_up(streams, "stream", number[: len(courses)], ("server", "server_port", "client"))
-        for (stream, course), (server, port, client) in zip(courses.items(), ends, strict=True):
+        endpoints = arrays.looked_up(streams, "stream", number[: len(courses)], ("server", "server_port", "client"))
+        for (stream, course), (server, port, client) in zip(courses.items(), endpoints, strict=True):
             place = course.goes_on_after_reset(by_client)
             if place is not None:
-                lasted = int(course.end - course.time[0]) / NS_PER_MS
-                groups[server, port, by_client].append((lasted, int(course.frame[place]), stream, client))
-    made = []
+                lasted_ms = int(course.end - course.time[0]) / NS_PER_MS
+                groups[server, port, by_client].append((lasted_ms, int(course.frame[place]), stream, client))
+    findings = []
     for (server, port, by_client), cases in groups.items():
-        lasted, frame, stream, client = max(cases)
-        who, other = (client, endpoint(server, port)) if by_client else (endpoint(server, port), client)
-        values = {"who": who, "other": other, "n": len(cases), "frame": frame}
-        made.append(Finding(
+        lasted_ms, frame, stream, client = max(cases)
+        sender, other = (client, endpoint(server, port)) if by_client else (endpoint(server, port), client)
+        values = {"who": sender, "other": other, "n": len(cases), "frame": frame}
+        findings.append(Finding(
             kind="wait", server=server, server_port=port, cause="reset_between", owner="network",
             clients=len({case[-1] for case in cases}), client=client, streams=len(cases), of_streams=len(cases),
-            total_ms=sum(case[0] for case in cases), max_ms=lasted, harm="never", worst_stream=stream,
-            worst_ms=lasted, worst_frames=(frame,), filter=wireshark_filter(stream),
+            total_ms=sum(case[0] for case in cases), max_ms=lasted_ms, harm="never", worst_stream=stream,
+            worst_ms=lasted_ms, worst_frames=(frame,), filter=wireshark_filter(stream),
             sentence="reset_between", values=values,
         ))  # fmt: skip
-    return made
+    return findings
 
 
 def _known_closed(tables: Mapping[str, pa.Table]) -> dict[tuple[int, bool], float]:
-    """How long, in ms, are requests and transfers known to have waited for windows? By stream and whose they are."""
+    """Return the ms for which requests and transfers are known to have waited for closed windows.
+
+    Keys: the stream, and whether the client's window was closed. Requests count for both sides.
+    """
     import numpy as np
 
-    exchanges, found = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
+    exchanges, known_ms = tables["exchanges"], defaultdict[tuple[int, bool], float](float)
     if exchanges.num_rows:
         waited = np.nan_to_num(arrays.numbers(exchanges, "zero_window_ms").astype(float))
         rows = np.flatnonzero(waited)
         for stream, ms in zip(arrays.numbers(exchanges, "stream")[rows].tolist(), waited[rows].tolist(), strict=True):
             for by_client in (False, True):
-                found[stream, by_client] += ms
+                known_ms[stream, by_client] += ms
     for row in tables["transfers"].to_pylist() if "transfers" in tables else ():
         if row["limited_by"].startswith("receiver"):
-            found[row["stream"], row["direction"] == "to_client"] += row["duration_ms"]
-    return found
+            known_ms[row["stream"], row["direction"] == "to_client"] += row["duration_ms"]
+    return known_ms
 
 
-def _took_nothing_finding(
+def _closed_window_finding(
     server: str, port: int, by_client: bool, cases: list[tuple[float, int, bool, int, str]]
 ) -> Finding:
+    """Return the finding of one side; `cases`: ms closed, frame, whether it opened again, stream and client."""
     cases.sort()
-    worst, frame, opened, stream, client = cases[-1]
+    worst, frame, has_opened, stream, client = cases[-1]
     side = "client" if by_client else "server"
     values = {
         "server": endpoint(server, port), "client": client, "n": len(cases), "span_ms": (cases[0][0], worst),
-        "frame": frame, "still": "" if opened else say("still_closed"),
+        "frame": frame, "still": "" if has_opened else say("still_closed"),
     }  # fmt: skip
     return Finding(
         kind="wait", server=server, server_port=port, cause="zero_window", owner=side,
         clients=len({case[-1] for case in cases}), client=client, streams=len({case[-2] for case in cases}),
         total_ms=sum(case[0] for case in cases), median_ms=cases[len(cases) // 2][0], max_ms=worst,
-        harm="late" if opened else "never", worst_stream=stream, worst_ms=worst, worst_frames=(frame,),
+        harm="late" if has_opened else "never", worst_stream=stream, worst_ms=worst, worst_frames=(frame,),
         filter=wireshark_filter(stream), sentence=f"took_nothing_{side}", values=values,
     )  # fmt: skip
 
 
 def _starts(streams: pa.Table) -> dict[tuple[str, int, str], list[int]]:
-    """When connections between these ends began, in order."""
+    """Return the starts of the connections between each server, port and client, ascending, in ns."""
     found: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     rows = zip(*(streams[name].to_pylist() for name in ("server", "server_port", "client")), strict=True)
     begun = zip(rows, arrays.numbers(streams, "start").tolist(), strict=True)
-    for key, at in sorted(begun, key=lambda one: one[1]):
+    for key, at in sorted(begun, key=lambda row: row[1]):
         found[key].append(at)
     return found
