@@ -1,10 +1,10 @@
-"""Can this capture carry a verdict? Tables of one capture in, a list of what limits the answer out.
+"""Checks of a capture's quality, and the number of lost segments.
 
-Judged before anything is accused: packets that the capture lacks, a direction that it does not hold, a clock that
-stepped. Each check limits how far verdicts may go; most find nothing, and then there is no row.
+`judge` looks for missing packets, a missing direction, duplicated packets, clock steps and damaged frames. Each check
+that finds something limits the confidence of every verdict.
 
-How many segments were lost is counted here, too: at their sender what was sent again, less what the receiver had
-already; elsewhere what never came by, where hosts number their packets. Wireshark's labels are no count.
+`lost` counts segments lost on the path. At the sender: retransmissions without the needless ones (DSACK). Elsewhere:
+also IPv4 identifications that the capture point never saw. Wireshark's labels would count needless retransmissions too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CODES = ("clock_back", "dropped")
-"""Issues that have a check of their own."""
+"""Codes of issues that have a check of their own."""
 LOSS = cause_names(trait="of_data")
+"""Causes whose time shows that a data segment was lost."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One limit of the capture: `most` is the confidence that no verdict may exceed because of it (1.0: a remark)."""
+    """One limit of the capture, found in `count` of `of` packets, streams or exchanges.
+
+    `most` is the upper bound on the confidence of every verdict; 1.0 for a mere remark.
+    """
 
     check: str
     count: int
@@ -39,7 +43,7 @@ class Check:
 
     @property
     def forbids(self) -> bool:
-        """Does it leave no verdict at all?"""
+        """Whether it leaves no verdict above a suspicion."""
         return self.most <= SUSPECTED
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,10 +52,10 @@ class Check:
 
 
 def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
-    """What limits the answers from this capture? The worst first; empty where nothing does.
+    """Return the limits of this capture, the lowest confidence first.
 
-    `tables` holds "streams", "exchanges" and "issues" of one capture or one stream; with "events" it is also
-    seen whether packets were captured twice and whether the clock jumped ahead.
+    `tables` holds "streams", "exchanges" and "issues" of one capture or one stream. With "events", duplicated packets,
+    jumps of the clock and merged recordings are found as well.
     """
     found = [
         *_directions(tables["streams"]),
@@ -69,100 +73,100 @@ def judge(tables: Mapping[str, pa.Table]) -> list[Check]:
 
 
 def ceiling(checks: list[Check]) -> float:
-    """How confident may a verdict from this capture be at most?"""
+    """Return the upper bound on the confidence of a verdict from this capture."""
     return min((c.most for c in checks), default=1.0)
 
 
 def one_way(streams: pa.Table) -> arrays.Array:
-    """Which streams show only one of their two directions, with more in it than unanswered SYNs?"""
+    """A mask of the streams that show only one direction, with more than unanswered SYNs in it."""
     import numpy as np
 
     columns = ("client_packets", "server_packets", "client_payload_bytes", "server_payload_bytes", "completeness")
-    found = np.zeros(streams.num_rows, bool)
+    mask = np.zeros(streams.num_rows, bool)
     for span, rows in arrays.sliced(streams):
         client, server, requests, answered, code = (arrays.numbers(rows, c) for c in columns)
-        found[span] = ((client > 0) != (server > 0)) & (
+        mask[span] = ((client > 0) != (server > 0)) & (
             (requests > 0) | (answered > 0) | (code & ~np.uint8(Completeness.SYN) != 0)
         )
-    return found
+    return mask
 
 
 def _directions(streams: pa.Table) -> list[Check]:
-    alone = int(one_way(streams).sum())
-    if not alone:
+    one_sided = int(one_way(streams).sum())
+    if not one_sided:
         return []
-    of = streams.num_rows
-    has = 0
+    total = streams.num_rows
+    two_sided = 0
     for _, rows in arrays.sliced(streams):
         client, server = (arrays.numbers(rows, f"{side}_packets") for side in ("client", "server"))
-        has += int(((client > 0) & (server > 0)).sum())
-    sentence = words.say("one_direction" if of > 1 else "one_direction_all", n=alone, of=of)
-    return [Check("one_direction", alone, of, SUSPECTED if alone > has else 1.0, sentence)]
+        two_sided += int(((client > 0) & (server > 0)).sum())
+    sentence = words.say("one_direction" if total > 1 else "one_direction_all", n=one_sided, of=total)
+    return [Check("one_direction", one_sided, total, SUSPECTED if one_sided > two_sided else 1.0, sentence)]
 
 
 def _doubles(tables: Mapping[str, pa.Table]) -> list[Check]:
-    """Data segments that were captured twice: at two interfaces, or by a mirror port that sends both ways."""
+    """Find data segments that were captured twice.
+
+    An equal segment within `double_ns` is a copy; a retransmission comes later. If most segments of one side are
+    copies, a second capture point or a mirror port made them and no verdict is possible; fewer were copied on the path.
+    """
     import numpy as np
 
     streams = tables["streams"]
     sides = ("client", "server")
-    again, packets = (
+    retransmissions, packets = (
         sum(int(arrays.numbers(streams, f"{side}_{what}").sum()) for side in sides)
         for what in ("retransmissions", "packets")
     )
     events = segments(tables)
-    if events is None or again < LIMITS["doubled_some_share"] * packets:
+    if events is None or retransmissions < LIMITS["doubled_some_share"] * packets:
         return []
     data = events.data()
-    same = [np.nan_to_num(data[c].astype(float), nan=-1.0) for c in DATA[-2::-1]]
+    columns = [np.nan_to_num(data[c].astype(float), nan=-1.0) for c in DATA[-2::-1]]
     time = data["time"]
-    order = np.lexsort((time, *same))
-    alike = np.all([c[order][1:] == c[order][:-1] for c in same], axis=0)
-    doubled = order[1:][alike & (np.diff(time[order]) < LIMITS["double_ns"])]
+    order = np.lexsort((time, *columns))
+    are_equal = np.all([c[order][1:] == c[order][:-1] for c in columns], axis=0)
+    doubled = order[1:][are_equal & (np.diff(time[order]) < LIMITS["double_ns"])]
     count = len(doubled)
-    of = len(time) - count
-    if not count or count < LIMITS["doubled_some_share"] * of:
+    total = len(time) - count
+    if not count or count < LIMITS["doubled_some_share"] * total:
         return []
-    seen = words.say("copies" if count > of else "twice", n=count, of=of)
+    how_many = words.say("copies" if count > total else "twice", n=count, of=total)
     client = data["from_client"]
     by_side = [(int((client[doubled] == side).sum()), int((client == side).sum())) for side in (True, False)]
     if not any(twice > LIMITS["doubled_most_share"] * (all_ - twice) for twice, all_ in by_side):
-        return [Check("doubles", count, of, 1.0, words.say("doubled_on_path", seen=seen))]
-    return [Check("doubles", count, of, SUSPECTED, words.say("doubled", seen=seen))]
+        return [Check("doubles", count, total, 1.0, words.say("doubled_on_path", seen=how_many))]
+    return [Check("doubles", count, total, SUSPECTED, words.say("doubled", seen=how_many))]
 
 
 def _gaps(exchanges: pa.Table) -> list[Check]:
-    requests = ~arrays.equals(exchanges, "protocol", SETUP)  # set-ups and pauses are no exchanges
-    of = int(requests.sum())
-    if not of:
+    """Count the exchanges during which the capture lacks packets."""
+    requests = ~arrays.equals(exchanges, "protocol", SETUP)
+    total = int(requests.sum())
+    if not total:
         return []
     cut, cuts = arrays.codes(exchanges, "cut_by")
-    gap = arrays.code_of(cuts, "gap")
+    gap_code = arrays.code_of(cuts, "gap")
     count = 0
     for span, rows in arrays.sliced(exchanges):
-        count += int((requests[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap))).sum())
+        count += int((requests[span] & ((arrays.numbers(rows, "capture_gap_ms") != 0) | (cut[span] == gap_code))).sum())
     if not count:
         return []
-    share = count / of
+    share = count / total
     most = 1.0
-    for word in ("some", "most"):
-        if share > LIMITS[f"gaps_{word}_share"]:
-            most = LIMITS[f"gaps_{word}_confidence"]
-    return [Check("capture_gap", count, of, most, words.say("gaps" if of > 1 else "gaps_in_one", n=count, of=of))]
-
-
-def _rows(issues: pa.Table) -> list[dict[str, Any]]:
-    """The issues as dicts."""
-    rows: list[dict[str, Any]] = issues.select(["kind", "layer", "reason", "count", "code", "number"]).to_pylist()
-    return rows
+    for level in ("some", "most"):
+        if share > LIMITS[f"gaps_{level}_share"]:
+            most = LIMITS[f"gaps_{level}_confidence"]
+    sentence = words.say("gaps" if total > 1 else "gaps_in_one", n=count, of=total)
+    return [Check("capture_gap", count, total, most, sentence)]
 
 
 def _coded(issues: pa.Table, code: str) -> list[dict[str, Any]]:
-    return [row for row in _rows(issues) if row["code"] == code]
+    return [row for row in issues.select(["count", "code", "number"]).to_pylist() if row["code"] == code]
 
 
 def _dropped(issues: pa.Table) -> list[Check]:
-    """Packets that the capturing interface reports as dropped (pcapng)."""
+    """Count packets that the capturing interface reports as dropped (pcapng, option isb_ifdrop)."""
     count = sum((row["number"] or 0) * row["count"] for row in _coded(issues, "dropped"))
     if not count:
         return []
@@ -170,24 +174,28 @@ def _dropped(issues: pa.Table) -> list[Check]:
 
 
 def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
-    """Packets that never passed here, by the IPv4 identifications of hosts that count them up by connection."""
+    """Count packets that never passed the capture point, by steps in the IPv4 identifications of their sender.
+
+    Many steps mean that the host counts over all its connections: such streams are left out. The bound is higher for
+    streams that show signs of loss.
+    """
     import numpy as np
 
-    hit = []
+    parts = []
     for _, rows in arrays.sliced(exchanges):
         for cause in (*LOSS, "capture_gap"):
-            hit.append(arrays.distinct(arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]))
-    waited = np.concatenate(hit) if hit else np.zeros(0, np.int64)
+            parts.append(arrays.distinct(arrays.numbers(rows, "stream")[arrays.numbers(rows, f"{cause}_ms") > 0]))
+    lossy_streams = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     missing = sent = 0
     for _, rows in arrays.sliced(streams):
-        signs = np.isin(arrays.numbers(rows, "stream"), waited)
+        has_loss = np.isin(arrays.numbers(rows, "stream"), lossy_streams)
         for side in ("client", "server"):
             for what in ("retransmissions", "out_of_order", "sacks"):
-                signs |= arrays.numbers(rows, f"{side}_{what}") > 0
-        share = np.where(signs, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"])
+                has_loss |= arrays.numbers(rows, f"{side}_{what}") > 0
+        max_share = np.where(has_loss, LIMITS["unseen_most_share"], LIMITS["unseen_few_share"])
         for side in ("client", "server"):
             skipped, packets = (arrays.numbers(rows, f"{side}_{what}") for what in ("unseen_frames", "packets"))
-            trusted = skipped <= share * (skipped + packets)
+            trusted = skipped <= max_share * (skipped + packets)
             missing += int(skipped[trusted].sum())
             sent += int((skipped + packets)[trusted].sum())
     if not missing:
@@ -196,7 +204,7 @@ def _passed_unseen(streams: pa.Table, exchanges: pa.Table) -> list[Check]:
 
 
 def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
-    """A clock that jumped ahead inside exchanges: the time stamps that the hosts send did not."""
+    """Find jumps of the capture's clock inside exchanges, while the hosts' TCP timestamps show no such time."""
     import numpy as np
 
     exchanges = tables["exchanges"]
@@ -211,74 +219,78 @@ def _jumps(tables: Mapping[str, pa.Table]) -> list[Check]:
     if not jumps:
         return []
     start, end = arrays.numbers(exchanges, "start"), arrays.numbers(exchanges, "end")
-    inside = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
-    spent = float((end - start).sum())
+    inside_ns = sum(float(j.gap_ns) * int(((start <= j.begin) & (end >= j.begin + j.gap_ns)).sum()) for j in jumps)
+    total_ns = float((end - start).sum())
     sentence = words.say("clock_ahead", seconds=max(float(j.gap_ns) for j in jumps) / 1e9)
-    most = SUSPECTED if inside > LIMITS["clock_ahead_share"] * spent else 1.0
+    most = SUSPECTED if inside_ns > LIMITS["clock_ahead_share"] * total_ns else 1.0
     return [Check("clock_ahead", len(jumps), events.count, most, sentence)]
 
 
 def _merged(tables: Mapping[str, pa.Table]) -> list[Check]:
-    """Recordings of different times in one file: the same addresses need not be the same hosts, nor their paths."""
+    """Find recordings of different times in one file. Equal addresses need not be the same hosts or paths there."""
     events = segments(tables)
     if events is None:
         return []
     starts, ends = (arrays.numbers(tables["streams"], name) for name in ("start", "end"))
-    months = [s for s in events.silences() if s.gap_ns >= LIMITS["merged_ns"]]
-    apart = [s for s in months if not ((starts <= s.begin) & (ends > s.begin)).any()]
-    if not apart:
+    silences = [s for s in events.silences() if s.gap_ns >= LIMITS["merged_ns"]]
+    between_recordings = [s for s in silences if not ((starts <= s.begin) & (ends > s.begin)).any()]
+    if not between_recordings:
         return []
-    sentence = words.say("merged", n=len(apart) + 1, days=max(s.gap_ns for s in apart) / 1e9 / 86_400)
-    return [Check("merged", len(apart), len(apart), LIMITS["merged_confidence"], sentence)]
+    sentence = words.say(
+        "merged", n=len(between_recordings) + 1, days=max(s.gap_ns for s in between_recordings) / 1e9 / 86_400
+    )
+    return [Check("merged", len(between_recordings), len(between_recordings), LIMITS["merged_confidence"], sentence)]
 
 
 def _clock_only(silence: Silence) -> bool:
-    """Did the time between this packet and the next pass on the capture's clock alone?
+    """Whether the capture's clock jumped in this silence, by the senders' TCP timestamps (RFC 7323).
 
-    Every sender whose TCP time stamps are seen on both sides is asked: they counted on meanwhile, or they lag behind
-    from then on (a packet that the path delayed lags alone). One that counted on is enough to acquit the clock.
+    Each sender is compared over the silence: if its timestamps advanced, the time really passed, and one such sender
+    suffices. If they did not, they stay behind the clock from then on; after a mere delay, a single packet is behind.
     """
     import numpy as np
 
-    near, here = silence.near, silence.here
-    stamps = near["tsval"].astype(float)
+    near, last_before = silence.near, silence.here
+    timestamps = near["tsval"].astype(float)
     sender = near["stream"].astype(np.int64) * 2 + near["from_client"]
-    when, gap = near["time"], float(silence.gap_ns)
-    stood = 0
-    for one in np.unique(sender[~np.isnan(stamps)]):
-        rows = np.flatnonzero((sender == one) & ~np.isnan(stamps))
-        before, after = rows[rows <= here], rows[rows > here]
+    time, gap = near["time"], float(silence.gap_ns)
+    lagging = 0
+    for key in np.unique(sender[~np.isnan(timestamps)]):
+        rows = np.flatnonzero((sender == key) & ~np.isnan(timestamps))
+        before, after = rows[rows <= last_before], rows[rows > last_before]
         if not len(before) or not len(after):
             continue
-        rates = [_rate(stamps[part], when[part]) for part in (before, after) if len(part) > 1]
-        # of a host that slept, what had queued leaves at once and seems to count fast
-        rate = min((r for r in rates if r is not None), default=None)
+        tick_rates = [_rate(timestamps[part], time[part]) for part in (before, after) if len(part) > 1]
+        # the lower rate: packets queued by a host that slept leave at once, so its timestamps seem to run fast
+        rate = min((r for r in tick_rates if r is not None), default=None)
         if rate is None:
             continue
-        soon = after[when[after] <= when[after[:2][-1]] + gap]
-        ticks = (stamps[soon] - stamps[before[-1]]) % 2**32
-        if np.any(ticks > rate * ((when[soon] - when[before[-1]]).astype(float) - gap / 2)):
+        soon_after = after[time[after] <= time[after[:2][-1]] + gap]
+        ticks = (timestamps[soon_after] - timestamps[before[-1]]) % 2**32
+        if np.any(ticks > rate * ((time[soon_after] - time[before[-1]]).astype(float) - gap / 2)):
             return False
-        stood += len(after) > 1
-    return stood > 0
+        lagging += len(after) > 1
+    return lagging > 0
 
 
-def _rate(stamps: arrays.Array, when: arrays.Array) -> float | None:
-    """Ticks of a sender's time stamps in a nanosecond; None where too few passed to tell."""
-    ticks, ns = float((stamps[-1] - stamps[0]) % 2**32), float(when[-1] - when[0])
+def _rate(timestamps: arrays.Array, time: arrays.Array) -> float | None:
+    """Ticks per ns of a sender's timestamps; None if the segments cover too little time."""
+    ticks, ns = float((timestamps[-1] - timestamps[0]) % 2**32), float(time[-1] - time[0])
     return ticks / ns if ns >= LIMITS["stamp_rate_ns"] and 2 <= ticks < 2**31 else None
 
 
 def _clock(issues: pa.Table, streams: pa.Table) -> list[Check]:
+    """Count steps of the capture's clock to an earlier time."""
     count = sum(row["count"] for row in _coded(issues, "clock_back"))
     if not count:
         return []
-    of = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
-    most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * of else 1.0
-    return [Check("clock", count, of, most, words.say("clock_back", n=count))]
+    packets = sum(int(arrays.numbers(streams, c).sum()) for c in ("client_packets", "server_packets"))
+    most = LIMITS["clock_back_confidence"] if count > LIMITS["clock_back_share"] * packets else 1.0
+    return [Check("clock", count, packets, most, words.say("clock_back", n=count))]
 
 
 def _starts(streams: pa.Table) -> list[Check]:
+    """Count streams whose handshake was not captured."""
     bits = arrays.numbers(streams, "completeness")
     count = int((bits & (Completeness.SYN | Completeness.SYN_ACK) == 0).sum())
     if not count:
@@ -287,9 +299,9 @@ def _starts(streams: pa.Table) -> list[Check]:
 
 
 def _reading(issues: pa.Table) -> list[Check]:
-    """Frames that were damaged, cut or not understood."""
+    """Report frames that were damaged, cut or not understood, by layer and reason."""
     found = []
-    for row in _rows(issues):
+    for row in issues.select(["kind", "layer", "reason", "count", "code"]).to_pylist():
         if row["code"] in CODES:
             continue
         sentence = words.say("of_server", server=row["layer"], text=row["reason"])
@@ -298,22 +310,24 @@ def _reading(issues: pa.Table) -> list[Check]:
 
 
 def lost(streams: pa.Table, exchanges: pa.Table) -> int:
-    """Segments lost on the way, both directions of all streams; those that the capture alone lacks are none of them."""
+    """Count the segments lost on the path, in both directions of all streams. Packets that only the capture lacks are
+    not counted.
+    """
     import numpy as np
 
-    hit = []
+    parts = []
     for _, rows in arrays.sliced(exchanges):
         waited = sum(
             (np.nan_to_num(arrays.numbers(rows, f"{cause}_ms").astype(float)) for cause in LOSS),
             np.zeros(rows.num_rows),
         )
-        hit.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
-    mended = np.concatenate(hit) if hit else np.zeros(0, np.int64)
+        parts.append(arrays.distinct(arrays.numbers(rows, "stream")[waited > 0]))
+    lossy_streams = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     total = 0
     for _, rows in arrays.sliced(streams):
-        repairs = np.isin(arrays.numbers(rows, "stream"), mended)
+        has_repairs = np.isin(arrays.numbers(rows, "stream"), lossy_streams)
         for side, peer in SIDES.items():
-            again, late, needless, spurious, packets = (
+            retransmissions, out_of_order, needless, spurious, packets = (
                 arrays.numbers(rows, f"{whose}_{what}").astype(np.int64)
                 for whose, what in (
                     (side, "retransmissions"),
@@ -323,25 +337,25 @@ def lost(streams: pa.Table, exchanges: pa.Table) -> int:
                     (side, "packets"),
                 )
             )
-            ours, theirs = (arrays.equals(rows, "position", f"at_{s}") for s in (side, peer))
-            needless = np.maximum(needless, spurious)  # a DSACK may tell of the same repeat
-            # what is out of order where it is sent was sent before; nobody overtakes there
-            repaired = np.maximum(np.where(ours, again + late, again) - needless, 0)
+            at_sender, at_receiver = (arrays.equals(rows, "position", f"at_{s}") for s in (side, peer))
+            needless = np.maximum(needless, spurious)  # a DSACK and Wireshark's rule may be about one segment
+            # at the sender nothing is overtaken: an out-of-order segment is a retransmission
+            repaired = np.maximum(np.where(at_sender, retransmissions + out_of_order, retransmissions) - needless, 0)
             skipped = arrays.numbers(rows, f"{side}_unseen_frames").astype(float)
-            unseen = np.nan_to_num(skipped).astype(np.int64)
-            trusted = (unseen <= LIMITS["unseen_most_share"] * (unseen + packets)) & repairs
-            repaired = np.maximum(repaired, np.where(trusted, unseen, 0))
-            # at the receiver each number came by, or was lost
-            repaired = np.where(theirs & ~np.isnan(skipped) & (unseen == 0), 0, repaired)
+            unseen_frames = np.nan_to_num(skipped).astype(np.int64)
+            trusted = (unseen_frames <= LIMITS["unseen_most_share"] * (unseen_frames + packets)) & has_repairs
+            repaired = np.maximum(repaired, np.where(trusted, unseen_frames, 0))
+            # at the receiver nothing was lost if no IPv4 identification is missing
+            repaired = np.where(at_receiver & ~np.isnan(skipped) & (unseen_frames == 0), 0, repaired)
             total += int(repaired.sum())
     return total
 
 
 def of_exchanges(rows: arrays.Array, tables: Mapping[str, pa.Table]) -> int:
-    """Segments lost on the streams of these rows of the exchanges."""
+    """Count the segments lost on the streams of these rows of the exchanges."""
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
     numbers = arrays.distinct(spill.take(arrays.numbers(exchanges, "stream"), rows))
-    mine = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
-    return lost(streams.take(arrays.column(mine)), exchanges)
+    stream_rows = np.flatnonzero(np.isin(arrays.numbers(streams, "stream"), numbers))
+    return lost(streams.take(arrays.column(stream_rows)), exchanges)

@@ -1,12 +1,11 @@
-"""How are the sockets set? The table of evidence in; options with their counts, the receiver's timer, and findings out.
+"""Socket options of the hosts (TCP_NODELAY, delayed ACK, TCP_CORK) and the delayed-ACK timer, from the evidence table.
 
-An option is known only where on and off would have behaved differently, and the counts of both are given: a program
-that writes each message at once never shows whether Nagle would have held anything back.
+An option is known only where on and off differ in what they send, so both counts are given: a program that writes each
+message at once never shows whether Nagle's algorithm is on.
 
-Findings: options that changed on the way; held ACKs that nobody waited for; and, where one direction alone was
-captured, gaps that may be stalls. There a gap between two small segments in which a packet of its peer came (its
-echoed time stamp moved) may be Nagle's wait for a held ACK, or a pause of the program in which an ACK happened to come:
-never more than suspected.
+Findings: options that changed during the capture, held ACKs that released nothing, and possible stalls where only one
+direction was captured. In such a capture, a gap between two small segments during which the peer sent something (the
+echoed timestamp moved) may be Nagle's wait for a held ACK, or a pause of the program. It is only suspected.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ if TYPE_CHECKING:
 
 
 TIMERS = (40, 50, 100, 200, 250)
-"""Delayed-ACK timers in ms whose users are known, as the catalogue names them (Linux TCP_DELACK_MIN, FreeBSD r360010,
-cc938206)."""
+"""Delayed-ACK timers of known systems in ms (Linux TCP_DELACK_MIN; FreeBSD r360010, cc938206); `words` names them."""
 LINUX_HZ = (250, 300)
-HELD_UP = ("nagle", "mixed")
-"""Verdicts of the table of evidence that say: Nagle's algorithm acts, on all of its connections or on some."""
+"""Values of CONFIG_HZ whose tick tells Linux from other systems with a 40 ms timer."""
+NAGLE_VERDICTS = ("nagle", "mixed")
+"""Verdicts of the evidence table with Nagle's algorithm on: on all of a sender's connections, or on some."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One socket option: `state` is "on", "off", "mixed" (its connections differ) or "unknown"; counts of both."""
+    """State of one socket option ("mixed": its connections differ), with the observations for on and for off."""
 
     state: State
     seen_on: int
     seen_off: int
     opportunities: int
     streams_on: int = 0
-    """Connections that show it on, and off; 0 and 0 where that is unknown."""
+    """Connections that show it on (here) and off (below); both 0 where unknown."""
     streams_off: int = 0
 
 
 @dataclass(frozen=True)
 class Timer:
-    """The receiver's delayed-ACK timer: nulls where its holds do not tell."""
+    """The receiver's delayed-ACK timer, from how long it held ACKs; None where they do not show it."""
 
     hold_min_ms: float | None = None
     hold_median_ms: float | None = None
@@ -63,9 +62,9 @@ class Timer:
 
 @dataclass(frozen=True)
 class Pool:
-    """What was counted of one sender, over all its clients: the rows of the table of evidence as one.
+    """The rows of the evidence table about one sender, merged: counts are summed over its clients.
 
-    Times are those of the client with the most held ACKs; None where nothing was measured.
+    Times are of the client with the most held ACKs, None if unmeasured; the hold's bounds are over all clients.
     """
 
     verdict: str = "open"
@@ -91,49 +90,57 @@ class Pool:
 
     @property
     def acts(self) -> bool:
-        """Does Nagle's algorithm act there, on all connections or on some?"""
-        return self.verdict in HELD_UP
+        """Whether Nagle's algorithm is on, for all connections or some."""
+        return self.verdict in NAGLE_VERDICTS
 
 
 def pool(evidence: list[dict[str, Any]], sender: str) -> Pool:
-    """The rows of one server with this sender as one."""
+    """Merge the rows of one server about this sender."""
     rows = [r for r in evidence if r["sender"] == sender]
     if not rows:
         return Pool()
-    most = max(rows, key=lambda r: (r["held"], r["opportunities"]))
-    merged = {f.name: most[f.name] for f in fields(Pool) if f.name in most}
+    main = max(rows, key=lambda r: (r["held"], r["opportunities"]))
+    merged = {f.name: main[f.name] for f in fields(Pool) if f.name in main}
     for column in ("opportunities", "held", "tight", "refuted", "streams", "nagle_streams", "nodelay_streams"):
         merged[column] = sum(r[column] for r in rows)
-    for column, pick in (("hold_min_ms", min), ("hold_max_ms", max)):
+    for column, bound in (("hold_min_ms", min), ("hold_max_ms", max)):
         values = [r[column] for r in rows if r[column] is not None]
-        merged[column] = pick(values) if values else None
+        merged[column] = bound(values) if values else None
     return Pool(**merged | {"clients": len(rows)})
 
 
 def nodelay(rows: list[dict[str, Any]], sender: str) -> Option:
-    """Is TCP_NODELAY set on this sender's sockets?"""
-    mine = [r for r in rows if r["sender"] == sender]
-    off = sum(r["tight"] if r["verdict"] == "open" else r["held"] for r in mine if r["verdict"] in (*HELD_UP, "open"))
-    on = sum(r["refuted"] for r in mine)
-    chances = sum(r["opportunities"] for r in mine)
-    verdicts = {r["verdict"] for r in mine}
-    streams_on, streams_off = (sum(r[f"{v}_streams"] for r in mine) for v in ("nodelay", "nagle"))
-    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and on >= LIMITS["option_few"]):
-        return Option("mixed", on, off, chances, streams_on, streams_off)
-    if "mixed" in verdicts:  # the others' programs pause, which shows nothing of the option
-        return Option("off", on, off, chances, streams_on, streams_off)
+    """The state of TCP_NODELAY on this sender's sockets."""
+    of_sender = [r for r in rows if r["sender"] == sender]
+    seen_off = sum(
+        r["tight"] if r["verdict"] == "open" else r["held"]
+        for r in of_sender
+        if r["verdict"] in (*NAGLE_VERDICTS, "open")
+    )
+    seen_on = sum(r["refuted"] for r in of_sender)
+    chances = sum(r["opportunities"] for r in of_sender)
+    verdicts = {r["verdict"] for r in of_sender}
+    streams_on, streams_off = (sum(r[f"{v}_streams"] for r in of_sender) for v in ("nodelay", "nagle"))
+    if ("mixed" in verdicts and streams_on) or (verdicts >= {"nagle", "nodelay"} and seen_on >= LIMITS["option_few"]):
+        return Option("mixed", seen_on, seen_off, chances, streams_on, streams_off)
+    if "mixed" in verdicts:  # the other connections pause in their program, which does not show the option
+        return Option("off", seen_on, seen_off, chances, streams_on, streams_off)
     if "nagle" in verdicts and "nodelay" not in verdicts:
-        return Option("off", on, off, chances, streams_on, streams_off)
-    if on >= LIMITS["option_few"] and "nagle" not in verdicts and on > LIMITS["option_against_times"] * off:
-        return Option("on", on, off, chances, streams_on, streams_off)
-    return Option("unknown", on, off, chances)
+        return Option("off", seen_on, seen_off, chances, streams_on, streams_off)
+    if (
+        seen_on >= LIMITS["option_few"]
+        and "nagle" not in verdicts
+        and seen_on > LIMITS["option_against_times"] * seen_off
+    ):
+        return Option("on", seen_on, seen_off, chances, streams_on, streams_off)
+    return Option("unknown", seen_on, seen_off, chances)
 
 
 def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
-    """Does the peer of this sender delay its ACKs? Only lone small segments tell that it does not."""
-    mine = [r for r in rows if r["sender"] == sender]
-    held = sum(r["held"] for r in mine)
-    prompt = sum(r["prompt"] for r in mine)
+    """Whether the peer of this sender delays its ACKs. Only lone small segments show that it does not."""
+    of_sender = [r for r in rows if r["sender"] == sender]
+    held = sum(r["held"] for r in of_sender)
+    prompt = sum(r["prompt"] for r in of_sender)
     if held >= LIMITS["option_few"]:
         return Option("on", held, prompt, held + prompt)
     if prompt >= LIMITS["option_enough"] and not held:
@@ -142,36 +149,36 @@ def delayed_ack(rows: list[dict[str, Any]], sender: str) -> Option:
 
 
 def cork(rows: list[dict[str, Any]], sender: str, corked: int) -> Option:
-    """Does this sender cork? Small parts of one message that left apart were not corked."""
-    apart = sum(r["opportunities"] for r in rows if r["sender"] == sender)
-    if corked >= LIMITS["option_few"] and not apart:
-        return Option("on", corked, apart, corked + apart)
-    if apart >= LIMITS["option_few"] and not corked:
-        return Option("off", corked, apart, apart)
-    return Option("unknown", corked, apart, corked + apart)
+    """Whether this sender uses TCP_CORK. Small parts of one message that were sent separately show that it does not."""
+    separate = sum(r["opportunities"] for r in rows if r["sender"] == sender)
+    if corked >= LIMITS["option_few"] and not separate:
+        return Option("on", corked, separate, corked + separate)
+    if separate >= LIMITS["option_few"] and not corked:
+        return Option("off", corked, separate, separate)
+    return Option("unknown", corked, separate, corked + separate)
 
 
 def timer(pool: Pool) -> Timer:
-    """Which timer ended the receiver's holds, on which tick, and whose habit is that?
+    """Estimate the receiver's delayed-ACK timer, its tick, and the system that has it.
 
-    The value is fitted only to holds that agree with one known timer: none ends before it, and half of them end
-    within two ticks of it.
+    A known timer fits if no hold is shorter and half of the holds end within two ticks of it. Holds of 40-44 ms on a 4
+    ms tick, for example, are Linux with CONFIG_HZ=250.
     """
     shortest, median, longest = pool.hold_min_ms, pool.hold_median_ms, pool.hold_max_ms
     if shortest is None or median is None or pool.held < LIMITS["option_few"]:
         return Timer(shortest, median, longest)
-    tick, luck = pool.tick_ms, pool.tick_p
-    if luck is None or luck > LIMITS["tick_luck"]:
+    tick, tick_p = pool.tick_ms, pool.tick_p
+    if tick_p is None or tick_p > LIMITS["tick_luck"]:
         tick = None
-    slack = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
-    fits = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + slack]
-    value = float(max(fits)) if fits else None
-    near = value is not None and median <= value + (2 * tick if tick else LIMITS["timer_clear_ms"])
-    return Timer(shortest, median, longest, value, tick, luck, _os(value, tick) if near else None)
+    tolerance = max(2 * (tick or 0.0), LIMITS["timer_slack_ms"])
+    fitting = [t for t in TIMERS if shortest >= t - LIMITS["timer_early_ms"] and median <= t + tolerance]
+    value = float(max(fitting)) if fitting else None
+    is_close = value is not None and median <= value + (2 * tick if tick else LIMITS["timer_clear_ms"])
+    return Timer(shortest, median, longest, value, tick, tick_p, _os(value, tick) if is_close else None)
 
 
 def _os(value: float | None, tick: float | None) -> str | None:
-    """What the receiver's timer shows of its system; empty where it shows nothing."""
+    """Return the system with this timer; None without a timer."""
     if value is None:
         return None
     if value == 40 and tick is not None and round(1000 / tick) in LINUX_HZ:
@@ -180,31 +187,32 @@ def _os(value: float | None, tick: float | None) -> str | None:
 
 
 def of_options(evidence: pa.Table) -> list[Finding]:
-    """Options that were set or taken back while the capture ran: a deploy, a reload, a log-in that ended."""
+    """Find options that changed during the capture: by a deployment, a reload, or a login that ended."""
     found = []
     for row in evidence.to_pylist():
         frame, side = row["changed_frame"], row["sender"]
         if frame is None:
             continue
-        off = row["changed_to"] == "nagle"
+        is_off = row["changed_to"] == "nagle"
         before, after = row["changed_before"], row["changed_after"]
-        waited, left = (after, before) if off else (before, after)
-        sure = SHOWN if row["changed_grade"] == "proven" else PROBABLE
-        end = endpoint(row["server"], row["server_port"])
+        seen_off, seen_on = (after, before) if is_off else (before, after)
+        confidence = SHOWN if row["changed_grade"] == "proven" else PROBABLE
+        server = endpoint(row["server"], row["server_port"])
         found.append(
             Finding(
                 kind="change", server=row["server"], server_port=row["server_port"], cause=STALL, owner=side,
-                client=row["client"], confidence=sure, sender=side,
-                nodelay="off" if off else "on", nodelay_seen_off=waited, nodelay_seen_on=left, worst_frames=(frame,),
-                filter=f"frame.number == {frame}", sentence="option_off" if off else "option_on",
-                values={"frame": frame, "side": side, "server": end, "before": before, "after": after},
+                client=row["client"], confidence=confidence, sender=side,
+                nodelay="off" if is_off else "on", nodelay_seen_off=seen_off, nodelay_seen_on=seen_on,
+                worst_frames=(frame,), filter=f"frame.number == {frame}",
+                sentence="option_off" if is_off else "option_on",
+                values={"frame": frame, "side": side, "server": server, "before": before, "after": after},
             )
         )  # fmt: skip
     return found
 
 
 def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Held ACKs that freed no segment, by server and by the side that held them."""
+    """Find held ACKs that released no segment, by server and by the side that held them."""
     import numpy as np
 
     streams, events = tables["streams"], segments(tables)
@@ -216,17 +224,17 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
     for ms, frame, stream, by_client, (name, port) in zip(*(c.tolist() for c in held), ends, strict=True):
         groups.setdefault((name, port, "client" if by_client else "server"), []).append((ms, frame, stream))
     found = []
-    for (server, port, side), seen in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
-        if len(seen) < LIMITS["held_few"]:
+    for (server, port, side), holds in sorted(groups.items(), key=lambda g: (-len(g[1]), g[0])):
+        if len(holds) < LIMITS["held_few"]:
             continue
-        ms = np.sort([s[0] for s in seen])
-        typical = sorted(seen)[len(seen) // 2]
-        values = {"side": side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1])}
+        ms = np.sort([s[0] for s in holds])
+        typical = sorted(holds)[len(holds) // 2]
+        values = {"side": side, "n": len(holds), "low": float(ms[0]), "high": float(ms[-1])}
         found.append(
             Finding(
                 kind="harmless", server=server, server_port=port, cause="delayed_ack", owner=side,
                 grade="harmless", confidence=SHOWN, sender=SIDES[side], delayed_ack="on",
-                delayed_ack_seen_on=len(seen), exchanges=0, streams=len({s[2] for s in seen}),
+                delayed_ack_seen_on=len(holds), exchanges=0, streams=len({s[2] for s in holds}),
                 median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
                 p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]), typical_stream=typical[2],
                 typical_ms=typical[0], typical_frames=(typical[1],),
@@ -238,11 +246,11 @@ def held_for_nobody(tables: Mapping[str, pa.Table]) -> list[Finding]:
 
 
 METHOD = "one_way"
-"""The `method` of their rows among the exchanges."""
+"""The `method` of possible stalls among the exchanges, where only one direction was captured."""
 
 
 def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
-    """Servers at which a stall is suspected from one direction alone, and the side whose packets were captured."""
+    """Find servers with possible stalls where only one direction was captured, with the captured side."""
     import numpy as np
 
     streams, exchanges = tables["streams"], tables["exchanges"]
@@ -255,35 +263,33 @@ def suspects(tables: Mapping[str, pa.Table]) -> list[Finding]:
     groups: dict[tuple[str, int, str, str], list[tuple[float, int, int, int]]] = defaultdict(list)
     ends = arrays.looked_up(streams, "stream", column["stream"][rows], ("server", "server_port", "client_packets"))
     for row, (server, port, client_packets) in zip(rows.tolist(), ends, strict=True):
-        number, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
-        # what was freed is seen as an ACK's round trip only where the ACKs were captured
-        how = "acks" if nagle[row] else "data"
-        seen = "client" if client_packets else "server"
-        groups[server, port, seen, how].append((float(held[row]), number, frames[0], frames[1]))
+        stream, *frames = (int(column[c][row]) for c in ("stream", "request_first_frame", "request_last_frame"))
+        # the released segment shows as an ACK's round trip only if the receiver's side was captured
+        captured = "acks" if nagle[row] else "data"
+        seen_side = "client" if client_packets else "server"
+        groups[server, port, seen_side, captured].append((float(held[row]), stream, frames[0], frames[1]))
     order = sorted(groups.items(), key=lambda g: -len(g[1]))
-    return [_row(*key, seen) for key, seen in order if len(seen) >= LIMITS["one_way_gaps"]]
+    return [_suspect(*key, gaps) for key, gaps in order if len(gaps) >= LIMITS["one_way_gaps"]]
 
 
-def _row(
-    server: str, port: int, seen_side: str, how: str, seen: list[tuple[float, int, int, int]]
-) -> Finding:  # fmt: skip
+def _suspect(server: str, port: int, seen_side: str, how: str, gaps: list[tuple[float, int, int, int]]) -> Finding:
+    """Return the finding of one server; `gaps`: ms, stream and the two frames; `how`: "data" or "acks" was captured."""
     import numpy as np
 
-    seen.sort()
-    ms = np.array([s[0] for s in seen])
-    typical = seen[len(seen) // 2]
+    gaps.sort()
+    ms = np.array([s[0] for s in gaps])
+    typical = gaps[len(gaps) // 2]
     sender = seen_side if how == "data" else SIDES[seen_side]
     values = {
-        "side": seen_side, "n": len(seen), "low": float(ms[0]), "high": float(ms[-1]), "sender": sender,
+        "side": seen_side, "n": len(gaps), "low": float(ms[0]), "high": float(ms[-1]), "sender": sender,
         "receiver": SIDES[sender], "other": SIDES[seen_side],
     }  # fmt: skip
     return Finding(
         kind="one_way", server=server, server_port=port, cause=STALL, owner=sender,
-        held_by=SIDES[sender], streams=len({s[1] for s in seen}), total_ms=float(ms.sum()),
+        held_by=SIDES[sender], streams=len({s[1] for s in gaps}), total_ms=float(ms.sum()),
         median_ms=arrays.percentile(ms, 0.5), p10_ms=arrays.percentile(ms, 0.1),
         p90_ms=arrays.percentile(ms, 0.9), max_ms=float(ms[-1]),
-        confidence=GUESSED, limited_by=("one_direction",), sender=sender,
-        nodelay="unknown",
+        confidence=GUESSED, limited_by=("one_direction",), sender=sender, nodelay="unknown",
         delayed_ack="unknown", rival=words.say("rival_pauses", sender=sender),
         rival_lost=words.say("rival_one_way_lost"), typical_stream=typical[1],
         typical_ms=typical[0], typical_frames=(typical[2], typical[3]),
@@ -293,12 +299,13 @@ def _row(
 
 
 def mixed(pool: Pool) -> bool:
-    """Is Nagle's algorithm cleared although much speaks for it, as where only some of its sockets have TCP_NODELAY?
+    """Whether Nagle's algorithm may be on for some sockets of a sender that was judged to have TCP_NODELAY.
 
-    Pauses that end near ACKs by chance do not follow them; where the holds vary too little to tell, those are fewer.
+    Pauses that end near ACKs by chance do not follow them. If the holds vary too little for a slope, the number of gaps
+    that end at ACKs decides.
     """
-    least = max(LIMITS["option_few"], LIMITS["mixed_tight_share"] * pool.held)
-    if pool.verdict != "nodelay" or pool.tight < least:
+    min_tight = max(LIMITS["option_few"], LIMITS["mixed_tight_share"] * pool.held)
+    if pool.verdict != "nodelay" or pool.tight < min_tight:
         return False
-    slope, times = pool.slope, LIMITS["mixed_tight_times"]
-    return bool(slope > LIMITS["slope_follows"] if slope is not None else pool.tight >= times * pool.refuted)
+    slope, ratio = pool.slope, LIMITS["mixed_tight_times"]
+    return bool(slope > LIMITS["slope_follows"] if slope is not None else pool.tight >= ratio * pool.refuted)
