@@ -51,14 +51,14 @@ struct Held {
     stretches: BTreeMap<u64, HeldStretch>,
     /// Start and end of each run of stretches without a hole, so that a repeat of many stretches is skipped in one
     /// step.
-    rows: BTreeMap<u64, u64>,
+    runs: BTreeMap<u64, u64>,
     bytes: usize,
 }
 
 impl Held {
     /// End of the run that contains the byte at `at`.
     fn covered(&self, at: u64) -> Option<u64> {
-        let (_, end) = self.rows.range(..=at).next_back()?;
+        let (_, end) = self.runs.range(..=at).next_back()?;
         Some(*end).filter(|end| *end > at)
     }
 
@@ -68,12 +68,12 @@ impl Held {
         let captured = captured.into();
         self.stretches.insert(at, HeldStretch { len, captured });
         let mut end = at.saturating_add(len);
-        if let Some(behind) = self.rows.remove(&end) {
+        if let Some(behind) = self.runs.remove(&end) {
             end = behind;
         }
-        match self.rows.range_mut(..=at).next_back() {
+        match self.runs.range_mut(..=at).next_back() {
             Some((_, before)) if *before == at => *before = end,
-            _ => drop(self.rows.insert(at, end)),
+            _ => drop(self.runs.insert(at, end)),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Assembler {
     }
 
     /// Whether anything is held out of order.
-    pub fn holds(&self) -> bool {
+    pub fn is_holding(&self) -> bool {
         self.held.is_some()
     }
 
@@ -124,7 +124,7 @@ impl Assembler {
 
     /// Memory that the held stretches take.
     #[inline(always)]
-    pub fn weight(&self) -> usize {
+    pub fn held_memory(&self) -> usize {
         let of = |held: &Held| held.bytes + held.stretches.len() * STRETCH_BYTES;
         self.held.as_deref().map_or(0, of)
     }
@@ -132,7 +132,7 @@ impl Assembler {
     /// Fast path for a segment that was captured whole. If it is the next and nothing is held, it counts as returned,
     /// and the caller reads it without a copy.
     #[inline(always)]
-    pub fn goes_on(&mut self, offset: u64, len: u64) -> bool {
+    pub fn take_if_next(&mut self, offset: u64, len: u64) -> bool {
         let next = self.next == Some(offset) && self.held.is_none();
         if next {
             self.next = Some(offset.saturating_add(len));
@@ -190,7 +190,7 @@ impl Assembler {
     }
 
     /// Sets the offset of the FIN, which is after the last byte. It may arrive before bytes that are still to be
-    /// retransmitted; see `ended`.
+    /// retransmitted; see `is_ended`.
     pub fn fin(&mut self, offset: u64, give: &mut (impl FnMut(Stretch<'_>) + ?Sized)) {
         self.next.get_or_insert(offset);
         if self.end == NO_END {
@@ -200,18 +200,18 @@ impl Assembler {
     }
 
     /// Whether a FIN was captured.
-    pub fn ends(&self) -> bool {
+    pub fn has_fin(&self) -> bool {
         self.end != NO_END
     }
 
     /// Whether every byte before the FIN has been returned.
-    pub fn ended(&self) -> bool {
+    pub fn is_ended(&self) -> bool {
         self.end != NO_END && self.next.is_some_and(|next| next >= self.end)
     }
 
     /// Whether something may be returned without new data: held data, or the hole before a FIN.
-    pub fn waits(&self) -> bool {
-        self.holds() || self.ends() && !self.ended()
+    pub fn has_pending(&self) -> bool {
+        self.is_holding() || self.has_fin() && !self.is_ended()
     }
 
     /// Returns all held data, holes as `Missing`, at an RST or the end of the capture. A hole before the FIN is not
@@ -241,7 +241,7 @@ impl Assembler {
                 continue;
             }
             let until = held
-                .rows
+                .runs
                 .range(at..)
                 .next()
                 .map_or(end, |(start, _)| end.min(*start));
@@ -268,7 +268,7 @@ impl Assembler {
             if *first.key() > *next {
                 return;
             }
-            held.rows.remove(first.key()); // all its stretches are returned
+            held.runs.remove(first.key()); // all its stretches are returned
             let stretch = first.remove();
             held.bytes = held.bytes.saturating_sub(stretch.captured.len());
             *next = next.saturating_add(stretch.len);

@@ -20,6 +20,26 @@ impl Side {
     pub fn index(self) -> usize {
         self as usize
     }
+
+    /// This side's element of an array by side.
+    #[inline(always)]
+    pub fn pick<T>(self, [client, server]: &[T; 2]) -> &T {
+        if self == Side::Client { client } else { server }
+    }
+
+    #[inline(always)]
+    pub fn pick_mut<T>(self, both: &mut [T; 2]) -> &mut T {
+        self.split_mut(both).0
+    }
+
+    /// This side's element and the other side's.
+    #[inline(always)]
+    pub fn split_mut<T>(self, [client, server]: &mut [T; 2]) -> (&mut T, &mut T) {
+        match self {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        }
+    }
 }
 
 /// One value for each side.

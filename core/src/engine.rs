@@ -69,7 +69,7 @@ pub struct Pipeline {
     senders: Senders,
     /// Empty buffer that takes the place of `pending_plain` while that is judged.
     #[allow(clippy::vec_box)] // as in the context
-    judging: Vec<Box<Exchange>>,
+    spare_pending: Vec<Box<Exchange>>,
     nested: nested::Nested,
     /// Buffer for the rows of one exchange.
     rows: Vec<Row>,
@@ -77,13 +77,13 @@ pub struct Pipeline {
     files: Vec<String>,
     fragments: Fragments,
     /// Captured length of the last frame whose valid IP header claims more bytes than the frame has.
-    cut_at: usize,
+    last_cut_len: usize,
     /// Reader of the link layers that the core leaves to plugins; None if there are none.
     pub links: Option<Box<dyn frame::LinkReader>>,
     /// Number of the newest record, from 1.
     frame: u64,
     /// Time of the newest record in ns, if an earlier record has a later time; otherwise None.
-    behind: Option<i64>,
+    late_time: Option<i64>,
     /// Time of frame 1 in ns, from which Wireshark counts; a later frame may have an earlier time.
     pub zero_time: Option<i64>,
     /// Earliest and latest time of any record, in ns since 1970; None before the first record.
@@ -130,14 +130,14 @@ impl Sink for Pipeline {
         match &mut self.last_time {
             Some(last) if *last <= record.time_ns => {
                 *last = record.time_ns;
-                self.behind = None;
+                self.late_time = None;
             }
-            _ => self.disorder(&record),
+            _ => self.first_or_late_record(&record),
         }
         match &frame::decode(record.link, record.data, record.original_len) {
             Packet::Tcp(segment) => self.tcp(segment, at, &record),
             Packet::Other => {}
-            packet => self.rare(packet, at, &record),
+            packet => self.uncommon(packet, at, &record),
         }
     }
 
@@ -173,11 +173,11 @@ impl Pipeline {
 
     /// Handles the first record, and each record with an earlier time than one before it.
     #[cold]
-    fn disorder(&mut self, record: &Record<'_>) {
+    fn first_or_late_record(&mut self, record: &Record<'_>) {
         let now = record.time_ns;
-        let before = self.behind.replace(now).or(self.last_time);
+        let before = self.late_time.replace(now).or(self.last_time);
         if let Some(before) = before.filter(|before| *before > now) {
-            self.back_by(before.saturating_sub(now), record);
+            self.report_clock_step(before.saturating_sub(now), record);
         }
         self.zero_time.get_or_insert(now);
         self.first_time = Some(self.first_time.map_or(now, |first| first.min(now)));
@@ -199,7 +199,7 @@ impl Pipeline {
 
     /// Reports that the record's time is `ns` before the time of the previous record.
     #[cold]
-    fn back_by(&mut self, ns: i64, record: &Record<'_>) {
+    fn report_clock_step(&mut self, ns: i64, record: &Record<'_>) {
         let issue = if ns < TICK_NS {
             let reason = "frames stand in another order than their time stamps, by less than 1 ms";
             Issue::new(Kind::Distrusted, "capture", reason)
@@ -218,9 +218,9 @@ impl Pipeline {
     #[inline(always)]
     fn tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp_segments += 1;
-        if segment.flags & (SYN | ACK) == SYN && self.lookups.may_lead() {
+        if segment.flags & (SYN | ACK) == SYN && self.lookups.has_answers() {
             self.lookups.connect(segment.src, segment.dst, at);
-            self.streams.after_lookups();
+            self.streams.set_has_lookups();
         }
         let mut rows = EventRows {
             tables: &mut self.tables,
@@ -236,37 +236,37 @@ impl Pipeline {
         self.judge_some();
     }
 
-    /// `tcp`, not inlined into the rare cases.
+    /// `tcp`, not inlined into the uncommon cases.
     #[cold]
     #[inline(never)]
-    fn rare_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
+    fn uncommon_tcp(&mut self, segment: &Segment<'_>, at: At, record: &Record<'_>) {
         self.tcp(segment, at, record);
     }
 
     /// Handles every packet that is not a plain TCP segment. Calls itself for the packet inside a tunnel, a
     /// fragmented datagram or a foreign layer; `frame` bounds the depth.
     #[cold]
-    fn rare(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
+    fn uncommon(&mut self, packet: &Packet<'_>, at: At, record: &Record<'_>) {
         match packet {
-            Packet::Tcp(segment) => self.rare_tcp(segment, at, record),
+            Packet::Tcp(segment) => self.uncommon_tcp(segment, at, record),
             Packet::LengthBeyondFrame(segment, claim) => {
                 // A tool that cuts frames without recording it cuts all of them at the same length. Hence two frames of
                 // equal length in a row: trust the IP header. Otherwise: trust the frame.
                 let size = record.data.len();
-                let claim = claim.filter(|_| std::mem::replace(&mut self.cut_at, size) == size);
+                let claim = claim.filter(|_| std::mem::replace(&mut self.last_cut_len, size) == size);
                 let reason = match claim {
                     Some(_) => "frames are cut and do not say so: the total length counts",
                     None => "total length is beyond the frame, which counts instead",
                 };
                 self.report(Issue::new(Kind::Distrusted, "ipv4", reason), record);
                 let len = claim.unwrap_or(segment.len);
-                self.rare_tcp(&Segment { len, ..*segment }, at, record);
+                self.uncommon_tcp(&Segment { len, ..*segment }, at, record);
             }
             Packet::BadTunnelChecksum(segment) => {
                 let reason = "outer UDP checksum of a tunnel is wrong on a SYN";
                 let issue = Issue::new(Kind::Distrusted, "udp", reason).coded(Code::TunnelChecksum);
                 self.report(issue, record);
-                self.rare_tcp(segment, at, record);
+                self.uncommon_tcp(segment, at, record);
             }
             Packet::Neighbour(neighbour) => {
                 self.lookups.neighbour(neighbour, at);
@@ -276,7 +276,8 @@ impl Pipeline {
                 if let Some(segment) = &icmp.quoted {
                     self.streams.quoted(segment, at);
                 }
-                if let (Some(kind), Some(head)) = (probe::verdict(icmp), icmp.quoted.or(icmp.brief)) {
+                if let (Some(kind), Some(head)) = (probe::icmp_answer_kind(icmp), icmp.quoted.or(icmp.brief))
+                {
                     let from = icmp.src;
                     self.streams.answered(&head, SynAnswer { kind, from, at });
                 }
@@ -286,7 +287,7 @@ impl Pipeline {
                 if let Some(issue) = self.probes.icmp(icmp, at) {
                     self.report(issue, record);
                 }
-                for probe in self.probes.finished() {
+                for probe in self.probes.take_finished() {
                     self.tables.probe(probe);
                 }
             }
@@ -307,7 +308,7 @@ impl Pipeline {
                 let whole = self.fragments.add(fragment, place);
                 self.fragment_issues();
                 if let Some(datagram) = whole {
-                    self.rare(&datagram.decode(), at, record);
+                    self.uncommon(&datagram.decode(), at, record);
                 }
             }
             Packet::Foreign(foreign) => {
@@ -322,7 +323,7 @@ impl Pipeline {
                 }
             }
             Packet::Malformed(segment, why) => {
-                self.unread(why, record);
+                self.report_unread(why, record);
                 self.tcp_segments += 1;
                 let mut rows = EventRows {
                     tables: &mut self.tables,
@@ -331,27 +332,27 @@ impl Pipeline {
                 self.streams.malformed(segment, at, &mut rows);
             }
             Packet::BadDataOffset(segment, why) => {
-                self.unread(why, record);
-                self.streams.headless(segment, at);
+                self.report_unread(why, record);
+                self.streams.unreadable_header(segment, at);
             }
-            Packet::Unread(unread) => self.unread(unread, record),
+            Packet::Unread(unread) => self.report_unread(unread, record),
         }
     }
 
     /// Continues with the result of a plugin's reader for one layer.
     fn unwrapped(&mut self, foreign: &Foreign<'_>, found: &Unwrapped, at: At, record: &Record<'_>) {
         match found {
-            Unwrapped::Packet(inner) => self.rare(&foreign.decode(inner), at, record),
+            Unwrapped::Packet(inner) => self.uncommon(&foreign.decode(inner), at, record),
             Unwrapped::Layer(layer, number, inner) => {
-                self.rare(&foreign.layer(layer, *number, inner), at, record);
+                self.uncommon(&foreign.layer(layer, *number, inner), at, record);
             }
             Unwrapped::Empty => {}
-            other => self.unread(&foreign.unread(other), record),
+            other => self.report_unread(&foreign.unread(other), record),
         }
     }
 
     /// Reports a packet that could not be decoded.
-    fn unread(&mut self, unread: &Unread, record: &Record<'_>) {
+    fn report_unread(&mut self, unread: &Unread, record: &Record<'_>) {
         let mut issue = Issue::new(unread.kind, unread.layer, unread.reason);
         if unread.needed != 0 {
             issue = issue.lengths(unread.needed, unread.had);
@@ -369,7 +370,7 @@ impl Pipeline {
     }
 
     fn write_lookups(&mut self) {
-        for lookup in self.lookups.finished() {
+        for lookup in self.lookups.take_finished() {
             self.tables.lookup(lookup);
         }
     }
@@ -424,7 +425,7 @@ impl Engine {
 
     /// Reports what the file lacks at its end. Nothing is known of that if reading stopped before it.
     fn end_file(&mut self) {
-        if !self.pipeline.until.as_ref().is_some_and(Until::over) {
+        if !self.pipeline.until.as_ref().is_some_and(Until::is_file_done) {
             self.reader.finish(&mut self.pipeline);
         }
     }
@@ -488,7 +489,7 @@ impl Engine {
 
     /// Whether the rest of this file need not be pushed.
     pub fn halted(&self) -> bool {
-        self.reader.halted() || self.pipeline.until.as_ref().is_some_and(Until::over)
+        self.reader.halted() || self.pipeline.until.as_ref().is_some_and(Until::is_file_done)
     }
 
     /// Returns the first file's name and issue, if no file could be read at all.

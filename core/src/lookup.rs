@@ -59,6 +59,25 @@ pub struct Lookup {
 }
 
 impl Lookup {
+    /// A question without an answer.
+    fn new(number: u64, kind: &str, client: (IpAddr, u16), server: (IpAddr, u16), sent: At) -> Self {
+        Lookup {
+            number,
+            stream: None,
+            client,
+            server,
+            id: 0,
+            kind: kind.into(),
+            name: SmolStr::default(),
+            sent,
+            last: sent.time_ns,
+            repeats: 0,
+            answered: None,
+            status: None,
+            addresses: Vec::new(),
+        }
+    }
+
     fn repeat(&mut self, at: i64) {
         self.repeats = self.repeats.saturating_add(1);
         self.last = at;
@@ -103,7 +122,7 @@ pub struct Lookups {
     waiting: AHashMap<Question, Lookup>,
     /// Keys and numbers of `waiting`, oldest first; some may be answered.
     order: VecDeque<(Question, u64)>,
-    /// Lookups that have ended, until `finished` takes them.
+    /// Lookups that have ended, until `take_finished` takes them.
     done: Vec<Lookup>,
     answers: VecDeque<Resolved>,
     /// By the frame of their SYN.
@@ -174,19 +193,10 @@ impl Lookups {
         let number = self.next;
         self.next += 1;
         let lookup = Lookup {
-            number,
             stream: question.stream,
-            client: question.client,
-            server: question.server,
             id: question.id,
-            kind: kind.into(),
             name: name.into(),
-            sent: at,
-            last: at.time_ns,
-            repeats: 0,
-            answered: None,
-            status: None,
-            addresses: Vec::new(),
+            ..Lookup::new(number, kind, question.client, question.server, at)
         };
         self.order.push_back((question.clone(), number));
         self.waiting.insert(question, lookup);
@@ -248,7 +258,7 @@ impl Lookups {
 
     /// Whether a connection may follow a lookup.
     #[inline(always)]
-    pub fn may_lead(&self) -> bool {
+    pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
     }
 
@@ -280,20 +290,20 @@ impl Lookups {
     }
 
     /// Removes and returns the lookup that preceded the connection whose SYN is in this frame.
-    pub fn before(&mut self, syn: u64) -> Option<Found> {
+    pub fn take_for_syn(&mut self, syn: u64) -> Option<Found> {
         self.connects.remove(&syn)
     }
 
     /// Removes and returns the lookups that have ended.
-    pub fn finished(&mut self) -> Vec<Lookup> {
+    pub fn take_finished(&mut self) -> Vec<Lookup> {
         std::mem::take(&mut self.done)
     }
 
     /// Removes and returns the lookups without an answer, at the end of the capture.
-    pub fn rest(&mut self) -> Vec<Lookup> {
+    pub fn take_unanswered(&mut self) -> Vec<Lookup> {
         self.order.clear();
         let mut rest: Vec<Lookup> = self.waiting.drain().map(|(_, lookup)| lookup).collect();
-        rest.extend(self.missed());
+        rest.extend(self.take_unanswered_neighbours());
         rest.extend(self.services.drain().map(|(_, waiting)| waiting.lookup));
         rest.sort_unstable_by_key(|lookup| lookup.number);
         rest

@@ -23,14 +23,14 @@ pub struct Probe {
     pub src: IpAddr,
     pub dst: IpAddr,
     pub sent: At,
-    pub what: What,
+    pub kind: ProbeKind,
     pub repeats: u32,
     pub answer: Option<SynAnswer>,
 }
 
 /// Kind of probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum ProbeKind {
     Echo {
         id: u16,
         seq: u16,
@@ -56,7 +56,7 @@ pub struct Probes {
 }
 
 /// How an ICMP error answers the packet that it quotes; None for other messages.
-pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
+pub fn icmp_answer_kind(icmp: &Icmp<'_>) -> Option<AnswerKind> {
     match (icmp.v6, icmp.kind) {
         (false, 11) | (true, 3) => Some(AnswerKind::TimeExceeded),
         (false, 3) | (true, 1 | 2) => Some(AnswerKind::Unreachable),
@@ -65,14 +65,14 @@ pub fn verdict(icmp: &Icmp<'_>) -> Option<AnswerKind> {
 }
 
 /// The SYNs of a stream that carried no data.
-pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
+pub fn syn_probes(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
     stream.syns.iter().map(move |syn| {
         let ((src, sport), (dst, dport)) = stream.ends(syn.from_low);
         Probe {
             src,
             dst,
             sent: syn.sent,
-            what: What::Syn {
+            kind: ProbeKind::Syn {
                 stream: id,
                 sport,
                 dport,
@@ -86,7 +86,7 @@ pub fn of_stream(id: u32, stream: &Stream) -> impl Iterator<Item = Probe> {
 
 impl Probes {
     /// Removes and returns the rows that cannot change any more, if there are many.
-    pub fn finished(&mut self) -> Vec<Probe> {
+    pub fn take_finished(&mut self) -> Vec<Probe> {
         if self.rows.len() < MAX_ROWS {
             return Vec::new();
         }
@@ -112,7 +112,7 @@ impl Probes {
     }
 
     /// Removes and returns all rows, at the end of the capture.
-    pub fn rest(&mut self) -> ProbeRows {
+    pub fn take_rest(&mut self) -> ProbeRows {
         self.waiting = AHashMap::new();
         self.order = VecDeque::new();
         ProbeRows {
@@ -131,18 +131,18 @@ impl Probes {
             seq: icmp.seq,
         };
         match (icmp.v6, icmp.kind) {
-            (false, 8) | (true, 128) => return self.ping(echo, icmp.ttl, at),
-            (false, 0) | (true, 129) => self.echoed(echo.back(), AnswerKind::EchoReply, icmp.src, at),
+            (false, 8) | (true, 128) => return self.add_request(echo, icmp.ttl, at),
+            (false, 0) | (true, 129) => self.answer_echo(echo.back(), AnswerKind::EchoReply, icmp.src, at),
             _ => {
-                if let (Some(kind), Some(echo)) = (verdict(icmp), icmp.echo) {
-                    self.echoed(echo, kind, icmp.src, at);
+                if let (Some(kind), Some(echo)) = (icmp_answer_kind(icmp), icmp.echo) {
+                    self.answer_echo(echo, kind, icmp.src, at);
                 }
             }
         }
         None
     }
 
-    fn ping(&mut self, echo: Echo, ttl: u8, at: At) -> Option<Issue> {
+    fn add_request(&mut self, echo: Echo, ttl: u8, at: At) -> Option<Issue> {
         let known = self.waiting.get(&echo).copied();
         if let Some(probe) = known.and_then(|row| self.rows.get_mut(row as usize))
             && at.time_ns.saturating_sub(probe.sent.time_ns) < ECHO_COPY_NS.get()
@@ -156,7 +156,7 @@ impl Probes {
             src: echo.src,
             dst: echo.dst,
             sent: at,
-            what: What::Echo { id, seq, ttl },
+            kind: ProbeKind::Echo { id, seq, ttl },
             repeats: 0,
             answer: None,
         });
@@ -179,7 +179,7 @@ impl Probes {
         Some(Issue::new(Kind::Distrusted, "icmp", reason))
     }
 
-    fn echoed(&mut self, echo: Echo, kind: AnswerKind, from: IpAddr, at: At) {
+    fn answer_echo(&mut self, echo: Echo, kind: AnswerKind, from: IpAddr, at: At) {
         let row = self.waiting.remove(&echo);
         if let Some(probe) = row.and_then(|row| self.rows.get_mut(row as usize)) {
             probe.answer.get_or_insert(SynAnswer { kind, from, at });

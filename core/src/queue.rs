@@ -123,7 +123,7 @@ impl<T> Queue<T> {
 
     /// Skips the elements for which `before` is true and iterates over the rest. No element for which it is true may
     /// follow one for which it is false.
-    pub fn iter_behind(&mut self, before: impl Fn(&T) -> bool) -> impl Iterator<Item = &mut T> {
+    pub fn iter_skipping(&mut self, before: impl Fn(&T) -> bool) -> impl Iterator<Item = &mut T> {
         let place = self.others.partition_point(&before);
         let first = self.first.as_mut().filter(|first| !before(first));
         first.into_iter().chain(self.others.range_mut(place..))

@@ -40,9 +40,9 @@ fn first_copy_wins_and_holes_wait_for_the_ack_and_for_data() {
     let _ = stream.data(17, 3, b"h", &mut given.take());
     assert_eq!(given.text(), "abCDe__h__");
     stream.fin(22, &mut given.take());
-    assert!(!stream.ended());
+    assert!(!stream.is_ended());
     stream.acked(23, &mut given.take());
-    assert_eq!((given.text().as_str(), stream.ended()), ("abCDe__h____", true));
+    assert_eq!((given.text().as_str(), stream.is_ended()), ("abCDe__h____", true));
 }
 
 #[test]
@@ -60,12 +60,12 @@ fn a_hole_that_the_peer_does_not_acknowledge_waits_until_the_finish() {
 fn what_lacks_before_a_fin_is_not_given_behind_the_finish() {
     let (mut stream, mut given) = (Assembler::new(), Given::default());
     let _ = stream.data(0, 1, b"a", &mut given.take());
-    assert!(!stream.waits());
+    assert!(!stream.has_pending());
     stream.fin(3, &mut given.take());
-    assert!(stream.waits());
+    assert!(stream.has_pending());
     stream.finish(&mut given.take());
     stream.acked(4, &mut given.take());
-    assert_eq!((given.text().as_str(), stream.waits()), ("a", false));
+    assert_eq!((given.text().as_str(), stream.has_pending()), ("a", false));
 }
 
 #[test]

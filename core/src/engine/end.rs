@@ -30,10 +30,10 @@ impl Pipeline {
     pub(super) fn write_stream(&mut self, id: u32, stream: &Stream) {
         if let Some((exchange, paths)) =
             self.streams
-                .setup(id, stream, self.lookups.before(stream.first.frame))
+                .setup(id, stream, self.lookups.take_for_syn(stream.first.frame))
         {
-            self.partition(&exchange, &paths);
-            self.streams.context.done(exchange);
+            self.judge_and_write(&exchange, &paths);
+            self.streams.context.recycle(exchange);
         }
         self.tables.stream(id, stream, &self.streams.context);
     }
@@ -53,12 +53,12 @@ impl Pipeline {
         }
         self.judge_pending(true);
         self.take_dns(0);
-        for lookup in self.lookups.rest() {
+        for lookup in self.lookups.take_unanswered() {
             self.tables.lookup(lookup);
         }
         self.take_issues(0);
         self.streams.retired.sort_unstable_by_key(|(id, _)| Reverse(*id));
-        Stage::Writing(0, self.probes.rest())
+        Stage::Writing(0, self.probes.take_rest())
     }
 
     /// Appends the rows of up to `STREAMS_AT_ONCE` streams, from `next` on, and frees these streams.
@@ -75,9 +75,9 @@ impl Pipeline {
             while let Some(probe) = probes.pop(stream.first.frame) {
                 self.tables.probe(probe);
             }
-            probe::of_stream(id, &stream).for_each(|probe| probes.push(probe));
+            probe::syn_probes(id, &stream).for_each(|probe| probes.push(probe));
             self.write_stream(id, &stream);
-            self.streams.done(stream);
+            self.streams.recycle(stream);
         }
         if until < all {
             return Stage::Writing(until, probes);

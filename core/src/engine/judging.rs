@@ -4,14 +4,14 @@
 use super::Pipeline;
 use crate::base::Side;
 use crate::capture::Sink;
-use crate::evidence::rtt::{Pairs, Rtt};
+use crate::evidence::rtt::Rtt;
 use crate::exchange::{Exchange, RowKind};
 use crate::issue::{Issue, Kind};
 use crate::judge::{self, CaptureFacts, Paths, Row};
 use crate::limits::{RARE_SHARE, SOON_NS};
 use crate::messages::{Kind as MessageKind, Protocol};
 use crate::probe;
-use crate::table::{BATCH_ROWS, Tables};
+use crate::table::BATCH_ROWS;
 
 /// Upper bound on the exchanges that wait for evidence from other exchanges; beyond it all are judged with what is
 /// known.
@@ -45,11 +45,11 @@ impl Pipeline {
         let mut retired = std::mem::take(&mut self.streams.retired);
         retired.sort_unstable_by_key(|(id, _)| *id);
         for (id, stream) in retired {
-            for probe in probe::of_stream(id, &stream) {
+            for probe in probe::syn_probes(id, &stream) {
                 self.tables.probe(probe);
             }
             self.write_stream(id, &stream);
-            self.streams.done(stream);
+            self.streams.recycle(stream);
         }
     }
 
@@ -70,8 +70,8 @@ impl Pipeline {
             for mut exchange in pending {
                 self.apply_late_evidence(&mut exchange);
                 let paths = self.paths(&exchange);
-                self.partition(&exchange, &paths);
-                self.streams.context.done(exchange);
+                self.judge_and_write(&exchange, &paths);
+                self.streams.context.recycle(exchange);
             }
         }
         if self.streams.context.sender_store.should_evict() {
@@ -91,7 +91,7 @@ impl Pipeline {
                 .is_some_and(|rtt| rtt < SOON_NS.get())
         };
         if !needless.is_empty() && near() {
-            exchange.ends_with_first(needless);
+            exchange.end_with_first_copy(needless);
         }
         if exchange.before.is_some() {
             self.begin_before(exchange);
@@ -103,11 +103,11 @@ impl Pipeline {
     #[cold]
     fn begin_before(&self, exchange: &mut Exchange) {
         let paths = self.paths(exchange);
-        let (stream, side, judged_senders) = (exchange.stream, exchange.begun_by(), self.senders.all());
+        let (stream, side, judged_senders) = (exchange.stream, exchange.first_sender(), self.senders.all());
         let since = (exchange.before.as_deref())
             .and_then(|step| judge::held_since(&step.wait, side, stream, judged_senders, &paths));
         if let Some(since) = since {
-            exchange.begins_before(since);
+            exchange.move_start_back(since);
         }
     }
 
@@ -123,7 +123,7 @@ impl Pipeline {
     /// Judges the exchanges that wait for the best RTTs of their path only. Those whose path has too few measured
     /// RTTs move to `pending`.
     fn judge_plain(&mut self) {
-        let next = std::mem::take(&mut self.judging);
+        let next = std::mem::take(&mut self.spare_pending);
         let mut plain = std::mem::replace(&mut self.streams.context.pending_plain, next);
         let joined = self.streams.context.multipath.joined;
         for exchange in plain.drain(..) {
@@ -137,19 +137,16 @@ impl Pipeline {
                     calls_others: false,
                     many: false,
                 };
-                write_exchange(
-                    &exchange,
-                    &known,
-                    &self.streams.pairs,
-                    &mut self.rows,
-                    &mut self.tables,
-                );
-                self.streams.context.done(exchange);
+                self.rows.clear();
+                judge_rows(&exchange, &known, &mut self.rows);
+                self.tables
+                    .judged(&exchange, &self.rows, known.paths, &self.streams.pairs);
+                self.streams.context.recycle(exchange);
             } else {
                 self.streams.context.pending.push(exchange);
             }
         }
-        self.judging = plain;
+        self.spare_pending = plain;
         if self.streams.context.sender_store.should_evict() {
             self.judge_pending(false);
         }
@@ -176,18 +173,18 @@ impl Pipeline {
     }
 
     /// Judges one exchange with the evidence of the whole capture, and appends its rows.
-    pub(super) fn partition(&mut self, exchange: &Exchange, paths: &Paths) {
+    pub(super) fn judge_and_write(&mut self, exchange: &Exchange, paths: &Paths) {
         let mut rows = std::mem::take(&mut self.rows);
-        let known = self.known(exchange, paths, false);
+        let known = self.capture_facts(exchange, paths, false);
         rows.clear();
-        rows_of(exchange, &known, &mut rows);
+        judge_rows(exchange, &known, &mut rows);
         self.tables.judged(exchange, &rows, paths, &self.streams.pairs);
         self.rows = rows;
     }
 
     /// Evidence of the whole capture for judging this exchange. `calls_others`: during it, the server's host sent
     /// requests of its own.
-    pub(super) fn known<'a>(
+    pub(super) fn capture_facts<'a>(
         &'a self,
         exchange: &Exchange,
         paths: &'a Paths,
@@ -206,22 +203,9 @@ impl Pipeline {
     }
 }
 
-/// Judges one exchange and appends its rows and those of its causes; `rows` is a buffer.
-fn write_exchange(
-    exchange: &Exchange,
-    known: &CaptureFacts<'_>,
-    pairs: &Pairs,
-    rows: &mut Vec<Row>,
-    tables: &mut Tables,
-) {
-    rows.clear();
-    rows_of(exchange, known, rows);
-    tables.judged(exchange, rows, known.paths, pairs);
-}
-
 /// Judges an exchange, then lowers the confidence of causes by what is known about the whole exchange.
 #[inline(always)]
-pub(super) fn rows_of(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
+pub(super) fn judge_rows(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     judge::judge_exchange(exchange, known, rows);
     let interactive = exchange.protocol.is_some_and(Protocol::is_interactive);
     if exchange.kind == MessageKind::Turn || interactive {

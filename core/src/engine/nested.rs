@@ -2,7 +2,7 @@
 //! judged first, and their causes explain the server time of the outer one.
 
 use super::Pipeline;
-use super::judging::rows_of;
+use super::judging::judge_rows;
 use crate::base::Side;
 use crate::exchange::{Exchange, RowKind};
 use crate::judge::{self, Because, Inside, Nesting, Row, Span};
@@ -63,29 +63,29 @@ impl Pipeline {
             rows.push(known);
         }
         entries.sort_by_key(|entry| entry.span.start);
-        let found = self.look(&mut entries, pending.len(), last);
+        let found = self.find_outer(&mut entries, pending.len(), last);
         for entry in entries.iter().rev() {
             let Some(exchange) = pending.get(entry.place) else {
                 continue; // judged earlier
             };
-            let mut mine = Vec::new();
-            self.judge_into(exchange, !entry.inside.is_empty(), Some(&mut mine));
+            let mut own_rows = Vec::new();
+            self.judge_into(exchange, !entry.inside.is_empty(), Some(&mut own_rows));
             for (inner, doubt) in &entry.inside {
                 let inner = entries.get(*inner).and_then(|inner| rows.get(inner.place));
-                judge::explain(&mut mine, inner.map_or(&[], Vec::as_slice), *doubt);
+                judge::explain(&mut own_rows, inner.map_or(&[], Vec::as_slice), *doubt);
             }
             if let Some(slot) = rows.get_mut(entry.place) {
-                *slot = mine;
+                *slot = own_rows;
             }
         }
         for (place, exchange) in pending.into_iter().enumerate() {
             let paths = self.paths(&exchange);
             let rows = rows.get(place).map_or(&[] as &[Row], Vec::as_slice);
             self.tables.judged(&exchange, rows, &paths, &self.streams.pairs);
-            self.streams.context.done(exchange);
+            self.streams.context.recycle(exchange);
         }
-        let alone = entries.iter().zip(&found).rev();
-        self.nested.waiting = alone
+        let newest_first = entries.iter().zip(&found).rev();
+        self.nested.waiting = newest_first
             .filter(|(entry, inside)| entry.span.back && inside.is_none())
             .take(MAX_WAITING)
             .filter_map(|(entry, _)| Some((entry.span, std::mem::take(rows.get_mut(entry.place)?))))
@@ -94,7 +94,7 @@ impl Pipeline {
 
     /// Finds the outer exchange of each entry and fills `inside`. Entries whose `place` is `fresh` or more were
     /// searched before.
-    fn look(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
+    fn find_outer(&mut self, entries: &mut [Entry], fresh: usize, last: bool) -> Vec<Option<Inside>> {
         let spans: Vec<Span> = entries.iter().map(|entry| entry.span).collect();
         let known: Vec<bool> = entries.iter().map(|entry| entry.place >= fresh).collect();
         let found = self.nested.nesting.look(&spans, &known, last);
@@ -117,8 +117,8 @@ impl Pipeline {
     fn judge_into(&self, exchange: &Exchange, calls_others: bool, rows: Option<&mut Vec<Row>>) {
         let Some(rows) = rows else { return };
         let paths = self.paths(exchange);
-        let known = self.known(exchange, &paths, calls_others);
-        rows_of(exchange, &known, rows);
+        let known = self.capture_facts(exchange, &paths, calls_others);
+        judge_rows(exchange, &known, rows);
     }
 
     /// Times of request and response, if the exchange was answered and may nest.

@@ -24,7 +24,7 @@ impl Reasons {
     pub(super) fn count(&mut self, issue: &Issue) {
         let place = match self.counted.get(self.newest) {
             Some(newest) if is_same(&newest.issue, issue) => self.newest,
-            _ => self.place(issue),
+            _ => self.index_of(issue),
         };
         if let Some(counted) = self.counted.get_mut(place) {
             counted.count += 1;
@@ -40,7 +40,7 @@ impl Reasons {
 
     /// Finds or adds the index of the issue's reason.
     #[cold]
-    fn place(&mut self, issue: &Issue) -> usize {
+    fn index_of(&mut self, issue: &Issue) -> usize {
         let mut key = (issue.file, issue.kind, issue.layer, issue.reason, issue.group);
         let known = self.places.get(&key).copied();
         self.newest = known.unwrap_or_else(|| {

@@ -18,7 +18,7 @@ pub enum End {
 pub(super) struct Until {
     end: End,
     /// No more frames of this file are wanted.
-    over: bool,
+    is_file_done: bool,
     /// Some frame was left out. Fragments that are incomplete now may be complete in the file, and are not reported.
     pub left_out: bool,
 }
@@ -27,17 +27,17 @@ impl Until {
     pub fn new(end: End) -> Self {
         Until {
             end,
-            over: false,
+            is_file_done: false,
             left_out: false,
         }
     }
 
     pub fn next_file(&mut self) {
-        self.over = false;
+        self.is_file_done = false;
     }
 
-    pub fn over(&self) -> bool {
-        self.over
+    pub fn is_file_done(&self) -> bool {
+        self.is_file_done
     }
 
     /// Whether a record of this time is left out. `zero` is the time of frame 1, set by the first call.
@@ -48,8 +48,8 @@ impl Until {
             End::At(ns) => ns,
             End::After(ns) => zero.saturating_add(ns),
         };
-        self.over |= time_ns >= end.saturating_add(LATE_NS);
-        let late = self.over || time_ns >= end;
+        self.is_file_done |= time_ns >= end.saturating_add(LATE_NS);
+        let late = self.is_file_done || time_ns >= end;
         self.left_out |= late;
         late
     }
@@ -66,9 +66,9 @@ mod tests {
             assert!(!until.is_late(600, &mut zero));
             assert!(!until.is_late(at - 1, &mut zero));
             assert!(until.is_late(at, &mut zero));
-            assert!(until.is_late(at + LATE_NS - 1, &mut zero) && !until.over());
+            assert!(until.is_late(at + LATE_NS - 1, &mut zero) && !until.is_file_done());
             assert!(!until.is_late(at - 1, &mut zero), "frames out of order count");
-            assert!(until.is_late(at + LATE_NS, &mut zero) && until.over());
+            assert!(until.is_late(at + LATE_NS, &mut zero) && until.is_file_done());
             assert!(until.is_late(at - 1, &mut zero), "whatever stands behind it");
             until.next_file();
             assert!(!until.is_late(at - 1, &mut zero));

@@ -7,7 +7,6 @@ use ahash::AHashSet;
 use smol_str::SmolStr;
 
 use super::data_connections::{Carried, DataConnections};
-use super::multipath::MultipathStreams;
 use super::{Exchange, Interner, Symbol, Tracker, few_steps};
 use crate::base::{At, Side};
 use crate::decrypt::Sealed;
@@ -21,7 +20,10 @@ use crate::segment::{self, ACK, SYN, Segment};
 /// Upper bound on the needless repeats kept until their exchanges are judged.
 const MAX_NEEDLESS: usize = 1 << 16;
 /// Upper bound on the repeats kept of ended streams, whose first copy may still arrive; the oldest are dropped.
-const MAX_LEFT: usize = 64;
+const MAX_LAST_REPEATS: usize = 64;
+
+/// Upper bound on the streams with multipath TCP that are kept.
+const MAX_MULTIPATH_STREAMS: usize = 1 << 16;
 
 /// State that all streams share.
 #[derive(Default)]
@@ -44,15 +46,15 @@ pub struct Context {
     spare: Vec<Box<Exchange>>,
     /// Trackers of ended streams for reuse.
     #[allow(clippy::vec_box)] // 2 KB each, and they go where they came from
-    pub(super) over: Vec<Box<Tracker>>,
+    pub(super) spare_trackers: Vec<Box<Tracker>>,
     /// Frames of needless repeats: the receiver's ACKs show that the first copy arrived as well.
     pub needless: AHashSet<u64>,
     /// The last repeat of ended streams: stream, its sender, and packet.
-    left: VecDeque<(u32, Side, At)>,
+    last_repeats: VecDeque<(u32, Side, At)>,
     /// Number of bytes that all streams hold out of order now.
-    pub(super) held: usize,
+    pub(super) held_bytes: usize,
     /// Number of steps of long messages that all streams hold now.
-    pub(super) steps: usize,
+    pub(super) step_count: usize,
     pub multipath: MultipathStreams,
     /// Data connections of FTP, which send in one direction.
     pub data_connections: DataConnections,
@@ -79,7 +81,7 @@ impl Context {
     }
 
     /// Reuses an exchange that has its row. Cleared now, while it is in the processor's cache.
-    pub fn done(&mut self, mut exchange: Box<Exchange>) {
+    pub fn recycle(&mut self, mut exchange: Box<Exchange>) {
         exchange.clear();
         self.spare.push(exchange);
     }
@@ -108,7 +110,7 @@ impl Context {
     }
 
     /// Marks a repeat as needless. After `MAX_NEEDLESS` of them, further ones keep the name of a repair.
-    pub(crate) fn not_needed(&mut self, repeat: At) {
+    pub(crate) fn mark_needless(&mut self, repeat: At) {
         if self.needless.len() < MAX_NEEDLESS {
             self.needless.insert(repeat.frame);
         } else {
@@ -121,21 +123,21 @@ impl Context {
     }
 
     /// Keeps the newest repeat of a stream that ends.
-    pub(super) fn left_repeat(&mut self, stream: u32, side: Side, repeat: At) {
-        if self.left.len() >= MAX_LEFT {
-            self.left.pop_front();
+    pub(super) fn keep_last_repeat(&mut self, stream: u32, side: Side, repeat: At) {
+        if self.last_repeats.len() >= MAX_LAST_REPEATS {
+            self.last_repeats.pop_front();
         }
-        self.left.push_back((stream, side, repeat));
+        self.last_repeats.push_back((stream, side, repeat));
     }
 
     /// Handles a duplicate ACK of `side` in an ended stream: a late first copy arrived, so the repeat was needless.
     #[cold]
-    pub(crate) fn answers_what_is_over(&mut self, stream: u32, side: Side, ack: At) {
-        let mut left = self.left.iter();
-        let repeat =
-            left.find(|(of, by, repeat)| (*of, *by) == (stream, side.other()) && late_copy(*repeat, ack));
+    pub(crate) fn ack_after_end(&mut self, stream: u32, side: Side, ack: At) {
+        let mut last_repeats = self.last_repeats.iter();
+        let repeat = last_repeats
+            .find(|(of, by, repeat)| (*of, *by) == (stream, side.other()) && late_copy(*repeat, ack));
         if let Some((_, _, repeat)) = repeat {
-            self.not_needed(*repeat);
+            self.mark_needless(*repeat);
         }
     }
 
@@ -207,6 +209,31 @@ impl Context {
     }
 }
 
+/// Streams with multipath TCP (RFC 8684), where parts of a message may be sent on several connections (subflows).
+#[derive(Debug, Default)]
+pub struct MultipathStreams {
+    /// Streams whose two hosts support it.
+    streams: AHashSet<u32>,
+    /// Some stream was added to another connection.
+    pub joined: bool,
+}
+
+impl MultipathStreams {
+    /// The server has accepted the option on this stream; `joins`: as a further subflow.
+    #[cold]
+    pub fn agreed(&mut self, stream: u32, joins: bool) {
+        if self.streams.len() < MAX_MULTIPATH_STREAMS {
+            self.streams.insert(stream);
+        }
+        self.joined |= joins;
+    }
+
+    /// Whether parts of this stream's messages may be on other streams.
+    pub fn is_spread(&self, stream: u32) -> bool {
+        self.joined && self.streams.contains(&stream)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,11 +245,11 @@ mod tests {
 
     #[test]
     fn an_ack_in_an_ended_stream_marks_its_repeat_as_needless() {
-        // streams 0 to 64, each with a repeat: one more than MAX_LEFT
+        // streams 0 to 64, each with a repeat: one more than MAX_LAST_REPEATS
         let named = |stream, side, ack| {
             let mut context = Context::default();
-            (0..65).for_each(|n| context.left_repeat(n, Side::Server, at(i64::from(n) + 1)));
-            context.answers_what_is_over(stream, side, at(ack));
+            (0..65).for_each(|n| context.keep_last_repeat(n, Side::Server, at(i64::from(n) + 1)));
+            context.ack_after_end(stream, side, at(ack));
             context.needless.into_iter().collect::<Vec<u64>>()
         };
         assert_eq!(

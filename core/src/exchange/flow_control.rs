@@ -14,25 +14,28 @@ use crate::observe::transfer::Shut;
 /// Size of a window in bytes before SETTINGS and WINDOW_UPDATE (6.9.2).
 const INITIAL: i64 = 65_535;
 /// Upper bound on the HTTP/2 streams kept per direction; the lowest number is dropped first.
-const MOST_STREAMS: usize = 256;
+const MAX_STREAMS: usize = 256;
 /// Upper bound on the grants kept until the sender acknowledges them; beyond it the oldest takes effect.
-const MOST_PENDING: usize = 1024;
+const MAX_PENDING: usize = 1024;
 
 /// Bytes that may still be sent, and the largest value of that.
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    room: i64,
-    most: i64,
+    available: i64,
+    largest: i64,
 }
 
 impl Window {
-    fn of(room: i64) -> Self {
-        Window { room, most: room }
+    fn new(available: i64) -> Self {
+        Window {
+            available,
+            largest: available,
+        }
     }
 
     fn add(&mut self, bytes: i64) {
-        self.room += bytes;
-        self.most = self.most.max(self.room);
+        self.available += bytes;
+        self.largest = self.largest.max(self.available);
     }
 }
 
@@ -47,7 +50,7 @@ enum Grant {
 
 /// Flow control of the data in one direction.
 #[derive(Debug)]
-struct Way {
+struct Direction {
     connection: Window,
     initial: i64,
     streams: BTreeMap<u32, Window>,
@@ -60,16 +63,13 @@ struct Way {
 }
 
 /// Flow control of a connection, in both directions.
-#[derive(Debug)]
-pub struct FlowControl {
-    client: Way,
-    server: Way,
-}
+#[derive(Debug, Default)]
+pub struct FlowControl([Direction; 2]);
 
-impl Default for Way {
+impl Default for Direction {
     fn default() -> Self {
-        Way {
-            connection: Window::of(INITIAL),
+        Direction {
+            connection: Window::new(INITIAL),
             initial: INITIAL,
             streams: BTreeMap::new(),
             pending: VecDeque::new(),
@@ -90,33 +90,25 @@ impl FlowControl {
         acked: i64,
     ) {
         if event == FlowEvent::Begins {
-            *control = Some(Box::new(FlowControl {
-                client: Way::default(),
-                server: Way::default(),
-            }));
+            *control = Some(Box::default());
         }
         let Some(known) = control else {
             return;
         };
-        let FlowControl { client, server } = &mut **known;
-        let (own, other) = if side == Side::Client {
-            (client, server)
-        } else {
-            (server, client)
-        };
+        let (own, other) = side.split_mut(&mut known.0);
         let follows = match event {
             FlowEvent::Begins => true,
-            FlowEvent::Sends { stream, bytes } => own.sends(stream, i64::from(bytes), acked),
+            FlowEvent::Sends { stream, bytes } => own.begin_frame(stream, i64::from(bytes), acked),
             FlowEvent::Sent { last } => {
-                own.sent(last, acked);
+                own.end_frame(last, acked);
                 true
             }
             FlowEvent::Grants { stream, bytes } => {
-                other.pend(position, Grant::Update(stream, i64::from(bytes)));
+                other.push_grant(position, Grant::Update(stream, i64::from(bytes)));
                 true
             }
             FlowEvent::Initial(bytes) => {
-                other.pend(position, Grant::Initial(i64::from(bytes)));
+                other.push_grant(position, Grant::Initial(i64::from(bytes)));
                 true
             }
             FlowEvent::Lost => false,
@@ -128,35 +120,34 @@ impl FlowControl {
 
     /// The window that was empty after the last frame of this side, if the grants up to `acked` open it.
     pub fn opened(&self, side: Side, acked: i64) -> Option<Shut> {
-        let way = if side == Side::Client {
-            &self.client
-        } else {
-            &self.server
-        };
-        let (shut, window) = way.shut?;
+        let direction = side.pick(&self.0);
+        let (shut, window) = direction.shut?;
         let of_stream = shut != 0;
         let opens = |grant: &Grant| match grant {
             Grant::Update(stream, _) => *stream == shut,
             Grant::Initial(_) => of_stream,
         };
-        let mut known = way.pending.iter().take_while(|(position, _)| *position <= acked);
+        let mut known = direction
+            .pending
+            .iter()
+            .take_while(|(position, _)| *position <= acked);
         known
             .any(|(_, grant)| opens(grant))
             .then_some(Shut { of_stream, window })
     }
 }
 
-impl Way {
-    fn pend(&mut self, position: i64, grant: Grant) {
+impl Direction {
+    fn push_grant(&mut self, position: i64, grant: Grant) {
         self.pending.push_back((position, grant));
-        if self.pending.len() > MOST_PENDING
+        if self.pending.len() > MAX_PENDING
             && let Some((_, oldest)) = self.pending.pop_front()
         {
             self.grant(oldest);
         }
     }
 
-    fn learn(&mut self, acked: i64) {
+    fn apply_known(&mut self, acked: i64) {
         while let Some((position, grant)) = self.pending.front().copied()
             && position <= acked
         {
@@ -178,35 +169,35 @@ impl Way {
     }
 
     fn stream(&mut self, stream: u32) -> &mut Window {
-        if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&stream) {
+        if self.streams.len() >= MAX_STREAMS && !self.streams.contains_key(&stream) {
             self.streams.pop_first();
         }
-        self.streams.entry(stream).or_insert(Window::of(self.initial))
+        self.streams.entry(stream).or_insert(Window::new(self.initial))
     }
 
     /// Begins a DATA frame; returns whether the windows permit it.
-    fn sends(&mut self, stream: u32, bytes: i64, acked: i64) -> bool {
+    fn begin_frame(&mut self, stream: u32, bytes: i64, acked: i64) -> bool {
         self.shut = None;
-        self.learn(acked);
+        self.apply_known(acked);
         self.frame = (stream, bytes);
-        if self.connection.room < bytes || self.stream(stream).room < bytes {
+        if self.connection.available < bytes || self.stream(stream).available < bytes {
             // it knows of a grant: its ACK is missing in the capture
-            self.learn(i64::MAX);
+            self.apply_known(i64::MAX);
         }
-        self.connection.room -= bytes;
-        self.stream(stream).room -= bytes;
-        self.connection.room >= 0 && self.stream(stream).room >= 0
+        self.connection.available -= bytes;
+        self.stream(stream).available -= bytes;
+        self.connection.available >= 0 && self.stream(stream).available >= 0
     }
 
-    fn sent(&mut self, last: bool, acked: i64) {
-        self.learn(acked);
+    fn end_frame(&mut self, last: bool, acked: i64) {
+        self.apply_known(acked);
         let (stream, bytes) = self.frame;
         let window = *self.stream(stream);
-        let empty = |window: Window| window.room <= 0 || window.room < bytes;
+        let empty = |window: Window| window.available <= 0 || window.available < bytes;
         self.shut = if empty(self.connection) {
-            Some((0, self.connection.most))
+            Some((0, self.connection.largest))
         } else if !last && empty(window) {
-            Some((stream, window.most))
+            Some((stream, window.largest))
         } else {
             None
         };
@@ -310,11 +301,11 @@ mod tests {
             run.client(update(2 * stream + 1, 10));
             run.server(2 * stream + 1, 1, 0);
         }
-        for _ in 0..2 * MOST_PENDING {
+        for _ in 0..2 * MAX_PENDING {
             run.client(update(0, 1));
         }
-        let control = run.control.expect("it follows");
-        assert!(control.server.streams.len() <= MOST_STREAMS);
-        assert!(control.server.pending.len() <= MOST_PENDING);
+        let server = &run.control.expect("it follows").0[1];
+        assert!(server.streams.len() <= MAX_STREAMS);
+        assert!(server.pending.len() <= MAX_PENDING);
     }
 }

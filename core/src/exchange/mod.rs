@@ -7,7 +7,6 @@ mod context;
 mod data_connections;
 mod flow_control;
 mod interner;
-mod multipath;
 mod pauses;
 pub mod setup;
 mod steps;
@@ -333,7 +332,7 @@ impl Exchange {
 
     /// The side that sends the request.
     #[inline(always)]
-    pub fn asker(&self) -> Side {
+    pub fn requester(&self) -> Side {
         if self.by_server {
             Side::Server
         } else {
@@ -342,54 +341,48 @@ impl Exchange {
     }
 
     /// The side that sends the first message.
-    pub fn begun_by(&self) -> Side {
+    pub fn first_sender(&self) -> Side {
         match self.row {
             RowKind::Push => Side::Server,
-            _ => self.asker(),
+            _ => self.requester(),
         }
     }
 
     /// Moves the start back to `since`: the first message was written by then, and its kernel held it behind another
     /// message until that was acknowledged.
     #[cold]
-    pub fn begins_before(&mut self, since: At) {
-        let side = self.begun_by();
+    pub fn move_start_back(&mut self, since: At) {
+        let side = self.first_sender();
         if let Some(step) = self.before.take() {
             self.request.first = since;
             if side == Side::Server {
                 self.request.last = since; // no request
             }
-            let [client, server] = &mut self.steps;
-            let steps = if side == Side::Server { server } else { client };
+            let steps = side.pick_mut(&mut self.steps);
             steps.retain(|kept| kept.to.time_ns > step.to.time_ns);
             steps.insert(0, *step);
         }
     }
 
     /// Calls `give` for the slices of its time, in order and without holes.
-    pub fn pieces<'a>(&'a self, mut give: impl FnMut(TimeSlice<'a>)) {
+    pub fn slices<'a>(&'a self, mut give: impl FnMut(TimeSlice<'a>)) {
         if self.dialogue {
-            let (start, _, end) = self.parts();
+            let (start, _, end) = self.boundaries();
             let [client, server] = &self.steps;
             take_turns([client, server], start, end, &mut give);
         } else {
-            self.pieces_by_side().into_iter().flatten().for_each(give);
+            self.slices_by_side().into_iter().flatten().for_each(give);
         }
     }
 
     /// Slices of an exchange that is no dialogue: first the requester's, then the other side's.
     #[inline(always)]
-    pub fn pieces_by_side(&self) -> [impl Iterator<Item = TimeSlice<'_>>; 2] {
-        let (start, border, end) = self.parts();
-        let [client, server] = &self.steps;
-        let (request_steps, answer_steps) = if self.by_server {
-            (server, client)
-        } else {
-            (client, server)
-        };
+    pub fn slices_by_side(&self) -> [impl Iterator<Item = TimeSlice<'_>>; 2] {
+        let (start, border, end) = self.boundaries();
+        let (first, second) = (self.requester(), self.requester().other());
         [
-            CutSteps::new(request_steps, self.asker(), start, border),
-            CutSteps::new(answer_steps, self.asker().other(), border, end),
+            CutSteps::new(first.pick::<Vec<Step>>(&self.steps), first, start, border),
+            CutSteps::new(second.pick::<Vec<Step>>(&self.steps), second, border, end),
         ]
     }
 
@@ -400,7 +393,7 @@ impl Exchange {
     }
 
     /// Its first packet, the packet where the requester's steps end and the other side's begin, and its last packet.
-    fn parts(&self) -> (At, At, At) {
+    fn boundaries(&self) -> (At, At, At) {
         let (start, end) = self.span();
         let request_end = later(self.answered_from.unwrap_or(self.request.last), start);
         let border = if request_end.time_ns < end.time_ns {
@@ -418,20 +411,20 @@ impl Exchange {
         let [client, server] = &self.steps;
         self.before.is_none()
             && (!(client.iter().any(Step::depends) || server.iter().any(Step::depends))
-                || self.pieces_are_plain())
+                || self.slices_are_plain())
     }
 
     /// `is_plain` by the slices, as a step that depends on evidence may lie outside of the exchange.
     #[inline(never)]
-    fn pieces_are_plain(&self) -> bool {
+    fn slices_are_plain(&self) -> bool {
         let mut plain = true;
-        self.pieces(|piece| plain &= !piece.step.depends());
+        self.slices(|piece| plain &= !piece.step.depends());
         plain
     }
 
     /// Ends the response with its first copy, if the repeat that it ended with was needless (`needless`: frames).
     #[cold]
-    pub fn ends_with_first(&mut self, needless: &AHashSet<u64>) {
+    pub fn end_with_first_copy(&mut self, needless: &AHashSet<u64>) {
         if let Some(answer) = self
             .response
             .as_mut()
@@ -497,13 +490,13 @@ pub struct Seen<'a, 'b> {
 
 impl Seen<'_, '_> {
     /// The D-SACK block: bytes that arrived twice (RFC 2883).
-    fn came_twice(&self) -> Option<(i64, i64)> {
+    fn dsack_block(&self) -> Option<(i64, i64)> {
         let first = self.sack?.first()?;
         (self.facts.flags & flag::DSACK != 0).then_some(*first)
     }
 
     /// End of the highest SACK block beyond the cumulative ACK.
-    fn sacked(&self) -> Option<i64> {
+    fn highest_sacked(&self) -> Option<i64> {
         let ends = self.sack?.iter().map(|block| block.1);
         ends.max().filter(|end| *end > self.facts.ack)
     }

@@ -32,7 +32,7 @@ fn turn(step: &Step) -> Option<At> {
 
 /// Length in ns of the client's pause in its step before a request, with a round trip of `rtt` to the client; 0 if
 /// too short for a pause.
-pub fn paused(step: &Step, rtt: i64) -> i64 {
+pub fn pause_ns(step: &Step, rtt: i64) -> i64 {
     let Some(since) = turn(step) else { return 0 };
     let waited = step.to.time_ns.saturating_sub(since.time_ns).saturating_sub(rtt);
     if waited >= TWO_TICKS_NS.get() { waited } else { 0 }
@@ -44,36 +44,34 @@ pub fn is_short(step: &Step) -> bool {
 }
 
 /// Whether pauses of this total length deserve rows, given the total time of the requests; both in ns.
-pub fn matters(paused: i64, busy: i64) -> bool {
+pub fn deserve_rows(paused: i64, busy: i64) -> bool {
     paused.saturating_mul(OUTLIER_ONE_IN.get() as i64 - 1) >= busy
 }
 
 /// Adds the row of a pause: from the response's last byte to the next request.
-pub fn pause(step: Step, place: RowPlace, context: &mut Context) {
-    let Some(since) = turn(&step) else { return };
-    push(
-        RowKind::Pause,
-        Step { from: since, ..step },
-        Side::Client,
-        place,
-        context,
-    );
+pub fn push_pause(step: Step, place: RowPlace, context: &mut Context) {
+    if let Some(from) = turn(&step) {
+        push(
+            RowKind::Pause,
+            Step { from, ..step },
+            Side::Client,
+            place,
+            context,
+        );
+    }
 }
 
 /// Adds the row of data that the client may have written long before its segment left, released by an ACK that the
 /// server's data carried.
 #[cold]
-pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
+pub fn push_held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
     let (since, to) = (candidate.small, candidate.freed);
     if to.time_ns.saturating_sub(since.time_ns) >= TWO_TICKS_NS.get() {
         let wait = Wait::FreedTurn { since, candidate };
+        let from = since;
         push(
             RowKind::Pause,
-            Step {
-                from: since,
-                to,
-                wait,
-            },
+            Step { from, to, wait },
             Side::Client,
             place,
             context,
@@ -83,7 +81,7 @@ pub fn held(candidate: Box<Candidate>, place: RowPlace, context: &mut Context) {
 
 /// Adds the row of data that is no request and left when the ACK of a small segment before it arrived.
 #[cold]
-pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) {
+pub fn push_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) {
     if let Wait::FreedTurn { since, .. } = &step.wait {
         step.from = *since;
     }
@@ -93,7 +91,7 @@ pub fn held_unsolicited(mut step: Step, place: RowPlace, context: &mut Context) 
 }
 
 /// Adds the row of a possible stall in a stream of which only the packets from `seen` were captured.
-pub fn suspect(found: &Suspect, seen: Side, place: RowPlace, context: &mut Context) {
+pub fn push_suspected(found: &Suspect, seen: Side, place: RowPlace, context: &mut Context) {
     let step = Step {
         from: found.from,
         to: found.to,
@@ -109,8 +107,6 @@ fn push(row: RowKind, step: Step, sender: Side, place: RowPlace, context: &mut C
     exchange.row = row;
     (exchange.request.first, exchange.request.last) = (step.from, step.to);
     exchange.dialogue = true;
-    let [client, server] = &mut exchange.steps;
-    let steps = if sender == Side::Client { client } else { server };
-    steps.push(step);
+    sender.pick_mut(&mut exchange.steps).push(step);
     context.queue(exchange);
 }

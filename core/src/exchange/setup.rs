@@ -13,7 +13,7 @@ use crate::segment::{FIN, RST, SYN, Segment};
 
 /// What the data of a stream show about its beginning.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Begun {
+pub struct Beginning {
     /// When a server that speaks first sent its first byte, in ns.
     pub greeted: Option<NonZeroI64>,
     /// Duration of the TLS handshake.
@@ -132,7 +132,7 @@ impl Setup {
     /// Whether the set-up has a row of its own. It has one with TLS. Otherwise it must take time, with the greeting
     /// and the lookup (`lookup`, ns) before it, and have a repeat, or be at least a tenth of set-up and requests
     /// (`busy`, ns) together.
-    pub fn matters(&self, busy: i64, lookup: i64, begun: Begun) -> bool {
+    pub fn deserves_row(&self, busy: i64, lookup: i64, begun: Beginning) -> bool {
         let Some(first_syn) = self.first_syn else {
             return false;
         };
@@ -155,7 +155,7 @@ impl Setup {
         &self,
         stream: u32,
         index: u32,
-        begun: Begun,
+        begun: Beginning,
         context: &mut Context,
     ) -> Option<Box<Exchange>> {
         let first_syn = self.first_syn?;
@@ -221,35 +221,35 @@ impl Setup {
 
 /// Compact form of the set-up of an ended connection. Most handshakes are three packets in quick succession.
 #[derive(Debug)]
-pub enum Kept {
+pub enum CompactSetup {
     /// No packet was repeated or late.
-    Made(Made),
+    Plain(PlainSetup),
     /// Any other set-up.
     Whole(Box<Setup>),
 }
 
 /// A set-up without repeats, as offsets from its SYN.
 #[derive(Debug)]
-pub struct Made {
-    answered: Option<Since>,
-    ended: Option<Since>,
-    used: Option<Since>,
+pub struct PlainSetup {
+    answered: Option<SynOffset>,
+    ended: Option<SynOffset>,
+    used: Option<SynOffset>,
     refused: bool,
     over: bool,
 }
 
 /// Offset of a packet from the SYN: in frames and ns.
 #[derive(Debug, Clone, Copy)]
-struct Since {
+struct SynOffset {
     frames: NonZeroU32,
     ns: u32,
 }
 
-impl Since {
+impl SynOffset {
     /// None if the packet is earlier than the SYN, or more than four seconds later.
     fn of(syn: At, at: At) -> Option<Self> {
         let frames = u32::try_from(at.frame.checked_sub(syn.frame)?).ok()?;
-        Some(Since {
+        Some(SynOffset {
             frames: NonZeroU32::new(frames)?,
             ns: u32::try_from(at.time_ns.checked_sub(syn.time_ns)?).ok()?,
         })
@@ -263,11 +263,11 @@ impl Since {
     }
 }
 
-impl Kept {
+impl CompactSetup {
     /// Compacts the set-up of a connection whose first packet is `syn`.
     pub fn of(setup: Setup, syn: At) -> Self {
-        let since = |at: Option<At>| at.and_then(|at| Since::of(syn, at));
-        let made = Made {
+        let since = |at: Option<At>| at.and_then(|at| SynOffset::of(syn, at));
+        let made = PlainSetup {
             answered: since(setup.answered),
             ended: since(setup.ended),
             used: since(setup.used),
@@ -275,24 +275,24 @@ impl Kept {
             over: setup.over,
         };
         if made.setup(syn) == setup {
-            Kept::Made(made)
+            CompactSetup::Plain(made)
         } else {
-            Kept::Whole(Box::new(setup))
+            CompactSetup::Whole(Box::new(setup))
         }
     }
 
     /// Restores the set-up.
     pub fn setup(self, syn: At) -> Setup {
         match self {
-            Kept::Made(made) => made.setup(syn),
-            Kept::Whole(setup) => *setup,
+            CompactSetup::Plain(made) => made.setup(syn),
+            CompactSetup::Whole(setup) => *setup,
         }
     }
 }
 
-impl Made {
+impl PlainSetup {
     fn setup(&self, syn: At) -> Setup {
-        let at = |since: Option<Since>| since.map(|since| since.at(syn));
+        let at = |since: Option<SynOffset>| since.map(|since| since.at(syn));
         Setup {
             answered: at(self.answered),
             answered_again: at(self.answered).unwrap_or_default(),
@@ -314,8 +314,8 @@ mod tests {
     }
 
     fn kept(setup: Setup) -> bool {
-        let kept = Kept::of(setup, at(9, 100));
-        let brief = matches!(kept, Kept::Made(_));
+        let kept = CompactSetup::of(setup, at(9, 100));
+        let brief = matches!(kept, CompactSetup::Plain(_));
         assert_eq!(kept.setup(at(9, 100)), setup);
         brief
     }

@@ -14,9 +14,8 @@ mod keyed;
 mod listener;
 mod pairing;
 mod pushes;
-mod subscriptions;
 
-use super::setup::Begun;
+use super::setup::Beginning;
 use super::{Context, Seen, Symbol, pauses};
 use crate::assemble::Assembler;
 use crate::base::{At, Side};
@@ -36,7 +35,7 @@ const MAX_OPEN: usize = 4096;
 /// positive.
 const BIAS: i64 = 1 << 33;
 /// Upper bound on the trackers of ended streams that are kept for reuse.
-const MOST_OVER: usize = 16;
+const MAX_SPARE_TRACKERS: usize = 16;
 
 /// State of one stream that carries data.
 pub struct Tracker {
@@ -47,31 +46,13 @@ pub struct Tracker {
     messages: Messages,
     pairing: Pairing,
     /// The side of which packets were captured, and its gaps, while the other side has none.
-    alone: Option<Box<(Side, OneWay)>>,
+    one_way: Option<Box<(Side, OneWay)>>,
     /// Whether each side has ended.
     closed: [bool; 2],
     /// Time of the first data, in ns.
     begun: i64,
     /// Latest time of a packet, in ns.
     clock: i64,
-}
-
-/// The element of this side.
-fn pick<T>(two: &mut [T; 2], side: Side) -> &mut T {
-    let [client, server] = two;
-    match side {
-        Side::Client => client,
-        Side::Server => server,
-    }
-}
-
-/// The elements of this side and of the other.
-fn both<T>(two: &mut [T; 2], side: Side) -> (&mut T, &mut T) {
-    let [client, server] = two;
-    match side {
-        Side::Client => (client, server),
-        Side::Server => (server, client),
-    }
 }
 
 impl Tracker {
@@ -82,7 +63,7 @@ impl Tracker {
             assemblers: [Assembler::new(), Assembler::new()],
             messages: Messages::new(),
             pairing: Pairing::new(stream, pair, ports, sender_ids[0]),
-            alone: None,
+            one_way: None,
             closed: [false; 2],
             begun: 0,
             clock: i64::MIN,
@@ -97,7 +78,7 @@ impl Tracker {
         sender_ids: [u32; 2],
         context: &mut Context,
     ) -> Box<Self> {
-        let Some(mut tracker) = context.over.pop() else {
+        let Some(mut tracker) = context.spare_trackers.pop() else {
             return Box::new(Tracker::new(stream, pair, ports, sender_ids));
         };
         // In place, as a new value would be built on the stack and copied.
@@ -107,7 +88,7 @@ impl Tracker {
             assemblers,
             messages,
             pairing,
-            alone,
+            one_way,
             closed,
             begun,
             clock,
@@ -117,26 +98,26 @@ impl Tracker {
             (*sender, *assembler) = (Sender::default(), Assembler::new());
         }
         messages.reset(&mut context.memory);
-        *alone = None;
+        *one_way = None;
         pairing.renew(stream, pair, ports, sender_ids[0]);
         tracker
     }
 
     /// Keeps the tracker of an ended stream for reuse.
-    pub fn leave(self: Box<Self>, context: &mut Context) {
-        if context.over.len() < MOST_OVER && self.pairing.is_small() {
-            context.over.push(self);
+    pub fn recycle(self: Box<Self>, context: &mut Context) {
+        if context.spare_trackers.len() < MAX_SPARE_TRACKERS && self.pairing.is_small() {
+            context.spare_trackers.push(self);
         }
     }
 
     /// Records TSval and time of a packet of the handshake.
     pub fn handshake_stamp(&mut self, side: Side, time_ns: i64, tsval: u32) {
-        pick(&mut self.senders, side).handshake_stamp(time_ns, tsval);
+        side.pick_mut(&mut self.senders).handshake_stamp(time_ns, tsval);
     }
 
     /// Records that this side's SYN was captured.
     pub fn syn_seen(&mut self, side: Side) {
-        pick(&mut self.senders, side).syn_seen();
+        side.pick_mut(&mut self.senders).syn_seen();
     }
 
     /// Records the time of the first data.
@@ -146,11 +127,11 @@ impl Tracker {
 
     /// Continues a stream whose earlier tracker was dropped: number of its exchanges, their total time in ns, what
     /// preceded them, and how they were read.
-    pub fn go_on(
+    pub fn resume(
         &mut self,
         exchanges: u32,
         busy: i64,
-        begun: Begun,
+        begun: Beginning,
         doubled: bool,
         protocol: Option<Protocol>,
     ) {
@@ -184,16 +165,16 @@ impl Tracker {
     }
 
     /// Keeps the newest repeats when the stream ends: a late first copy may still be acknowledged.
-    pub fn leave_repeats(&self, context: &mut Context) {
+    pub fn keep_last_repeats(&self, context: &mut Context) {
         for (side, sender) in [Side::Client, Side::Server].into_iter().zip(&self.senders) {
             if let Some(repeat) = sender.newest_repeat() {
-                context.left_repeat(self.pairing.stream, side, repeat);
+                context.keep_last_repeat(self.pairing.stream, side, repeat);
             }
         }
     }
 
     /// What preceded the first request.
-    pub fn begun(&self) -> Begun {
+    pub fn begun(&self) -> Beginning {
         self.pairing.begun
     }
 
@@ -213,8 +194,8 @@ impl Tracker {
     }
 
     /// Records that only this side has been captured so far.
-    pub fn alone(&mut self, side: Side) {
-        self.alone = Some(Box::new((side, OneWay::default())));
+    pub fn one_way(&mut self, side: Side) {
+        self.one_way = Some(Box::new((side, OneWay::default())));
     }
 
     /// Whether both sides have ended, and no exchange is open.
@@ -243,17 +224,17 @@ impl Tracker {
         self.pairing.frame = at.frame;
         let side = seen.side;
         let segment = seen.segment;
-        if self.alone.is_some() {
-            self.listen(seen, at);
+        if self.one_way.is_some() {
+            self.read_one_way(seen, at);
         }
-        let (own, peer) = both(&mut self.senders, side);
+        let (own, peer) = side.split_mut(&mut self.senders);
         peer.settle_refutation(at.time_ns);
         if segment.len == 0 && !segment.has(SYN) && !segment.has(RST) {
             own.passed(seen.facts.seq, at, segment.ip_id);
         }
         if peer.is_refuting() {
             let sure = peer.sure_refutations(seen.missing.is_some_and(|n| n > 0));
-            let sender_id = *pick(&mut self.sender_ids, side.other());
+            let sender_id = *side.other().pick_mut(&mut self.sender_ids);
             context
                 .sender_store
                 .refute(sender_id, self.pairing.stream, sure.as_slice());
@@ -261,7 +242,7 @@ impl Tracker {
         if peer.newest_repeat().is_some()
             && let Some(repeat) = first_copy_answered(peer, seen, at)
         {
-            context.not_needed(repeat);
+            context.mark_needless(repeat);
         }
         peer.answer(&PeerPacket {
             at,
@@ -271,7 +252,7 @@ impl Tracker {
             len: segment.len,
             fin: segment.has(FIN),
             duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
-            sacked: seen.sacked(),
+            sacked: seen.highest_sacked(),
             tsval: segment.options.timestamps.map(|t| t.0),
             tsecr: None,
             echoed: own.is_acknowledged(),
@@ -280,25 +261,25 @@ impl Tracker {
         if segment.len == 0 && peer.is_acknowledged() {
             own.kernel_answered(at, segment.options.timestamps.map(|t| t.0));
         }
-        if let Some(twice) = seen.came_twice()
+        if let Some(twice) = seen.dsack_block()
             && let Some(repeat) = peer.came_twice(twice)
         {
-            context.not_needed(repeat);
+            context.mark_needless(repeat);
         }
         self.acknowledged(side, seen, at, context);
 
         let keep_alive = seen.facts.flags & flag::KEEP_ALIVE != 0 && segment.len <= 1;
-        if segment.len > 0 && !keep_alive && !self.is_beyond(seen, at, context) {
+        if segment.len > 0 && !keep_alive && !self.is_beyond_window(seen, at, context) {
             // If other connections use the same IP ID counter, only "no frame is missing" can be concluded from it.
             let missing = seen.missing.filter(|n| seen.own_ids || *n == 0);
             self.data(seen, at, missing, context, release);
         }
         if segment.has(FIN) && !segment.has(SYN) {
             let end = seen.facts.seq + i64::from(segment.len);
-            let acknowledged = pick(&mut self.senders, side).is_acknowledged();
-            if segment.len == 0 && !pick(&mut self.assemblers, side).waits() {
+            let acknowledged = side.pick_mut(&mut self.senders).is_acknowledged();
+            if segment.len == 0 && !side.pick_mut(&mut self.assemblers).has_pending() {
                 let wait = if acknowledged { Wait::Close } else { Wait::Unsure };
-                self.pairing.closes(side, at, wait, context);
+                self.pairing.keep_fin(side, at, wait, context);
             }
             self.read(
                 side,
@@ -308,15 +289,15 @@ impl Tracker {
                 context,
             );
         }
-        if segment.has(RST) || self.assemblers.iter().any(Assembler::ends) {
+        if segment.has(RST) || self.assemblers.iter().any(Assembler::has_fin) {
             self.closing(segment.has(RST), at, context);
         }
     }
 
     /// Whether the receiver never had room for this data; such data is not read.
     #[inline(always)]
-    fn is_beyond(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) -> bool {
-        let beyond = pick(&mut self.senders, seen.side).is_beyond(seen.facts.seq);
+    fn is_beyond_window(&mut self, seen: &Seen<'_, '_>, at: At, context: &mut Context) -> bool {
+        let beyond = seen.side.pick_mut(&mut self.senders).is_beyond(seen.facts.seq);
         if beyond {
             context.distrust("tcp", "data far beyond the receiver's window; not read", at);
         }
@@ -341,7 +322,7 @@ impl Tracker {
         }
         for side in [Side::Client, Side::Server] {
             // a FIN may arrive before bytes that are retransmitted later
-            if pick(&mut self.assemblers, side).ended() {
+            if side.pick_mut(&mut self.assemblers).is_ended() {
                 self.close(side, at, Close::Fin, context);
             }
         }
@@ -363,16 +344,16 @@ impl Tracker {
         work: impl FnOnce(&mut Assembler, &mut dyn FnMut(Stretch<'_>)),
         context: &mut Context,
     ) {
-        let (assembler, other) = both(&mut self.assemblers, side);
-        let (messages, before) = (&mut self.messages, assembler.weight());
+        let (assembler, other) = side.split_mut(&mut self.assemblers);
+        let (messages, before) = (&mut self.messages, assembler.held_memory());
         let next = assembler.next().unwrap_or(holes);
-        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        let mut listener = PairingListener::new(&mut self.pairing, context, side, next, other.next());
         work(assembler, &mut |piece| listener.read(messages, at, holes, piece));
-        let after = assembler.weight();
+        let after = assembler.held_memory();
         if before == after {
             return;
         }
-        let held = &mut listener.context.held;
+        let held = &mut listener.context.held_bytes;
         *held = (*held + after).saturating_sub(before);
         if *held > MAX_HELD_IN_ALL && after > before {
             *held = held.saturating_sub(after);
@@ -387,15 +368,15 @@ impl Tracker {
 
     /// Ends a side. When the server ends, requests that are still open will not be answered.
     fn close(&mut self, side: Side, at: At, how: Close, context: &mut Context) {
-        if std::mem::replace(pick(&mut self.closed, side), true) && how == Close::Fin {
+        if std::mem::replace(side.pick_mut(&mut self.closed), true) && how == Close::Fin {
             return;
         }
-        let (assembler, other) = both(&mut self.assemblers, side);
+        let (assembler, other) = side.split_mut(&mut self.assemblers);
         let next = assembler.next().unwrap_or(BIAS as u64);
-        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        let mut listener = PairingListener::new(&mut self.pairing, context, side, next, other.next());
         self.messages.close(side, at, how, &mut listener);
         if let (Side::Server, Some(bytes)) = (side, self.messages.open_request_bytes()) {
-            self.pairing.asked_so_far(bytes);
+            self.pairing.set_unfinished_length(bytes);
         }
         self.pairing.close(side, how, context);
         if how != Close::Fin {
@@ -409,9 +390,9 @@ impl Tracker {
 
     /// Reads a segment while only one side has been captured; ends that when it is the other side's.
     #[cold]
-    fn listen(&mut self, seen: &Seen<'_, '_>, at: At) {
-        match &mut self.alone {
-            Some(alone) if alone.0 == seen.side => alone.1.packet(Passed {
+    fn read_one_way(&mut self, seen: &Seen<'_, '_>, at: At) {
+        match &mut self.one_way {
+            Some(one_way) if one_way.0 == seen.side => one_way.1.packet(Passed {
                 at,
                 start: seen.facts.seq,
                 len: seen.segment.len,
@@ -419,20 +400,20 @@ impl Tracker {
                 mss: seen.mss,
                 stamps: seen.segment.options.timestamps,
             }),
-            alone => *alone = None,
+            one_way => *one_way = None,
         }
     }
 
     /// Ends the stream: an RST, or the end of the capture.
     pub fn end(&mut self, at: At, how: Close, context: &mut Context) {
         self.pairing.frame = at.frame;
-        if let Some(alone) = self.alone.take() {
-            for found in alone.1.suspects() {
-                pauses::suspect(found, alone.0, self.pairing.place(), context);
+        if let Some(one_way) = self.one_way.take() {
+            for found in one_way.1.suspects() {
+                pauses::push_suspected(found, one_way.0, self.pairing.place(), context);
             }
         }
         for side in [Side::Client, Side::Server] {
-            if pick(&mut self.assemblers, side).waits() {
+            if side.pick_mut(&mut self.assemblers).has_pending() {
                 self.read(
                     side,
                     at,
@@ -458,7 +439,7 @@ fn first_copy_answered(peer: &mut Sender, seen: &Seen<'_, '_>, at: At) -> Option
         ack: seen.facts.ack,
         len: seen.segment.len,
         duplicate: seen.facts.flags & flag::DUPLICATE_ACK != 0,
-        sacked: seen.sacked(),
+        sacked: seen.highest_sacked(),
         tsecr: seen.segment.options.timestamps.map(|t| t.1),
         ..PeerPacket::default()
     };

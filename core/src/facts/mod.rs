@@ -3,21 +3,17 @@
 //! The rules and their order are those of Wireshark 4.0 (`tcp.analysis.*`, packet-tcp.c), quirks included, so that
 //! every fact can be compared with it. Step numbers in the comments are the order of its tests.
 
-mod flight;
 mod handshake;
-mod room;
 mod rules;
 mod unacked;
 
 use crate::base::At;
-use crate::segment::{ACK, FIN, SYN, Segment};
+use crate::segment::{ACK, FIN, PSH, SYN, Segment};
 use crate::seq::{lt, unwrap_near};
 
-use flight::in_flight;
 use handshake::{after_options, after_ordinary, restart};
-pub use room::UnackedRoom;
 use rules::{all_flags, is_ordinary, next_of, window_full};
-pub use unacked::Outstanding;
+pub use unacked::{Outstanding, UnackedBudget};
 use unacked::{Sent, Unacked};
 
 /// Wireshark's flags of one segment, as bits of a row.
@@ -262,7 +258,7 @@ pub fn analyse(
 ) {
     if is_ordinary(segment, &fwd.marks, &rev.marks, shared) {
         let flags = window_full(segment, &rev.marks);
-        take_in::<true>(segment, flags, at, fwd, rev, facts);
+        update_flows::<true>(segment, flags, at, fwd, rev, facts);
         after_ordinary(segment, &mut fwd.marks, shared);
         facts.ordinary = true;
     } else {
@@ -283,7 +279,7 @@ fn analyse_unusual(
 ) {
     facts.first_copy = fwd.first_copy(segment.seq);
     let flags = all_flags(segment, at.time_ns, fwd, rev, shared, reused);
-    take_in::<false>(segment, flags, at, fwd, rev, facts);
+    update_flows::<false>(segment, flags, at, fwd, rev, facts);
     after_options(
         segment,
         at.time_ns,
@@ -296,7 +292,7 @@ fn analyse_unusual(
 
 /// What both directions remember of the segment, and its facts beside the flags.
 #[inline(always)]
-fn take_in<const ORDINARY: bool>(
+fn update_flows<const ORDINARY: bool>(
     segment: &Segment<'_>,
     flags: u16,
     at: At,
@@ -377,6 +373,37 @@ fn take_in<const ORDINARY: bool>(
     };
     (facts.seq, facts.ack, facts.next_seq) = (seq64, ack64, next64);
     (facts.window, facts.flags) = (scaled, flags);
+}
+
+/// Step 18: unacknowledged bytes, and bytes sent since the last PSH; None if nothing is in flight, or a hole makes it unknown.
+#[inline(always)]
+fn in_flight(
+    segment: &Segment<'_>,
+    fwd: &mut Marks,
+    unacked: &Unacked,
+    rev: &Marks,
+) -> (Option<u32>, Option<u32>) {
+    let extremes = unacked.extremes(fwd.base.unwrap_or(0));
+    let Some((low, high)) = extremes.filter(|_| fwd.bytes_in_flight_valid) else {
+        return (None, None);
+    };
+    let mut flying = high.wrapping_sub(low).wrapping_sub(rev.sacked_bytes);
+    if flying == 0 || flying >= 2_000_000_000 {
+        flying = 0;
+    } else if segment.flags & (SYN | FIN) != 0 {
+        flying -= 1;
+    }
+    fwd.push_bytes_sent = if fwd.push_set_last {
+        segment.len
+    } else {
+        fwd.push_bytes_sent.wrapping_add(segment.len)
+    };
+    fwd.push_set_last = segment.has(PSH);
+    if flying == 0 {
+        (None, None)
+    } else {
+        (Some(flying), Some(fwd.push_bytes_sent))
+    }
 }
 
 /// Reads a header quoted inside an ICMP error: as in Wireshark, its handshake and options count, its sequence numbers

@@ -2,7 +2,7 @@
 //!
 //! Nearly always their sequence numbers rise without overlap, so that both ends of the list are the extremes. Long
 //! lists with repeats or disorder are kept in a tree by first byte (`Sorted`), where a segment costs O(log n); short
-//! ones are scanned. Lists whose numbers are too far apart for an order keep only the first `MOST_UNSORTED` segments.
+//! ones are scanned. Lists whose numbers are too far apart for an order keep only the first `MAX_UNSORTED` segments.
 
 use super::Flow;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,13 +12,15 @@ use crate::seq::{le, lt};
 
 /// Number of segments that a direction may always keep; longer lists count for the limit of all streams, and are
 /// sorted if they do not rise.
-pub(super) const ALWAYS_REMEMBERED: usize = 64;
+const ALWAYS_KEPT: usize = 64;
+/// Upper bound on the segments in all lists longer than `ALWAYS_KEPT` together.
+const MAX_UNACKED_IN_ALL: usize = 1 << 18;
 /// Upper bound on a list without an order, which is scanned for every segment.
-const MOST_UNSORTED: usize = 512;
+const MAX_UNSORTED: usize = 512;
 /// Upper bound on the segments kept that begin with one byte: the oldest of them, and the newest.
-const MAX_ALIKE: usize = 8;
+const MAX_SAME_START: usize = 8;
 /// Upper bound on the segments scanned, backwards from a byte, for the first that contained it.
-const MAX_NEAR: usize = 512;
+const MAX_SCANNED: usize = 512;
 /// Numbers closer than this have the same order modulo 2^32 and relative to the base.
 const NEAR: u32 = 1 << 31;
 
@@ -41,12 +43,12 @@ pub struct Unacked {
     sorted: Option<Box<Sorted>>,
     /// The list rises without overlap, and `sorted` is None.
     rising: bool,
-    /// It had more than `ALWAYS_REMEMBERED` segments when it was last counted for the limit of all streams.
-    pub(super) long: bool,
+    /// It had more than `ALWAYS_KEPT` segments when it was last counted for the limit of all streams.
+    long: bool,
     /// No more segments may be added.
-    pub(super) barred: bool,
+    is_full: bool,
     /// Length last counted for the limit of all streams; 0 while not counted.
-    pub(super) counted: u32,
+    counted: u32,
 }
 
 impl Default for Unacked {
@@ -56,7 +58,7 @@ impl Default for Unacked {
             sorted: None,
             rising: true,
             long: false,
-            barred: false,
+            is_full: false,
             counted: 0,
         }
     }
@@ -73,8 +75,8 @@ impl From<Sent> for Unacked {
 
 impl Unacked {
     /// Its only segment, if that is its whole state.
-    pub(super) fn only(&self) -> Option<Sent> {
-        let plain = self.rising && !self.barred && self.counted == 0;
+    pub(super) fn single(&self) -> Option<Sent> {
+        let plain = self.rising && !self.is_full && self.counted == 0;
         let sent = self.list.front().filter(|_| plain && self.len() == 1)?;
         Some(*sent)
     }
@@ -86,14 +88,14 @@ impl Unacked {
     /// Whether one more segment may be added.
     #[inline(always)]
     pub(super) fn has_room(&self) -> bool {
-        !self.long || !self.barred && self.len() < MAX_UNACKED
+        !self.long || !self.is_full && self.len() < MAX_UNACKED
     }
 
     /// Empties the list.
     pub(super) fn restart(&mut self) {
         let mut list = std::mem::take(&mut self.list);
         list.clear();
-        list.shrink_to(ALWAYS_REMEMBERED);
+        list.shrink_to(ALWAYS_KEPT);
         *self = Unacked {
             list,
             ..Unacked::default()
@@ -109,7 +111,7 @@ impl Unacked {
     pub(super) fn base_moved(&mut self) {
         self.unsort();
         self.rising &= self.list.is_empty();
-        self.list.truncate(MOST_UNSORTED);
+        self.list.truncate(MAX_UNSORTED);
     }
 
     /// Adds a sent segment.
@@ -127,21 +129,21 @@ impl Unacked {
                 self.rising && last.next.wrapping_sub(base) <= start && !lt(new.seq, last.next)
             });
         self.list.push_back(new);
-        if self.list.len() > ALWAYS_REMEMBERED {
-            self.grown(base);
+        if self.list.len() > ALWAYS_KEPT {
+            self.sort_or_truncate(base);
         }
     }
 
     /// Handles a long list: sorts it if it does not rise, or truncates it if its numbers have no order.
     #[cold]
-    fn grown(&mut self, base: u32) {
+    fn sort_or_truncate(&mut self, base: u32) {
         self.long = true;
         if self.rising {
             return;
         }
         // sorting is tried again whenever the length has doubled
-        let doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MOST_UNSORTED;
-        if doubled || self.rose(base) {
+        let doubled = (self.list.len() - 1).is_power_of_two() && self.list.len() <= MAX_UNSORTED;
+        if doubled || self.was_rising(base) {
             let mut sorted = Box::new(Sorted::default());
             if self.list.iter().all(|sent| sorted.add(base, *sent)) {
                 self.list = VecDeque::new();
@@ -149,11 +151,11 @@ impl Unacked {
                 return;
             }
         }
-        self.list.truncate(MOST_UNSORTED);
+        self.list.truncate(MAX_UNSORTED);
     }
 
     /// Whether all but the newest segment rise.
-    fn rose(&self, base: u32) -> bool {
+    fn was_rising(&self, base: u32) -> bool {
         let before = self.list.len().saturating_sub(1);
         let pairs = self
             .list
@@ -261,9 +263,9 @@ impl Unacked {
                 return found;
             }
             self.unsort();
-            self.list.truncate(MOST_UNSORTED);
+            self.list.truncate(MAX_UNSORTED);
         }
-        let mut found = Found::default();
+        let mut found = AckedSegments::default();
         // from newest to oldest, so that the oldest match wins
         for sent in self.list.iter_mut().rev() {
             let partial = lt(ack, sent.next);
@@ -288,13 +290,13 @@ impl Sent {
 
 /// Collects the segments that an ACK covers.
 #[derive(Default)]
-struct Found {
+struct AckedSegments {
     credited: Option<Sent>,
     first: Option<Sent>,
     last: Option<Sent>,
 }
 
-impl Found {
+impl AckedSegments {
     fn add(&mut self, sent: Sent, ack: u32) {
         let before =
             |first: Sent| lt(sent.seq, first.seq) || sent.seq == first.seq && sent.frame < first.frame;
@@ -348,12 +350,12 @@ impl Sorted {
         true
     }
 
-    /// Adds a segment. If more than `MAX_ALIKE` begin with one byte, the second newest of them is dropped.
+    /// Adds a segment. If more than `MAX_SAME_START` begin with one byte, the second newest of them is dropped.
     fn insert(&mut self, start: u32, added: u32, new: Sent) {
         self.by_start.insert((start, added), new);
-        let mut alike = self.by_start.range((start, 0)..=(start, u32::MAX)).rev();
-        let second = alike.nth(1).map(|(key, _)| *key);
-        if let (Some(second), Some(_)) = (second, alike.nth(MAX_ALIKE - 2)) {
+        let mut same_start = self.by_start.range((start, 0)..=(start, u32::MAX)).rev();
+        let second = same_start.nth(1).map(|(key, _)| *key);
+        if let (Some(second), Some(_)) = (second, same_start.nth(MAX_SAME_START - 2)) {
             self.by_start.remove(&second);
         }
     }
@@ -375,7 +377,7 @@ impl Sorted {
         let number = seq.wrapping_sub(base);
         let from = number.saturating_sub(self.longest);
         let near = self.by_start.range((from, 0)..=(number, u32::MAX)).rev();
-        near.take(MAX_NEAR)
+        near.take(MAX_SCANNED)
             .filter(|(_, sent)| sent.holds(seq))
             .min_by_key(|((_, added), _)| *added)
             .map(|(_, sent)| *sent)
@@ -394,7 +396,7 @@ impl Sorted {
             }
             all = true;
         }
-        let (mut found, mut cut) = (Found::default(), Vec::new());
+        let (mut found, mut cut) = (AckedSegments::default(), Vec::new());
         while let Some(first) = self.by_start.first_entry() {
             let (start, added) = *first.key();
             if !all && start >= number {
@@ -437,8 +439,8 @@ impl Outstanding {
         }
         let [low, high] = flows.each_mut().map(|flow| std::mem::take(&mut flow.unacked));
         let only = match (low.len(), high.len()) {
-            (_, 0) => low.only().map(|sent| (true, sent)),
-            (0, _) => high.only().map(|sent| (false, sent)),
+            (_, 0) => low.single().map(|sent| (true, sent)),
+            (0, _) => high.single().map(|sent| (false, sent)),
             _ => None,
         };
         Some(Box::new(match only {
@@ -461,6 +463,45 @@ impl Outstanding {
         for (flow, unacked) in flows.iter_mut().zip(both) {
             flow.unacked = unacked;
         }
+    }
+}
+
+/// Limits the unacknowledged segments of all streams together: a capture of one direction has many.
+#[derive(Debug, Default)]
+pub struct UnackedBudget {
+    /// Segments in the lists longer than `ALWAYS_KEPT`.
+    used: usize,
+}
+
+impl Flow {
+    /// Whether `UnackedBudget` must count its unacknowledged segments.
+    #[inline]
+    pub fn is_long(&self) -> bool {
+        self.unacked.long
+    }
+}
+
+impl UnackedBudget {
+    /// Updates the count of a flow after a segment. Returns false if the budget leaves no room in its list.
+    #[cold]
+    pub fn count(&mut self, flow: &mut Flow) -> bool {
+        let len = flow.unacked.len();
+        self.forget(flow);
+        if len > ALWAYS_KEPT {
+            flow.unacked.counted = len as u32;
+            self.used += len;
+        } else {
+            flow.unacked.long = false;
+            flow.unacked.shrink(ALWAYS_KEPT);
+        }
+        flow.unacked.is_full = len > ALWAYS_KEPT && len < MAX_UNACKED && self.used >= MAX_UNACKED_IN_ALL;
+        !flow.unacked.is_full
+    }
+
+    /// Stops counting a flow whose stream has ended.
+    pub fn forget(&mut self, flow: &mut Flow) {
+        let counted = std::mem::take(&mut flow.unacked.counted) as usize;
+        self.used = self.used.saturating_sub(counted);
     }
 }
 

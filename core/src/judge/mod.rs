@@ -81,7 +81,7 @@ pub fn judge_exchange(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut 
         return judge_with_needless_or_dialogue(exchange, known, rows);
     }
     // two loops, so that the compiler specialises `judge` for each side
-    let [client, server] = exchange.pieces_by_side();
+    let [client, server] = exchange.slices_by_side();
     for piece in client {
         judge(&piece, known, rows);
     }
@@ -189,7 +189,7 @@ pub fn cap_piggyback(rows: &mut [Row]) {
 #[cold]
 fn judge_with_needless_or_dialogue(exchange: &Exchange, known: &CaptureFacts<'_>, rows: &mut Vec<Row>) {
     let mut needless: Option<TimeSlice<'_>> = None;
-    exchange.pieces(|mut piece| {
+    exchange.slices(|mut piece| {
         let request = needless.take();
         if let Some(request) = request {
             if piece.sender == Side::Server {

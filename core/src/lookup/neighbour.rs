@@ -57,25 +57,19 @@ impl Lookups {
     fn sought(&mut self, (asker, target): (IpAddr, IpAddr), sought: Sought, answered: Option<At>) -> Lookup {
         let number = self.next;
         self.next += 1;
+        let kind = if target.is_ipv4() { "ARP" } else { "NDP" };
         Lookup {
-            number,
-            stream: None,
-            client: (asker, 0),
-            server: (target, 0),
-            id: 0,
-            kind: if target.is_ipv4() { "ARP" } else { "NDP" }.into(),
             name: target.to_string().into(),
-            sent: sought.sent,
             last: sought.last,
             repeats: sought.repeats,
             answered,
-            status: None,
             addresses: answered.map(|_| target).into_iter().collect(),
+            ..Lookup::new(number, kind, (asker, 0), (target, 0), sought.sent)
         }
     }
 
     /// Removes and returns the repeated requests without an answer, at the end of the capture.
-    pub(super) fn missed(&mut self) -> Vec<Lookup> {
+    pub(super) fn take_unanswered_neighbours(&mut self) -> Vec<Lookup> {
         let mut left: Vec<_> = self
             .neighbours
             .drain()

@@ -187,21 +187,7 @@ impl Lookups {
         }
         let number = self.next;
         self.next += 1;
-        let lookup = Lookup {
-            number,
-            stream: None,
-            client,
-            server,
-            id: 0,
-            kind: key.protocol.into(),
-            name: "".into(),
-            sent: at,
-            last: at.time_ns,
-            repeats: 0,
-            answered: None,
-            status: None,
-            addresses: Vec::new(),
-        };
+        let lookup = Lookup::new(number, key.protocol, client, server, at);
         let waiting = Waiting {
             lookup,
             stamps: Vec::new(),

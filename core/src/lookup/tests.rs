@@ -68,16 +68,16 @@ fn the_first_connect_soon_after_both_answers_waited_for_them() {
         say(&mut lookups, 5000, &message(2, 28, false), at(2, 1));
         say(&mut lookups, 5000, &message(1, 1, true), at(3, 4));
         say(&mut lookups, 5000, &message(2, 28, true), at(4, 30));
-        assert_eq!(lookups.finished().len(), 2);
+        assert_eq!(lookups.take_finished().len(), 2);
         // the address stands in the answer of 4 ms
         lookups.connect(other, WEB, at(5, 4 + after));
         lookups.connect(CLIENT, IpAddr::from([10, 0, 0, 8]), at(6, 31));
-        let found = lookups.before(5);
+        let found = lookups.take_for_syn(5);
         assert_eq!(found.is_some(), want, "{after} {other}");
         assert!(found.is_none_or(|f| (f.name.as_str(), f.ns, f.number) == ("w.x", 30 * MS, 0)));
         lookups.connect(CLIENT, WEB, at(7, 32));
-        assert_eq!(lookups.before(7).is_some(), !want && after == 0);
-        assert_eq!(lookups.before(6), None);
+        assert_eq!(lookups.take_for_syn(7).is_some(), !want && after == 0);
+        assert_eq!(lookups.take_for_syn(6), None);
     }
 }
 
@@ -90,7 +90,7 @@ fn a_question_asked_again_is_one_lookup_and_other_answers_are_none() {
     say(&mut lookups, 5000, &message(1, 1, false), at(4, 5000));
     say(&mut lookups, 5000, &message(1, 1, true), at(5, 5010));
     say(&mut lookups, 5000, &message(1, 1, true), at(6, 5011)); // twice
-    let [one] = &lookups.finished()[..] else {
+    let [one] = &lookups.take_finished()[..] else {
         panic!("one lookup")
     };
     assert_eq!(
@@ -102,7 +102,7 @@ fn a_question_asked_again_is_one_lookup_and_other_answers_are_none() {
         (1, Some(at(5, 5010)), Some("NOERROR"))
     );
     assert_eq!((one.kind.as_str(), &one.addresses[..]), ("A", &[WEB][..]));
-    assert!(lookups.rest().is_empty());
+    assert!(lookups.take_unanswered().is_empty());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_is_remembered_is_bounded() {
         issues += u32::from(say(&mut lookups, 5000, &message(number, 1, false), at(1, 0)));
     }
     assert_eq!(
-        (issues, lookups.waiting.len(), lookups.finished().len()),
+        (issues, lookups.waiting.len(), lookups.take_finished().len()),
         (1, MAX_WAITING, 1)
     );
     for number in 1..=MAX_WAITING as u16 {
@@ -129,5 +129,5 @@ fn what_is_remembered_is_bounded() {
         );
     }
     assert!(lookups.order.len() <= 2 * MAX_WAITING);
-    assert_eq!(lookups.rest().len(), 7);
+    assert_eq!(lookups.take_unanswered().len(), 7);
 }

@@ -79,11 +79,11 @@ fn answers(rows: &[Probe]) -> Vec<Told> {
 fn of_streams(streams: &mut Streams) -> Vec<Probe> {
     let mut found = Vec::new();
     for (id, stream) in std::mem::take(&mut streams.retired) {
-        found.extend(of_stream(id, &stream));
+        found.extend(syn_probes(id, &stream));
     }
     for id in 0..streams.len() as u32 {
         let stream = streams.take(id);
-        found.extend(stream.iter().flat_map(|stream| of_stream(id, stream)));
+        found.extend(stream.iter().flat_map(|stream| syn_probes(id, stream)));
     }
     found
 }
@@ -139,7 +139,7 @@ fn a_router_answers_what_it_quotes() {
     let syn = segment(OUT, SYN, 9, 0);
     feed(&mut streams, &syn, at(1, 0));
     let answer = |frame| SynAnswer {
-        kind: verdict(&icmp(3, 1, 11, 0)).unwrap(),
+        kind: icmp_answer_kind(&icmp(3, 1, 11, 0)).unwrap(),
         from: ip(3),
         at: at(frame, 1),
     };
@@ -200,12 +200,12 @@ fn too_many_unanswered_pings_are_said_and_cost_no_more_memory() {
     for n in 0..200_000_u64 {
         probes.icmp(&icmp(1, 9, 8, n as u16), at(90_000 + 2 * n, 2));
         probes.icmp(&icmp(9, 1, 0, n as u16), at(90_001 + 2 * n, 2));
-        given.extend(probes.finished().iter().map(|probe| probe.sent.frame));
+        given.extend(probes.take_finished().iter().map(|probe| probe.sent.frame));
         assert!(probes.rows.len() < MAX_ROWS);
     }
     assert!(given.len() > 100_000 && given.is_sorted());
     assert!(probes.order.len() <= 2 * MAX_WAITING);
-    let mut left = probes.rest();
+    let mut left = probes.take_rest();
     let left: Vec<u64> = std::iter::from_fn(|| left.pop(u64::MAX))
         .map(|p| p.sent.frame)
         .collect();

@@ -3,10 +3,10 @@
 
 use super::counts::{Counts, count, sample_rtt};
 use super::tracking::ReadSoFar;
-use super::tuple::Pair;
+use super::tuple::CompactEnds;
 use super::{Closing, Endpoint, RolesBy, Stream, Tracking};
 use crate::base::At;
-use crate::exchange::setup::{Kept, Setup};
+use crate::exchange::setup::{CompactSetup, Setup};
 use crate::facts::{self, Facts, Marks, Outstanding, Shared};
 use crate::observe::transfer::Transfers;
 use crate::segment::{Multipath, Options, RST, SYN, Sack, Segment};
@@ -16,7 +16,7 @@ pub(super) const MAX_SYN_PACKETS: usize = 7;
 
 /// A stream with only SYNs, SYN/ACKs and RSTs: those packets.
 pub(super) struct SynsOnly {
-    pub(super) ends: Pair,
+    pub(super) ends: CompactEnds,
     pub(super) bases: [Option<u32>; 2],
     reused: bool,
     syn_packets: Vec<SynPacket>,
@@ -98,7 +98,7 @@ impl SynPacket {
 /// A stream that both sides, or an RST, have ended: the values of its row, and the state by which late packets are
 /// judged.
 pub(super) struct Closed {
-    pub(super) ends: Pair,
+    pub(super) ends: CompactEnds,
     marks: [Marks; 2],
     waiting: Option<Box<Outstanding>>,
     shared: Shared,
@@ -114,7 +114,7 @@ pub(super) struct Closed {
     /// `i64::MAX` for None.
     rtts: [i64; 2],
     /// Set if the set-up may have a row, or further segments may belong to it.
-    setup: Option<Kept>,
+    setup: Option<CompactSetup>,
     read: ReadSoFar,
     /// Set if a transfer was watched: most connections move too little.
     transfers: Option<Box<Transfers>>,
@@ -191,22 +191,23 @@ impl Stream {
     /// Takes the compact form of a stream with SYNs only. The box may then be reused.
     pub(super) fn take_syns(&mut self) -> SynsOnly {
         SynsOnly {
-            ends: Pair::of(self.low, self.high),
+            ends: CompactEnds::of(self.low, self.high),
             bases: self.bases(),
             reused: self.reused,
             syn_packets: std::mem::take(&mut self.syn_packets),
         }
     }
 
-    /// Takes the compact form of an ended stream. `lookups`: the capture contains DNS lookups, so that any set-up may
+    /// Takes the compact form of an ended stream. `has_lookups`: the capture contains DNS lookups, so that any set-up may
     /// have a row.
-    pub(super) fn take_closed(&mut self, lookups: bool) -> Closed {
+    pub(super) fn take_closed(&mut self, has_lookups: bool) -> Closed {
         let read = self.tracking.read_so_far();
-        let lasts = |setup: &Setup| lookups || setup.pending() || setup.matters(read.busy, 0, read.begun);
+        let lasts =
+            |setup: &Setup| has_lookups || setup.pending() || setup.deserves_row(read.busy, 0, read.begun);
         let waiting = Outstanding::of(&mut self.flows);
         let [low, high] = &self.flows;
         Closed {
-            ends: Pair::of(self.low, self.high),
+            ends: CompactEnds::of(self.low, self.high),
             marks: [low.marks.clone(), high.marks.clone()],
             waiting,
             shared: self.shared,
@@ -224,7 +225,7 @@ impl Stream {
                 .setup
                 .take()
                 .filter(lasts)
-                .map(|setup| Kept::of(setup, self.first)),
+                .map(|setup| CompactSetup::of(setup, self.first)),
             read,
             transfers: self.transfers.taken(),
         }

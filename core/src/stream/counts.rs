@@ -27,7 +27,7 @@ pub struct Counts {
     pub scale: Option<u8>,
     /// Whether the SYN permits SACK; None without a SYN.
     pub sack: Option<bool>,
-    pub(super) window_min: Smallest,
+    pub(super) window_min: MinWindow,
     pub trips: RoundTrips,
     pub(super) fin: bool,
     pub ip_ids: IpIds,
@@ -50,7 +50,7 @@ pub struct Unusual {
     pub next_mtu: Option<u32>,
     /// Frame of the newest repeat or late segment. By Karn's algorithm, an ACK of it or of earlier segments measures
     /// no RTT.
-    poisoned: u64,
+    newest_late_frame: u64,
 }
 
 impl Counts {
@@ -67,12 +67,14 @@ impl Counts {
     }
 
     /// Whether its SYN was captured.
-    pub(super) fn syn(&self) -> bool {
+    pub(super) fn has_syn(&self) -> bool {
         self.sack.is_some()
     }
 
-    fn poisoned(&self) -> u64 {
-        self.unusual.as_ref().map_or(0, |unusual| unusual.poisoned)
+    fn newest_late_frame(&self) -> u64 {
+        self.unusual
+            .as_ref()
+            .map_or(0, |unusual| unusual.newest_late_frame)
     }
 }
 
@@ -81,15 +83,15 @@ const TIMESTAMP_BYTES: u16 = 12;
 
 /// The smallest window so far, scaled, below 2^30; `u32::MAX` for none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Smallest(u32);
+pub(super) struct MinWindow(u32);
 
-impl Default for Smallest {
+impl Default for MinWindow {
     fn default() -> Self {
-        Smallest(u32::MAX)
+        MinWindow(u32::MAX)
     }
 }
 
-impl Smallest {
+impl MinWindow {
     pub(super) fn get(self) -> Option<u32> {
         Some(self.0).filter(|window| *window != u32::MAX)
     }
@@ -107,7 +109,7 @@ impl Stream {
 }
 
 /// Announces the size of a full segment by the options: the smaller MSS less the timestamps option.
-pub(super) fn say_mss(counts: &mut [Counts; 2], timestamps: bool) {
+pub(super) fn announce_mss(counts: &mut [Counts; 2], timestamps: bool) {
     let mss = counts.iter().filter_map(|side| side.mss).min();
     let stamps = if timestamps { TIMESTAMP_BYTES } else { 0 };
     let announced = mss.unwrap_or(USUAL_MSS.get()).saturating_sub(stamps).max(1);
@@ -125,8 +127,7 @@ pub(super) fn count(
     side: Side,
     facts: &Facts,
 ) -> (bool, Option<u16>) {
-    let [client, server] = &mut stream.counts;
-    let counts = if side == Side::Client { client } else { server };
+    let counts = side.pick_mut(&mut stream.counts);
     let small = counts
         .full
         .small(segment.len, segment.has(PSH), segment.has(FIN), facts);
@@ -151,8 +152,7 @@ pub(super) fn count(
 /// Counts what an ordinary segment of a stream with timestamps does not have.
 #[inline(never)]
 fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: Side, facts: &Facts) {
-    let [client, server] = &mut stream.counts;
-    let counts = if side == Side::Client { client } else { server };
+    let counts = side.pick_mut(&mut stream.counts);
     let late = facts.flags & (flag::RETRANSMISSION | flag::OUT_OF_ORDER) != 0;
     let sacks = segment.options.sack.count > 0;
     if late || sacks {
@@ -163,7 +163,7 @@ fn count_unusual(stream: &mut Stream, segment: &Segment<'_>, frame: u64, side: S
         unusual.sacks += u64::from(sacks);
         unusual.dsacks += u64::from(sacks && facts.flags & flag::DSACK != 0);
         if late {
-            unusual.poisoned = frame;
+            unusual.newest_late_frame = frame;
         }
     }
     let stamped = !stream.timestamps && has_timestamps(segment);
@@ -180,8 +180,7 @@ fn has_timestamps(segment: &Segment<'_>) -> bool {
 
 /// Records SYN, FIN, RST, and the first timestamps option.
 fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
-    let [client, server] = &mut stream.counts;
-    let counts = if side == Side::Client { client } else { server };
+    let counts = side.pick_mut(&mut stream.counts);
     if segment.has(SYN) {
         let stamped = segment.options.timestamps.is_some();
         counts.ip_ids.handshake(segment.ip_id, segment.has(ACK), stamped);
@@ -190,10 +189,9 @@ fn count_control(stream: &mut Stream, segment: &Segment<'_>, side: Side) {
         counts.sack = Some(segment.options.sack_permitted);
     }
     stream.timestamps |= has_timestamps(segment);
-    say_mss(&mut stream.counts, stream.timestamps);
+    announce_mss(&mut stream.counts, stream.timestamps);
     if segment.flags & (FIN | RST) != 0 {
-        let [client, server] = &mut stream.counts;
-        let counts = if side == Side::Client { client } else { server };
+        let counts = side.pick_mut(&mut stream.counts);
         counts.fin |= segment.has(FIN);
         stream.closed_by.get_or_insert(Closing {
             by: side,
@@ -213,25 +211,15 @@ pub(super) fn sample_rtt(
     at: At,
 ) -> Option<i64> {
     let covered = facts.covered.filter(|_| segment.has(ACK))?;
-    let [client, server] = &mut stream.counts;
-    let (own, peer) = if side == Side::Client {
-        (client, server)
-    } else {
-        (server, client)
-    };
-    if covered.first_frame <= peer.poisoned() {
+    let (own, peer) = side.split_mut(&mut stream.counts);
+    if covered.first_frame <= peer.newest_late_frame() {
         return None;
     }
     let sample = at.time_ns - covered.last_time;
     if sample < 0 {
         return None;
     }
-    let [client_rtt, server_rtt] = &mut stream.rtts;
-    let rtt = if side == Side::Client {
-        client_rtt
-    } else {
-        server_rtt
-    };
+    let rtt = side.pick_mut(&mut stream.rtts);
     // A FIN acknowledged much sooner than anything else was acknowledged by a middlebox: not an RTT of the path.
     let counts = !segment.has(FIN) || rtt.is_none_or(|rtt| sample.saturating_mul(LARGE_RATIO.get()) >= rtt);
     let best = rtt.map_or(sample, |rtt| if counts { rtt.min(sample) } else { rtt });
@@ -241,7 +229,7 @@ pub(super) fn sample_rtt(
         pairs.add(pair, side.index(), sample, by_program);
     }
     if segment.has(SYN) || (segment.len == 0 && segment.flags & (FIN | RST) == 0) {
-        let handshake = facts.ack == 1 && peer.syn();
+        let handshake = facts.ack == 1 && peer.has_syn();
         let at_once = ACK_AT_ONCE.get() * peer.full.mss();
         own.trips.add(sample, handshake || covered.bytes >= at_once);
     }

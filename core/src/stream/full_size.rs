@@ -16,7 +16,7 @@ pub struct FullSize {
     /// Upper bound by the options of both sides.
     announced: u16,
     /// Size of a segment without PSH, below `mss`; one more of that size confirms it. 0 for none.
-    less: u16,
+    candidate: u16,
     /// Number of times that `mss` was lowered.
     learnt: u8,
     /// Number of small segments without PSH, before any with PSH.
@@ -28,7 +28,7 @@ impl Default for FullSize {
         FullSize {
             mss: USUAL_MSS.get(),
             announced: USUAL_MSS.get(),
-            less: 0,
+            candidate: 0,
             learnt: 0,
             unpushed: 0,
         }
@@ -86,10 +86,13 @@ impl FullSize {
             return;
         };
         let size = (len / frames) as u16; // at most the announced MSS
-        let before = if self.learnt > 0 { self.mss } else { self.less };
+        let before = if self.learnt > 0 { self.mss } else { self.candidate };
         let common = common_divisor(size, before);
-        if size < self.mss && (before == 0 || u32::from(common) < SMALLEST_MSS.get()) && size != self.less {
-            self.less = size; // the next one decides: a middlebox may have split a single one
+        if size < self.mss
+            && (before == 0 || u32::from(common) < SMALLEST_MSS.get())
+            && size != self.candidate
+        {
+            self.candidate = size; // the next one decides: a middlebox may have split a single one
         } else if usize::from(self.learnt) < MIN_SAMPLES.get() {
             self.learnt += 1;
             self.mss = if u32::from(common) < SMALLEST_MSS.get() {

@@ -20,11 +20,11 @@ pub struct IpIds {
     /// Number of these that were not the expected one.
     gaps: u32,
     /// Number of packets whose identification is far from the expected one.
-    odd: u32,
+    unrelated: u32,
     /// Number of identifications skipped.
     unseen: u32,
     /// Number of steps by one at the last packet that was no such step.
-    broken: u32,
+    last_break: u32,
     /// The counter is the connection's own.
     pub own: bool,
 }
@@ -39,18 +39,18 @@ impl IpIds {
             (self.last, self.next) = (self.next, self.next.wrapping_add(frames as u16));
             Some(0)
         } else {
-            self.other(id, frames)
+            self.unexpected(id, frames)
         }
     }
 
     /// Reads an identification that is not the expected one.
-    fn other(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
+    fn unexpected(&mut self, id: Option<u16>, frames: u32) -> Option<u16> {
         // an unexpected 0 is written by hosts that do not number the packet
         let id = id.filter(|id| *id != 0 || self.steps > 0 && self.next == 0)?;
         let mut missing = None;
         let gap = id.wrapping_sub(self.next).cast_signed();
-        if self.steps == 0 && self.odd == 0 {
-            self.odd = 1; // the first packet
+        if self.steps == 0 && self.unrelated == 0 {
+            self.unrelated = 1; // the first packet
         } else if id == self.last {
             return None; // the same packet twice
         } else if (0..NEAR_IDS.get()).contains(&gap) {
@@ -59,18 +59,18 @@ impl IpIds {
             } else {
                 MIN_SAMPLES.get() as u32
             };
-            let counts = self.by_one().saturating_sub(self.broken) >= enough;
+            let counts = self.by_one().saturating_sub(self.last_break) >= enough;
             missing = (counts || gap == 0).then_some(gap.unsigned_abs());
             self.steps = self.steps.saturating_add(1);
             self.gaps = self.gaps.saturating_add(u32::from(gap > 0));
             self.unseen = self.unseen.saturating_add(u32::from(gap.unsigned_abs()));
         } else if (-NEAR_IDS.get()..0).contains(&gap) {
             self.unseen = self.unseen.saturating_sub(1); // a late packet, counted as missing before
-            self.broken = self.by_one();
+            self.last_break = self.by_one();
             return None;
         } else {
-            self.odd = self.odd.saturating_add(1);
-            self.broken = self.by_one();
+            self.unrelated = self.unrelated.saturating_add(1);
+            self.last_break = self.by_one();
         }
         (self.last, self.next) = (id, id.wrapping_add(frames as u16));
         missing
@@ -89,15 +89,15 @@ impl IpIds {
 
     /// Number of frames that the capture lacks before the newest one; None if unknown.
     pub fn unseen(&self) -> Option<u64> {
-        let odd = self
-            .odd
+        let unrelated = self
+            .unrelated
             .saturating_sub(2)
             .saturating_mul(RARE_ONE_IN.get() as u32);
         let gaps = self.gaps.saturating_mul(MAJORITY_ONE_IN.get() as u32);
         let wide = self.unseen > self.gaps.saturating_mul(SEVERAL.get() as u32);
         let whose = self.own || self.unseen == 0;
         let counts = self.steps >= MIN_SAMPLES.get() as u32
-            && odd <= self.steps
+            && unrelated <= self.steps
             && gaps <= self.steps
             && !wide
             && whose;
@@ -194,8 +194,8 @@ mod tests {
         let least = 2; // COUNTED_OWN
         assert_eq!([least - 1, least].map(own), [Some(None), Some(Some(1))]);
         let part = 20; // RARE_ONE_IN
-        let odd = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
-        assert_eq!(odd, [None, Some(0)]);
+        let unrelated = [part - 1, part].map(|steps| of(row(steps, &[5000, 9000])));
+        assert_eq!(unrelated, [None, Some(0)]);
         // four gaps of eight steps, and two: MAJORITY_ONE_IN
         assert_eq!(
             [

@@ -22,7 +22,7 @@ use crate::base::{At, Side};
 use crate::evidence::rtt::Pairs;
 use crate::exchange::Context;
 use crate::exchange::setup::Setup;
-use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedRoom};
+use crate::facts::{self, Facts, Flow, Scale, Shared, UnackedBudget};
 use crate::issue::{Issue, Kind};
 use crate::observe::Release;
 use crate::observe::transfer::{self, Transfers};
@@ -121,8 +121,7 @@ impl Stream {
     }
 
     pub fn side(&self, side: Side) -> &Counts {
-        let [client, server] = &self.counts;
-        if side == Side::Client { client } else { server }
+        side.pick(&self.counts)
     }
 
     /// The side that sent this segment, as far as known; the segment itself may improve the roles.
@@ -131,6 +130,11 @@ impl Stream {
         if self.tracking.is_before() && (segment.len > 0 || segment.has(SYN)) {
             self.better_roles(segment, from_low);
         }
+        self.side_of(from_low)
+    }
+
+    #[inline(always)]
+    fn side_of(&self, from_low: bool) -> Side {
         if from_low == self.client_is_low {
             Side::Client
         } else {
@@ -230,13 +234,13 @@ pub struct Streams {
     recent: Vec<Option<(FourTuple, u32)>>,
     pub pairs: Pairs,
     pub context: Context,
-    room: UnackedRoom,
+    unacked_budget: UnackedBudget,
 }
 
 impl Streams {
     /// Records that the capture contains DNS lookups.
-    pub fn after_lookups(&mut self) {
-        self.store.lookups = true;
+    pub fn set_has_lookups(&mut self) {
+        self.store.has_lookups = true;
     }
 
     pub fn len(&self) -> usize {
@@ -264,14 +268,7 @@ impl Streams {
         if let Some((id, _)) = self.index.get(self.index.half(&key), &key, &self.store)
             && let Some(stream) = self.store.whole(id)
         {
-            let side = if from_low == stream.client_is_low {
-                Side::Client
-            } else {
-                Side::Server
-            };
-            let [client, server] = &mut stream.counts;
-            let counts = if side == Side::Client { client } else { server };
-            counts.too_big(mtu);
+            stream.side_of(from_low).pick_mut(&mut stream.counts).too_big(mtu);
         }
     }
 
@@ -335,7 +332,10 @@ impl Streams {
     fn retire(&mut self, id: u32, at: At) {
         self.store.end(id, at, &mut self.context);
         if let Some(mut stream) = self.store.take(id) {
-            stream.flows.iter_mut().for_each(|flow| self.room.forget(flow));
+            stream
+                .flows
+                .iter_mut()
+                .for_each(|flow| self.unacked_budget.forget(flow));
             self.retired.push((id, stream));
         }
     }
@@ -364,7 +364,7 @@ impl Streams {
 
     /// Assigns a segment whose header is incomplete to a stream, for the numbering only.
     #[cold]
-    pub fn headless(&mut self, segment: &Segment<'_>, at: At) {
+    pub fn unreadable_header(&mut self, segment: &Segment<'_>, at: At) {
         let (id, ..) = self.find(segment, at);
         if let Some(stream) = self.store.whole(id) {
             stream.last = at;
@@ -411,8 +411,8 @@ impl Streams {
         let mut facts = Facts::default();
         facts::analyse(segment, at, fwd, rev, &mut stream.shared, reused, &mut facts);
         if fwd.is_long() || rev.is_long() {
-            self.room.count(rev);
-            if !self.room.count(fwd) && segment.len > 0 {
+            self.unacked_budget.count(rev);
+            if !self.unacked_budget.count(fwd) && segment.len > 0 {
                 let reason =
                     "too many unacknowledged segments in all streams; further ones are not remembered";
                 let note = Issue::new(Kind::Distrusted, "tcp", reason);
@@ -489,8 +489,8 @@ impl Streams {
     }
 
     /// Reuses the box of a stream that has its row.
-    pub fn done(&mut self, stream: Box<Stream>) {
-        self.store.done(stream);
+    pub fn recycle(&mut self, stream: Box<Stream>) {
+        self.store.recycle(stream);
     }
 
     /// Removes and returns the stream, for its row.

@@ -38,7 +38,7 @@ pub(super) struct Store {
     cut: VecDeque<u32>,
     pub(super) max_cut: usize,
     /// The capture contains DNS lookups, so that any set-up may have a row for the lookup before it.
-    pub(super) lookups: bool,
+    pub(super) has_lookups: bool,
 }
 
 impl Default for Store {
@@ -50,7 +50,7 @@ impl Default for Store {
             max_compactable: MAX_COMPACTABLE,
             cut: VecDeque::new(),
             max_cut: MAX_CUT,
-            lookups: false,
+            has_lookups: false,
         }
     }
 }
@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// Keeps a box for reuse.
-    pub(super) fn done(&mut self, mut stream: Box<Stream>) {
+    pub(super) fn recycle(&mut self, mut stream: Box<Stream>) {
         if self.spare.len() < MAX_SPARE {
             (stream.tracking, stream.compactable) = (Tracking::Before, false);
             self.spare.push(stream);
@@ -177,14 +177,14 @@ impl Store {
         let State::Live(stream) = state else { return };
         stream.compactable = false;
         let less = if stream.tracking.is_over() {
-            State::Closed(Box::new(stream.take_closed(self.lookups)))
+            State::Closed(Box::new(stream.take_closed(self.has_lookups)))
         } else if stream.only_syns {
             State::SynsOnly(Box::new(stream.take_syns()))
         } else {
             return;
         };
         if let State::Live(stream) = std::mem::replace(state, less) {
-            self.done(stream);
+            self.recycle(stream);
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Endpoint, Stream};
 use crate::base::{At, Side};
 use crate::evidence::Key;
 use crate::evidence::rtt::Pairs;
-use crate::exchange::setup::Begun;
+use crate::exchange::setup::Beginning;
 use crate::exchange::{Context, Seen, Symbol, Tracker};
 use crate::facts::{Facts, flag};
 use crate::messages::{Close, Protocol};
@@ -36,7 +36,7 @@ pub struct ReadSoFar {
     pub busy: i64,
     /// The capture contains each segment twice.
     pub doubled: bool,
-    pub begun: Begun,
+    pub begun: Beginning,
     /// An RST ended it. A side that did not accept the RST may go on.
     pub cut: bool,
     /// Id of the two addresses in `Pairs`; 0 in `Before`.
@@ -113,7 +113,7 @@ impl Tracking {
     pub(super) fn end(&mut self, at: At, context: &mut Context) {
         if let Tracking::Live(tracker) = self {
             tracker.end(at, Close::CaptureEnd, context);
-            tracker.leave_repeats(context);
+            tracker.keep_last_repeats(context);
             tracker.forget_steps(context);
             let software = tracker.software().and_then(|name| context.name(name, at));
             let read = ReadSoFar {
@@ -121,7 +121,7 @@ impl Tracking {
                 ..self.read_so_far()
             };
             if let Tracking::Live(tracker) = std::mem::replace(self, Tracking::Over(read)) {
-                tracker.leave(context);
+                tracker.recycle(context);
             }
         }
     }
@@ -158,7 +158,7 @@ pub(super) fn track(
     } = counted;
     if !matches!(stream.tracking, Tracking::Live(_)) {
         if facts.flags & flag::DUPLICATE_ACK != 0 && stream.tracking.is_over() {
-            context.answers_what_is_over(id, side, at);
+            context.ack_after_end(id, side, at);
         }
         if segment.len == 0 || !stream.tracking.begins() {
             return;
@@ -166,7 +166,7 @@ pub(super) fn track(
         begin(stream, id, pairs, context, side, at);
     }
     let [client, server] = &stream.counts;
-    let own = if side == Side::Client { client } else { server };
+    let own = side.pick(&stream.counts);
     let seen = Seen {
         segment,
         facts,
@@ -174,7 +174,7 @@ pub(super) fn track(
         at,
         mss: own.full.mss(),
         small: counted.small,
-        syn_seen: own.syn(),
+        syn_seen: own.has_syn(),
         sacks: client.sack == Some(true) && server.sack == Some(true),
         rtts: &stream.rtts,
         trips: &own.trips,
@@ -208,16 +208,16 @@ fn begin(stream: &mut Stream, id: u32, pairs: &mut Pairs, context: &mut Context,
     let mut tracker = Tracker::boxed(id, pair, [client.1, server.1], sender_ids, context);
     tracker.begin(at.time_ns);
     if read.cut {
-        tracker.go_on(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
+        tracker.resume(read.exchanges, read.busy, read.begun, read.doubled, read.protocol);
     } else {
         for (side, counts) in [Side::Client, Side::Server].into_iter().zip(&stream.counts) {
-            if counts.syn() {
+            if counts.has_syn() {
                 tracker.syn_seen(side);
             }
         }
     }
     if stream.side(side.other()).packets == 0 {
-        tracker.alone(side);
+        tracker.one_way(side);
     }
     if context.data_connections.expects() {
         // in active mode (RFC 959 3.2) the server connects to a port of the client

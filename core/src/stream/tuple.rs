@@ -66,26 +66,26 @@ fn wide(address: IpAddr) -> u128 {
 
 /// The endpoints of a connection in compact form: those of IPv4 inline, others boxed.
 #[derive(Debug)]
-pub(super) enum Pair {
+pub(super) enum CompactEnds {
     V4(SocketAddrV4, SocketAddrV4),
     Any(Box<(Endpoint, Endpoint)>),
 }
 
-impl Pair {
+impl CompactEnds {
     pub(super) fn of(low: Endpoint, high: Endpoint) -> Self {
         match (low.0, high.0) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
-                Pair::V4(SocketAddrV4::new(a, low.1), SocketAddrV4::new(b, high.1))
+                CompactEnds::V4(SocketAddrV4::new(a, low.1), SocketAddrV4::new(b, high.1))
             }
-            _ => Pair::Any(Box::new((low, high))),
+            _ => CompactEnds::Any(Box::new((low, high))),
         }
     }
 
     pub(super) fn both(&self) -> (Endpoint, Endpoint) {
         let end = |v4: &SocketAddrV4| (IpAddr::V4(*v4.ip()), v4.port());
         match self {
-            Pair::V4(low, high) => (end(low), end(high)),
-            Pair::Any(both) => **both,
+            CompactEnds::V4(low, high) => (end(low), end(high)),
+            CompactEnds::Any(both) => **both,
         }
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         let v6 = IpAddr::from(Ipv6Addr::LOCALHOST);
         for (low, high) in [(v4, v4), (v6, v6), (v4, v6), (mapped, v4)] {
             let ends = ((low, 80), (high, 40_000));
-            assert_eq!(Pair::of(ends.0, ends.1).both(), ends);
+            assert_eq!(CompactEnds::of(ends.0, ends.1).both(), ends);
         }
     }
 }

@@ -152,7 +152,7 @@ impl Exchanges {
                 columns.service.set(slot, ms(service));
                 columns.response_spread.set(slot, ms(response_spread));
                 bits |= bit::LATENCY;
-                let latency = client_latency(end - start, e.asker(), paths).map(ms);
+                let latency = client_latency(end - start, e.requester(), paths).map(ms);
                 bits |= columns.client_latency.set_some(slot, latency);
             }
         }
@@ -212,8 +212,8 @@ fn error_bits(e: &Exchange) -> u32 {
 
 /// Estimates the latency that the requesting side saw: its clock started half a round trip before the request passed
 /// the capture point and ended half a round trip after the response did.
-fn client_latency(latency: i64, asker: Side, paths: &Paths) -> Option<i64> {
-    let round_trip = paths.min.get(asker.index()).copied().flatten();
+fn client_latency(latency: i64, requester: Side, paths: &Paths) -> Option<i64> {
+    let round_trip = paths.min.get(requester.index()).copied().flatten();
     Some(latency + round_trip?)
 }
 

@@ -2,24 +2,24 @@
 
 use super::Column;
 use super::cells::{Ms, Time, optional, required};
-use crate::probe::{Probe, What};
+use crate::probe::{Probe, ProbeKind};
 
 /// The columns of a batch whose first row has number `first`.
 pub fn columns(first: u64, rows: &[Probe]) -> Vec<Column> {
     /// Stream, source port and destination port of a SYN.
     fn syn(row: &Probe) -> Option<(u32, u16, u16)> {
-        match row.what {
-            What::Syn {
+        match row.kind {
+            ProbeKind::Syn {
                 stream, sport, dport, ..
             } => Some((stream, sport, dport)),
-            What::Echo { .. } => None,
+            ProbeKind::Echo { .. } => None,
         }
     }
     /// Identifier and sequence number of an echo request.
     fn echo(row: &Probe) -> Option<(u16, u16)> {
-        match row.what {
-            What::Echo { id, seq, .. } => Some((id, seq)),
-            What::Syn { .. } => None,
+        match row.kind {
+            ProbeKind::Echo { id, seq, .. } => Some((id, seq)),
+            ProbeKind::Syn { .. } => None,
         }
     }
     let numbers: Vec<u64> = (first..first + rows.len() as u64).collect();
@@ -35,8 +35,8 @@ pub fn columns(first: u64, rows: &[Probe]) -> Vec<Column> {
         optional("dport", rows, |r| Some(syn(r)?.2)),
         optional("id", rows, |r| Some(echo(r)?.0)),
         optional("seq", rows, |r| Some(echo(r)?.1)),
-        required("ttl", rows, |r| match r.what {
-            What::Syn { ttl, .. } | What::Echo { ttl, .. } => ttl,
+        required("ttl", rows, |r| match r.kind {
+            ProbeKind::Syn { ttl, .. } | ProbeKind::Echo { ttl, .. } => ttl,
         }),
         required("sent_frame", rows, |r| r.sent.frame),
         required("sent", rows, |r| Time(r.sent.time_ns)),

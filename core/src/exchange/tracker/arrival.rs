@@ -5,7 +5,7 @@ use std::num::NonZeroI64;
 
 use super::data::FEW_STEPS;
 use super::pairing::Pairing;
-use super::{MAX_OPEN, Tracker, offset, pick};
+use super::{MAX_OPEN, Tracker, offset};
 use crate::base::{At, Side};
 use crate::exchange::steps::between;
 use crate::exchange::{Context, Exchange, Repeat, Seen};
@@ -54,7 +54,7 @@ impl Tracker {
     pub(super) fn acknowledged(&mut self, side: Side, seen: &Seen<'_, '_>, at: At, context: &mut Context) {
         let ack = seen.facts.ack;
         let other = side.other();
-        if seen.segment.has(ACK) && !pick(&mut self.assemblers, other).acked_in_order(offset(ack)) {
+        if seen.segment.has(ACK) && !other.pick_mut(&mut self.assemblers).acked_in_order(offset(ack)) {
             self.read(
                 other,
                 at,
@@ -89,7 +89,7 @@ impl Pairing {
                     at,
                     tsecr,
                     rtt: client_rtt,
-                    twice: seen.came_twice(),
+                    twice: seen.dsack_block(),
                 }),
                 context,
             );
@@ -131,7 +131,7 @@ impl Pairing {
         if let (Some(host), None) = (&exchange.host, self.begun.named) {
             self.begun.named = context.name(host, end);
         }
-        if self.is_idle() && !self.waits() && !self.pushes {
+        if self.is_idle() && !self.needs_steps() && !self.pushes {
             std::mem::swap(&mut exchange.steps, &mut self.steps);
             self.forget_steps(context);
         } else {
@@ -147,7 +147,7 @@ impl Pairing {
     /// Copies the steps of this exchange, which others need as well, and drops steps that none needs.
     #[inline(never)]
     fn share_steps(&mut self, exchange: &mut Exchange) {
-        let (start, border, end) = exchange.parts();
+        let (start, border, end) = exchange.boundaries();
         let parts = if exchange.dialogue {
             [(start, end); 2]
         } else {

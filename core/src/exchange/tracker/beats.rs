@@ -25,7 +25,7 @@ pub(super) struct Beats {
     /// Time of the client's newest heartbeat and the period of its timer, in ns.
     client: (i64, i64),
     /// Number of messages of either side that met no other.
-    pub(super) alone: u32,
+    pub(super) unmatched: u32,
     /// Number of turns that were heartbeats.
     pub(super) dropped: u32,
 }
@@ -67,7 +67,7 @@ fn times(e: &Exchange) -> [i64; 2] {
 }
 
 /// Time from the request to the response, in ns.
-fn took(e: &Exchange) -> i64 {
+fn duration_ns(e: &Exchange) -> i64 {
     let [start, end] = times(e);
     end - start
 }
@@ -94,7 +94,7 @@ fn period(times: impl Iterator<Item = i64> + Clone) -> Option<i64> {
 impl Beats {
     /// The client's period in ns, if the held turns are heartbeats: the times of either side fit a timer, and the
     /// server's do not depend on the client's.
-    fn are_beats(&self) -> Option<i64> {
+    fn client_period(&self) -> Option<i64> {
         let at = |side: usize| {
             self.held
                 .iter()
@@ -112,12 +112,12 @@ impl Beats {
             .and_then(|e| sizes(e))
             .is_some_and(|[one, two]| one == two);
         let beats = part(most, OUTLIER_SHARE.get())
-            && (drifts || self.alone > 0 || alike && part(least, OUTLIER_SHARE.get()));
+            && (drifts || self.unmatched > 0 || alike && part(least, OUTLIER_SHARE.get()));
         beats.then_some(client)
     }
 
     /// Removes a heartbeat from the start of a request that followed it closely.
-    fn leave_out_beat(&self, e: &mut Exchange) {
+    fn remove_leading_beat(&self, e: &mut Exchange) {
         let (Some([size, _]), (newest, period)) = (self.known, self.client) else {
             return;
         };
@@ -145,10 +145,10 @@ impl Pairing {
             // the response waits for the last key, so the request begins with it
             exchange.request.first = exchange.request.last;
         }
-        if self.over && self.beats.is_none() {
+        if self.server_ended && self.beats.is_none() {
             return context.queue(exchange);
         }
-        let over = self.over;
+        let server_ended = self.server_ended;
         let beats = self.beats.get_or_insert_default();
         let size = sizes(&exchange);
         // the last heartbeat of the client may have no counterpart
@@ -159,37 +159,41 @@ impl Pairing {
             let [start, end] = times(&exchange);
             beats.client.0 = start;
             self.busy = self.busy.saturating_sub(end - start);
-            return context.done(exchange);
+            return context.recycle(exchange);
         }
-        beats.leave_out_beat(&mut exchange);
+        beats.remove_leading_beat(&mut exchange);
         let goes_on = beats.held.last().is_none_or(|last| {
             let [request, answer] = times(last);
             let late =
                 exchange.start() - answer.max(request) >= 0 && exchange.start() - request >= SILENCE_NS.get();
             sizes(last) == size && late
         });
-        if !goes_on || over || size.is_none() {
+        if !goes_on || server_ended || size.is_none() {
             self.release_turns(context);
         }
-        if over || size.is_none() {
+        if server_ended || size.is_none() {
             return context.queue(exchange);
         }
         let Some(beats) = &mut self.beats else { return };
         beats.held.push(exchange);
         // The time of heartbeats is not the program's. With fewer turns it still counts.
         if beats.held.len() == nearly_decided() {
-            self.busy = self.busy.saturating_sub(beats.held.iter().map(|e| took(e)).sum());
+            self.busy = self
+                .busy
+                .saturating_sub(beats.held.iter().map(|e| duration_ns(e)).sum());
         } else if beats.held.len() > nearly_decided() {
-            self.busy = self.busy.saturating_sub(beats.held.last().map_or(0, |e| took(e)));
+            self.busy = self
+                .busy
+                .saturating_sub(beats.held.last().map_or(0, |e| duration_ns(e)));
         }
         if beats.held.len() < BEATS.get() as usize {
             return;
         }
-        if let Some(period) = beats.are_beats() {
+        if let Some(period) = beats.client_period() {
             beats.known = size;
             beats.client = (beats.held.last().map_or(0, |beat| beat.start()), period);
             beats.dropped += beats.held.len() as u32;
-            beats.held.drain(..).for_each(|beat| context.done(beat));
+            beats.held.drain(..).for_each(|beat| context.recycle(beat));
         } else {
             self.release_turns(context);
         }
@@ -199,7 +203,9 @@ impl Pairing {
     pub(super) fn release_turns(&mut self, context: &mut Context) {
         let Some(beats) = &mut self.beats else { return };
         if beats.held.len() >= nearly_decided() {
-            self.busy = self.busy.saturating_add(beats.held.iter().map(|e| took(e)).sum());
+            self.busy = self
+                .busy
+                .saturating_add(beats.held.iter().map(|e| duration_ns(e)).sum());
         }
         for turn in std::mem::take(&mut beats.held) {
             context.queue(turn);

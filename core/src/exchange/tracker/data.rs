@@ -3,7 +3,7 @@
 
 use super::listener::PairingListener;
 use super::pairing::Pairing;
-use super::{Stretch, Tracker, both, offset, pick};
+use super::{Stretch, Tracker, offset};
 use crate::assemble::{Assembler, Caps};
 use crate::base::{At, Side};
 use crate::evidence::rtt::RoundTrips;
@@ -39,12 +39,8 @@ impl Tracker {
     ) {
         let (side, segment) = (seen.side, seen.segment);
         let start = seen.facts.seq + i64::from(segment.has(SYN));
-        let [client_rtt, server_rtt] = seen.rtts.map(|rtt| rtt.unwrap_or(0));
-        let own_rtt_ns = if side == Side::Client {
-            client_rtt
-        } else {
-            server_rtt
-        };
+        let rtts = seen.rtts.map(|rtt| rtt.unwrap_or(0));
+        let own_rtt_ns = *side.pick(&rtts);
         let data = Data {
             at,
             start,
@@ -57,16 +53,16 @@ impl Tracker {
             tsecr: segment.options.timestamps.map(|t| t.1),
             sacks: seen.sacks,
             ip_id: segment.ip_id,
-            rtt_ns: client_rtt + server_rtt,
+            rtt_ns: rtts.iter().sum(),
             own_rtt_ns,
             server: side == Side::Server,
-            sender_id: *pick(&mut self.sender_ids, side),
+            sender_id: *side.pick_mut(&mut self.sender_ids),
         };
-        (self.pairing.shown, self.pairing.freed_since) = (None, None);
+        (self.pairing.loss_shown_by, self.pairing.freed_since) = (None, None);
         if self.pairing.paused.is_some() {
             self.pairing.paused = None; // the check is cheaper than dropping None
         }
-        let sender = pick(&mut self.senders, side);
+        let sender = side.pick_mut(&mut self.senders);
         if sender.too_many_holes(start) {
             context.distrust(
                 "tcp",
@@ -84,12 +80,12 @@ impl Tracker {
             }
             self.forward(side, step, &data, seen.trips, context);
             if let Some(candidate) = freed {
-                pauses::held(candidate, self.pairing.place(), context);
+                pauses::push_held(candidate, self.pairing.place(), context);
             }
         }
         if let Outcome::Forward(step) = outcome {
             self.pairing.has_unread = self.messages.has_held_bytes();
-            self.pairing.keep(side, step, context);
+            self.pairing.keep_step(side, step, context);
             if self.pairing.doubled {
                 self.weigh_copies();
             }
@@ -97,7 +93,7 @@ impl Tracker {
             self.weigh_copies();
         }
         let first = if seen.syn_seen { 1 } else { start };
-        pick(&mut self.assemblers, side).start(offset(first));
+        side.pick_mut(&mut self.assemblers).start(offset(first));
         self.read_data(seen, at, start, context);
         if self.pairing.freed {
             self.pairing.held_unsolicited(at, context);
@@ -132,9 +128,9 @@ impl Tracker {
         if acknowledged < start || quiet < rhythm.saturating_mul(LARGE_RATIO.get()).max(least) {
             return;
         }
-        let (assembler, other) = both(&mut self.assemblers, side);
+        let (assembler, other) = side.split_mut(&mut self.assemblers);
         let next = assembler.next().unwrap_or(offset(start));
-        let mut listener = PairingListener::at(&mut self.pairing, context, side, next, other.next());
+        let mut listener = PairingListener::new(&mut self.pairing, context, side, next, other.next());
         self.messages.silence(side, at, &mut listener);
         if side == Side::Client {
             self.pairing.drop_unanswered(context);
@@ -145,9 +141,9 @@ impl Tracker {
     fn read_data(&mut self, seen: &Seen<'_, '_>, at: At, start: i64, context: &mut Context) {
         let (side, segment, from) = (seen.side, seen.segment, offset(start));
         let len = u64::from(segment.len);
-        let (assembler, other) = both(&mut self.assemblers, side);
+        let (assembler, other) = side.split_mut(&mut self.assemblers);
         let here = segment.payload.len() as u64;
-        if here <= len && assembler.goes_on(from, len) {
+        if here <= len && assembler.take_if_next(from, len) {
             let mut listener = PairingListener {
                 pairing: &mut self.pairing,
                 context,
@@ -186,7 +182,7 @@ impl Tracker {
         context: &mut Context,
     ) {
         let at = data.at;
-        pick(&mut self.senders, side.other()).peer_spoke(at);
+        side.other().pick_mut(&mut self.senders).peer_spoke(at);
         match &step.wait {
             Wait::Small(candidate) => {
                 self.pairing.freed = side == Side::Client;
@@ -196,20 +192,20 @@ impl Tracker {
                 }
             }
             Wait::Turn { .. } | Wait::QueuedTurn { .. } | Wait::AgainTurn { .. } => {
-                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
                 if data.small {
                     context.sender_store.message_began(data.sender_id, None);
                 }
             }
             Wait::LateTurn { since, sender_id, .. } => {
-                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
                 let waited = at.time_ns - since.time_ns;
                 context
                     .sender_store
                     .message_began(*sender_id, Some((waited, at.time_ns)));
             }
             Wait::TimedTurn { since, sender_id, .. } => {
-                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
                 if data.small {
                     context.sender_store.message_began(*sender_id, None);
                 }
@@ -220,19 +216,19 @@ impl Tracker {
             Wait::FreedTurn { since, .. } => {
                 self.pairing.freed_since = Some(*since).filter(|_| side == Side::Server);
                 self.pairing.freed = side == Side::Client;
-                *pick(&mut self.pairing.rounds, side) = trips.round(data.tsval.is_some());
+                *side.pick_mut(&mut self.pairing.rounds) = trips.round(data.tsval.is_some());
             }
             Wait::Repair(repaired) => {
-                self.pairing.shown = repaired.filled;
+                self.pairing.loss_shown_by = repaired.filled;
                 self.pairing.repaired(side, data, at);
             }
             _ => {}
         }
         if side == Side::Client {
-            let pause = pauses::paused(step, data.own_rtt_ns);
+            let pause = pauses::pause_ns(step, data.own_rtt_ns);
             let pairing = &mut self.pairing;
             pairing.idle = pairing.idle.saturating_add(pause);
-            if pause > 0 && pauses::matters(pairing.idle, pairing.busy) {
+            if pause > 0 && pauses::deserve_rows(pairing.idle, pairing.busy) {
                 pairing.paused = Some(step.clone());
             }
         }
@@ -253,14 +249,14 @@ impl Tracker {
 impl Pairing {
     /// Keeps the step for the exchanges that overlap it, merging or dropping older ones where there are too many.
     #[inline(always)]
-    pub(super) fn keep(&mut self, side: Side, step: Step, context: &mut Context) {
-        let idle = self.is_idle() && !self.waits();
-        let steps = pick(&mut self.steps, side);
+    pub(super) fn keep_step(&mut self, side: Side, step: Step, context: &mut Context) {
+        let idle = self.is_idle() && !self.needs_steps();
+        let steps = side.pick_mut(&mut self.steps);
         if idle && (!self.pushes || steps.len() >= FEW_STEPS) {
             steps.clear();
         } else if steps.len() >= FEW_STEPS
             && (steps.len() >= MAX_STEPS
-                || context.steps >= MAX_STEPS_IN_ALL
+                || context.step_count >= MAX_STEPS_IN_ALL
                 || self.open.len() + self.settling.len() >= CROWDED_EXCHANGES)
         {
             context.distrust("tcp", "a long exchange is judged in coarser steps", step.to);
@@ -274,13 +270,13 @@ impl Pairing {
 
     /// Keeps a FIN without data as a step, if it ends a response that lasts until its connection's end.
     #[cold]
-    pub(super) fn closes(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
+    pub(super) fn keep_fin(&mut self, side: Side, at: At, wait: Wait, context: &mut Context) {
         let begun = (self.open.iter().rev())
             .find_map(|e| e.response.as_ref().filter(|r| !r.complete).map(|r| r.last));
         if let (Side::Server, Some(from)) = (side, begun)
             && from.time_ns < at.time_ns
         {
-            self.keep(side, Step { from, to: at, wait }, context);
+            self.keep_step(side, Step { from, to: at, wait }, context);
         }
     }
 
@@ -292,10 +288,12 @@ impl Pairing {
         let sent = |e: &Exchange| e.request.complete && e.request.end_offset <= data.start;
         let settling = self
             .settling
-            .iter_behind(|e| !few && (side == Side::Client || answered(e)));
-        let open = self.open.iter_behind(|e| !few && side == Side::Client && sent(e));
+            .iter_skipping(|e| !few && (side == Side::Client || answered(e)));
+        let open = self
+            .open
+            .iter_skipping(|e| !few && side == Side::Client && sent(e));
         for e in settling.take(MAX_REPAIRED).chain(open.take(MAX_REPAIRED)) {
-            if e.asker() != side {
+            if e.requester() != side {
                 // an open response has no end yet: the repeat is of its bytes
                 let hit = e.response.as_mut();
                 if let Some(response) = hit.filter(|r| !r.complete || data.start < r.end_offset) {
@@ -316,11 +314,13 @@ impl Pairing {
     pub(super) fn count_steps(&mut self, context: &mut Context) {
         let [client, server] = &self.steps;
         let before = std::mem::replace(&mut self.counted, client.len() + server.len());
-        context.steps = (context.steps + self.counted).saturating_sub(before);
+        context.step_count = (context.step_count + self.counted).saturating_sub(before);
     }
 
     /// Removes this stream's steps from that number.
     pub(super) fn forget_steps(&mut self, context: &mut Context) {
-        context.steps = context.steps.saturating_sub(std::mem::take(&mut self.counted));
+        context.step_count = context
+            .step_count
+            .saturating_sub(std::mem::take(&mut self.counted));
     }
 }

@@ -45,7 +45,7 @@ impl Pairing {
         }
     }
 
-    /// Applies a reader's event to the exchange with this key. `come` is how far this side's stream has been read.
+    /// Applies a reader's event to the exchange with this key. `read_until` is how far this side's stream has been read.
     #[inline(never)]
     pub(super) fn keyed(
         &mut self,
@@ -53,7 +53,7 @@ impl Pairing {
         side: Side,
         at: At,
         event: ExchangeEvent<'_>,
-        come: i64,
+        read_until: i64,
         context: &mut Context,
     ) {
         match event {
@@ -63,7 +63,7 @@ impl Pairing {
             | ExchangeEvent::Unanswered
             | ExchangeEvent::Reset
             | ExchangeEvent::GivenUp => {
-                return self.over(key, event, at, come, context);
+                return self.end_keyed(key, event, at, read_until, context);
             }
             ExchangeEvent::Subscribes(number) => {
                 let found = self.find(key).map(|e| {
@@ -79,7 +79,7 @@ impl Pairing {
         }
         let (at, unseen) = self.seen(at);
         let Some(e) = self.find(key) else { return };
-        let asks = side == e.asker();
+        let asks = side == e.requester();
         match (event, asks) {
             (ExchangeEvent::RequestName(named), _) => e.named(named),
             (ExchangeEvent::Tags(tags), _) => e.tag(tags),
@@ -96,7 +96,7 @@ impl Pairing {
             (ExchangeEvent::RequestEnd, _) => {
                 e.request.whole = e.request.last;
                 e.request.last = e.request.newest_copy().unwrap_or(e.request.last);
-                (e.request.complete, e.request.end_offset) = (true, come);
+                (e.request.complete, e.request.end_offset) = (true, read_until);
             }
             (ExchangeEvent::AnswerBegin, false) => drop(e.answer(at)),
             (ExchangeEvent::Status(status), _) => e.ends_with(status),
@@ -168,7 +168,14 @@ impl Pairing {
     }
 
     /// Ends the exchange with this key.
-    fn over(&mut self, key: u64, event: ExchangeEvent<'_>, at: At, come: i64, context: &mut Context) {
+    fn end_keyed(
+        &mut self,
+        key: u64,
+        event: ExchangeEvent<'_>,
+        at: At,
+        read_until: i64,
+        context: &mut Context,
+    ) {
         let (at, unseen) = self.seen(at);
         let Some(mut e) = self.take(key) else {
             return;
@@ -191,7 +198,7 @@ impl Pairing {
             return self.finish(e, context);
         }
         let response = e.answer(at);
-        (response.last, response.end_offset, response.complete) = (at, come, true);
+        (response.last, response.end_offset, response.complete) = (at, read_until, true);
         e.complete = e.cut_by.is_none();
         if e.by_server {
             return self.finish(e, context); // arrival is only tracked at the client

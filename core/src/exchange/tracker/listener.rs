@@ -29,7 +29,7 @@ pub(super) struct PairingListener<'a> {
 impl<'a> PairingListener<'a> {
     /// The listener before any piece, with this side read up to `from`.
     #[inline(always)]
-    pub(super) fn at(
+    pub(super) fn new(
         pairing: &'a mut Pairing,
         context: &'a mut Context,
         side: Side,
@@ -74,11 +74,11 @@ impl Listener for PairingListener<'_> {
                 }
             }
             Note::Tags { side, tags } => {
-                let mine = match side {
+                let exchange = match side {
                     Side::Client => pairing.open.back_mut(),
                     Side::Server => pairing.open.front_mut().filter(|_| !pairing.unsolicited),
                 };
-                if let Some(e) = mine {
+                if let Some(e) = exchange {
                     e.tag(tags);
                 }
             }
@@ -100,8 +100,8 @@ impl Listener for PairingListener<'_> {
             }
             Note::Piece { at } => pairing.piece(at),
             Note::Keyed { key, side, at, event } => {
-                let come = self.come(side);
-                self.pairing.keyed(key, side, at, event, come, self.context);
+                let read_until = self.read_until(side);
+                self.pairing.keyed(key, side, at, event, read_until, self.context);
             }
             Note::Push(push) => pairing.push(&push, context),
             Note::Sealed { at, why } => context.sealed(why, at),
@@ -144,12 +144,12 @@ impl Listener for PairingListener<'_> {
                 }
             }
             Note::End { side, at, bytes } => {
-                let come = self.come(side);
-                self.pairing.message_end(side, at, bytes, come, None);
+                let read_until = self.read_until(side);
+                self.pairing.message_end(side, at, bytes, read_until, None);
             }
             Note::Cut { side, at, bytes, by } => {
-                let come = self.come(side);
-                self.pairing.message_end(side, at, bytes, come, Some(by));
+                let read_until = self.read_until(side);
+                self.pairing.message_end(side, at, bytes, read_until, Some(by));
             }
             Note::Lost { side, at, reason } => {
                 pairing.lose_keyed(context);
@@ -176,7 +176,7 @@ impl PairingListener<'_> {
     }
 
     /// How far a side's stream has been read, with the present piece, as a relative sequence number.
-    fn come(&self, side: Side) -> i64 {
+    fn read_until(&self, side: Side) -> i64 {
         let to = if side == self.side {
             Some(self.to)
         } else {

@@ -4,11 +4,11 @@ use std::num::NonZeroI64;
 
 use super::beats::Beats;
 use super::pauses::RowPlace;
-use super::subscriptions::Subscriptions;
+use super::pushes::Subscriptions;
 use super::{BIAS, MAX_OPEN, pauses};
 use crate::base::{At, Side};
 use crate::evidence::rtt::KernelRtt;
-use crate::exchange::setup::Begun;
+use crate::exchange::setup::Beginning;
 use crate::exchange::{Context, CutBy, Exchange, FlowControl, Message, few_steps};
 use crate::messages::{Close, Kind, Protocol, Tags};
 use crate::observe::Step;
@@ -67,7 +67,7 @@ pub(super) struct Pairing {
     /// The newest open request was captured after its response (see `was_unsolicited`).
     answered: bool,
     /// The packet that showed that the bytes of the current one had been sent before.
-    pub(super) shown: Option<At>,
+    pub(super) loss_shown_by: Option<At>,
     /// State of HTTP/2 flow control, if the beginning of the connection was read.
     pub(super) flow_control: Option<Box<FlowControl>>,
     /// The client's step that the current packet ends, if it is a pause.
@@ -87,7 +87,7 @@ pub(super) struct Pairing {
     /// The keys of the open exchanges rise.
     pub(super) sorted: bool,
     /// What preceded the first request.
-    pub(super) begun: Begun,
+    pub(super) begun: Beginning,
     /// Total time of all exchanges, in ns.
     pub(super) busy: i64,
     /// Total time of the client's pauses between exchanges, in ns.
@@ -99,7 +99,7 @@ pub(super) struct Pairing {
     /// Requests after which the server pushes messages.
     pub(super) subscriptions: Option<Box<Subscriptions>>,
     /// The server sends no more.
-    pub(super) over: bool,
+    pub(super) server_ended: bool,
 }
 
 impl Pairing {
@@ -159,7 +159,7 @@ impl Pairing {
 
     /// Whether steps are needed although no exchange is open.
     #[inline(always)]
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn needs_steps(&self) -> bool {
         self.has_unread || self.unsolicited
     }
 
@@ -239,7 +239,10 @@ impl Pairing {
         }
         let mut exchange = context.open(self.stream, self.exchanges, self.pair);
         // a request that was lost before the capture point was sent no later than the packet that showed the loss
-        exchange.request.first = self.shown.filter(|shown| shown.frame < at.frame).unwrap_or(at);
+        exchange.request.first = self
+            .loss_shown_by
+            .filter(|loss_shown_by| loss_shown_by.frame < at.frame)
+            .unwrap_or(at);
         exchange.request.last = at;
         (exchange.sender_id, exchange.ports) = (self.sender_id, self.ports);
         exchange.ack_at_request = self.client_ack;
@@ -322,7 +325,7 @@ impl Pairing {
         if let Some(step) = client.last().filter(|step| step.to.frame == at.frame)
             && !self.open.iter().any(|e| asks(e))
         {
-            pauses::held_unsolicited(step.clone(), self.place(), context);
+            pauses::push_unsolicited(step.clone(), self.place(), context);
         }
     }
 
@@ -336,9 +339,9 @@ impl Pairing {
         }
         if let Some(first) = self.lone_pause.take() {
             let (first, index) = *first;
-            pauses::pause(first, RowPlace { index, ..place }, context);
+            pauses::push_pause(first, RowPlace { index, ..place }, context);
         }
-        pauses::pause(step, place, context);
+        pauses::push_pause(step, place, context);
     }
 
     /// Ends a message: complete, or cut by `cut`.
@@ -359,7 +362,7 @@ impl Pairing {
 
     fn request_end(&mut self, at: At, bytes: u64, end_offset: i64, cut: Option<Close>) {
         let (at, unseen) = self.seen(at);
-        if let Some(e) = self.asking() {
+        if let Some(e) = self.newest_incomplete() {
             let request = &mut e.request;
             (request.whole, request.last) = (at, at);
             request.last = request.newest_copy().unwrap_or(at);
@@ -374,7 +377,7 @@ impl Pairing {
 
     /// The newest exchange whose request is not complete.
     #[inline(always)]
-    fn asking(&mut self) -> Option<&mut Box<Exchange>> {
+    fn newest_incomplete(&mut self) -> Option<&mut Box<Exchange>> {
         if self.open.back().is_some_and(|newest| !newest.request.complete) {
             return self.open.back_mut();
         }
@@ -435,16 +438,16 @@ impl Pairing {
         let unanswered =
             |e: &Exchange| e.kind == Kind::Turn && e.key.is_none() && e.response.is_none() && !e.dialogue;
         while let Some(pending) = self.open.take(|e| unanswered(e)) {
-            context.done(pending);
-            self.beats.get_or_insert_default().alone += 1;
+            context.recycle(pending);
+            self.beats.get_or_insert_default().unmatched += 1;
             self.exchanges = self.exchanges.saturating_sub(1); // it was among the newest
         }
     }
 
     /// Sets the length of the newest request, which has no end and will not be answered.
     #[cold]
-    pub(super) fn asked_so_far(&mut self, bytes: u64) {
-        if let Some(e) = self.asking().filter(|e| e.key.is_none()) {
+    pub(super) fn set_unfinished_length(&mut self, bytes: u64) {
+        if let Some(e) = self.newest_incomplete().filter(|e| e.key.is_none()) {
             e.request.bytes = bytes;
         }
     }
@@ -461,7 +464,7 @@ impl Pairing {
             self.settle_first(None, context);
         }
         if side == Side::Server || how != Close::Fin {
-            self.over = true;
+            self.server_ended = true;
             self.release_turns(context);
             if self.subscriptions.is_some() {
                 self.leave_subscriptions(context);

@@ -41,7 +41,7 @@ impl Plain {
         for (place, sent) in all.iter().enumerate() {
             let before = all[..place].iter().filter(|other| other.seq == sent.seq).count();
             let is_last = all[place + 1..].iter().all(|other| other.seq != sent.seq);
-            if before < MAX_ALIKE - 1 || is_last {
+            if before < MAX_SAME_START - 1 || is_last {
                 self.0.push(*sent);
             }
         }
@@ -91,7 +91,7 @@ proptest! {
                 Step::Send(at, len) => {
                     let before = |sent: &Sent| sent.seq.wrapping_sub(base) >= NEAR; // the base has moved on since
                     far |= at >= 4000 || start.wrapping_add(at).wrapping_sub(base) >= NEAR || plain.0.iter().any(before);
-                    if far && (plain.0.len() >= ALWAYS_REMEMBERED || list.sorted.is_some()) {
+                    if far && (plain.0.len() >= ALWAYS_KEPT || list.sorted.is_some()) {
                         return Ok(()); // a long list has only what lies together
                     }
                     let seq = start.wrapping_add(at);
@@ -116,7 +116,7 @@ proptest! {
                     let want = plain.0.iter().find(|sent| sent.holds(seq)).copied();
                     prop_assert_eq!(list.first_copy(base, seq), want);
                 }
-                Step::Rebase(_) if plain.0.len() > ALWAYS_REMEMBERED => continue, // what is long is cut
+                Step::Rebase(_) if plain.0.len() > ALWAYS_KEPT => continue, // what is long is cut
                 Step::Rebase(by) => {
                     base = base.wrapping_add(by);
                     list.base_moved();
@@ -129,7 +129,7 @@ proptest! {
             prop_assert_eq!(list.len(), plain.0.len());
             prop_assert_eq!(list.extremes(base), plain.extremes(base));
         }
-        prop_assume!(sorted || list.len() <= ALWAYS_REMEMBERED);
+        prop_assume!(sorted || list.len() <= ALWAYS_KEPT);
     }
 }
 
@@ -147,7 +147,7 @@ fn what_a_kernel_never_sends_is_not_remembered() {
         copies.push(0, sent(5, u64::from(number)));
         anywhere.push(0, sent(number.wrapping_mul(1_900_000_001), u64::from(number)));
     }
-    assert!(copies.len() <= MAX_ALIKE && anywhere.len() <= MOST_UNSORTED);
+    assert!(copies.len() <= MAX_SAME_START && anywhere.len() <= MAX_UNSORTED);
     let facts = acknowledge(&mut copies, 0, 14);
     assert_eq!(facts.acks.map(|(frame, _)| frame), Some(0), "the first copy");
     assert_eq!(facts.covered.map(|covered| covered.last_frame), Some(999));
