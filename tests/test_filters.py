@@ -665,7 +665,7 @@ def test_fields_of_edns_and_times_of_conversations() -> None:
     udp = struct.pack(">HHHH", 5000, 53, 8 + len(question), 0) + question
     before = Conversations()
     found = [seen_in(in_ipv6(17, udp), before)]
-    before.time = 3_000_000_000
+    before.time_ns = 3_000_000_000
     found.append(seen_in(in_ipv6(17, udp), before))
     assert found[0]["dns.count.labels"] == [2] and found[0]["dns.flags.z"] == [1]
     assert found[0]["dns.rr.udp_payload_size"] == [1232] and found[0]["dns.resp.ext_rcode"] == [1]
@@ -828,7 +828,7 @@ def test_addresses_that_two_hosts_claim() -> None:
         arp(3, 8, 1, 8, 1),  # RARP claims nothing
     ):
         before.frame += 1
-        seen.append(values(packet, 1, before=before).get("arp.duplicate-address-frame", []))
+        seen.append(values(packet, 1, conversations=before).get("arp.duplicate-address-frame", []))
     assert seen == [[], [], [2], [], [4], [], []]
 
 

@@ -1,11 +1,12 @@
-"""The text of Wireshark's columns Protocol and Info, as far as its facts are at hand: TCP, HTTP/1, DNS and plain UDP.
+"""The text of Wireshark's columns Protocol and Info for TCP, HTTP/1, DNS and plain UDP.
 
-Reads the frames again, and the tables for what only a whole stream shows (relative numbers, marks, which frame
-completes a message). A frame of another protocol has no text here.
+Reads the frames again; relative sequence numbers, analysis marks and the frames that complete messages come from the
+tables. Frames of other protocols have no text.
 """
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import struct
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from latpcap.reading.filters.dissect import Frame, name_at
 from latpcap.reading.filters.fields import FIELDS
+from latpcap.reading.filters.heads import data_frames
 from latpcap.reading.filters.http import completed
 from latpcap.reading.filters.source import Column, Keyed, Source
 from latpcap.reading.other_packets import NAMED_PORTS
@@ -30,19 +32,19 @@ _MARKS = {
     "duplicate_ack": "TCP Dup ACK", "zero_window_probe": "TCP ZeroWindowProbe", "zero_window": "TCP ZeroWindow",
     "zero_window_probe_ack": "TCP ZeroWindowProbeAck",
 }  # fmt: skip
-"""In the order in which Wireshark puts each in front of what is there."""
+"""Wireshark's text of each mark, in the order in which the marks are prepended to the column Info."""
 _TYPES = {1: "A", 2: "NS", 5: "CNAME", 6: "SOA", 12: "PTR", 15: "MX", 16: "TXT", 28: "AAAA", 33: "SRV", 65: "HTTPS"}
 _RCODES = {1: "Format error", 2: "Server failure", 3: "No such name", 4: "Not implemented", 5: "Refused"}
-_PIECE = " [TCP segment of a reassembled PDU]"
-_END = b"\r\n\r\n"
+_REASSEMBLED = " [TCP segment of a reassembled PDU]"
+_END_OF_HEAD = b"\r\n\r\n"
 _SACK = " \0"
-"""Stands where the edges of the option do, which only the events have as relative numbers."""
-_EACH = "\0"
-"""In front of a line that all parts of a message show: of one in chunks."""
+"""Placeholder for the SACK edges, which `events` has as relative numbers."""
+_CHUNKED = "\0"
+"""Prefix of the first line of a chunked message; every frame of such a message shows that line."""
 
 
 def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
-    """Protocol and Info of the capture's frames of TCP, DNS and plain UDP, by frame."""
+    """Return the texts of Protocol and Info by frame, for all frames of TCP, DNS and plain UDP."""
     whole = capture.unfiltered
     events = whole.arrow("events")
     source = Source(whole, events)
@@ -59,35 +61,30 @@ def info_texts(capture: Recorded) -> dict[int, tuple[str, str]]:
             seen.link(record.data, record.link)
         if record.frame in http:
             found[record.frame] = "HTTP", http[record.frame]
-        elif (line := pieces.get(record.frame)) and (_END in seen.payload or line.startswith(_EACH)):
-            found[record.frame] = "TCP", line.removeprefix(_EACH) + _PIECE
+        elif (line := pieces.get(record.frame)) and (_END_OF_HEAD in seen.payload or line.startswith(_CHUNKED)):
+            found[record.frame] = "TCP", line.removeprefix(_CHUNKED) + _REASSEMBLED
         elif record.frame in rows:
             at, (_, sport, dport, flags, seq, ack, window, length) = rows[record.frame]
             numbers = f"Seq={seq % 2**32}" + (f" Ack={ack % 2**32}" if "ACK" in flags.split(", ") else "")
             edges = "".join(f" SLE={part['left']} SRE={part['right']}" for part in sacks[at] or ())
             options = seen.options_text.replace(_SACK, edges)
             text = f"{sport} → {dport} [{flags}] {numbers} Win={window} Len={length}{options}"
+            is_special = marks["fast_retransmission"][at] or marks["spurious_retransmission"][at]
             for name, words in _MARKS.items():
-                if marks[name][at] and not (name == "retransmission" and _other_repeat(marks, at)):
-                    shown = (
-                        f"{words} {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
-                        if name == "duplicate_ack"
-                        else words
-                    )
-                    text = f"[{shown}] {text}"
-            found[record.frame] = "TCP", text + (_PIECE if record.frame in pieces else "")
+                if marks[name][at] and not (name == "retransmission" and is_special):
+                    if name == "duplicate_ack":
+                        words += f" {duplicates[0].get(record.frame)}#{duplicates[1].get(record.frame)}"
+                    text = f"[{words}] {text}"
+            found[record.frame] = "TCP", text + (_REASSEMBLED if record.frame in pieces else "")
         elif seen.other_text:
             found[record.frame] = seen.other_text
     return found
 
 
-def _other_repeat(marks: dict[str, list[bool]], at: int) -> bool:
-    return marks["fast_retransmission"][at] or marks["spurious_retransmission"][at]
-
-
 def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, str]]:
-    """First lines by the frames that complete their messages; and of the frames with other parts of messages what the
-    part with the head shows, empty for those behind it.
+    """Return the first line of each HTTP message by the frame that completes it, and the lines of its other frames.
+
+    The frame with the message's head shows the first line if the head is complete in it; later frames have "".
     """
     rows = completed(capture.arrow("exchanges"), capture.arrow("events"), "http").to_pylist()
     if not rows:
@@ -111,7 +108,7 @@ def _http(capture: Recorded, source: Source) -> tuple[dict[int, str], dict[int, 
             kind = heads["content_type"].get(last, "").partition(";")[0].strip().lower()
             lines[last] = f"{line} ({kind})" if kind else line
             chunked = "chunked" in heads["transfer_encoding"].get(last, "").lower()
-            spans.append((row["stream"], client, first, last, _EACH + line if chunked else line))
+            spans.append((row["stream"], client, first, last, _CHUNKED + line if chunked else line))
     return lines, dict(_parts(capture, spans))
 
 
@@ -122,31 +119,23 @@ def _pairs(columns: list[Column | Keyed]) -> Iterator[tuple[int, Any]]:
 
 
 def _parts(capture: Recorded, spans: list[tuple[int, bool, int, int, str]]) -> Iterator[tuple[int, str]]:
-    """Data frames of these messages but the last of each, with their line."""
-    import bisect
-
-    names = ("frame", "stream", "from_client", "len", "retransmission")
-    sides: dict[tuple[int, bool], list[int]] = {}
-    for frame, stream, client, length, again in zip(
-        *(capture.arrow("events")[name].to_pylist() for name in names), strict=True
-    ):
-        if length and not again:
-            sides.setdefault((stream, client), []).append(frame)
+    """Yield the frames with data of these messages, except each message's last one, with their line."""
+    sides = data_frames(capture.arrow("events"), {(stream, client) for stream, client, *_ in spans})
     for stream, client, first, last, line in spans:
         side = sides.get((stream, client), [])
         for frame in side[bisect.bisect_left(side, first) : bisect.bisect_left(side, last)]:
-            yield frame, line if frame == first or line.startswith(_EACH) else ""
+            yield frame, line if frame == first or line.startswith(_CHUNKED) else ""
 
 
 class _Seen(Frame):
-    """The options of a frame's TCP header, and what Info shows of DNS and UDP."""
+    """Collects the texts of a frame's TCP options and of its DNS or UDP header."""
 
     options_text = ""
     payload = b""
     other_text: tuple[str, str] | None = None
 
     def add(self, name: str, value: object) -> None:
-        """No field is wanted."""
+        """Ignore all fields."""
 
     def tcp(self, data: bytes, depth: int) -> None:
         if not self.quoted:

@@ -134,13 +134,13 @@ class _Walk(Frame):
             self.ends.append(Ends("eth", (data[6:12].hex(":"), None), (data[:6].hex(":"), None)))
         super().ethernet(data, depth)
 
-    def of_type(self, kind: int, data: bytes, depth: int) -> None:
+    def by_ethertype(self, kind: int, data: bytes, depth: int) -> None:
         while kind in (0x8100, 0x88A8, 0x9100):
             self.name("vlan")
             kind, data = struct.unpack_from(">H", data, 2)[0], data[4:]
         if kind in (0x8864, 0x8847):
             self.name("pppoes" if kind == 0x8864 else "mpls")
-        super().of_type(kind, data, depth)
+        super().by_ethertype(kind, data, depth)
 
     def arp(self, data: bytes) -> None:
         self.name("arp")
@@ -154,7 +154,7 @@ class _Walk(Frame):
     def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
         whole = None if self.quoted else self.waiting.whole(of, offset, last, data)
         if whole is not None:
-            self.above(of[2], whole, depth)
+            self.by_ip_protocol(of[2], whole, depth)
 
     def icmp(self, data: bytes, depth: int) -> None:
         self.name("icmp")

@@ -1,3 +1,5 @@
-"""Wireshark display filters: `grammar` parses the text, `fields` finds a field's values in the tables, `values` what a
-literal means for a field, `evaluate` tests all segments at once, `limit` makes the tables of the filtered capture.
+"""Wireshark display filters.
+
+`grammar` parses the text, `fields` reads the values of each field from the tables or the frames, `values` converts
+literals, `evaluate` tests all frames at once, and `limit` reduces the capture's tables to the rows that pass.
 """

@@ -1,7 +1,7 @@
-"""Arithmetic of the filter language: the values of an expression for each frame.
+"""Arithmetic of the filter language: evaluates an expression for each frame.
 
-Every combination of the operands' values counts, as in Wireshark: `tcp.port + 1` has two values. Numbers are signed
-and exact; division truncates, and a division by zero has no value.
+As in Wireshark, every combination of the operands' values counts: `tcp.port + 1` has two values. Integers do not
+overflow, division truncates towards zero, and a division by zero has no value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _divided(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-_OF: dict[str, Callable[[Any, Any], Any]] = {
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -31,11 +31,11 @@ _OF: dict[str, Callable[[Any, Any], Any]] = {
 }
 _CHOICES: dict[str, Callable[[list[Any]], Any]] = {"max": max, "min": min}
 TIMES = {"+", "-", "negative", "max", "min", "abs"}
-"""What is defined for times, too."""
+"""Operators that are defined for times, too."""
 
 
 def fields(node: Any) -> Iterator[Field]:
-    """The fields of an expression, from left to right."""
+    """Yield the fields of an expression, from left to right."""
     if isinstance(node, Field):
         yield node
     elif isinstance(node, Computed):
@@ -44,7 +44,7 @@ def fields(node: Any) -> Iterator[Field]:
 
 
 def operators(node: Any) -> Iterator[str]:
-    """The operators of an expression."""
+    """Yield the operators of an expression."""
     if isinstance(node, Computed):
         yield node.operator
         for part in node.parts:
@@ -52,7 +52,7 @@ def operators(node: Any) -> Iterator[str]:
 
 
 def values(node: Any, read: Callable[[Field], Values], literal: Callable[[Any], Any]) -> Values | list[Any]:
-    """The values by frame of what has fields; those of a constant alone."""
+    """Return the values by frame of an expression with fields, or the list of values of a constant expression."""
     if isinstance(node, Field):
         return read(node)
     if not isinstance(node, Computed):
@@ -76,4 +76,4 @@ def _combined(sign: str, parts: list[list[Any]]) -> list[Any]:
     if sign == "abs":
         return [abs(value) for value in parts[0]]
     undefined = sign in "/%"
-    return [_OF[sign](a, b) for a, b in itertools.product(*parts) if b or not undefined]
+    return [_BINARY[sign](a, b) for a, b in itertools.product(*parts) if b or not undefined]

@@ -1,7 +1,8 @@
-"""Values of header fields from a frame's own bytes.
+"""Dissects the headers of one frame into fields with Wireshark's names.
 
-A record in, the values of its fields by Wireshark's names out, each in the order of the frame: outer headers first, the
-packet that an ICMP error quotes last. Ethernet, VLAN, ARP, IP, ICMP, UDP, TCP and DNS; no state, nothing reassembled.
+Covers Ethernet, VLAN, ARP, IP, ICMP, UDP, TCP and DNS; rarer link types are read by `latpcap.reading.links`. Each field
+has a list of values in the order of the frame: outer headers first, the packet quoted by an ICMP error last. Nothing is
+reassembled.
 """
 
 # ruff: noqa: D102  a method is named after its layer
@@ -20,12 +21,13 @@ from latpcap.reading.links import Found, read
 
 Values = dict[str, list[Any]]
 Datagram = tuple[str, str, int, int]
-"""Source, destination, protocol and identification of what was cut into fragments."""
+"""Source, destination, protocol and identification of a fragmented datagram."""
 _SNAP = b"\xaa\xaa\x03\0\0\0"
 _MAX_DEPTH = 8
-_SHORTEST, _WITH_CHECKSUM = 60, 64
-"""Bytes of the shortest frame, without and with its checksum."""
-_MAX_NAME = 255
+"""Upper bound on nested tunnels."""
+_MIN_FRAME_BYTES, _MIN_FRAME_BYTES_WITH_FCS = 60, 64
+"""Length of the shortest Ethernet frame, without and with its checksum."""
+_MAX_NAME_BYTES = 255
 _MAX_RECORDS = 256
 _TAGS = {0x8100, 0x88A8, 0x9100}
 _LINKS = {
@@ -33,30 +35,30 @@ _LINKS = {
     113: "sll", 129: "arcnet", 276: "sll",
 }  # fmt: skip
 _ABOVE_IP = {2: "igmp", 50: "esp", 88: "eigrp", 89: "ospf", 103: "pim", 112: "vrrp", 132: "sctp"}
-"""Protocols that are named, but not read."""
-_ARCNET = {7: 2, 129: 4}
-"""Where ARCnet's frames have the number of what they carry, 0xD5 for ARP (RFC 1201)."""
+"""Protocols above IP that are named in the layers, but not dissected."""
+_ARCNET_PROTOCOL_OFFSETS = {7: 2, 129: 4}
+"""Offset of the protocol number in an ARCnet frame (RFC 1201), by LINKTYPE_ number; 0xD5 is ARP."""
 _LAYERS = {
     "arp", "ip", "ipv6", "icmp", "icmpv6", "udp", "tcp", "dns", "mdns", "llmnr", "ipv6.hopopts", "ipv6.routing",
     "ipv6.dstopts", "ipv6.fraghdr",
 }  # fmt: skip
-"""Fields that are layers, too."""
+"""Fields that name a layer in `frame.protocols`, too."""
 ABOVE_UDP = {
     67: "dhcp", 68: "dhcp", 69: "tftp", 123: "ntp", 137: "nbns", 138: "nbdgm", 161: "snmp", 162: "snmp", 500: "isakmp",
     514: "syslog", 520: "rip", 546: "dhcpv6", 547: "dhcpv6", 1812: "radius", 1813: "radius", 1900: "ssdp", 3478: "stun",
     5060: "sip",
 }  # fmt: skip
-"""Wireshark's names of what these ports carry."""
+"""Wireshark's name of the protocol that it expects on a UDP port."""
 _DNS_PORTS = {53: "dns", 5353: "mdns", 5355: "llmnr"}
 _UNVERIFIED, _ABSENT = 2, 3
-"""Wireshark's status of a checksum, which by default it does not verify."""
+"""Wireshark's status of a checksum; by default it does not verify those of IP, UDP and TCP."""
 _FLAGS = ("fin", "syn", "reset", "push", "ack", "urg", "ece", "cwr", "ae")
 
 
-def values(data: bytes, link: int | None, tls: Tls | None = None, before: Conversations | None = None) -> Values:
-    """Every field of a frame that these few dissectors know; TLS and conversations where their state is given."""
-    found = Frame(tls, before)
-    with contextlib.suppress(IndexError, struct.error):  # cut or damaged: what came before it counts
+def values(data: bytes, link: int | None, tls: Tls | None = None, conversations: Conversations | None = None) -> Values:
+    """Return all fields of a frame. Fields of TLS and of conversations need their state."""
+    found = Frame(tls, conversations)
+    with contextlib.suppress(IndexError, struct.error):  # truncated or damaged: the fields before it count
         found.link(data, link)
     found.out["frame"] = [data]
     found.out["layers"] = found.layers
@@ -64,18 +66,23 @@ def values(data: bytes, link: int | None, tls: Tls | None = None, before: Conver
 
 
 class Frame:
-    """One frame, layer by layer; `add` gets each field. Who wants less of it overrides a layer's method."""
+    """Walks through one frame, layer by layer, and passes each field to `add`.
 
-    def __init__(self, tls: Tls | None, before: Conversations | None) -> None:
+    Subclasses override `add` or the method of a layer to collect something else.
+    """
+
+    def __init__(self, tls: Tls | None, conversations: Conversations | None) -> None:
         self.out: Values = {}
         self.layers: list[str] = []
         """Wireshark's names of the layers, as in frame.protocols."""
         self.tls = tls
-        self.before = before
+        self.conversations = conversations
         self.hosts = ("", "")
+        """Source and destination of the innermost IP header so far."""
         self.quoted = False
+        """Whether the current packet is quoted by an ICMP error."""
         self.whole = True
-        """Whether the IP packet was captured to its end."""
+        """Whether the IP packet was captured completely, so that its ICMP checksum can be verified."""
 
     def add(self, name: str, value: Any) -> None:
         if name in _LAYERS:
@@ -83,7 +90,7 @@ class Frame:
         self.out.setdefault(name, []).append(value)
 
     def layer(self, *names: str) -> None:
-        """Layers without fields."""
+        """Add layers that have no fields."""
         self.layers += names
 
     def link(self, data: bytes, link: int | None, depth: int = 0) -> None:
@@ -96,33 +103,30 @@ class Frame:
         elif link in (0, 108):
             self.ip(data[4:], depth)
         elif link == 113:
-            self.of_type(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
+            self.by_ethertype(struct.unpack_from(">H", data, 14)[0], data[16:], 0)
         elif link == 276:
-            self.of_type(struct.unpack_from(">H", data, 0)[0], data[20:], 0)
-        elif link in _ARCNET and data[_ARCNET[link]] == 0xD5:
-            self.arp(data[_ARCNET[link] + 4 :])
+            self.by_ethertype(struct.unpack_from(">H", data, 0)[0], data[20:], 0)
+        elif link in _ARCNET_PROTOCOL_OFFSETS and data[_ARCNET_PROTOCOL_OFFSETS[link]] == 0xD5:
+            self.arp(data[_ARCNET_PROTOCOL_OFFSETS[link] + 4 :])
         elif link == 104 or (link in (9, 50) and data[:1] in (b"\x0f", b"\x8f")):  # Cisco's HDLC
-            self.of_type(struct.unpack_from(">H", data, 2)[0], data[4:], 0)
+            self.by_ethertype(struct.unpack_from(">H", data, 2)[0], data[4:], 0)
         elif link in (9, 50):
             skip = 2 if data[:2] == b"\xff\x03" else 0
-            self.of_type(
-                {0x21: 0x800, 0x57: 0x86DD, 0x281: 0x8847}.get(struct.unpack_from(">H", data, skip)[0], 0),
-                data[skip + 2 :],
-                0,
-            )
+            protocol = struct.unpack_from(">H", data, skip)[0]
+            self.by_ethertype({0x21: 0x800, 0x57: 0x86DD, 0x281: 0x8847}.get(protocol, 0), data[skip + 2 :], 0)
         elif link is not None:
             self.found(read("link", link, data), depth)
 
-    def found(self, what: Found, depth: int) -> None:
-        """What a reader of rare layers found in one."""
-        if isinstance(what, bytes):
-            self.ip(what, depth)
-        elif isinstance(what, tuple) and depth <= _MAX_DEPTH:
-            layer, number, data = what
+    def found(self, inner: Found, depth: int) -> None:
+        """Go on with the packet or layer that a reader of `links` found."""
+        if isinstance(inner, bytes):
+            self.ip(inner, depth)
+        elif isinstance(inner, tuple) and depth <= _MAX_DEPTH:
+            layer, number, data = inner
             if layer == "link":
                 self.ethernet(data, depth) if number == 1 else self.link(data, number, depth + 1)
             elif layer == "ethertype":
-                self.of_type(number, data, depth)
+                self.by_ethertype(number, data, depth)
 
     def ethernet(self, data: bytes, depth: int = 0) -> None:
         target, source, kind = data[:6], data[6:12], struct.unpack_from(">H", data, 12)[0]
@@ -138,15 +142,18 @@ class Frame:
                 self.add(f"eth.{word}", int(bool(address[0] & bit)))
         if kind >= 0x600:
             self.add("eth.type", kind)
-            self.of_type(kind, data[14:], depth)
+            self.by_ethertype(kind, data[14:], depth)
             self.trailer(kind, data)
         else:
             self.add("eth.len", kind)
             if data[14:20] == _SNAP:
-                self.of_type(struct.unpack_from(">H", data, 20)[0], data[22:], depth)
+                self.by_ethertype(struct.unpack_from(">H", data, 20)[0], data[22:], depth)
 
     def trailer(self, kind: int, data: bytes) -> None:
-        """What stands behind the packet: zeros up to the shortest frame are padding."""
+        """Split the bytes after the packet into padding, trailer and frame check sequence, as Wireshark does.
+
+        Zeros up to the minimum frame length are padding.
+        """
         if kind == 0x800:
             used = struct.unpack_from(">H", data, 16)[0]
         elif kind == 0x86DD:
@@ -154,17 +161,17 @@ class Frame:
         else:
             used = 8 + 2 * (data[18] + data[19]) if kind == 0x806 else len(data)
         rest = data[14 + used :] if used else b""
-        padding = rest[: max(0, _SHORTEST - 14 - used)]
-        if padding and len(data) >= _SHORTEST and not any(padding):  # a shorter frame was not padded up to it
+        padding = rest[: max(0, _MIN_FRAME_BYTES - 14 - used)]
+        if padding and len(data) >= _MIN_FRAME_BYTES and not any(padding):
             self.add("eth.padding", padding)
             rest = rest[len(padding) :]
-        if len(data) >= _WITH_CHECKSUM and len(rest) >= 4:
+        if len(data) >= _MIN_FRAME_BYTES_WITH_FCS and len(rest) >= 4:
             self.add("eth.fcs", int.from_bytes(rest[-4:], "big"))
             rest = rest[:-4]
         if rest:
             self.add("eth.trailer", rest)
 
-    def of_type(self, kind: int, data: bytes, depth: int) -> None:
+    def by_ethertype(self, kind: int, data: bytes, depth: int) -> None:
         while kind in _TAGS:
             tag, kind = struct.unpack_from(">HH", data, 0)
             self.add("vlan", data)
@@ -176,11 +183,11 @@ class Frame:
             data = data[4:]
         if kind in (0x800, 0x86DD):
             self.ip(data, depth)
-        elif kind in (0x806, 0x8035):  # RARP, too
+        elif kind in (0x806, 0x8035):  # RARP has ARP's format
             self.arp(data)
         elif kind == 0x8909:  # Cisco's metadata
             self.layer("cmd", "ethertype")
-            self.of_type(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
+            self.by_ethertype(struct.unpack_from(">H", data, 6)[0], data[8:], depth)
         elif kind == 0x8903:  # FabricPath
             self.ethernet(data[2:], depth + 1)
         elif kind == 0x8864 and data[6:8] in (b"\0\x21", b"\0\x57"):
@@ -205,18 +212,18 @@ class Frame:
             if hlen == 6:
                 self.add(f"arp.{name}.hw_mac", owner)
             self.add(f"arp.{name}.proto_ipv4", str(IPv4Address(address)))
-        source, target = ends[0][1], ends[1][1]
+        (_, source), (target_mac, target) = ends
         if source == target:
             self.add("arp.isgratuitous", 1)
             if opcode == 1:
                 self.add("arp.isannouncement", 1)
         elif opcode == 1 and not any(source):
             self.add("arp.isprobe", 1)
-        if self.before and hlen == 6 and opcode in (1, 2):
-            wanted = ends[1][0]
-            known = 2 if opcode == 2 and source != target and wanted not in (bytes(6), b"\xff" * 6) else 1
-            for owner, address in ends[:known]:
-                if frame := self.before.claimed(address, owner):
+        if self.conversations and hlen == 6 and opcode in (1, 2):
+            # A request names the sender's pair of addresses; only a reply also names a real pair of the target.
+            has_target = opcode == 2 and source != target and target_mac not in (bytes(6), b"\xff" * 6)
+            for owner, address in ends if has_target else ends[:1]:
+                if frame := self.conversations.claimed(address, owner):
                     self.add("arp.duplicate-address-detected", 1)
                     self.add("arp.duplicate-address-frame", frame)
 
@@ -257,22 +264,23 @@ class Frame:
         self.whole = len(data) >= total
         carried = data[size : total if size <= total else None]
         if offset == 0 and not place & 0x2000:
-            self.above(protocol, carried, depth)
+            self.by_ip_protocol(protocol, carried, depth)
         else:
             self.fragment((*self.hosts, protocol, ident), offset, not place & 0x2000, carried, depth)
 
     def options4(self, data: bytes) -> None:
-        """The options of an IPv4 header."""
+        """Add the options of an IPv4 header."""
         place = 0
         while place < len(data):
             kind = data[place]
             self.add("ip.opt.type", kind)
             if kind == 0:
                 return
-            length = 1 if kind == 1 else data[place + 1]
-            if length < 1:
-                return
-            if kind != 1:
+            length = 1
+            if kind != 1:  # NOP has no length
+                length = data[place + 1]
+                if length < 1:
+                    return
                 self.add("ip.opt.len", length)
             if kind == 148 and length == 4:
                 self.add("ip.opt.ra", struct.unpack_from(">H", data, place + 2)[0])
@@ -319,10 +327,10 @@ class Frame:
                 following, rest = rest[0], rest[8:]
             else:
                 break
-        self.above(following, rest, depth)
+        self.by_ip_protocol(following, rest, depth)
 
     def fragment(self, of: Datagram, offset: int, last: bool, data: bytes, depth: int) -> None:
-        """A part of a datagram; nothing is reassembled here."""
+        """Ignore a fragment; subclasses may reassemble its datagram."""
 
     def addresses(self, name: str, source: str, target: str) -> None:
         self.hosts = source, target
@@ -332,22 +340,22 @@ class Frame:
             self.add(f"{name}.addr", address)
             self.add(f"{name}.host", address)
 
-    def above(self, protocol: int, data: bytes, depth: int) -> None:
+    def by_ip_protocol(self, protocol: int, data: bytes, depth: int) -> None:
         reader: Callable[[bytes, int], None] | None = {
-            1: self.icmp, 4: self._inner, 6: self.tcp, 17: self.udp, 41: self._inner, 47: self.gre, 51: self.ah,
-            58: self.icmp6,
+            1: self.icmp, 4: self._ip_in_ip, 6: self.tcp, 17: self.udp, 41: self._ip_in_ip, 47: self.gre,
+            51: self.ah, 58: self.icmp6,
         }.get(protocol)  # fmt: skip
         if reader is not None:
             reader(data, depth)
         elif protocol in _ABOVE_IP:
             self.layer(_ABOVE_IP[protocol])
 
-    def _inner(self, data: bytes, depth: int) -> None:
+    def _ip_in_ip(self, data: bytes, depth: int) -> None:
         self.ip(data, depth + 1)
 
     def ah(self, data: bytes, depth: int) -> None:
         self.layer("ah")
-        self.above(data[0], data[(data[1] + 2) * 4 :], depth)
+        self.by_ip_protocol(data[0], data[(data[1] + 2) * 4 :], depth)
 
     def gre(self, data: bytes, depth: int) -> None:
         flags, kind = struct.unpack_from(">HH", data, 0)
@@ -357,12 +365,12 @@ class Frame:
         rest = data[4 + 4 * (bool(flags & 0x8000) + bool(flags & 0x2000) + bool(flags & 0x1000)) :]
         if kind == 0x6558:
             self.ethernet(rest, depth + 1)
-        elif kind == 0x88BE:  # ERSPAN, with its header where GRE has a number
+        elif kind == 0x88BE:  # ERSPAN: type I, without a GRE sequence number, has no header of its own
             if flags & 0x1000:
                 self.layer("erspan")
             self.ethernet(rest[8 if flags & 0x1000 else 0 :], depth + 1)
         else:
-            self.of_type(kind, rest, depth + 1)
+            self.by_ethertype(kind, rest, depth + 1)
 
     def icmp(self, data: bytes, depth: int) -> None:
         kind, code, checksum = struct.unpack_from(">BBH", data, 0)
@@ -380,8 +388,8 @@ class Frame:
             self.add("icmp.seq", seq)
             self.add("icmp.seq_le", swapped[1])
             self.layers += ["data"] if len(data) > 8 else []
-            if self.before is not None and not self.quoted:
-                self.before.echo(kind, frozenset(self.hosts), checksum, (ident, seq))
+            if self.conversations is not None and not self.quoted:
+                self.conversations.echo(kind, frozenset(self.hosts), checksum, (ident, seq))
         elif kind in (3, 4, 5, 11, 12):
             if kind == 3 and code == 4:
                 self.add("icmp.mtu", struct.unpack_from(">H", data, 6)[0])
@@ -414,7 +422,7 @@ class Frame:
         elif kind == 133:
             self.options6(data[8:])
         elif kind == 134:
-            hops, flags, lifetime, reachable, again = struct.unpack_from(">BBHII", data, 4)
+            hops, flags, lifetime, reachable, retransmission = struct.unpack_from(">BBHII", data, 4)
             self.add("icmpv6.nd.ra.cur_hop_limit", hops)
             self.add("icmpv6.nd.ra.flag", flags)
             for bit, name in ((7, "m"), (6, "o"), (5, "h"), (2, "p")):
@@ -422,7 +430,7 @@ class Frame:
             self.add("icmpv6.nd.ra.flag.prf", flags >> 3 & 3)
             self.add("icmpv6.nd.ra.router_lifetime", lifetime)
             self.add("icmpv6.nd.ra.reachable_time", reachable)
-            self.add("icmpv6.nd.ra.retrans_timer", again)
+            self.add("icmpv6.nd.ra.retrans_timer", retransmission)
             self.options6(data[16:])
         elif kind in (1, 2, 3, 4):
             if kind == 2:
@@ -431,7 +439,7 @@ class Frame:
             self.ip(data[8:], depth + 1)
 
     def options6(self, data: bytes) -> None:
-        """The options of neighbour discovery."""
+        """Add the options of neighbour discovery (RFC 4861, section 4.6)."""
         while len(data) >= 8 and data[1]:
             kind, length = data[0], data[1] * 8
             self.add("icmpv6.opt", 1)
@@ -458,8 +466,8 @@ class Frame:
         self.add("udp.length", length)
         self.add("udp.checksum", checksum)
         self.add("udp.checksum.status", _UNVERIFIED if checksum else _ABSENT)
-        if self.before is not None:
-            number, first, last = self.before.udp((self.hosts[0], source), (self.hosts[1], target))
+        if self.conversations is not None:
+            number, first, last = self.conversations.udp((self.hosts[0], source), (self.hosts[1], target))
             self.add("udp.stream", number)
             self.add("udp.time_relative", first)
             self.add("udp.time_delta", last)
@@ -482,10 +490,10 @@ class Frame:
             self.layer("geneve")
             kind = struct.unpack_from(">H", payload, 2)[0]
             inner = payload[8 + (payload[0] & 63) * 4 :]
-            self.ethernet(inner, depth + 1) if kind == 0x6558 else self.of_type(kind, inner, depth + 1)
+            self.ethernet(inner, depth + 1) if kind == 0x6558 else self.by_ethertype(kind, inner, depth + 1)
 
     def teredo(self, data: bytes, depth: int) -> None:
-        """IPv6, perhaps behind an authentication and an origin (RFC 4380, 5.1.1)."""
+        """Read IPv6 in UDP, after optional authentication and origin headers (RFC 4380, section 5.1.1)."""
         if data[:2] == b"\0\1":
             data = data[13 + data[2] + data[3] :]
         if data[:2] == b"\0\0":
@@ -527,11 +535,8 @@ class Frame:
             self.tls.segment(ends, struct.unpack_from(">I", data, 4)[0], bool(flags & 2), payload, self.out)
         if payload:
             self.add("tcp.payload", payload)
-            if (
-                53 in (source, target)
-                and len(payload) > 14
-                and struct.unpack_from(">H", payload)[0] == len(payload) - 2
-            ):
+            whole_dns = len(payload) > 14 and int.from_bytes(payload[:2], "big") == len(payload) - 2
+            if 53 in (source, target) and whole_dns:
                 self.dns(payload[2:], "dns")
 
     def options(self, data: bytes) -> None:
@@ -607,7 +612,7 @@ class Frame:
             if kind != 41:
                 self.add("dns.resp.class", class_)
                 self.add("dns.resp.ttl", ttl)
-            else:  # RFC 6891: class and time to live hold other things
+            else:  # OPT: class and TTL hold the payload size and flags (RFC 6891, section 6.1.3)
                 self.add("dns.rr.udp_payload_size", class_)
                 self.add("dns.resp.ext_rcode", ttl >> 24)
                 self.add("dns.resp.edns0_version", ttl >> 16 & 0xFF)
@@ -646,7 +651,7 @@ class Frame:
             place += length
 
     def edns(self, data: bytes) -> None:
-        """Options of EDNS0 (RFC 6891, 6.1.2)."""
+        """Add the options of EDNS0 (RFC 6891, section 6.1.2)."""
         while len(data) >= 4:
             code, length = struct.unpack_from(">HH", data)
             self.add("dns.opt", 1)
@@ -661,7 +666,7 @@ _SOA = ("serial_number", "refresh_interval", "retry_interval", "expire_limit", "
 
 
 def _sum(data: bytes) -> int:
-    """The ones' complement sum of 16-bit words (RFC 1071): 0xFFFF where the checksum in it is right."""
+    """Return the ones' complement sum of 16-bit words (RFC 1071): 0xFFFF if the checksum among them is right."""
     padded = data + b"\0" * (len(data) & 1)
     total = int(sum(struct.unpack(f">{len(padded) // 2}H", padded)))
     while total >> 16:
@@ -670,7 +675,7 @@ def _sum(data: bytes) -> int:
 
 
 def _texts(held: bytes) -> Iterator[bytes]:
-    """The strings of a TXT record."""
+    """Yield the strings of a TXT record."""
     place = 0
     while place < len(held):
         yield held[place + 1 : place + 1 + held[place]]
@@ -682,10 +687,10 @@ def _letter(flags: int, bit: int) -> str:
 
 
 def name_at(data: bytes, place: int) -> tuple[str, int]:
-    """A name, and where what follows it begins."""
+    """Return the DNS name at an offset, and the offset after it. Compression pointers must point backwards."""
     labels: list[str] = []
     end, size = 0, 0
-    while (length := data[place]) and size < _MAX_NAME:
+    while (length := data[place]) and size < _MAX_NAME_BYTES:
         if length >= 0xC0:
             end = end or place + 2
             target = (length & 0x3F) << 8 | data[place + 1]

@@ -1,7 +1,7 @@
-"""Evaluates a display filter for all segments at once, on Arrow columns; returns a mask.
+"""Evaluates a display filter for all frames of a source at once, on Arrow columns; returns a mask.
 
-Wireshark 4.0's rules: a test fails where the segment does not have the field. `!=` is true if all values of a field
-differ, every other operator if one value fits, unless `all` or `any` overrides it.
+Follows Wireshark 4.0: a test fails for a frame without the field. `!=` is true if all values of a field differ, every
+other operator if one value passes, unless the quantifier `all` or `any` overrides it.
 """
 
 from __future__ import annotations
@@ -28,55 +28,52 @@ if TYPE_CHECKING:
     from latpcap.reading.rereadable import Recorded
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
+    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
 _ARROW = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-_PLAIN = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}
+_WITHOUT_QUANTIFIER = {"any_eq": "eq", "all_eq": "eq", "any_ne": "ne", "all_ne": "ne"}
 _TIMES = ("duration", "ms", "seconds", "instant")
-_FLIPPED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
-_Truths = Callable[[Any], Any]
-"""Takes the values of a column, returns a mask of them."""
+_Test = Callable[[Any], Any]
+"""A test of a column's values; returns a mask."""
 
 
 def mask(capture: Recorded, expression: str) -> pa.ChunkedArray:
-    """A mask of the rows of `events` that pass, without nulls. FilterError for a mistake."""
+    """Return a mask of the rows of `events` that pass, without nulls. Raises FilterError for a mistake."""
     return truths(Source(capture), expression)
 
 
 def frames(capture: Recorded, expression: str) -> pa.Array:
-    """The numbers of all frames that pass, of every protocol, in order."""
+    """Return the numbers of the frames that pass, of every protocol, in order."""
     return passing(Frames(capture), expression)
 
 
 def datagrams(capture: Recorded, expression: str) -> pa.Array:
-    """The numbers of frames of `lookups` over UDP that pass."""
+    """Return the numbers of the frames of `lookups` over UDP that pass."""
     return passing(Datagrams(capture), expression)
 
 
 def passing(source: Source, expression: str) -> pa.Array:
-    """The numbers of a source's frames that pass."""
+    """Return the numbers of a source's frames that pass."""
     return source.events["frame"].filter(truths(source, expression)).combine_chunks()
 
 
 def truths(source: Source, expression: str) -> pa.ChunkedArray:
-    """A mask of the source's rows."""
+    """Return a mask of the source's rows."""
     expression = grammar.expanded(expression)
     tree = grammar.parse(expression)
     return _Evaluation(source, expression, tree).truths(tree)
 
 
 def fields_of(expression: str) -> set[str]:
-    """The names in a filter that may be fields, which its source has to read."""
+    """Return the names in a filter that may be fields."""
     return _names(grammar.parse(grammar.expanded(expression)))
 
 
 class _Evaluation:
+    """The evaluation of one parsed filter. Its methods return masks with one row per row of the source's events."""
+
     def __init__(self, source: Source, expression: str, tree: Any):
         self.expression = expression
         source.wanted |= _names(tree)
@@ -105,7 +102,7 @@ class _Evaluation:
                 return self.some(field, lambda column: pc.not_equal(pc.bit_wise_and(column.cast("int64"), bits), 0))
             if node.field.name == "frame" and not node.field.slices:  # every frame has this field
                 return pc.is_valid(self.source.events["frame"])
-            return self.some(field, self.sliced(node.field, pc.is_valid))
+            return self.some(field, self.octets(node.field, lambda _: True) if node.field.slices else pc.is_valid)
         if field.kind == "protocol" and not node.field.slices and not _searches(node):
             reason = f"{node.field.name} is there or not: write it alone, or search it with 'contains' or 'matches'"
             raise FilterError(self.expression, node.field.at, reason, length=len(node.field.name))
@@ -121,7 +118,10 @@ class _Evaluation:
         return self.test(node, field)
 
     def in_octets(self, node: Any) -> Any:
-        """A masked address with its literals as bytes: `ip.src & 255.0.0.0 == 10.0.0.0`."""
+        """Convert the literals of a test with a masked address to bytes: `ip.src & 255.0.0.0 == 10.0.0.0`.
+
+        Other tests are returned unchanged.
+        """
         named = node.field
         field = FIELDS.get(named.name)
         if named.mask is None or named.functions or field is None or field.kind not in ("ipv4", "ipv6"):
@@ -135,6 +135,7 @@ class _Evaluation:
         return replace(node, value=octets(node.value)) if isinstance(node, grammar.Test) else node
 
     def field(self, node: grammar.Field) -> Field:
+        """Look up a field and apply its slices and functions. Raises FilterError where they do not fit its kind."""
         field = FIELDS.get(node.name)
         if field is None:
             near = difflib.get_close_matches(node.name.lower(), FIELDS, 3, 0.6)
@@ -169,12 +170,12 @@ class _Evaluation:
         return field
 
     def relation(self, node: grammar.Relation) -> Any:
-        """A test with arithmetic, value by value of each frame."""
+        """Evaluate a test with arithmetic, frame by frame."""
         import pyarrow as pa
 
         named = [*arithmetic.fields(node.left), *arithmetic.fields(node.right)]
         signs = {*arithmetic.operators(node.left), *arithmetic.operators(node.right)}
-        if not any(True for _ in arithmetic.fields(node.left)):
+        if next(arithmetic.fields(node.left), None) is None:
             reason = "a constant stands on the right, and the field on the left"
             raise FilterError(self.expression, node.at, reason)
         kinds = {one.name: self.field(one) for one in named}
@@ -199,19 +200,15 @@ class _Evaluation:
             sign = -1 if word.text.startswith("-") else 1
             return sign * self.meaning.value(replace(word, text=word.text.removeprefix("-")), literal, named[0].name)
 
-        def of(side: Any) -> Any:
-            return arithmetic.values(
-                side,
-                lambda one: per_frame(self.field(one).get(self.source), events),
-                number,
-            )
+        def values_of(side: Any) -> Any:
+            return arithmetic.values(side, lambda one: per_frame(self.field(one).get(self.source), events), number)
 
-        left = of(node.left)
+        left = values_of(node.left)
         if node.operator is None:
             fits_by = {frame: any(held) for frame, held in left.items()}
         else:
-            right = of(node.right)
-            compare = _COMPARE[_PLAIN.get(node.operator, node.operator)]
+            right = values_of(node.right)
+            compare = _COMPARE[_WITHOUT_QUANTIFIER.get(node.operator, node.operator)]
             every = node.operator in ("all_eq", "all_ne") if node.every is None else node.every
             fits_by = {}
             for frame, held in left.items():
@@ -220,8 +217,8 @@ class _Evaluation:
                 fits_by[frame] = bool(pairs) and (all if every else any)(pairs)
         return pa.chunked_array([[fits_by.get(frame, False) for frame in events.to_pylist()]], "bool")
 
-    def some(self, field: Field, truths: _Truths) -> Any:
-        """Has the segment a value that passes?"""
+    def some(self, field: Field, truths: _Test) -> Any:
+        """Return a mask of the rows that have a value that passes."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -235,13 +232,14 @@ class _Evaluation:
             found.append(passed)
         return functools.reduce(pc.or_, found)
 
-    def every(self, field: Field, truths: _Truths) -> Any:
-        """Has the segment the field, and no value that does not pass?"""
+    def every(self, field: Field, truths: _Test) -> Any:
+        """Return a mask of the rows that have the field and whose values all pass."""
         import pyarrow.compute as pc
 
         return pc.and_not(self.some(field, pc.is_valid), self.some(field, lambda column: pc.invert(truths(column))))
 
     def test(self, node: grammar.Test, field: Field) -> Any:
+        """Evaluate a comparison with a literal or with another field."""
         name = node.field.name
         if node.operator in ("contains", "matches"):
             of_ether = field.kind == "ether" and node.operator == "contains"
@@ -250,7 +248,7 @@ class _Evaluation:
                 raise FilterError(self.expression, node.field.at, reason, length=len(name))
             truths = self.searching(node) if field.kind != "text" else self.containing(node)
             return self.every(field, truths) if node.field.every else self.some(field, truths)
-        word = _PLAIN.get(node.operator, node.operator)
+        word = _WITHOUT_QUANTIFIER.get(node.operator, node.operator)
         every = node.operator in ("all_eq", "all_ne") if node.field.every is None else node.field.every
         if isinstance(node.value, grammar.Word) and node.value.text in FIELDS:
             return self.two_fields(node, field, word, every)
@@ -258,7 +256,7 @@ class _Evaluation:
         return self.every(field, truths) if every else self.some(field, truths)
 
     def columns(self, field: Field) -> list[Column | Keyed]:
-        """A field's values, one a frame where each frame has at most one."""
+        """Return a field's values, as `Column` wherever each frame has at most one."""
         import pyarrow.compute as pc
 
         out: list[Column | Keyed] = []
@@ -269,16 +267,13 @@ class _Evaluation:
             out.append(column)
         return out
 
-    def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Truths:
-        """A column against one literal."""
+    def compared(self, value: Any, field: Field, named: grammar.Field, word: str) -> _Test:
+        """Return a test that compares a column with one literal."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if (
-            isinstance(value, grammar.Word)
-            and field.kind == "text"
-            and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", value.text)
-        ):
+        is_word = isinstance(value, grammar.Word)
+        if is_word and field.kind == "text" and re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", value.text):
             reason = f"{value.text!r} is no field that latpcap filters by; a string stands in quotes"
             raise self.meaning.error(value, reason)
         literal = self.meaning.value(value, field, named.name)
@@ -291,7 +286,7 @@ class _Evaluation:
                 raise self.meaning.error(value, "a prefix has no order: compare it with '==' or '!='")
             return lambda c: mapped(c, lambda w: w and compare(address(w), bound), "bool")
         if field.kind == "text":
-            return lambda c: mapped(c, _of_cut(named, lambda w: compare(w.encode(), literal.encode())), "bool")
+            return lambda c: mapped(c, _test_of_slices(named, lambda w: compare(w.encode(), literal.encode())), "bool")
         if isinstance(literal, bytes):
             octets = None if named.mask is None else self.meaning.value(named.mask, field, named.name)
             return self.octets(named, lambda held: compare(held if octets is None else _masked(held, octets), literal))
@@ -305,15 +300,16 @@ class _Evaluation:
 
         return truths
 
-    def containing(self, node: grammar.Test) -> _Truths:
+    def containing(self, node: grammar.Test) -> _Test:
+        """Return a search in texts."""
         if node.operator == "contains":
             part = node.value.text
-            return lambda c: mapped(c, _of_cut(node.field, lambda w: part in w), "bool")
+            return lambda c: mapped(c, _test_of_slices(node.field, lambda w: part in w), "bool")
         pattern = self.meaning.pattern(node.value)
-        return lambda c: mapped(c, _of_cut(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
+        return lambda c: mapped(c, _test_of_slices(node.field, lambda w: bool(pattern.search(w.encode()))), "bool")
 
-    def searching(self, node: grammar.Test) -> _Truths:
-        """Bytes for a string, or for bytes as `47:45:54`."""
+    def searching(self, node: grammar.Test) -> _Test:
+        """Return a search in bytes, for a string or for bytes written as `47:45:54`."""
         if node.operator == "contains":
             part = self.meaning.octets(node.value)
             found: Callable[[bytes], bool] = lambda octets: part in octets  # noqa: E731
@@ -321,19 +317,15 @@ class _Evaluation:
             found = self.meaning.pattern(node.value).search
         return self.octets(node.field, found)
 
-    def octets(self, named: grammar.Field, found: Callable[[bytes], bool]) -> _Truths:
-        """A test of bytes, of those that a field's slices leave."""
+    def octets(self, named: grammar.Field, found: Callable[[bytes], bool]) -> _Test:
+        """Return a test of the bytes that the field's slices select."""
         import pyarrow as pa
 
-        one = _of_cut(named, found)
+        one = _test_of_slices(named, found)
         return lambda c: pa.chunked_array([[held is not None and one(held) for held in c.to_pylist()]], "bool")
 
-    def sliced(self, named: grammar.Field, there: _Truths) -> _Truths:
-        """Whether a field is there, and has the wanted bytes."""
-        return self.octets(named, lambda held: True) if named.slices else there
-
-    def item(self, item: Any, field: Field, named: grammar.Field) -> _Truths:
-        """One member of a set: a value, or a range with both of its ends."""
+    def item(self, item: Any, field: Field, named: grammar.Field) -> _Test:
+        """Return a test for one member of a set: a value, or a range that includes both ends."""
         import pyarrow.compute as pc
 
         if not isinstance(item, grammar.Range):
@@ -343,7 +335,7 @@ class _Evaluation:
         return lambda column: pc.and_(low(column), high(column))
 
     def two_fields(self, node: grammar.Test, field: Field, word: str, every: bool) -> Any:
-        """A field against another one, value by value."""
+        """Compare two fields of each frame."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -352,21 +344,23 @@ class _Evaluation:
             raise self.meaning.error(node.value, f"{node.field.name} and {node.value.text} are not of one kind")
         left, right = self.columns(field), self.columns(other)
         if not all(any(column.values.null_count < len(column.values) for column in side) for side in (left, right)):
-            return pa.chunked_array([pa.repeat(False, self.source.events.num_rows)])  # a column of nulls has no kind
+            return pa.chunked_array(
+                [pa.repeat(False, self.source.events.num_rows)]
+            )  # a column of nulls has no Arrow type to compare
         if field.kind in ("ipv4", "ipv6") and word not in ("eq", "ne"):
             raise self.meaning.error(node.value, "two addresses are compared with '==' or '!='")
         if not all(isinstance(column, Column) for column in (*left, *right)):
             return self.two_lists(left, right, word, every)
-        arrow = getattr(pc, _ARROW[_FLIPPED[word] if every else word])
+        arrow = getattr(pc, _ARROW[_NEGATED[word] if every else word])
         pairs = [arrow(a.values, b.values).fill_null(False) for a in left for b in right]
         found = functools.reduce(pc.or_, pairs)
         if every:
-            there = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
-            return pc.and_not(there, found)
+            has_both = pc.and_(self.some(field, pc.is_valid), self.some(other, pc.is_valid))
+            return pc.and_not(has_both, found)  # `found` has the negated comparison
         return found
 
     def two_lists(self, left: list[Column | Keyed], right: list[Column | Keyed], word: str, every: bool) -> Any:
-        """Two fields of which a frame may have several values: some pair of them, or every one."""
+        """Compare two fields that a frame may have several times; some pair of values or (`every`) all pairs pass."""
         import pyarrow as pa
 
         events = self.source.events["frame"]
@@ -379,7 +373,7 @@ class _Evaluation:
 
 
 def _names(node: Any) -> set[str]:
-    """Every name in a tree that may be a field."""
+    """Return every name in a tree that may be a field."""
     if isinstance(node, grammar.Joined):
         return set().union(*map(_names, node.parts))
     if isinstance(node, grammar.Not):
@@ -388,9 +382,6 @@ def _names(node: Any) -> set[str]:
         return {one.name for side in (node.left, node.right) for one in arithmetic.fields(side)}
     value = getattr(node, "value", None)
     return {node.field.name} | ({value.text} if isinstance(value, grammar.Word) else set())
-
-
-_NONE = Field("label", lambda source: [], "")
 
 
 def _searches(node: Any) -> bool:
@@ -404,11 +395,11 @@ _HEADERS: dict[str, Callable[[bytes], int]] = {
     "ipv6": lambda _: 40,
     "udp": lambda _: 8,
 }
-"""Bytes of the headers that slices of a protocol are cut from, where it is not all that follows."""
+"""Length of a protocol's header, by its bytes. A slice of these protocols is taken from the header alone."""
 
 
-def _of_cut(named: grammar.Field, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """A test of what a field's slices leave of a value; it fails where one of them goes beyond its end."""
+def _test_of_slices(named: grammar.Field, test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Apply a test to the part of a value that the field's slices select. A slice beyond the value's end fails."""
     if not named.slices:
         return test
     header = _HEADERS.get(named.name)

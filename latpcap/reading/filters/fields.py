@@ -1,6 +1,6 @@
-"""Which fields can a display filter name, and how is each got from a `Source`?
+"""The fields that a display filter can name, and how each is read from a `Source`.
 
-A field that a segment may have twice (tcp.port) has two. Null: the segment has not got it.
+A field that a frame may have twice (`tcp.port`) is read as two columns. Null means that the frame lacks the field.
 """
 
 from __future__ import annotations
@@ -9,71 +9,69 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from latpcap.reading.filters.dissected import DISSECTED
 from latpcap.reading.filters.heads import BODIES, CHUNKS, NAMES, OTHERS
-from latpcap.reading.filters.source import Column, Keyed, Source, between, mapped
+from latpcap.reading.filters.source import Column, Keyed, Source, between, keyed, mapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_Getter: TypeAlias = "Callable[[Source], list[Column | Keyed]]"
+
 MARKS = [
-    "retransmission",
-    "fast_retransmission",
-    "spurious_retransmission",
-    "out_of_order",
-    "lost_segment",
-    "ack_lost_segment",
-    "duplicate_ack",
-    "keep_alive",
-    "keep_alive_ack",
-    "window_update",
-    "window_full",
-    "zero_window",
-    "zero_window_probe",
-    "zero_window_probe_ack",
-    "reused_ports",
-]
-"""tcp.analysis.* that are there or not; columns of `events` under the same names."""
+    "retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order", "lost_segment",
+    "ack_lost_segment", "duplicate_ack", "keep_alive", "keep_alive_ack", "window_update", "window_full", "zero_window",
+    "zero_window_probe", "zero_window_probe_ack", "reused_ports",
+]  # fmt: skip
+"""Fields `tcp.analysis.*` without a value; boolean columns of `events` have the same names."""
 
 FLAGS = {"fin": 0, "syn": 1, "reset": 2, "push": 3, "ack": 4, "urg": 5, "ece": 6, "cwr": 7, "ae": 8}
+"""Bit number of each TCP flag."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """What kind of value, and how to get it.
-
-    `kind`: "int" (with `bits`), "signed", "bool", "duration" and "instant" (both in ns), "ms" (also in ns), "seconds"
-    (a float), "ipv4", "ipv6", "text", "bytes", "ether" (six bytes), "protocol" (bytes from its header on, without a
-    value of its own), or "label": there or not, without a value. `shown`: it is read from the frames' bytes.
-    """
+    """The kind of a field's values, and the function that reads them."""
 
     kind: str
-    get: Callable[[Source], list[Column | Keyed]]
+    """One of `values.KINDS` or "label".
+
+    "duration", "instant", "seconds" and "ms" are held in ns. "ether" has six bytes. "protocol" has the bytes from the
+    protocol's header on, but cannot be compared. "label" is present or absent and has no value.
+    """
+    get: _Getter
     meaning: str
+    """What docs/filters.md prints about the field."""
     bits: int = 32
+    """Width of an "int", which bounds the literals that a filter may compare it with."""
     shown: bool = False
+    """Whether the field is dissected from the frames' bytes."""
 
 
-def _one(name: str) -> Callable[[Source], list[Column | Keyed]]:
-    return lambda s: [Column(s.column(name))]
+def _columns(*names: str) -> _Getter:
+    return lambda source: [Column(source.column(name)) for name in names]
 
 
-def _both(*names: str) -> Callable[[Source], list[Column | Keyed]]:
-    return lambda s: [Column(s.column(name)) for name in names]
+def _ms_column(name: str) -> _Getter:
+    return lambda source: [Column(source.nanos(name))]
 
 
-def _nanos(name: str) -> Callable[[Source], list[Column | Keyed]]:
-    return lambda s: [Column(s.nanos(name))]
+def _frame_column(name: str) -> _Getter:
+    return lambda source: [Column(source.frames[name])]
 
 
-def _frame(name: str) -> Callable[[Source], list[Column | Keyed]]:
-    return lambda s: [Column(s.frames[name])]
+def _dissected(name: str) -> _Getter:
+    return lambda source: source.shown(name)
 
 
-def _header(name: str, version: int | None = None) -> Callable[[Source], list[Column | Keyed]]:
-    """What the headers say beside the events, of one family of addresses."""
+def _http_head(name: str) -> _Getter:
+    return lambda source: source.head(name)
+
+
+def _header(name: str, version: int | None = None) -> _Getter:
+    """Read a header field that `events` lacks; `version` limits it to IPv4 or IPv6."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow as pa
@@ -82,42 +80,42 @@ def _header(name: str, version: int | None = None) -> Callable[[Source], list[Co
         values = source.headers[name]
         if version is None:
             return [Column(values)]
-        ours = mapped(source.column("src"), lambda a: (":" in a) == (version == 6), "bool")
-        return [Column(pc.if_else(ours, values, pa.scalar(None, pa.int64())))]
+        in_family = mapped(source.column("src"), lambda a: (":" in a) == (version == 6), "bool")
+        return [Column(pc.if_else(in_family, values, pa.scalar(None, pa.int64())))]
 
     return get
 
 
-def _where(of: Callable[[Source], pa.ChunkedArray]) -> Callable[[Source], list[Column | Keyed]]:
-    """A label from a column of truths."""
+def _label(mask: Callable[[Source], pa.ChunkedArray]) -> _Getter:
+    """Make a label of a boolean column: true becomes present, false becomes null."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        return [Column(pc.if_else(of(source), True, pa.scalar(None, pa.bool_())))]
+        return [Column(pc.if_else(mask(source), True, pa.scalar(None, pa.bool_())))]
 
     return get
 
 
-def _flags_are(mask: int, wanted: int) -> Callable[[Source], pa.ChunkedArray]:
-    """Which segments have these of the flags under the mask."""
+def _has_flags(mask: int, wanted: int) -> Callable[[Source], pa.ChunkedArray]:
+    """Return a test of the TCP flags under a mask: 0x12, 0x02 finds a SYN without ACK."""
 
-    def of(source: Source) -> pa.ChunkedArray:
+    def test(source: Source) -> pa.ChunkedArray:
         import pyarrow.compute as pc
 
         return pc.equal(pc.bit_wise_and(source.flags, mask), wanted)
 
-    return of
+    return test
 
 
 def _acks_nothing(source: Source) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
-    return pc.and_(_flags_are(0x10, 0)(source), pc.not_equal(source.column("ack"), 0))
+    return pc.and_(_has_flags(0x10, 0)(source), pc.not_equal(source.column("ack"), 0))
 
 
-def _flag(bit: int) -> Callable[[Source], list[Column | Keyed]]:
+def _flag(bit: int) -> _Getter:
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
 
@@ -126,8 +124,8 @@ def _flag(bit: int) -> Callable[[Source], list[Column | Keyed]]:
     return get
 
 
-def _modulo(name: str) -> Callable[[Source], list[Column | Keyed]]:
-    """Wireshark shows 32 bits of a relative number."""
+def _modulo_32_bits(name: str) -> _Getter:
+    """Read a relative sequence number modulo 2^32, as Wireshark shows it."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
@@ -140,13 +138,13 @@ def _modulo(name: str) -> Callable[[Source], list[Column | Keyed]]:
 def _next_seq(source: Source) -> list[Column | Keyed]:
     import pyarrow.compute as pc
 
-    ends = pc.not_equal(pc.bit_wise_and(source.flags, 3), 0).cast("int64")  # SYN and FIN count once, also together
+    ends = pc.not_equal(pc.bit_wise_and(source.flags, 3), 0).cast("int64")  # together they count once, as in Wireshark
     total = pc.add(pc.add(source.column("seq"), source.column("len").cast("int64")), ends)
     return [Column(pc.bit_wise_and(total, 0xFFFFFFFF))]
 
 
 def _since_first(source: Source) -> list[Column | Keyed]:
-    """Since the stream's first segment, which is `streams.start`."""
+    """Compute ns since the stream's first segment (`streams.start`)."""
     import pyarrow.compute as pc
 
     streams = source.capture.arrow("streams")
@@ -154,7 +152,7 @@ def _since_first(source: Source) -> list[Column | Keyed]:
     return [Column(pc.subtract(source.times, pc.take(streams["start"].cast("int64"), rows)))]
 
 
-def _of_stream(name: str) -> Callable[[Source], list[Column | Keyed]]:
+def _of_stream(name: str) -> _Getter:
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
 
@@ -165,8 +163,8 @@ def _of_stream(name: str) -> Callable[[Source], list[Column | Keyed]]:
     return get
 
 
-def _sack(side: str | None) -> Callable[[Source], list[Column | Keyed]]:
-    """The edges of the blocks by frame, or (None) how many there are."""
+def _sack(side: str | None) -> _Getter:
+    """Read the "left" or "right" edges of the SACK blocks, or (None) the number of blocks."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow as pa
@@ -183,21 +181,23 @@ def _sack(side: str | None) -> Callable[[Source], list[Column | Keyed]]:
     return get
 
 
-def _address(version: int, *names: str) -> Callable[[Source], list[Column | Keyed]]:
-    """Addresses of one family as words; null for the other."""
+def _address(version: int, *names: str) -> _Getter:
+    """Read addresses of one IP version as text; null for the other version."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        family = ":" if version == 6 else "."
         return [
-            Column(mapped(source.column(n), lambda a: a if (":" in a) == (family == ":") else None, "string"))
+            Column(mapped(source.column(n), lambda a: a if (":" in a) == (version == 6) else None, "string"))
             for n in names
         ]
 
     return get
 
 
-def _http(frame: str, value: str | None, protocol: str = "http") -> Callable[[Source], list[Column | Keyed]]:
-    """A value of the exchanges on the frame that completed the message."""
+def _exchange_value(frame: str, value: str | None, protocol: str = "http") -> _Getter:
+    """Read a column of the exchanges, placed on the frame that completes the message.
+
+    `frame` is "request_in" or "response_in". `value` None gives 1 for every such frame.
+    """
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow.compute as pc
@@ -210,30 +210,33 @@ def _http(frame: str, value: str | None, protocol: str = "http") -> Callable[[So
     return get
 
 
-def _dns(value: str | None) -> Callable[[Source], list[Column | Keyed]]:
-    """A value of the lookups on the frame of the question and on that of the answer."""
+def _dns(value: str | None) -> _Getter:
+    """Read a column of the DNS lookups, placed on the frames of both query and response."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        return [*_http("request_in", value, "dns")(source), *_http("response_in", value, "dns")(source)]
+        return [
+            *_exchange_value("request_in", value, "dns")(source),
+            *_exchange_value("response_in", value, "dns")(source),
+        ]
 
     return get
 
 
 def _dns_response(source: Source) -> list[Column | Keyed]:
-    """0 on a question, 1 on an answer."""
+    """Give 0 on a query, 1 on a response."""
     import pyarrow.compute as pc
 
-    (requests,), (answers,) = (_http(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
+    (requests,), (answers,) = (_exchange_value(frame, None, "dns")(source) for frame in ("request_in", "response_in"))
     return [Keyed(requests.frames, pc.multiply(requests.values, 0)), answers]  # type: ignore[union-attr]
 
 
 def _messages(source: Source) -> list[Column | Keyed]:
-    """A frame that completes a request or an answer of HTTP."""
-    return [*_http("request_in", None)(source), *_http("response_in", None)(source)]
+    """Give 1 on each frame that completes an HTTP request or response."""
+    return [*_exchange_value("request_in", None)(source), *_exchange_value("response_in", None)(source)]
 
 
 def _http_time(source: Source) -> list[Column | Keyed]:
-    """From the frame that completed the request to the one that completed the answer."""
+    """Compute the time from the frame that completes the request to the one that completes the response."""
     import pyarrow.compute as pc
 
     table = source.http.filter(pc.is_valid(source.http["response_in"]))
@@ -241,7 +244,10 @@ def _http_time(source: Source) -> list[Column | Keyed]:
 
 
 def _scale(source: Source) -> list[Column | Keyed]:
-    """The window's factor: -1 without the handshake, -2 where one side does not scale; SYNs have none."""
+    """Compute the window scale factor, as Wireshark does.
+
+    -1 if the handshake was not captured, -2 if one side does not scale. SYNs have no factor.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -257,7 +263,7 @@ def _scale(source: Source) -> list[Column | Keyed]:
 
 
 def _initial_rtt(source: Source) -> list[Column | Keyed]:
-    """The handshake's round trip, on every segment about which Wireshark notes something else."""
+    """Read the handshake's round trip, on every segment that has another field of Wireshark's analysis."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -266,18 +272,17 @@ def _initial_rtt(source: Source) -> list[Column | Keyed]:
 
 
 def _noted(source: Source) -> pa.ChunkedArray:
-    """Segments about which Wireshark's analysis notes something."""
+    """Return a mask of the segments that have a field of Wireshark's analysis (`tcp.analysis`)."""
     import pyarrow.compute as pc
 
     more = [pc.is_valid(source.column(name)) for name in ("acks_frame", "bytes_in_flight", "push_bytes_sent")]
     return functools.reduce(pc.or_, [*more, pc.fill_null(_any_mark(source), False)])
 
 
-def _fin(first: bool) -> Callable[[Source], list[Column | Keyed]]:
-    """A FIN of the side that closed first, or of the other one."""
+def _fin(first: bool) -> _Getter:
+    """Find the FINs of the side that closed first, or (`first` False) of the other side."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
 
         events = source.capture.unfiltered.arrow("events").select(["frame", "stream", "from_client", "flags"])
         ends = mapped(events["flags"], lambda flags: "FIN" in flags, "bool")
@@ -286,15 +291,13 @@ def _fin(first: bool) -> Callable[[Source], list[Column | Keyed]]:
         for row in events.filter(ends).to_pylist():
             if (closer.setdefault(row["stream"], row["from_client"]) == row["from_client"]) == first:
                 frames.append(row["frame"])
-        return [
-            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array([1] * len(frames))]))
-        ]
+        return [keyed(frames, [1] * len(frames))]
 
     return get
 
 
-def _dsack(side: str) -> Callable[[Source], list[Column | Keyed]]:
-    """An edge of the first block of an ACK that reports bytes received twice."""
+def _dsack(side: str) -> _Getter:
+    """Read an edge of the first SACK block of an ACK that reports bytes received twice (RFC 2883)."""
 
     def get(source: Source) -> list[Column | Keyed]:
         import pyarrow as pa
@@ -314,11 +317,10 @@ def _any_mark(source: Source) -> pa.ChunkedArray:
     return functools.reduce(pc.or_, (source.column(mark) for mark in MARKS))
 
 
-def _duplicates(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
-    """A duplicate ACK's number among those of one acknowledgement number, or the frame of the first ACK with it."""
+def _duplicates(of_frame: bool) -> _Getter:
+    """Count the duplicate ACKs of one acknowledgement number, or (`of_frame`) give the frame of its first ACK."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
 
         names = ["frame", "stream", "from_client", "ack", "duplicate_ack"]
         table = source.capture.unfiltered.arrow("events").select(names).to_pandas()
@@ -327,20 +329,22 @@ def _duplicates(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
         runs = table.groupby([*side, run])
         values = runs["frame"].transform("first") if of_frame else runs["duplicate_ack"].cumsum()
         marked = table["duplicate_ack"].astype(bool)
-        frames, values = table["frame"][marked], values[marked].astype("int64")
-        return [Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values)]))]
+        return [keyed(table["frame"][marked].tolist(), values[marked].astype("int64").tolist())]
 
     return get
 
 
-def _rto(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
-    """The oldest segment with the number of a plain retransmission, else the one that reached furthest; ns since it."""
+def _rto(of_frame: bool) -> _Getter:
+    """Find the segment that a retransmission repeats: its frame (`of_frame`), or the ns since it.
+
+    It is the first segment with that sequence number, or else the segment with the highest sequence number so far.
+    Fast, spurious and out-of-order retransmissions have no such segment, as in Wireshark.
+    """
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        names = ["frame", "time", "stream", "from_client", "seq", "len", "retransmission", *_OTHER_REPEATS, *_KEEP]
+        names = ["frame", "time", "stream", "from_client", "seq", "len", "retransmission", *_OTHER_REPEATS, *_PROBES]
         events = source.capture.unfiltered.arrow("events")
         counted = mapped(events["flags"], lambda flags: int("SYN" in flags or "FIN" in flags), "int64")
         table = events.select(names)
@@ -350,36 +354,33 @@ def _rto(of_frame: bool) -> Callable[[Source], list[Column | Keyed]]:
         frames: list[int] = []
         values: list[int] = []
         columns = [table[n].cast("int64") if n == "time" else table[n] for n in names]
-        for frame, time, stream, asks, seq, length, again, *others in zip(
+        for frame, time, stream, from_client, seq, length, is_repeat, *others in zip(
             *(c.to_pylist() for c in columns), strict=True
         ):
-            if again and not any(others[: len(_OTHER_REPEATS)]):
-                found = first.get((stream, asks, seq)) or furthest.get((stream, asks), (0, 0, 0))[1:]
+            side = stream, from_client
+            if is_repeat and not any(others[: len(_OTHER_REPEATS)]):
+                found = first.get((*side, seq)) or furthest.get(side, (0, 0, 0))[1:]
                 if found[0]:
                     frames.append(frame)
                     values.append(found[0] if of_frame else time - found[1])
             elif length and not any(others):
-                first.setdefault((stream, asks, seq), (frame, time))
-            if length and seq + length > furthest.get((stream, asks), (-1,))[0]:
-                furthest[stream, asks] = seq + length, frame, time
-        return [
-            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values, pa.int64())]))
-        ]
+                first.setdefault((*side, seq), (frame, time))
+            if length and seq + length > furthest.get(side, (-1,))[0]:
+                furthest[side] = seq + length, frame, time
+        return [keyed(frames, values)]
 
     return get
 
 
 _OTHER_REPEATS = ("fast_retransmission", "spurious_retransmission", "out_of_order")
-_BOTH = ("request_in", "response_in")
-_KEEP = ("keep_alive", "zero_window_probe")
+_PROBES = ("keep_alive", "zero_window_probe")
+_BOTH_MESSAGES = ("request_in", "response_in")
 
 
-def _part(word: str) -> Callable[[Source], list[Column | Keyed]]:
-    """A part of the request's target; there only where the target has a query."""
+def _part(word: str) -> _Getter:
+    """Read the path, query or parameters of the request's target; null if the target has no query."""
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-
         frames: list[int] = []
         values: list[str] = []
         table = source.http
@@ -390,22 +391,18 @@ def _part(word: str) -> Callable[[Source], list[Column | Keyed]]:
             parts = {"path": [path], "query": [query], "parameter": query.split("&")}[word]
             values += parts
             frames += [frame] * len(parts)
-        return [
-            Keyed(pa.chunked_array([pa.array(frames, pa.uint64())]), pa.chunked_array([pa.array(values, "string")]))
-        ]
+        return [keyed(frames, values)]
 
     return get
 
 
-def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> Callable[[Source], list[Column | Keyed]]:
-    """A message's number among those of its connection, or (with `shift`) the frame of one before or behind it.
+def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> _Getter:
+    """Number the messages of a connection from 1, or (with `shift`) give the frame of the previous or next message.
 
-    `shown`: the messages of an exchange on whose frames Wireshark shows it.
+    `shown` names the frames of an exchange that have the field; it defaults to the message's own frame.
     """
 
     def get(source: Source) -> list[Column | Keyed]:
-        import pyarrow as pa
-
         table = source.http.select(["stream", "request_in", "response_in"]).to_pandas()
         table = table[table[frame].notna()].sort_values(frame, kind="stable")
         side = table.groupby("stream")
@@ -413,16 +410,15 @@ def _number(frame: str, shift: int = 0, shown: tuple[str, ...] = ()) -> Callable
         table = table[table["value"].notna()]
         out: list[Column | Keyed] = []
         for name in shown or (frame,):
-            there = table[table[name].notna()]
-            frames, values = pa.array(there[name].astype("uint64")), pa.array(there["value"].astype("int64"))
-            out.append(Keyed(pa.chunked_array([frames]), pa.chunked_array([values])))
+            rows = table[table[name].notna()]
+            out.append(keyed(rows[name].astype("uint64").tolist(), rows["value"].astype("int64").tolist()))
         return out
 
     return get
 
 
 def _phrase(source: Source) -> list[Column | Keyed]:
-    """The standard's phrase for the status (RFC 9110, 15)."""
+    """Look up the reason phrase of the status (RFC 9110, section 15)."""
     import pyarrow as pa
 
     phrases = {status.value: status.phrase for status in HTTPStatus}
@@ -431,20 +427,18 @@ def _phrase(source: Source) -> list[Column | Keyed]:
     return [replace(column, values=pa.chunked_array([pa.array(words, "string")]))]
 
 
-def _http_any(source: Source) -> list[Column | Keyed]:
-    return [*FIELDS["http.request"].get(source), *FIELDS["http.response"].get(source)]
-
-
 FIELDS: dict[str, Field] = {
-    "frame": Field("bytes", lambda s: s.shown("frame"), "its bytes, as captured"),
-    "frame.number": Field("int", _one("frame"), "the frame's number, from 1"),
+    "frame": Field("bytes", _dissected("frame"), "its bytes, as captured"),
+    "frame.number": Field("int", _columns("frame"), "the frame's number, from 1"),
     "frame.time": Field("instant", lambda s: [Column(s.times)], "when it was captured"),
     "frame.time_epoch": Field("seconds", lambda s: [Column(s.times)], "the same in seconds since 1970"),
-    "frame.time_relative": Field("duration", _frame("time_relative"), "since the capture's first frame"),
-    "frame.time_delta": Field("duration", _frame("time_delta"), "since the frame before it"),
-    "frame.time_delta_displayed": Field("duration", _frame("time_delta"), "the same, of a capture without a filter"),
-    "frame.len": Field("int", _frame("len"), "bytes on the wire"),
-    "frame.cap_len": Field("int", _frame("cap_len"), "bytes captured"),
+    "frame.time_relative": Field("duration", _frame_column("time_relative"), "since the capture's first frame"),
+    "frame.time_delta": Field("duration", _frame_column("time_delta"), "since the frame before it"),
+    "frame.time_delta_displayed": Field(
+        "duration", _frame_column("time_delta"), "the same, of a capture without a filter"
+    ),
+    "frame.len": Field("int", _frame_column("len"), "bytes on the wire"),
+    "frame.cap_len": Field("int", _frame_column("cap_len"), "bytes captured"),
     "ip": Field("label", _address(4, "src"), "IPv4"),
     "ip.src": Field("ipv4", _address(4, "src"), "source"),
     "ip.dst": Field("ipv4", _address(4, "dst"), "destination"),
@@ -460,80 +454,82 @@ FIELDS: dict[str, Field] = {
     "ipv6.hlim": Field("int", _header("ttl", 6), "hop limit", 8),
     "ipv6.tclass.dscp": Field("int", _header("dscp", 6), "differentiated services", 8),
     "ipv6.tclass.ecn": Field("int", _header("ecn", 6), "congestion notification", 8),
-    "tcp": Field("label", _one("stream"), "TCP: every segment"),
-    "tcp.stream": Field("int", _one("stream"), "the connection"),
-    "tcp.srcport": Field("int", _one("sport"), "source port", 16),
-    "tcp.dstport": Field("int", _one("dport"), "destination port", 16),
-    "tcp.port": Field("int", _both("sport", "dport"), "source and destination port", 16),
-    "tcp.len": Field("int", _one("len"), "bytes of payload"),
-    "tcp.seq": Field("int", _modulo("seq"), "sequence number, relative"),
+    "tcp": Field("label", _columns("stream"), "TCP: every segment"),
+    "tcp.stream": Field("int", _columns("stream"), "the connection"),
+    "tcp.srcport": Field("int", _columns("sport"), "source port", 16),
+    "tcp.dstport": Field("int", _columns("dport"), "destination port", 16),
+    "tcp.port": Field("int", _columns("sport", "dport"), "source and destination port", 16),
+    "tcp.len": Field("int", _columns("len"), "bytes of payload"),
+    "tcp.seq": Field("int", _modulo_32_bits("seq"), "sequence number, relative"),
     "tcp.seq_raw": Field("int", _header("seq_raw"), "sequence number as it stands in the header"),
     "tcp.ack_raw": Field("int", _header("ack_raw"), "acknowledgement number as it stands in the header"),
     "tcp.nxtseq": Field("int", _next_seq, "sequence number behind the segment, relative"),
-    "tcp.ack": Field("int", _modulo("ack"), "acknowledgement number, relative"),
+    "tcp.ack": Field("int", _modulo_32_bits("ack"), "acknowledgement number, relative"),
     "tcp.flags": Field("int", lambda s: [Column(s.flags)], "the nine flags as a number", 16),
     **{f"tcp.flags.{name}": Field("bool", _flag(bit), f"the flag {name.upper()}") for name, bit in FLAGS.items()},
-    "tcp.window_size": Field("int", _one("window"), "window, scaled"),
+    "tcp.window_size": Field("int", _columns("window"), "window, scaled"),
     "tcp.window_size_scalefactor": Field("signed", _scale, "its factor; -1 unknown, -2 not scaled"),
     "tcp.analysis.initial_rtt": Field("duration", _initial_rtt, "the handshake's round trip"),
-    "tcp.options.mss": Field("label", _one("mss"), "option MSS"),
-    "tcp.options.mss_val": Field("int", _one("mss"), "its value", 16),
-    "tcp.options.wscale": Field("label", _one("wscale"), "option window scale"),
-    "tcp.options.wscale.shift": Field("int", _one("wscale"), "its shift", 8),
-    "tcp.options.timestamp": Field("label", _one("tsval"), "option timestamps"),
-    "tcp.options.timestamp.tsval": Field("int", _one("tsval"), "its value"),
-    "tcp.options.timestamp.tsecr": Field("int", _one("tsecr"), "its echo"),
+    "tcp.options.mss": Field("label", _columns("mss"), "option MSS"),
+    "tcp.options.mss_val": Field("int", _columns("mss"), "its value", 16),
+    "tcp.options.wscale": Field("label", _columns("wscale"), "option window scale"),
+    "tcp.options.wscale.shift": Field("int", _columns("wscale"), "its shift", 8),
+    "tcp.options.timestamp": Field("label", _columns("tsval"), "option timestamps"),
+    "tcp.options.timestamp.tsval": Field("int", _columns("tsval"), "its value"),
+    "tcp.options.timestamp.tsecr": Field("int", _columns("tsecr"), "its echo"),
     "tcp.options.sack": Field("label", _sack(None), "option SACK"),
     "tcp.options.sack.count": Field("int", _sack(None), "how many blocks", 8),
     "tcp.options.sack_le": Field("int", _sack("left"), "left edges, relative"),
     "tcp.options.sack_re": Field("int", _sack("right"), "right edges, relative"),
-    "tcp.time_delta": Field("duration", _nanos("time_delta_ms"), "since the stream's previous segment"),
+    "tcp.time_delta": Field("duration", _ms_column("time_delta_ms"), "since the stream's previous segment"),
     "tcp.time_relative": Field("duration", _since_first, "since the stream's first segment"),
     "tcp.completeness": Field("int", _of_stream("completeness"), "the stream's completeness, its last value", 8),
-    "tcp.ack.nonzero": Field("label", _where(_acks_nothing), "an acknowledgement number without the flag ACK"),
-    "tcp.analysis": Field("label", _where(_noted), "something is noted of the segment"),
+    "tcp.ack.nonzero": Field("label", _label(_acks_nothing), "an acknowledgement number without the flag ACK"),
+    "tcp.analysis": Field("label", _label(_noted), "something is noted of the segment"),
     "tcp.connection.fin_active": Field("label", _fin(True), "a FIN of the side that closes first"),
     "tcp.connection.fin_passive": Field("label", _fin(False), "a FIN of the other side"),
     "tcp.options.sack.dsack_le": Field("int", _dsack("left"), "left edge of what was received twice"),
     "tcp.options.sack.dsack_re": Field("int", _dsack("right"), "right edge of what was received twice"),
-    "tcp.options.sack.dsack": Field("label", _where(lambda s: s.column("dsack")), "reports bytes received twice"),
-    "tcp.connection.syn": Field("label", _where(_flags_are(0x12, 0x02)), "a SYN that asks for a connection"),
-    "tcp.connection.synack": Field("label", _where(_flags_are(0x12, 0x12)), "a SYN that accepts one"),
-    "tcp.connection.fin": Field("label", _where(_flags_are(0x01, 0x01)), "a FIN"),
-    "tcp.connection.rst": Field("label", _where(_flags_are(0x04, 0x04)), "a RST"),
-    "tcp.analysis.flags": Field("label", _where(_any_mark), "any of the marks below"),
+    "tcp.options.sack.dsack": Field("label", _label(lambda s: s.column("dsack")), "reports bytes received twice"),
+    "tcp.connection.syn": Field("label", _label(_has_flags(0x12, 0x02)), "a SYN that asks for a connection"),
+    "tcp.connection.synack": Field("label", _label(_has_flags(0x12, 0x12)), "a SYN that accepts one"),
+    "tcp.connection.fin": Field("label", _label(_has_flags(0x01, 0x01)), "a FIN"),
+    "tcp.connection.rst": Field("label", _label(_has_flags(0x04, 0x04)), "a RST"),
+    "tcp.analysis.flags": Field("label", _label(_any_mark), "any of the marks below"),
     **{
-        f"tcp.analysis.{m}": Field("label", _where(lambda s, m=m: s.column(m)), m.replace("_", " "))  # type: ignore[misc]
+        f"tcp.analysis.{m}": Field("label", _label(lambda s, m=m: s.column(m)), m.replace("_", " "))  # type: ignore[misc]
         for m in MARKS
     },
-    "tcp.analysis.acks_frame": Field("int", _one("acks_frame"), "the frame that it acknowledges"),
-    "tcp.analysis.ack_rtt": Field("duration", _nanos("ack_rtt_ms"), "since that frame"),
+    "tcp.analysis.acks_frame": Field("int", _columns("acks_frame"), "the frame that it acknowledges"),
+    "tcp.analysis.ack_rtt": Field("duration", _ms_column("ack_rtt_ms"), "since that frame"),
     "tcp.analysis.duplicate_ack_num": Field("int", _duplicates(False), "which duplicate of this number it is"),
     "tcp.analysis.duplicate_ack_frame": Field("int", _duplicates(True), "the ACK that it repeats"),
     "tcp.analysis.rto": Field("duration", _rto(False), "since the segment that it repeats"),
     "tcp.analysis.rto_frame": Field("int", _rto(True), "the segment that it repeats"),
-    "tcp.analysis.bytes_in_flight": Field("int", _one("bytes_in_flight"), "bytes not yet acknowledged"),
-    "tcp.analysis.push_bytes_sent": Field("int", _one("push_bytes_sent"), "bytes since the last PSH"),
-    "http": Field("protocol", _http_any, "a frame that completes a request or an answer"),
-    "http.request": Field("bool", _http("request_in", None), "a frame that completes a request"),
-    "http.request.method": Field("text", _http("request_in", "method"), "GET, POST ..."),
-    "http.request.uri": Field("text", _http("request_in", "target"), "the request's target"),
+    "tcp.analysis.bytes_in_flight": Field("int", _columns("bytes_in_flight"), "bytes not yet acknowledged"),
+    "tcp.analysis.push_bytes_sent": Field("int", _columns("push_bytes_sent"), "bytes since the last PSH"),
+    "http": Field("protocol", _messages, "a frame that completes a request or an answer"),
+    "http.request": Field("bool", _exchange_value("request_in", None), "a frame that completes a request"),
+    "http.request.method": Field("text", _exchange_value("request_in", "method"), "GET, POST ..."),
+    "http.request.uri": Field("text", _exchange_value("request_in", "target"), "the request's target"),
     "http.request.uri.path": Field("text", _part("path"), "the target up to '?'"),
     "http.request.uri.query": Field("text", _part("query"), "the target behind '?'"),
     "http.request.uri.query.parameter": Field("text", _part("parameter"), "its parts between '&'"),
-    "http.host": Field("text", _http("request_in", "host"), "whom the request is for: Host"),
-    "http.response": Field("bool", _http("response_in", None), "a frame that completes an answer"),
-    "http.response.code": Field("int", _http("response_in", "status"), "its status", 16),
+    "http.host": Field("text", _exchange_value("request_in", "host"), "whom the request is for: Host"),
+    "http.response": Field("bool", _exchange_value("response_in", None), "a frame that completes an answer"),
+    "http.response.code": Field("int", _exchange_value("response_in", "status"), "its status", 16),
     "http.time": Field("duration", _http_time, "from the request's frame to the answer's"),
-    "http.request_in": Field("int", _http("response_in", "request_in"), "the request's frame"),
+    "http.request_in": Field("int", _exchange_value("response_in", "request_in"), "the request's frame"),
     "http.request_number": Field("int", _number("request_in"), "which request of its connection, from 1"),
     "http.response_number": Field("int", _number("response_in"), "which answer of its connection, from 1"),
-    "http.prev_request_in": Field("int", _number("request_in", -1, _BOTH), "the connection's request before it"),
-    "http.next_request_in": Field("int", _number("request_in", 1, _BOTH), "the connection's next request"),
+    "http.prev_request_in": Field(
+        "int", _number("request_in", -1, _BOTH_MESSAGES), "the connection's request before it"
+    ),
+    "http.next_request_in": Field("int", _number("request_in", 1, _BOTH_MESSAGES), "the connection's next request"),
     "http.prev_response_in": Field("int", _number("response_in", -1), "the connection's answer before it"),
     "http.next_response_in": Field("int", _number("response_in", 1), "the connection's next answer"),
     "http.response.code.desc": Field("text", _phrase, "what its status is called"),
-    "http.response_in": Field("int", _http("request_in", "response_in"), "the answer's frame"),
+    "http.response_in": Field("int", _exchange_value("request_in", "response_in"), "the answer's frame"),
     "http.chat": Field("label", _messages, "a frame that completes a request or an answer"),
     "udp": Field("label", lambda s: [Column(s.udp("sport"))], "a question to a name server over UDP, or its answer"),
     "udp.srcport": Field("int", lambda s: [Column(s.udp("sport"))], "source port", 16),
@@ -542,36 +538,23 @@ FIELDS: dict[str, Field] = {
     "dns": Field("label", _dns("request_in"), "a question to a name server, or its answer"),
     "dns.qry.name": Field("text", _dns("target"), "the name in question"),
     "dns.flags.response": Field("bool", _dns_response, "0 a question, 1 an answer"),
-    "dns.flags.rcode": Field("int", _http("response_in", "status", "dns"), "the answer's code: 3 is NXDOMAIN", 16),
-    "dns.response_in": Field("int", _http("request_in", "response_in", "dns"), "the frame of the answer"),
-    "dns.response_to": Field("int", _http("response_in", "request_in", "dns"), "the frame of the question"),
-    "dns.time": Field("duration", _http("response_in", "took", "dns"), "from the question to the answer"),
+    "dns.flags.rcode": Field(
+        "int", _exchange_value("response_in", "status", "dns"), "the answer's code: 3 is NXDOMAIN", 16
+    ),
+    "dns.response_in": Field("int", _exchange_value("request_in", "response_in", "dns"), "the frame of the answer"),
+    "dns.response_to": Field("int", _exchange_value("response_in", "request_in", "dns"), "the frame of the question"),
+    "dns.time": Field("duration", _exchange_value("response_in", "took", "dns"), "from the question to the answer"),
 }
-"""Every field of the subset; docs/filters.md lists them."""
-
-
-def _from_bytes(name: str, source: Source) -> list[Column | Keyed]:
-    return source.shown(name)
-
-
-def _from_head(name: str, source: Source) -> list[Column | Keyed]:
-    return source.head(name)
-
+"""Every field that a filter can name; docs/filters.md lists them."""
 
 for _name, _kind, _meaning, _bits in DISSECTED:
-    FIELDS[_name] = Field(_kind, functools.partial(_from_bytes, _name), _meaning, _bits, shown=True)
+    FIELDS[_name] = Field(_kind, _dissected(_name), _meaning, _bits, shown=True)
 for _name, _meaning in {**BODIES, **CHUNKS}.items():
-    FIELDS[_name] = Field(
-        "int" if _name in CHUNKS else "bytes", functools.partial(_from_head, _name), _meaning, shown=True
-    )
+    FIELDS[_name] = Field("int" if _name in CHUNKS else "bytes", _http_head(_name), _meaning, shown=True)
 for _name, _meaning in {**NAMES, **OTHERS}.items():
-    FIELDS[_name] = Field(
-        "int" if _name == "http.content_length" else "text",
-        functools.partial(_from_head, _name),
-        f"header {_meaning}" if _name in NAMES else _meaning,
-        63,
-        shown=True,
-    )
+    _kind = "int" if _name == "http.content_length" else "text"
+    _meaning = f"header {_meaning}" if _name in NAMES else _meaning
+    FIELDS[_name] = Field(_kind, _http_head(_name), _meaning, 63, shown=True)
 
 _WIDE = [
     *("ip.src", "ip.dst", "ip.addr", "ip.ttl", "ip.id", "ip.dsfield.dscp", "ip.dsfield.ecn", "ipv6.src", "ipv6.dst"),
@@ -579,12 +562,12 @@ _WIDE = [
     *("tcp.flags", "udp.srcport", "udp.dstport", "udp.port", "dns.qry.name", "dns.flags.rcode", "dns.flags.response"),
     *(f"tcp.flags.{name}" for name in FLAGS),
 ]
-"""Fields of `events` that other frames have, too: from their bytes where the filter runs over every frame."""
-_PROTOCOLS = ["ip", "ipv6", "tcp", "udp", "dns"]
+"""Fields of `events` that frames of other protocols have, too."""
+_WIDE_PROTOCOLS = ["ip", "ipv6", "tcp", "udp", "dns"]
 
 
 def _widen(name: str, kind: str | None = None) -> None:
-    """Takes a field from the frames' bytes where the filter runs over every frame."""
+    """Dissect a field from the frames' bytes if the filter runs over every frame; else read it as before."""
     known = FIELDS[name]
 
     def get(source: Source) -> list[Column | Keyed]:
@@ -595,5 +578,5 @@ def _widen(name: str, kind: str | None = None) -> None:
 
 for _name in _WIDE:
     _widen(_name)
-for _name in _PROTOCOLS:
+for _name in _WIDE_PROTOCOLS:
     _widen(_name, "protocol")

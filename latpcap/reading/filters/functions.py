@@ -1,4 +1,4 @@
-"""Functions of the filter language: a field in, a field of the function's values out."""
+"""Functions of the filter language, such as `len(http.host)`: wrap a field into a field of the function's values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from latpcap.reading.filters.fields import Field
-from latpcap.reading.filters.source import Column, Keyed, Source
+from latpcap.reading.filters.source import Column, Keyed, Source, keyed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,26 +27,26 @@ FUNCTIONS: dict[str, frozenset[str]] = {
     "min": frozenset({"int", "signed", "duration"}),
     "abs": frozenset({"int", "signed", "duration"}),
 }
-"""By function: the kinds of fields that it is for."""
+"""Kinds of fields that each function accepts."""
 
 
 def applied(function: str, field: Field, name: str) -> Field:
-    """The function's values as a field."""
+    """Return a field with the function's values; `name` is the field's name."""
     if function == "count":
         return Field("int", lambda source: [_per_frame(field, source, len)], "how many")
     if function in ("max", "min"):
-        of = {"max": max, "min": min}[function]
-        return replace(field, get=lambda source: [_per_frame(field, source, of)])
+        choose = {"max": max, "min": min}[function]
+        return replace(field, get=lambda source: [_per_frame(field, source, choose)])
     value, kind = _VALUES[function]
     read = field.get
-    if field.kind == "protocol":  # its bytes
+    if field.kind == "protocol":  # a function of a protocol takes its bytes
         read = lambda source: source.shown(name)  # noqa: E731
     get = lambda source: [_mapped(column, value) for column in read(source)]  # noqa: E731
     return replace(field, kind=kind or field.kind, get=get, bits=32)
 
 
 def packed(field: Field) -> Field:
-    """An address field as the bytes of its addresses."""
+    """Return an address field as a field of the addresses' bytes, for slices and masks."""
     get = lambda source: [_mapped(column, lambda held: ip_address(held).packed) for column in field.get(source)]  # noqa: E731
     return replace(field, kind="bytes", get=get)
 
@@ -69,16 +69,14 @@ def _mapped(column: Column | Keyed, value: Callable[[Any], Any]) -> Column | Key
     return Keyed(column.frames, held) if isinstance(column, Keyed) else Column(held)
 
 
-def _per_frame(field: Field, source: Source, of: Callable[[list[Any]], Any]) -> Keyed:
-    """One value for each frame that has the field."""
-    import pyarrow as pa
-
+def _per_frame(field: Field, source: Source, reduce: Callable[[list[Any]], Any]) -> Keyed:
+    """Reduce the values of each frame that has the field to one value."""
     found = per_frame(field.get(source), source.events["frame"])
-    return Keyed(pa.chunked_array([pa.array(list(found), pa.uint64())]), _array([of(held) for held in found.values()]))
+    return keyed(list(found), [reduce(held) for held in found.values()])
 
 
 def per_frame(columns: list[Column | Keyed], events: pa.ChunkedArray) -> dict[int, list[Any]]:
-    """The values of each frame that has some."""
+    """Return the values of each frame that has the field."""
     found: dict[int, list[Any]] = {}
     for column in columns:
         frames = column.frames if isinstance(column, Keyed) else events

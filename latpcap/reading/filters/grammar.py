@@ -1,7 +1,7 @@
-"""What does this display filter say? Text in, a tree of tests out; pyparsing knows the grammar.
+"""Grammar of display filters: parses the text into a tree of tests with pyparsing.
 
-Wireshark 4.0's language as far as docs/filters.md lists it. Knows no field and no table: whether a name is a field and
-a word fits it is for `values.py` and `evaluate.py` to say. Every node remembers where it stands in the text.
+Covers Wireshark 4.0's language as far as docs/filters.md lists it. Whether a name is a field and a literal fits the
+field is checked later, by `evaluate.py` and `values.py`. `at` of a node is its offset in the text, for error messages.
 """
 
 from __future__ import annotations
@@ -19,19 +19,23 @@ from latpcap.errors import FilterError
 
 @dataclass(frozen=True)
 class Field:
-    """A name on the left of a test, or alone; `mask` is the number behind `&`."""
+    """A field on the left of a test, or alone: `all lower(http.host[0:3])`."""
 
     name: str
     at: int
     mask: Word | None = None
-    every: bool | None = None  # `all` and `any` before it
-    slices: tuple[tuple[int | None, int | None], ...] = ()  # from and to, as Python's
-    functions: tuple[str, ...] = ()  # applied to its values, the innermost first
+    """The literal after `&`: `tcp.flags & 0x12`."""
+    every: bool | None = None
+    """True after the quantifier `all`, False after `any`, None without one."""
+    slices: tuple[tuple[int | None, int | None], ...] = ()
+    """Begin and end of each slice, as in Python."""
+    functions: tuple[str, ...] = ()
+    """Functions applied to the values, the innermost first."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A number, address or time as it is written, or the name of another field."""
+    """A literal without quotes (number, address, time), or the name of another field."""
 
     text: str
     at: int
@@ -39,7 +43,7 @@ class Word:
 
 @dataclass(frozen=True)
 class _Called:
-    """A field's name inside of functions, the innermost first."""
+    """A field's name, and the functions around it, the innermost first."""
 
     word: Word
     functions: tuple[str, ...]
@@ -55,7 +59,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Range:
-    """Two words with `..` between them."""
+    """A range `low..high` in a set; it includes both ends."""
 
     low: Word | Text
     high: Word | Text
@@ -64,14 +68,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Exists:
-    """A field alone: has the packet it?"""
+    """A field alone: tests whether the packet has it."""
 
     field: Field
 
 
 @dataclass(frozen=True)
 class Test:
-    """A field against one value."""
+    """A comparison of a field with one value; `operator` is a value of OPERATORS or WORDS."""
 
     field: Field
     operator: str
@@ -81,7 +85,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Among:
-    """A field against a set; `without` for `not in`."""
+    """A test whether a field's value is in a set; `without` for `not in`."""
 
     field: Field
     items: tuple[Word | Text | Range, ...]
@@ -90,16 +94,17 @@ class Among:
 
 @dataclass(frozen=True)
 class Computed:
-    """Arithmetic, or a function of several values: of fields, numbers and other such expressions."""
+    """Arithmetic, or a function of several values; parts are fields, numbers and nested expressions."""
 
-    operator: str  # a sign, "negative", "max", "min" or "abs"
+    operator: str
+    """A sign, "negative", "max", "min" or "abs"."""
     parts: tuple[Any, ...]
     at: int
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A test with arithmetic on one side or both; alone, without an operator, a value that is not 0."""
+    """A test with arithmetic on one side or both. Without an operator it passes if the value is not 0."""
 
     left: Any
     operator: str | None
@@ -110,69 +115,50 @@ class Relation:
 
 @dataclass(frozen=True)
 class Not:
-    """The packets that the inner tree leaves out."""
+    """A negated test."""
 
     inner: Any
 
 
 @dataclass(frozen=True)
 class Joined:
-    """`and` or `or` over two trees or more."""
+    """`and` or `or` (`word`) over two or more tests."""
 
     word: str
     parts: tuple[Any, ...]
 
 
 OPERATORS = {
-    "===": "all_eq",
-    "!==": "any_ne",
-    "==": "any_eq",
-    "!=": "all_ne",
-    "~=": "any_ne",
-    "<=": "le",
-    ">=": "ge",
-    "<": "lt",
-    ">": "gt",
-    "~": "matches",
-}
-WORDS = {
-    "all_eq": "all_eq",
-    "any_ne": "any_ne",
-    "any_eq": "any_eq",
-    "all_ne": "all_ne",
-    "eq": "any_eq",
-    "ne": "all_ne",
-    "le": "le",
-    "ge": "ge",
-    "lt": "lt",
-    "gt": "gt",
-    "contains": "contains",
-    "matches": "matches",
-}
+    "===": "all_eq", "!==": "any_ne", "==": "any_eq", "!=": "all_ne", "~=": "any_ne", "<=": "le", ">=": "ge",
+    "<": "lt", ">": "gt", "~": "matches",
+}  # fmt: skip
+_NAMES = ("all_eq", "any_ne", "any_eq", "all_ne", "le", "ge", "lt", "gt", "contains", "matches")
+WORDS = {"eq": "any_eq", "ne": "all_ne", **{name: name for name in _NAMES}}
+"""Operators written as words; OPERATORS has those written as signs."""
 FUNCTIONS = ("lower", "upper", "len", "count", "string", "max", "min", "abs")
 MACROS = {
     "private_ipv4": "({0} == 192.168.0.0/16 or {0} == 172.16.0.0/12 or {0} == 10.0.0.0/8)",
     "private_ipv6": "(ipv6 and {0} == fc00::/7)",
     "private_ethernet": "({0}[0] & 0x0f == 2)",
 }
-"""The macros that Wireshark brings."""
-RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
+"""Wireshark's built-in macros."""
+_RESERVED = {*WORDS, "and", "or", "not", "in", "all", "any"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\\": "\\", '"': '"', "'": "'"}
-_ONE_AT_A_TIME = threading.Lock()
-"""pyparsing learns how many arguments an action takes when it first runs, and two threads confuse it."""
+_PARSER_LOCK = threading.Lock()
+"""Only one thread may parse: pyparsing finds the number of an action's arguments by trial, which is not thread-safe."""
 _SLICE = re.compile(r"(?P<begin>-?\d{1,9})?(?:(?P<colon>:)(?P<length>\d{1,9})?|-(?P<last>-?\d{1,9}))?")
 _MACRO = re.compile(r"\$\{(\w+)[:;]([^}]*)\}|\$(\w+)\(([^)]*)\)")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_FLIPPED = re.compile(r'("[^"]*"|[\w.:/]+)\s*(==|!=|<=|>=|<|>)\s*([a-z]\w*(?:\.\w+)+)')
-_MIRRORED = str.maketrans("<>", "><")
+_VALUE_BEFORE_FIELD = re.compile(r'("[^"]*"|[\w.:/]+)\s*(==|!=|<=|>=|<|>)\s*([a-z]\w*(?:\.\w+)+)')
+_MIRRORED_SIGNS = str.maketrans("<>", "><")
 _CAPTURE_FILTER = re.compile(r"\b(?:(tcp|udp)\s+)?(?:(src|dst)\s+)?(port|host|net)\s+([\w.:/]+)")
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
 def parse(expression: str) -> Any:
-    """What does this filter say? The root of its tree; FilterError names the place of a mistake."""
+    """Return the root of the filter's tree. Raises FilterError with the offset of a mistake."""
     try:
-        with _ONE_AT_A_TIME:
+        with _PARSER_LOCK:
             return _grammar().parse_string(expression, parse_all=True)[0]
     except pp.ParseBaseException as problem:
         raise _mistake(expression, problem.loc, problem.msg) from None
@@ -181,11 +167,11 @@ def parse(expression: str) -> Any:
 
 
 def expanded(expression: str) -> str:
-    """The filter with its macros, `${private_ipv4:ip.src}` or `$private_ipv4(ip.src)`, written out."""
+    """Return the filter with its macros expanded: `${private_ipv4:ip.src}` or `$private_ipv4(ip.src)`."""
     if "$" not in _STRING.sub("", expression):
         return expression
 
-    def one(match: re.Match[str]) -> str:
+    def expansion(match: re.Match[str]) -> str:
         name, words = match[1] or match[3], match[2] or match[4] or ""
         if name not in MACROS:
             reason = f"{name!r} is no macro that Wireshark brings"
@@ -194,14 +180,14 @@ def expanded(expression: str) -> str:
 
     quoted = {match.span() for match in _STRING.finditer(expression)}
 
-    def outside(match: re.Match[str]) -> str:
-        return match[0] if any(begin < match.start() < end for begin, end in quoted) else one(match)
+    def unless_quoted(match: re.Match[str]) -> str:
+        return match[0] if any(begin < match.start() < end for begin, end in quoted) else expansion(match)
 
-    return _MACRO.sub(outside, expression)
+    return _MACRO.sub(unless_quoted, expression)
 
 
 def _mistake(expression: str, at: int, expected: str) -> FilterError:
-    """Says what stands there instead of what was expected, with the habit that it may come from."""
+    """Return an error with the unexpected word, the expected one, and a hint for common mistakes."""
     rest = expression[at:].lstrip()
     at = len(expression) - len(rest)
     if not expected.startswith("Expected "):
@@ -213,7 +199,7 @@ def _mistake(expression: str, at: int, expected: str) -> FilterError:
     found = re.match(r"[\w.:-]+|[^\w\s]+|.", rest, re.DOTALL)
     word = found.group() if found else rest
     hint = ""
-    if word.lower() in RESERVED and word.lower() != word:
+    if word.lower() in _RESERVED and word.lower() != word:
         hint = f"; it is written {word.lower()!r}"
     elif word == "=":
         hint = "; equality is written '=='"
@@ -231,11 +217,13 @@ def _mistake(expression: str, at: int, expected: str) -> FilterError:
 
 
 def _instead(expression: str, at: int) -> str | None:
-    """The display filter for a capture filter's words or for a value in front of its field; None for anything else."""
-    flipped = _FLIPPED.match(expression, at)
-    if flipped:
-        value, sign, field = flipped.groups()
-        return f"{field} {sign.translate(_MIRRORED)} {value}"
+    """Return the display filter for a capture filter, or for a comparison with the value first; None for other text.
+
+    Examples: `tcp port 80` gives `tcp.port == 80`, and `80 == tcp.port` gives it, too.
+    """
+    if reversed_test := _VALUE_BEFORE_FIELD.match(expression, at):
+        value, sign, field = reversed_test.groups()
+        return f"{field} {sign.translate(_MIRRORED_SIGNS)} {value}"
     for found in _CAPTURE_FILTER.finditer(expression):
         if found.start() <= at <= found.end():
             protocol, way, what, value = found.groups()
@@ -247,9 +235,12 @@ def _instead(expression: str, at: int) -> str | None:
 
 
 def _unescaped(text: str, start: int, body: str) -> str:
-    """A string's own characters; an escape that Wireshark refuses is refused."""
+    """Return a string with its escapes resolved. Fails for an escape that Wireshark rejects.
 
-    def one(match: re.Match[str]) -> str:
+    `start` is the offset of the opening quote in `text`.
+    """
+
+    def character(match: re.Match[str]) -> str:
         code = match.group(1)
         if code[0] == "x" and len(code) > 1:
             return chr(int(code[1:], 16))
@@ -260,11 +251,12 @@ def _unescaped(text: str, start: int, body: str) -> str:
         reason = f"'\\{code}' is no escape; write '\\\\{code}', or a raw string: r\"...\""
         raise pp.ParseFatalException(text, start + 1 + match.start(), reason)
 
-    return _ESCAPE.sub(one, body)
+    return _ESCAPE.sub(character, body)
 
 
 @functools.cache
 def _grammar() -> pp.ParserElement:
+    # 1. Names and literals.
     plain = r"(?:(?!\.\.)[\w./:-])"
     name = pp.Regex(r"[A-Za-z_](?:(?!\.\.)[\w.-])*(?:\[[^\]]*\])?").set_name("a field").set_parse_action(_name)
     word = pp.Regex(rf"-?[\w:]{plain}*").set_name("a value")
@@ -277,6 +269,7 @@ def _grammar() -> pp.ParserElement:
     character.set_parse_action(lambda s, at, found: Word(str(ord(_unescaped(s, at, found[0][1:-1]))), at))
     value = (raw | quoted | character | word).set_name("a value")
 
+    # 2. Sets, operators and function calls.
     def keyword(text: str) -> pp.ParserElement:
         return pp.Regex(rf"{text}(?![\w.])")
 
@@ -305,6 +298,7 @@ def _grammar() -> pp.ParserElement:
             else _Called(found[1], (found[0],))
         )
     )
+    # 3. Arithmetic, from the tightest operator to the loosest.
     computed = pp.Forward()
     number = pp.Regex(r"-?(?:0[xX][0-9A-Fa-f]+|\d+(?:\.\d+)?)(?![\w.:/-])").set_name("a number")
     number.set_parse_action(lambda s, at, found: Word(found[0], at))
@@ -330,6 +324,7 @@ def _grammar() -> pp.ParserElement:
     relation = pp.Optional(quantifier) + computed + pp.Optional((verb | sign) + computed)
     relation.set_parse_action(_relation)
 
+    # 4. Tests, and their combinations.
     operand = (pp.Optional(quantifier) + (call | name) + pp.Optional(mask)).set_parse_action(_operand)
     test = operand + pp.Optional(among - pp.Group(items) | (verb | sign) - value)
     test.set_parse_action(_test)
@@ -347,13 +342,13 @@ def _grammar() -> pp.ParserElement:
 
 
 def _name(text: str, at: int, found: Any) -> Word:
-    if found[0] in RESERVED:
+    if found[0] in _RESERVED:
         raise pp.ParseException(text, at, "Expected a field")
     return Word(found[0], at)
 
 
 def _slices(text: str, at: int, inside: str) -> tuple[tuple[int | None, int | None], ...]:
-    """Wireshark's slices `[i:length]`, `[i-j]`, `[i]`, `[:length]` and `[i:]` as begin and end."""
+    """Convert Wireshark's slices `[i:length]`, `[i-j]`, `[i]`, `[:length]` and `[i:]` to begin and end."""
     out: list[tuple[int | None, int | None]] = []
     for part in inside.split(","):
         found = _SLICE.fullmatch(part.strip())
@@ -388,7 +383,7 @@ def _operand(text: str, at: int, found: Any) -> Field:
 
 
 def _folded(text: str, at: int, found: Any) -> Any:
-    """Operands with signs between them, from left to right."""
+    """Combine operands with signs between them, from left to right."""
     left = found[0]
     for sign, right in zip(found[1::2], found[2::2], strict=True):
         left = Computed(sign, (left, right), at)
@@ -396,7 +391,7 @@ def _folded(text: str, at: int, found: Any) -> Any:
 
 
 def _relation(text: str, at: int, found: Any) -> Relation:
-    """A test with arithmetic; one of a field, or of its bits against a number, is left to `_test`."""
+    """Build a test with arithmetic. A field alone, or its bits compared with a number, is left to `_test`."""
     parts = list(found)
     every = {"all": True, "any": False}[parts.pop(0)] if isinstance(parts[0], str) else None
     left, operator, right = parts if len(parts) == 3 else (parts[0], None, None)

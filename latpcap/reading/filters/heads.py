@@ -1,12 +1,13 @@
-"""Header fields and bodies of HTTP/1 messages, from the bytes of the frames that carried them.
+"""Header fields and bodies of HTTP/1 messages, read from the frames that carried them (RFC 9112).
 
-Messages come from `exchanges`; their heads are read from the first frames of each, and bodies, where a filter names
-them, from all. Their fields belong to the frame that completes the message, as in Wireshark.
+The messages are those of `exchanges`. Heads are read from the first frames of each message; bodies, only if a filter
+names them, from all frames. As in Wireshark, the fields belong to the frame that completes the message.
 """
 
 from __future__ import annotations
 
 import base64
+import bisect
 import contextlib
 import re
 import zlib
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from latpcap.reading.rereadable import Recorded
 
-_FRAMES = 12
-"""So many of a message's first data frames may carry its head."""
+_MAX_HEAD_FRAMES = 12
+"""Upper bound on the frames with data that are searched for a message's head."""
 _HEAD_BYTES = 1 << 16
 _BODY_BYTES = 1 << 24
 _FIELDS = {
@@ -30,7 +31,7 @@ _FIELDS = {
     "upgrade", "user_agent", "www_authenticate", "x_forwarded_for",
 }  # fmt: skip
 NAMES = {f"http.{name}": name.replace("_", "-") for name in sorted(_FIELDS)}
-"""Wireshark's names of headers, and the headers."""
+"""Header by Wireshark's name of the field."""
 OTHERS = {
     "http.request.version": "HTTP/1.1", "http.response.version": "HTTP/1.1",
     "http.response.phrase": "OK, Not Found ...",
@@ -44,59 +45,62 @@ BODIES = {
     "http.file_data": "a body, without its chunks and unpacked", "http.chunk_data": "what a chunk carries",
     "http.chunk_boundary": "the end of a chunk's line",
 }  # fmt: skip
-"""Wireshark's names of bytes of a body."""
+"""Fields with bytes of a body, and their meanings."""
 CHUNKS = {"http.chunk_size": "bytes of a chunk; the last has 0"}
-_EMPTY = {"1", "204", "304"}
-"""Statuses of answers without a body, and how those of 1xx begin (RFC 9112, 6.3)."""
+_STATUSES_WITHOUT_BODY = {"1", "204", "304"}
+"""Statuses of responses without a body; "1" stands for 1xx (RFC 9112, section 6.3)."""
 
 
 def values(
     capture: Recorded, http: pa.Table, events: pa.Table, *, bodies: bool = False
 ) -> dict[str, list[tuple[int, Any]]]:
-    """The frame and value of each header field, and of the bodies' fields where they are wanted, by name."""
+    """Return frame and value of each header field, and with `bodies` of each body field, by name.
+
+    `http` is from `http.completed`.
+    """
     out: dict[str, list[tuple[int, Any]]] = {}
+    # 1. Read the payload of all frames that carry a wanted part of a message.
     messages = list(messages_of(http))
-    frames = frames_of(messages, events, None if bodies else _FRAMES)
+    frames = frames_of(messages, events, None if bodies else _MAX_HEAD_FRAMES)
     wanted = sorted({frame for found in frames for frame in found})
     from latpcap.reading.filters.dissect import values as dissected
 
     payloads: dict[int, bytes] = {}
     for record in capture.records(wanted):
         payloads[record.frame] = (dissected(record.data, record.link).get("tcp.payload") or [b""])[-1]
-    used: dict[tuple[int, bool], int] = {}
-    methods = {(answer, first): method for answer, first, method in _asked(http)}
-    for (_, asks, first, last, start), found in zip(messages, frames, strict=True):
+    # 2. Read each message. Pipelined messages may begin in one frame, so the search goes on after the previous one.
+    searched: dict[tuple[int, bool], int] = {}
+    names = ("response_in", "response_first_frame", "method")
+    methods = {
+        (answer, first): method for answer, first, method in zip(*(http[n].to_pylist() for n in names), strict=True)
+    }
+    for (_, is_request, first, last, start), found in zip(messages, frames, strict=True):
         data = b"".join(payloads.get(frame, b"") for frame in found)[: _BODY_BYTES if bodies else _HEAD_BYTES]
-        at = data.find(start, used.get((first, asks), 0))
+        at = data.find(start, searched.get((first, is_request), 0))
         if at < 0:
             continue
-        used[first, asks] = at + len(start)
+        searched[first, is_request] = at + len(start)
         head, *rest = re.split(rb"\r?\n\r?\n", data[at:], maxsplit=1)
-        fields = list(_of_head(head[:_HEAD_BYTES].decode("utf-8", "replace"), asks))
-        if bodies and rest and not _bodiless(head, asks, methods.get((last, first))):
-            fields += _of_body(rest[0], dict(fields), asks)
+        fields = list(_head_fields(head[:_HEAD_BYTES].decode("utf-8", "replace"), is_request))
+        if bodies and rest and not _has_no_body(head, is_request, methods.get((last, first))):
+            fields += _body_fields(rest[0], dict(fields), is_request)
         for name, value in fields:
             out.setdefault(name, []).append((last, value))
+    # 3. Add the request's URI to the responses.
     targets = dict(out.get("http.request.full_uri", ()))
     pairs = zip(http["request_in"].to_pylist(), http["response_in"].to_pylist(), strict=True)
     answers = [(answer, targets[request]) for request, answer in pairs if answer is not None and request in targets]
     return {**out, "http.response_for.uri": answers}
 
 
-def _asked(http: pa.Table) -> Iterator[tuple[int, int, str]]:
-    """Of each answer: the frame that completes it, its first one, and the method of its request."""
-    names = ("response_in", "response_first_frame", "method")
-    yield from zip(*(http[name].to_pylist() for name in names), strict=True)
-
-
-def _bodiless(head: bytes, asks: bool, method: str | None) -> bool:
+def _has_no_body(head: bytes, is_request: bool, method: str | None) -> bool:
     status = head.split(b" ", 2)[1:2]
     code = status[0].decode("latin-1") if status else ""
-    return not asks and (method == "HEAD" or code in _EMPTY or code[:1] in _EMPTY)
+    return not is_request and (method == "HEAD" or code in _STATUSES_WITHOUT_BODY or code[:1] in _STATUSES_WITHOUT_BODY)
 
 
-def _of_body(data: bytes, head: dict[str, Any], asks: bool) -> Iterator[tuple[str, Any]]:
-    """The fields of a body; `data` goes on behind it where the next message follows."""
+def _body_fields(data: bytes, head: dict[str, Any], is_request: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a body; `data` may go on with the next message."""
     if "chunked" in head.get("http.transfer_encoding", "").lower():
         body = b""
         while line := re.match(rb"([0-9a-fA-F]{1,8})[^\n]*\n", data):
@@ -112,7 +116,7 @@ def _of_body(data: bytes, head: dict[str, Any], asks: bool) -> Iterator[tuple[st
     elif "http.content_length" in head:
         body = data[: head["http.content_length"]]
     else:
-        body = b"" if asks else data
+        body = b"" if is_request else data
     if head.get("http.content_encoding", "").lower() in ("gzip", "x-gzip", "deflate"):
         body = _unpacked(body)
     if body:
@@ -120,7 +124,8 @@ def _of_body(data: bytes, head: dict[str, Any], asks: bool) -> Iterator[tuple[st
 
 
 def _unpacked(body: bytes) -> bytes:
-    for window in (47, -15):  # a header of gzip or zlib, or none
+    """Decompress a body; return it unchanged if it is damaged."""
+    for window in (47, -15):  # a header of gzip or zlib, or raw deflate
         try:
             return zlib.decompressobj(window).decompress(body, _BODY_BYTES)
         except zlib.error:
@@ -129,7 +134,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def messages_of(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
-    """Stream, whether it asks, first frame, the frame that completes it, and how it begins."""
+    """Yield stream, is-request, first frame, completing frame and first bytes of each message."""
     for row in http.to_pylist():
         if row["request_in"] is not None and row["request_first_frame"] is not None:
             start = f"{row['method']} ".encode()
@@ -138,25 +143,27 @@ def messages_of(http: pa.Table) -> Iterator[tuple[int, bool, int, int, bytes]]:
             yield row["stream"], False, row["response_first_frame"], row["response_in"], b"HTTP/1"
 
 
+def data_frames(events: pa.Table, sides: set[tuple[int, bool]]) -> dict[tuple[int, bool], list[int]]:
+    """Return the frames with data, without retransmissions, by stream and from-client, for the wanted `sides`."""
+    found: dict[tuple[int, bool], list[int]] = {}
+    names = ("stream", "from_client", "frame", "len", "retransmission")
+    for stream, from_client, frame, length, is_repeat in zip(*(events[n].to_pylist() for n in names), strict=True):
+        if length and not is_repeat and (stream, from_client) in sides:
+            found.setdefault((stream, from_client), []).append(frame)
+    return found
+
+
 def frames_of(
     messages: list[tuple[int, bool, int, int, bytes]], events: pa.Table, most: int | None = None
 ) -> list[list[int]]:
-    """The frames with each message's bytes, each byte once; the first `most` of them."""
-    sides = {(stream, asks) for stream, asks, *_ in messages}
-    by_side: dict[tuple[int, bool], list[int]] = {}
-    names = ("stream", "from_client", "frame", "len", "retransmission")
-    for stream, asks, frame, length, again in zip(*(events[name].to_pylist() for name in names), strict=True):
-        if length and not again and (stream, asks) in sides:
-            by_side.setdefault((stream, asks), []).append(frame)
-    import bisect
-
+    """Return the frames with data of each message, without retransmissions; at most the first `most` frames."""
+    by_side = data_frames(events, {(stream, is_request) for stream, is_request, *_ in messages})
     out = []
-    for stream, asks, first, last, _ in messages:
-        side = by_side.get((stream, asks), [])
+    for stream, is_request, first, last, _ in messages:
+        side = by_side.get((stream, is_request), [])
         begin = bisect.bisect_left(side, first)
-        out.append(
-            [frame for frame in side[begin : None if most is None else begin + most] if frame <= last] or [first]
-        )
+        candidates = side[begin : None if most is None else begin + most]
+        out.append([frame for frame in candidates if frame <= last] or [first])
     return out
 
 
@@ -165,9 +172,9 @@ def _basic(text: str) -> Iterator[tuple[str, str]]:
         yield "http.authbasic", base64.b64decode(text, validate=True).decode("utf-8", "replace")
 
 
-def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
+def _head_fields(head: str, is_request: bool) -> Iterator[tuple[str, Any]]:
     lines = re.split(r"\r?\n", head)
-    if asks:
+    if is_request:
         parts = lines[0].split(" ")
         target = parts[1] if len(parts) > 1 else ""
         if len(parts) > 2:
@@ -183,7 +190,7 @@ def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
         if not colon:
             continue
         value = value.strip()
-        yield "http.request.line" if asks else "http.response.line", line + "\r\n"
+        yield "http.request.line" if is_request else "http.response.line", line + "\r\n"
         known = name.strip().lower()
         if known.replace("-", "_") in _FIELDS:
             yield f"http.{known.replace('-', '_')}", value
@@ -195,5 +202,5 @@ def _of_head(head: str, asks: bool) -> Iterator[tuple[str, Any]]:
             yield "http.content_length_header", value
             if value.isdecimal() and len(value) < 19:
                 yield "http.content_length", int(value)
-        elif known == "host" and asks:
+        elif known == "host" and is_request:
             yield "http.request.full_uri", target if "://" in target else f"http://{value}{target}"

@@ -1,23 +1,25 @@
-"""In which frame would Wireshark show this HTTP or DNS message? In the one that completes it, repeats not counted.
+"""Find the frame in which Wireshark shows an HTTP or DNS message: the one that completes it.
 
-Reads `exchanges` and `events`. The first and last frame of a message in `exchanges` are those that carried it, and the
-last may repeat bytes that were seen before; there the bytes are counted again, segment by segment.
+Reads `exchanges` and `events`. The last frame of a message in `exchanges` may only repeat bytes that were seen before.
+For streams with such repeats the bytes of each message are counted again, segment by segment.
 """
 
 from __future__ import annotations
 
+import bisect
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REPEATS = ("retransmission", "out_of_order", "lost_segment")
+_REPEATS = ("retransmission", "out_of_order", "lost_segment")
 
 
 def completed(exchanges: pa.Table, events: pa.Table, protocol: str) -> pa.Table:
-    """A protocol's exchanges with two columns more, the frames that complete the messages: `request_in`, `response_in`.
+    """Return a protocol's exchanges with the frames that complete their messages: `request_in` and `response_in`.
 
-    Null where a message is not complete, has no method or status, or its last frame is not among the events.
+    Null where a message is incomplete, or has no method or status.
     """
     import pyarrow.compute as pc
 
@@ -33,7 +35,7 @@ def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, 
     import pyarrow.compute as pc
 
     last = pc.if_else(whole, table[f"{message}_last_frame"], pa.scalar(None, pa.uint64()))
-    marked = pc.or_(events[REPEATS[0]], pc.or_(events[REPEATS[1]], events[REPEATS[2]]))
+    marked = functools.reduce(pc.or_, (events[name] for name in _REPEATS))
     marked = pc.and_(marked, pc.equal(events["from_client"], from_client))
     streams = pc.unique(events["stream"].filter(marked))
     suspect = pc.and_(pc.is_in(table["stream"], value_set=streams), pc.is_valid(last)).fill_null(False)
@@ -51,7 +53,7 @@ def _frames(table: pa.Table, events: pa.Table, message: str, from_client: bool, 
 
 
 def _segments(events: pa.Table) -> dict[int, list[tuple[int, int, int]]]:
-    """By stream: frame, first byte and the byte behind the last, in file order."""
+    """Return frame, first sequence number and the one after the last byte of each segment, by stream, in file order."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     columns = (events[name].to_pylist() for name in ("stream", "frame", "seq", "len"))
     for stream, frame, seq, length in zip(*columns, strict=True):
@@ -60,23 +62,24 @@ def _segments(events: pa.Table) -> dict[int, list[tuple[int, int, int]]]:
 
 
 def _complete(segments: list[tuple[int, int, int]], first: int, last: int) -> int:
-    """The frame after which no byte between the message's first and its last is missing any more."""
-    import bisect
+    """Return the frame with which all bytes of a message have arrived.
 
+    `first` and `last` are the message's first and last frame. Example: of segments 0-100, 200-300, 100-200 and
+    200-300 again, the third completes the message.
+    """
     begin = bisect.bisect_left(segments, (first, -(2**63), 0))
-    mine = segments[begin : bisect.bisect_right(segments, (last, 2**63, 0))]
-    if not mine:
+    parts = segments[begin : bisect.bisect_right(segments, (last, 2**63, 0))]
+    if not parts:
         return last
-    start, end = min(s[1] for s in mine), max(s[2] for s in mine)
-    behind = start  # every byte before it is there
-    waiting: list[tuple[int, int]] = []
-    for frame, left, right in mine:
-        if right <= behind:
+    received, end = min(part[1] for part in parts), max(part[2] for part in parts)
+    waiting: list[tuple[int, int]] = []  # segments after a hole
+    for frame, left, right in parts:
+        if right <= received:
             continue
         waiting.append((left, right))
         waiting.sort()
-        while waiting and waiting[0][0] <= behind:
-            behind = max(behind, waiting.pop(0)[1])
-        if behind >= end:
+        while waiting and waiting[0][0] <= received:
+            received = max(received, waiting.pop(0)[1])
+        if received >= end:
             return frame
     return last

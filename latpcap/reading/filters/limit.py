@@ -1,4 +1,4 @@
-"""What is left of a capture behind a display filter? Makes the smaller tables of a filtered `Capture`."""
+"""Reduce a capture's tables to the rows that pass a display filter."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 
 def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
-    """Which rows does the filter leave?
+    """Return the tables that the filter changes, by name.
 
-    `events`: the segments that pass. `streams`: those with such a segment, each row as it is. `exchanges`,
-    `connects`, `pushes`, `gaps`: those that such a segment belongs to (see `_kept`), whole, and their `causes`.
-    `transfers`: those of these streams, whole.
-    `lookups`: those whose question or answer passes. Other tables are about endpoints and files and stay as they are.
-    FilterError for a mistake in the expression.
+    `events`: the segments that pass. `streams`: the streams with such a segment; their rows are unchanged.
+    `exchanges`, `connects`, `pushes`, `gaps`: the rows to which such a segment belongs (see `_kept`), with their
+    `causes`. `transfers`: those of the remaining streams. `lookups`: those whose query or response passes. All other
+    tables describe endpoints and files and stay as they are.
+
+    Raises FilterError for a mistake in the expression.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -29,11 +30,13 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     events = events.filter(mask(capture, expression))
     streams = capture.arrow("streams")
     streams = streams.filter(pc.is_in(streams["stream"], value_set=pc.unique(events["stream"])))
-    limited = {"exchanges": _exchanges(capture.arrow("exchanges"), events)}
-    schema = limited["exchanges"].schema
+    exchanges = capture.arrow("exchanges")
+    limited = {"exchanges": exchanges.filter(_kept(exchanges, events))}
     for name in ("connects", "pushes", "gaps"):
         table = capture.arrow(name)
-        limited[name] = table.filter(_kept(as_exchanges(table, name, schema), events)) if table.num_rows else table
+        limited[name] = (
+            table.filter(_kept(as_exchanges(table, name, exchanges.schema), events)) if table.num_rows else table
+        )
     lookups = capture.arrow("lookups")
     if lookups.num_rows:
         segments = events["frame"].combine_chunks()
@@ -47,15 +50,12 @@ def tables(capture: Recorded, expression: str) -> dict[str, pa.Table]:
     return {"events": events, "streams": streams, **limited, "causes": causes, "lookups": lookups}
 
 
-def _exchanges(exchanges: pa.Table, events: pa.Table) -> pa.Table:
-    return exchanges.filter(_kept(exchanges, events))
-
-
 def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
-    """An exchange is left if a segment that passed carries a part of it, or is an ACK between its first and last frame.
+    """Return a mask of the exchanges that a segment of `events` belongs to.
 
-    Data belongs to the message whose frames it lies between, so that a pipelined neighbour is not taken along. The last
-    frame of an exchange without an answer is the end of its stream.
+    A segment with data belongs to the message whose first and last frame enclose it, so that pipelined neighbours are
+    not included. A segment without data belongs to every exchange whose first and last frame enclose it. An exchange
+    without a response lasts until the end of its stream.
     """
     import numpy as np
     import pandas as pd
@@ -66,14 +66,19 @@ def _kept(exchanges: pa.Table, events: pa.Table) -> pa.Array:
 
     never = np.iinfo(np.int64).max
     segments = pd.DataFrame({name: numbers(events, name, 0) for name in ("stream", "frame")})
-    asks = events["from_client"].to_numpy()
-    data = numbers(events, "len", 0) > 0
-    of = numbers(exchanges, "stream", 0)
+    from_client = events["from_client"].to_numpy()
+    has_data = numbers(events, "len", 0) > 0
+    streams = numbers(exchanges, "stream", 0)
     first, request_end = (numbers(exchanges, f"request_{which}_frame", never) for which in ("first", "last"))
     answered, last = (numbers(exchanges, f"response_{which}_frame", never) for which in ("first", "last"))
-    kept = np.zeros(len(of), bool)
-    for chosen, begin, end in ((data & asks, first, request_end), (data & ~asks, answered, last), (~data, first, last)):
-        spans = pd.DataFrame({"stream": of, "begin": begin, "end": end, "row": range(len(of))}).sort_values("begin")
+    kept = np.zeros(len(streams), bool)
+    for chosen, begin, end in (
+        (has_data & from_client, first, request_end),
+        (has_data & ~from_client, answered, last),
+        (~has_data, first, last),
+    ):
+        spans = pd.DataFrame({"stream": streams, "begin": begin, "end": end, "row": range(len(streams))})
+        spans = spans.sort_values("begin")
         found = pd.merge_asof(
             spans, segments[chosen], left_on="begin", right_on="frame", by="stream", direction="forward"
         )

@@ -1,6 +1,6 @@
-"""Which frames carried one message between them? Wireshark's `tcp.segment`, `tcp.reassembled_in` and the like.
+"""Fields of reassembled messages: Wireshark's `tcp.segment`, `tcp.reassembled_in` and related fields.
 
-Of messages of HTTP/1, of DNS over TCP and of TLS records: Wireshark also has them of protocols that it alone dissects.
+Covers HTTP/1 messages, DNS over TCP and TLS records. Wireshark also reassembles protocols that are not dissected here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ NUMBERS = {
     "tcp.segment.count": "how many", "tcp.reassembled.length": "bytes of the message",
     "tcp.reassembled_in": "the frame that completes the message",
 }  # fmt: skip
-"""Fields that are numbers, and what they mean."""
+"""Numeric fields and their meanings."""
 FIELDS = {*NUMBERS, "tcp.segments", "tcp.segment_data"}
 
 Joined = tuple[list[int], int]
-"""The frames of a message, and its bytes."""
+"""The frames that carried a message, and its length in bytes."""
 
 
 def of_tables(table: pa.Table, events: pa.Table) -> Iterator[Joined]:
-    """Messages of one protocol's exchanges, with the frames that complete them, which more than one frame carried."""
+    """Yield the messages that more than one frame carried; `table` is from `http.completed`."""
     messages = list(messages_of(table))
     lengths = {row[f"{side}_in"]: row[f"{side}_bytes"] for row in table.to_pylist() for side in ("request", "response")}
     for (*_, last, _), frames in zip(messages, frames_of(messages, events), strict=True):
@@ -36,7 +36,7 @@ def of_tables(table: pa.Table, events: pa.Table) -> Iterator[Joined]:
 
 
 def values(joined: list[Joined], payloads: dict[int, bytes], repeats: set[int]) -> dict[str, list[tuple[int, Any]]]:
-    """The frame and value of each field, by name; repeated bytes are segment data, too."""
+    """Return frame and value of each field, by name. Frames in `repeats` have segment data, too."""
     out: dict[str, list[tuple[int, Any]]] = {name: [] for name in FIELDS}
     for frames, length in joined:
         last = frames[-1]

@@ -1,7 +1,7 @@
-"""The values of a filter's fields, from the tables of a capture, each of which is read when it is first needed.
+"""Sources of field values for display filters. Each table of the capture is read when a field first needs it.
 
-`Source` has the fields of TCP segments, `Datagrams` those of lookups over UDP. Values are either one per segment
-(`Column`), or belong to some frames only (`Keyed`).
+`Source` covers the TCP segments, `Datagrams` the frames of DNS lookups over UDP, and `Frames` every frame. Values come
+as a `Column` (one per row of `events`) or as `Keyed` (any number of values for some frames).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from latpcap.reading.rereadable import Recorded
 
 ENCAPSULATIONS = {0: 15, 1: 1, 12: 7, 14: 7, 101: 7, 9: 4, 104: 28, 108: 15, 113: 25, 228: 129, 229: 130, 276: 210}
-"""Wireshark's numbers of link layers, by LINKTYPE_ number."""
+"""Wireshark's encapsulation number (WTAP_ENCAP) by LINKTYPE_ number; the values of `frame.encap_type`."""
 _MEDIA = {
     "text/html": "data-text-lines", "text/plain": "data-text-lines", "text/css": "data-text-lines",
     "text/javascript": "data-text-lines", "application/javascript": "data-text-lines",
@@ -32,69 +32,72 @@ _MEDIA = {
     "image/jpeg": "image-jfif", "application/x-www-form-urlencoded": "urlencoded-form",
     "multipart/form-data": "mime_multipart", "application/ocsp-response": "ocsp", "application/ocsp-request": "ocsp",
 }  # fmt: skip
-"""Wireshark's dissectors of bodies, by content type."""
+"""Wireshark's name of the dissector for an HTTP body, by content type."""
 _ABOVE_TCP = {
     20: "ftp-data", 21: "ftp", 22: "ssh", 23: "telnet", 25: "smtp", 53: "dns", 80: "http", 88: "kerberos", 102: "tpkt",
     110: "pop", 139: "nbss", 143: "imap", 179: "bgp", 389: "ldap", 443: "tls", 445: "nbss", 502: "mbtcp", 554: "rtsp",
     587: "smtp", 1433: "tds", 1883: "mqtt", 1935: "rtmpt", 3128: "http", 3268: "ldap", 3306: "mysql", 5060: "sip",
     5222: "xmpp", 5432: "pgsql", 5672: "amqp", 6379: "resp", 6667: "irc", 8080: "http", 9042: "cql",
 }  # fmt: skip
-"""Wireshark's protocols by TCP port."""
+"""Wireshark's name of the protocol that it expects on a TCP port."""
 _LABELS = {"FIN": 1, "SYN": 2, "RST": 4, "PSH": 8, "ACK": 16, "URG": 32, "ECE": 64, "CWR": 128, "AE": 256}
 
 
 @dataclass(frozen=True)
 class Column:
-    """One value per segment, in the order of `events`."""
+    """One value per row of `events`, in the same order; null where the row lacks the field."""
 
     values: pa.ChunkedArray
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """Values of some frames; a frame may have several."""
+    """Values with the number of their frame; a frame may occur several times or not at all."""
 
     frames: pa.ChunkedArray
     values: pa.ChunkedArray
 
 
 class Source:
-    """The tables of one capture, each read when a field needs it."""
+    """Field values of the capture's TCP segments."""
 
     whole = False
-    """Whether the filter runs over every frame of the capture, not only TCP segments."""
+    """Whether the filter runs over every frame of the capture, not only over TCP segments."""
 
     def __init__(self, capture: Recorded, events: pa.Table | None = None):
         self.capture = capture
         self.events = capture.arrow("events") if events is None else events
         self.wanted: set[str] = set()
+        """Names of the fields that the filter uses; set before `dissected` is first read."""
 
     @cached_property
     def dissected(self) -> dict[str, Keyed]:
-        """The wanted fields of these frames from their bytes, by a second reading."""
+        """The wanted fields that are dissected from the frames' bytes, which are read again."""
         from latpcap.reading.filters.conversations import FIELDS, Conversations
         from latpcap.reading.filters.dissect import values
         from latpcap.reading.filters.heads import frames_of, messages_of
         from latpcap.reading.filters.tls import Tls
 
         found: dict[str, tuple[list[int], list[Any]]] = {name: ([], []) for name in self.wanted}
-        ordered = bool(FIELDS & self.wanted)
-        before = Conversations() if ordered else None
-        protocols = found.get("frame.protocols")
-        joins = protocols is not None or bool(reassembly.FIELDS & self.wanted)
-        wants_tls = joins or any(name.partition(".")[0] == "tls" for name in self.wanted)
-        tls = Tls() if wants_tls else None
+        # 1. Create only the state that the wanted fields need.
+        needs_all_frames = bool(FIELDS & self.wanted)
+        conversations = Conversations() if needs_all_frames else None
+        has_protocols = "frame.protocols" in found
+        needs_reassembly = has_protocols or bool(reassembly.FIELDS & self.wanted)
+        needs_tls = needs_reassembly or any(name.partition(".")[0] == "tls" for name in self.wanted)
+        tls = Tls() if needs_tls else None
         payloads: dict[int, bytes] = {}
         layers: dict[int, list[str]] = {}
-        for record in self.capture.unfiltered.records(None if ordered else self.of_records()):
-            if before is not None:
-                before.frame, before.time = record.frame, record.time_ns
+        # 2. Dissect each frame.
+        for record in self.capture.unfiltered.records(None if needs_all_frames else self.frames_to_read()):
+            if conversations is not None:
+                conversations.frame, conversations.time_ns = record.frame, record.time_ns
             if tls is not None:
                 tls.frame = record.frame
-            shown = values(record.data, record.link, tls, before)
-            if (joins or "http" in found) and "tcp.payload" in shown:
+            shown = values(record.data, record.link, tls, conversations)
+            if (needs_reassembly or "http" in found) and "tcp.payload" in shown:
                 payloads[record.frame] = shown["tcp.payload"][-1]
-            if protocols is not None:
+            if has_protocols:
                 layers[record.frame] = shown["layers"] + (["tls"] if "tls" in shown else _above(shown))
             shown |= {"frame.marked": [0], "frame.ignored": [0], "frame.offset_shift": [0]}
             if record.link in ENCAPSULATIONS:
@@ -105,30 +108,33 @@ class Source:
                 for value in shown.get(name, ()):
                     frames.append(record.frame)
                     held.append(value)
-        later: dict[str, list[tuple[int, Any]]] = {**before.finished()} if before else {}
-        if "http" in found:  # the bytes of messages
+        # 3. Add the fields that are known only when all frames are read: replies, messages and reassembly.
+        later: dict[str, list[tuple[int, Any]]] = {**conversations.finished()} if conversations else {}
+        if "http" in found:
             messages = list(messages_of(self.http))
             carried = frames_of(messages, self.capture.unfiltered.arrow("events"))
             later["http"] = [
                 (message[3], b"".join(payloads.get(frame, b"") for frame in frames))
                 for message, frames in zip(messages, carried, strict=True)
             ]
-        if joins:
-            whole = self.capture.unfiltered.arrow("events")
-            tables = (reassembly.of_tables(table, whole) for table in (self.http, self.dns_over_tcp))
-            repeats = _repeats(whole)
+        if needs_reassembly:
+            events = self.capture.unfiltered.arrow("events")
+            tables = (reassembly.of_tables(table, events) for table in (self.http, self.dns_over_tcp))
+            repeats = _repeats(events)
             later |= reassembly.values([*chain(*tables), *(tls.joined if tls else [])], payloads, repeats)
-            begun = {frame for frame, _ in later["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
-            parts = repeats | begun
-            later["frame.protocols"] = list(self._protocols(layers, parts))
+            parts = {frame for frame, _ in later["tcp.reassembled_in"] if "tls" not in layers.get(frame, ())}
+            later["frame.protocols"] = list(self._protocols(layers, repeats | parts))
         for name, pairs in later.items():
             if name in found:
                 found[name][0].extend(frame for frame, _ in pairs)
                 found[name][1].extend(value for _, value in pairs)
-        return {name: _keyed(*columns) for name, columns in found.items()}
+        return {name: keyed(*columns) for name, columns in found.items()}
 
     def _protocols(self, layers: dict[int, list[str]], parts: set[int]) -> Iterator[tuple[int, str]]:
-        """The layers of each frame; `parts` carry a piece of a message, or repeat one, and show no protocol of it."""
+        """Yield `frame.protocols` of each frame, e.g. `eth:ethertype:ip:tcp:http`.
+
+        Frames in `parts` carry an incomplete piece of a message or repeat one. Like Wireshark, their layers end at TCP.
+        """
         inside = {f: "http" for name in ("request_in", "response_in") for f in self.http[name].to_pylist()}
         bodies, kinds = (dict(self.bodies.get(f"http.{name}", ())) for name in ("file_data", "content_type"))
         for frame in inside.keys() & bodies.keys():
@@ -142,7 +148,7 @@ class Source:
 
     @cached_property
     def bodies(self) -> dict[str, list[tuple[int, Any]]]:
-        """Fields of HTTP/1 with those of the bodies."""
+        """Frame and value of the HTTP/1 fields, including those of message bodies."""
         from latpcap.reading.filters.heads import values
 
         whole = self.capture.unfiltered
@@ -150,86 +156,83 @@ class Source:
 
     @cached_property
     def heads(self) -> dict[str, Keyed]:
-        """Header fields of HTTP/1 by their names."""
+        """Values of the HTTP/1 fields by name; bodies are read only if a wanted field needs them."""
         from latpcap.reading.filters.heads import BODIES, CHUNKS, values
 
         whole = self.capture.unfiltered
         with_bodies = bool((BODIES.keys() | CHUNKS.keys()) & self.wanted)
         found = self.bodies if with_bodies else values(whole, self.http, whole.arrow("events"))
-        return {
-            name: _keyed([frame for frame, _ in rows], [value for _, value in rows]) for name, rows in found.items()
-        }
+        return {name: keyed([frame for frame, _ in rows], [value for _, value in rows]) for name, rows in found.items()}
 
     def head(self, name: str) -> list[Column | Keyed]:
-        """The values of a header field."""
-        return [self.heads.get(name) or _keyed([], [])]
+        """Return the values of an HTTP/1 header or body field."""
+        return [self.heads.get(name) or keyed([], [])]
 
-    def of_records(self) -> list[int] | None:
-        """The frames whose bytes are read; None for all."""
+    def frames_to_read(self) -> list[int] | None:
+        """Return the numbers of the frames to dissect; None for all frames of the capture."""
         return [int(frame) for frame in self.events["frame"].to_pylist()]
 
     def shown(self, name: str) -> list[Column | Keyed]:
-        """The values of a field that is read from the frames' bytes."""
+        """Return the values of a field that is dissected from the frames' bytes."""
         return [self.dissected[name]]
 
     @cached_property
     def http(self) -> pa.Table:
-        """HTTP's exchanges with the frames that completed request and answer."""
+        """HTTP/1 exchanges, with the frames that completed request and response."""
         whole = self.capture.unfiltered
         return completed(whole.arrow("exchanges"), whole.arrow("events"), "http")
 
     @cached_property
     def dns_over_tcp(self) -> pa.Table:
-        """Exchanges of DNS with the frames that completed question and answer."""
+        """DNS exchanges over TCP, with the frames that completed query and response."""
         whole = self.capture.unfiltered
         return completed(whole.arrow("exchanges"), whole.arrow("events"), "dns")
-        """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
 
     @cached_property
     def dns(self) -> pa.Table:
-        """Questions to name servers with `request_in`, `response_in`, `target`, `status` and `took`, in ns."""
+        """DNS queries with the columns `request_in`, `response_in`, `target`, `status` and `took` (ns)."""
         found = self.dns_over_tcp
         return found.append_column("took", between(found, self.capture.unfiltered.arrow("events")))
 
     def udp(self, port: str) -> pa.ChunkedArray:
-        """The UDP port of each frame, "sport" or "dport": a TCP segment has none."""
+        """Return the UDP port ("sport" or "dport") of each row; TCP segments have none."""
         return _nulls("int64", self.events.num_rows)
 
     @cached_property
     def flags(self) -> pa.ChunkedArray:
-        """The flag bits as a number."""
+        """TCP's flag bits as a number; 0x002 is SYN."""
         return mapped(self.events["flags"], _bits, "int64")
 
     @cached_property
     def frames(self) -> dict[str, pa.Array]:
-        """Length and time of every frame, by a second reading; aligned with the events."""
+        """Lengths and relative times of the frames, read again from the capture; aligned with `events`."""
         return of_frames(self.capture, self.events["frame"])
 
     @cached_property
     def headers(self) -> pa.Table:
-        """What headers say beside the events, by a second reading; aligned with them."""
+        """Header fields that `events` lacks (TTL, IP id, raw sequence numbers), read again; aligned with `events`."""
         from latpcap.reading.rereadable import headers
 
         return headers(self.capture, self.events)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column of `events`."""
+        """Return one column of `events`."""
         return self.events[name]
 
     def nanos(self, name: str) -> pa.ChunkedArray:
-        """A column in ms as whole ns."""
+        """Return a column of `events` that is in ms as whole ns."""
         import pyarrow.compute as pc
 
         return pc.round(pc.multiply(self.events[name], 1e6)).cast("int64")
 
     @cached_property
     def times(self) -> pa.ChunkedArray:
-        """When each segment was captured, in ns since 1970."""
+        """Capture time of each row, in ns since 1970."""
         return self.events["time"].cast("int64")
 
 
 class Datagrams(Source):
-    """The source of frames of `lookups` over UDP: a row for each question and answer, without what only TCP has."""
+    """Field values of the DNS queries and responses over UDP, from `lookups`. TCP's columns are null."""
 
     def __init__(self, capture: Recorded):
         import pyarrow as pa
@@ -246,14 +249,14 @@ class Datagrams(Source):
         super().__init__(capture, pa.table(columns, names=schema.names))
 
     def _side(self, capture: Recorded, way: str) -> pa.Table:
-        """Frame, time, addresses and ports of the questions, or of the answers that came."""
+        """Return frame, time, addresses and ports of the queries (`way` "request") or of the responses."""
         import pyarrow.compute as pc
 
         rows = self.lookups.filter(pc.is_valid(self.lookups[f"{way}_frame"]))
-        asks = way == "request"
-        here, there = ("client", "server") if asks else ("server", "client")
-        named = {"frame": f"{way}_frame", "time": "start" if asks else "end", "src": here, "dst": there}
-        named |= {"sport": f"{here}_port", "dport": f"{there}_port"}
+        is_request = way == "request"
+        sender, receiver = ("client", "server") if is_request else ("server", "client")
+        named = {"frame": f"{way}_frame", "time": "start" if is_request else "end", "src": sender, "dst": receiver}
+        named |= {"sport": f"{sender}_port", "dport": f"{receiver}_port"}
         table = rows.select(list(named.values())).rename_columns(list(named))
         for name in ("src", "dst"):
             table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
@@ -261,12 +264,12 @@ class Datagrams(Source):
 
     @cached_property
     def http(self) -> pa.Table:
-        """None."""
+        """An empty table: HTTP/1 does not run over UDP."""
         return super().http[:0]
 
     @cached_property
     def dns(self) -> pa.Table:
-        """The lookups themselves, without requests to other services."""
+        """The DNS lookups, without requests to other services (NTP and the like)."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -279,12 +282,12 @@ class Datagrams(Source):
         return chosen.rename_columns([names.get(n, n) for n in chosen.column_names]).append_column("took", took)
 
     def udp(self, port: str) -> pa.ChunkedArray:
-        """The UDP port of each frame."""
+        """Return the UDP port ("sport" or "dport") of each row."""
         return self.ports[port].cast("int64")
 
 
 class Frames(Source):
-    """The source of every frame of the capture; what only TCP has is there for the frames of `events`."""
+    """Field values of every frame of the capture. Columns of `events` are null for frames without TCP."""
 
     whole = True
 
@@ -303,13 +306,13 @@ class Frames(Source):
             table = table.set_column(table.column_names.index(name), name, pa.chunked_array([column]))
         super().__init__(capture, table)
 
-    def of_records(self) -> list[int] | None:
-        """All of them."""
+    def frames_to_read(self) -> list[int] | None:
+        """Return None: every frame is dissected."""
         return None
 
     @cached_property
     def dns(self) -> pa.Table:
-        """Questions over TCP and UDP."""
+        """DNS queries over TCP and UDP."""
         import pyarrow as pa
 
         both = [super().dns, Datagrams(self.capture).dns]
@@ -318,7 +321,8 @@ class Frames(Source):
         return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
 
 
-def _keyed(frames: list[int], values: list[Any]) -> Keyed:
+def keyed(frames: list[int], values: list[Any]) -> Keyed:
+    """Build a `Keyed` of frame numbers and their values."""
     import pyarrow as pa
 
     kind = pa.large_binary() if values and isinstance(values[0], bytes) else None
@@ -327,14 +331,17 @@ def _keyed(frames: list[int], values: list[Any]) -> Keyed:
 
 
 def _above(shown: dict[str, list[Any]]) -> list[str]:
-    """What a TCP segment carries, by its port; HTTP and DNS come from their tables, TLS from its records."""
+    """Return the layer above TCP by the lower known port, or "data"; empty for a segment without payload.
+
+    HTTP and DNS are set later from their exchanges, TLS from its records.
+    """
     if "tcp.payload" not in shown or shown["layers"][-1] != "tcp":
         return []
     return [next((_ABOVE_TCP[port] for port in sorted(shown["tcp.port"][-2:]) if port in _ABOVE_TCP), "data")]
 
 
 def ports_of(protocol: str) -> list[tuple[str, int]]:
-    """The ports at which Wireshark expects a protocol, with "tcp" or "udp"."""
+    """Return the ports on which Wireshark expects a protocol, e.g. `[("tcp", 3306)]` for mysql."""
     from latpcap.reading.filters.dissect import ABOVE_UDP
 
     ways = (("tcp", _ABOVE_TCP), ("udp", ABOVE_UDP))
@@ -342,7 +349,7 @@ def ports_of(protocol: str) -> list[tuple[str, int]]:
 
 
 def _repeats(events: pa.Table) -> set[int]:
-    """Frames with bytes that were seen before, or that a keep-alive has."""
+    """Return the frames whose payload repeats earlier bytes, including keep-alives."""
     import pyarrow.compute as pc
 
     names = ("retransmission", "fast_retransmission", "spurious_retransmission", "keep_alive")
@@ -360,7 +367,7 @@ def _nulls(kind: Any, rows: int) -> pa.ChunkedArray:
 
 
 def mapped(column: pa.ChunkedArray, of: Callable[[str], Any], to: str) -> pa.ChunkedArray:
-    """A dictionary column through a function of its words, each called once."""
+    """Apply a function to a column of words; it is called once per distinct word."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -378,7 +385,7 @@ def _bits(label: str) -> int:
 
 
 def of_frames(capture: Recorded, frames: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Original and captured length, and times since the first and the previous frame, for these frames."""
+    """Return original and captured length (bytes), and ns since the first and since the previous frame."""
     import numpy as np
     import pyarrow as pa
 
@@ -390,7 +397,10 @@ def of_frames(capture: Recorded, frames: pa.ChunkedArray) -> dict[str, pa.Array]
 
 
 def between(table: pa.Table, events: pa.Table) -> pa.ChunkedArray:
-    """From the frame that completed each request to that of its answer, in ns; null where one is not known."""
+    """Return the time from the frame that completes each request to that of its response, in ns.
+
+    Null where one of the two frames is unknown.
+    """
     import pyarrow.compute as pc
 
     frames, times = events["frame"].combine_chunks(), events["time"].cast("int64")

@@ -1,7 +1,7 @@
-"""Fields of TLS records, frame by frame.
+"""Fields of TLS records (RFC 5246, RFC 8446), with Wireshark's names.
 
-TCP payload in the order of the capture in, values by Wireshark's names out: a record's fields belong to the frame that
-completes it. Nothing is decrypted; behind lost or reordered segments a direction begins anew.
+TCP segments are added in the order of the capture; a record's fields belong to the frame that completes it. Nothing is
+decrypted. After lost or reordered segments the incomplete record of that direction is dropped.
 """
 
 from __future__ import annotations
@@ -11,86 +11,108 @@ import hashlib
 import struct
 from typing import Any
 
-_MAX_RECORD = 16_384 + 2_048
-_MAX_SIDES = 1 << 16
-_MAX_MESSAGE = 1 << 18
+_MAX_RECORD_BYTES = 16_384 + 2_048
+"""Largest encrypted record of TLS 1.2 (RFC 5246, section 6.2.3)."""
+_MAX_DIRECTIONS = 1 << 16
+"""Upper bound on the directions kept; a full table is cleared, so that memory stays bounded."""
+_MAX_MESSAGE_BYTES = 1 << 18
+"""Upper bound on the bytes kept of an incomplete handshake message."""
 _CHANGE, _ALERT, _HANDSHAKE, _DATA, _HEARTBEAT = 20, 21, 22, 23, 24
 _CLIENT_HELLO, _SERVER_HELLO, _TICKET, _CERTIFICATE, _SERVER_KEY, _CLIENT_KEY = 1, 2, 4, 11, 12, 16
 _GROUPS, _FORMATS, _NAMED_CURVE = 10, 11, 3
 _TLS12, _TLS13 = 0x0303, 0x0304
 
 
-class _Side:
+class _Direction:
+    """State of one direction of a connection."""
+
     def __init__(self) -> None:
-        self.next: int | None = None
-        self.held = b""
-        self.frames: list[int] = []
-        """Those that carried what is held."""
-        self.messages = b""
-        self.encrypted = False
         self.start: int | None = None
+        """Sequence number of the SYN; None if it was not captured."""
+        self.next: int | None = None
+        """Expected sequence number of the next segment; None before the first one."""
+        self.held = b""
+        """Bytes of an incomplete record."""
+        self.frames: list[int] = []
+        """Frames that carried `held`."""
+        self.messages = b""
+        """Bytes of an incomplete handshake message, from earlier records."""
+        self.encrypted = False
+        """Whether a ChangeCipherSpec was seen."""
 
 
 class Tls:
-    """The TLS of every connection of a capture."""
+    """TLS state of every connection of a capture."""
 
     def __init__(self) -> None:
         self.frame = 0
+        """Number of the current frame; set by the caller."""
         self.joined: list[tuple[list[int], int]] = []
-        """Records that several frames carried: these, and the record's bytes."""
-        self.sides: dict[tuple[Any, ...], _Side] = {}
-        self.modern: set[frozenset[Any]] = set()
-        self.curves: set[frozenset[Any]] = set()
-        self.newer: set[frozenset[Any]] = set()
-        """Connections in TLS 1.2: their signatures name an algorithm."""
+        """Records that several frames carried: their frames, and the record's length in bytes."""
+        self.directions: dict[tuple[Any, ...], _Direction] = {}
+        """By (source, destination)."""
+        self.tls13: set[frozenset[Any]] = set()
+        """Connections whose server chose TLS 1.3."""
+        self.named_curve: set[frozenset[Any]] = set()
+        """Connections whose server sent an elliptic curve key (ECDHE)."""
+        self.tls12: set[frozenset[Any]] = set()
+        """Connections in TLS 1.2, whose ServerKeyExchange names the signature algorithm."""
 
     def segment(self, ends: tuple[Any, Any], seq: int, syn: bool, payload: bytes, out: dict[str, list[Any]]) -> None:
-        """Add to `out` what the records say that this segment completes."""
-        if len(self.sides) > _MAX_SIDES:
-            self.sides.clear()
-        if syn and ((known := self.sides.get(ends)) is None or known.start != seq):  # not a repeated SYN
-            self.sides[ends] = _Side()
-            self.sides[ends].start = seq
-            self.modern.discard(frozenset(ends))
+        """Add to `out` the fields of the records that this segment completes."""
+        if len(self.directions) > _MAX_DIRECTIONS:
+            self.directions.clear()
+        if syn and ((known := self.directions.get(ends)) is None or known.start != seq):  # not a repeated SYN
+            self.directions[ends] = _Direction()
+            self.directions[ends].start = seq
+            self.tls13.discard(frozenset(ends))
         if not payload:
             return
-        side = self.sides.setdefault(ends, _Side())
-        if side.next is not None:
-            ahead = (seq - side.next) & 0xFFFFFFFF
+        # 1. Drop bytes that were seen before, and the incomplete record where bytes are missing.
+        direction = self.directions.setdefault(ends, _Direction())
+        if direction.next is not None:
+            ahead = (seq - direction.next) & 0xFFFFFFFF
             if ahead >= 1 << 31:
-                repeated = (side.next - seq) & 0xFFFFFFFF
+                repeated = (direction.next - seq) & 0xFFFFFFFF
                 if repeated >= len(payload):
-                    return  # all of it was here
-                payload, seq = payload[repeated:], side.next
+                    return
+                payload, seq = payload[repeated:], direction.next
             elif ahead:
-                side.held, side.messages = b"", b""
-        side.next = (seq + len(payload)) & 0xFFFFFFFF
-        data = side.held + payload
-        frames = [*side.frames, self.frame] if side.held else [self.frame]
-        side.held = b""
+                direction.held, direction.messages = b"", b""
+        direction.next = (seq + len(payload)) & 0xFFFFFFFF
+        # 2. Read the complete records, and keep the rest for the next segment.
+        data = direction.held + payload
+        frames = [*direction.frames, self.frame] if direction.held else [self.frame]
+        direction.held = b""
         while len(data) >= 5:
             kind, version, length = struct.unpack_from(">BHH", data)
-            if not (_CHANGE <= kind <= _HEARTBEAT and version >> 8 == 3 and length <= _MAX_RECORD):
+            if not (_CHANGE <= kind <= _HEARTBEAT and version >> 8 == 3 and length <= _MAX_RECORD_BYTES):
                 return
             if len(data) < 5 + length:
                 break
-            self._record(side, frozenset(ends), kind, version, data[5 : 5 + length], out)
+            self._record(direction, frozenset(ends), kind, version, data[5 : 5 + length], out)
             if len(frames) > 1:
                 self.joined.append((frames, 5 + length))
             frames = [self.frame]
             data = data[5 + length :]
         if data and _CHANGE <= data[0] <= _HEARTBEAT:
-            side.held, side.frames = data, frames
+            direction.held, direction.frames = data, frames
 
     def _record(
-        self, side: _Side, ends: frozenset[Any], kind: int, version: int, body: bytes, out: dict[str, list[Any]]
+        self,
+        direction: _Direction,
+        ends: frozenset[Any],
+        kind: int,
+        version: int,
+        body: bytes,
+        out: dict[str, list[Any]],
     ) -> None:
         def add(name: str, value: Any) -> None:
             out.setdefault(name, []).append(value)
 
         add("tls", body)
         add("tls.record", 1)
-        opaque = kind == _DATA and ends in self.modern
+        opaque = kind == _DATA and ends in self.tls13
         add("tls.record.opaque_type" if opaque else "tls.record.content_type", kind)
         add("tls.record.version", version)
         add("tls.record.length", len(body))
@@ -98,17 +120,17 @@ class Tls:
             add("tls.app_data", body)
         elif kind == _CHANGE:
             add("tls.change_cipher_spec", 1)
-            side.encrypted = True
+            direction.encrypted = True
         elif kind == _ALERT:
             add("tls.alert_message", 1)
-            if len(body) == 2 and not side.encrypted:
+            if len(body) == 2 and not direction.encrypted:
                 add("tls.alert_message.level", body[0])
                 add("tls.alert_message.desc", body[1])
         elif kind == _HANDSHAKE:
-            if side.encrypted and ends not in self.modern:  # TLS 1.3 hides encrypted ones in application data
+            if direction.encrypted and ends not in self.tls13:  # TLS 1.3 hides encrypted ones in application data
                 add("tls.handshake", 1)
                 return
-            data = side.messages + body
+            data = direction.messages + body
             while len(data) >= 4 and len(data) >= 4 + int.from_bytes(data[1:4], "big"):
                 size = int.from_bytes(data[1:4], "big")
                 add("tls.handshake", 1)
@@ -120,15 +142,17 @@ class Tls:
                     else:
                         self._other(ends, data[0], data[4 : 4 + size], add)
                 data = data[4 + size :]
-            side.messages = data if len(data) < _MAX_MESSAGE else b""
+            direction.messages = data if len(data) < _MAX_MESSAGE_BYTES else b""
 
     def _hello(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
         version = struct.unpack_from(">H", body)[0]
         add("tls.handshake.version", version)
         if kind == _SERVER_HELLO and version == _TLS12:
-            self.newer.add(ends)
+            self.tls12.add(ends)
         add("tls.handshake.random", body[2:34])
-        add("tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9)  # Wireshark compares 32 bits
+        add(
+            "tls.handshake.random_time", struct.unpack_from(">i", body, 2)[0] * 10**9
+        )  # signed 32 bits, as in Wireshark
         add("tls.handshake.random_bytes", body[6:34])
         place = 34
         add("tls.handshake.session_id_length", body[place])
@@ -168,17 +192,17 @@ class Tls:
                 with contextlib.suppress(IndexError, struct.error):
                     self._extension(ends, kind, number, held, add, lists)
                 place += 4 + size
-        first = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
-        print_ = _joined(first if kind == _CLIENT_HELLO else first[:3])
+        parts = [version, ciphers, numbers, lists.get(_GROUPS, []), lists.get(_FORMATS, [])]
+        fingerprint = _ja3(parts if kind == _CLIENT_HELLO else parts[:3])
         word = "ja3" if kind == _CLIENT_HELLO else "ja3s"
-        add(f"tls.handshake.{word}_full", print_)
-        add(f"tls.handshake.{word}", hashlib.md5(print_.encode(), usedforsecurity=False).hexdigest())
+        add(f"tls.handshake.{word}_full", fingerprint)
+        add(f"tls.handshake.{word}", hashlib.md5(fingerprint.encode(), usedforsecurity=False).hexdigest())
 
     def _extension(
         self, ends: frozenset[Any], kind: int, number: int, held: bytes, add: Any, lists: dict[int, list[int]]
     ) -> None:
-        asks = kind == _CLIENT_HELLO
-        if number == 0 and asks and len(held) > 5:
+        is_client = kind == _CLIENT_HELLO
+        if number == 0 and is_client and len(held) > 5:
             size, letter, length = struct.unpack_from(">HBH", held)
             add("tls.handshake.extensions_server_name_list_len", size)
             add("tls.handshake.extensions_server_name_type", letter)
@@ -208,14 +232,14 @@ class Tls:
                 add("tls.handshake.extensions_alpn_str", name.decode("utf-8", "replace"))
                 at += 1 + held[at]
         elif number == 43:
-            if asks:
+            if is_client:
                 add("tls.handshake.extensions.supported_versions_len", held[0])
-            for version in _words(held[1:] if asks else held):
+            for version in _words(held[1:] if is_client else held):
                 add("tls.handshake.extensions.supported_version", version)
-            if not asks and held == _TLS13.to_bytes(2, "big"):
-                self.modern.add(ends)
+            if not is_client and held == _TLS13.to_bytes(2, "big"):
+                self.tls13.add(ends)
         elif number == 51:
-            self._shares(held, asks, add)
+            self._shares(held, is_client, add)
         elif number == 0xFF01:
             add("tls.handshake.extensions_reneg_info_len", held[0])
 
@@ -233,22 +257,22 @@ class Tls:
         add("tls.handshake.sig_hash_sig", pair & 0xFF)
 
     @staticmethod
-    def _shares(held: bytes, asks: bool, add: Any) -> None:
+    def _shares(held: bytes, is_client: bool, add: Any) -> None:
         place = 0
-        if asks:
+        if is_client:
             add("tls.handshake.extensions_key_share_client_length", struct.unpack_from(">H", held)[0])
             place = 2
         while place + 2 <= len(held):
             add("tls.handshake.extensions_key_share_group", struct.unpack_from(">H", held, place)[0])
             if place + 4 > len(held):
-                return  # a HelloRetryRequest names a group alone
+                return  # a HelloRetryRequest has a group without a key
             size = struct.unpack_from(">H", held, place + 2)[0]
             add("tls.handshake.extensions_key_share_key_exchange_length", size)
             add("tls.handshake.extensions_key_share_key_exchange", held[place + 4 : place + 4 + size])
             place += 4 + size
 
     def _other(self, ends: frozenset[Any], kind: int, body: bytes, add: Any) -> None:
-        """Certificates, keys and tickets, before anything is encrypted."""
+        """Add the fields of an unencrypted certificate, key exchange or session ticket."""
         if kind == _CERTIFICATE:
             total = int.from_bytes(body[:3], "big")
             add("tls.handshake.certificates_length", total)
@@ -266,25 +290,25 @@ class Tls:
             if size:
                 add("tls.handshake.session_ticket", body[6 : 6 + size])
         elif kind == _SERVER_KEY and body[0] == _NAMED_CURVE:
-            self.curves.add(ends)
+            self.named_curve.add(ends)
             add("tls.handshake.server_curve_type", body[0])
             add("tls.handshake.server_named_curve", struct.unpack_from(">H", body, 1)[0])
             add("tls.handshake.server_point_len", body[3])
             add("tls.handshake.server_point", body[4 : 4 + body[3]])
-            if ends in self.newer and len(body) >= 6 + body[3]:
+            if ends in self.tls12 and len(body) >= 6 + body[3]:
                 self._algorithm(struct.unpack_from(">H", body, 4 + body[3])[0], add)
-        elif kind == _CLIENT_KEY and ends in self.curves:
+        elif kind == _CLIENT_KEY and ends in self.named_curve:
             add("tls.handshake.client_point_len", body[0])
             add("tls.handshake.client_point", body[1 : 1 + body[0]])
 
 
 def _words(data: bytes) -> list[int]:
-    """Numbers of two bytes each."""
+    """Return the 16-bit numbers of a list."""
     return [first << 8 | second for first, second in zip(data[::2], data[1::2], strict=False)]
 
 
-def _joined(parts: list[Any]) -> str:
-    """A fingerprint's text: lists with dashes, without the values that RFC 8701 reserves."""
+def _ja3(parts: list[Any]) -> str:
+    """Return the text of a JA3 fingerprint: lists joined by dashes, without the GREASE values of RFC 8701."""
     texts = []
     for part in parts:
         numbers = part if isinstance(part, list) else [part]

@@ -1,4 +1,4 @@
-"""What does this word mean for that field? Literals to numbers, times, networks and texts, with a located error."""
+"""Converts the literals of a filter to values of a field's kind: numbers, times, networks, texts and bytes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ KINDS = {
     "protocol": "bytes",
     "ether": "an Ethernet address",
 }
-MOST_CHARACTERS = 200
-"""Of a number, an address or a time."""
+"""Kinds of fields with a value, and their names in error messages."""
+_MAX_CHARACTERS = 200
+"""Upper bound on the characters of a number, an address or a time."""
 _TRUTHS = {"True": 1, "TRUE": 1, "Set": 1, "False": 0, "FALSE": 0, "Not set": 0}
 NAMES: dict[str, dict[str, int]] = {
     "arp.opcode": {"request": 1, "reply": 2},
@@ -47,35 +48,35 @@ NAMES: dict[str, dict[str, int]] = {
     },
     "tls.record.content_type": {"Change Cipher Spec": 20, "Alert": 21, "Handshake": 22, "Application Data": 23},
 }  # fmt: skip
-"""Wireshark's names of the values that filters are written with, by field."""
+"""Wireshark's names of values, which a filter may use in place of the number, by field."""
 _NUMBER = re.compile(r"0[xX][0-9A-Fa-f]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*")
 _OCTETS = re.compile(r"[0-9A-Fa-f]{2}([:.-][0-9A-Fa-f]{2})+")
 _DATES = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%b %d, %Y %H:%M:%S", "%b %d, %Y %H:%M", "%b %d, %Y")
 
 
 class Meaning:
-    """Turns the literals of one expression into values of a field's kind."""
+    """Converts the literals of one expression to values of a field's kind."""
 
     def __init__(self, expression: str):
         self.expression = expression
 
     def error(self, node: Word | Text, reason: str) -> FilterError:
-        """A mistake at this literal."""
+        """Return an error that points at this literal."""
         length = len(node.text) + 2 * isinstance(node, Text)
         return FilterError(self.expression, node.at, reason, length=max(length, 1))
 
     def value(self, node: Word | Text, field: Field, name: str) -> Any:
-        """An int for numbers, booleans and times (ns), a network for addresses, a str for text."""
+        """Return an int for numbers, booleans and times (ns), a network for addresses, a str or bytes for the rest."""
         if node.text in NAMES.get(name, ()):
             return NAMES[name][node.text]
         named = isinstance(node, Text) and field.kind == "bool" and node.text in _TRUTHS
         if isinstance(node, Text) and not named and field.kind not in ("text", "instant", "bytes", "protocol"):
             wanted = KINDS[field.kind]
             raise self.error(node, f'{name} is {wanted}, "{node.text}" is a string: write it without quotes')
-        if len(node.text) > MOST_CHARACTERS and field.kind not in ("text", "bytes", "protocol"):
+        if len(node.text) > _MAX_CHARACTERS and field.kind not in ("text", "bytes", "protocol"):
             raise self.error(node, f"a value of {len(node.text):,} characters is too long for {name}")
-        of: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
-        return of(node, field, name)
+        convert: Callable[[Word | Text, Field, str], Any] = getattr(self, f"_{field.kind}")
+        return convert(node, field, name)
 
     def _int(self, node: Word | Text, field: Field, name: str) -> int:
         if node.text.startswith("-"):
@@ -172,7 +173,7 @@ class Meaning:
     _protocol = _bytes
 
     def octets(self, node: Word | Text) -> bytes:
-        """A string's bytes, or those of `47:45:54`."""
+        """Return the bytes of a string, or of bytes written as `47:45:54`."""
         if isinstance(node, Text):
             return node.text.encode()
         if re.fullmatch(r"[0-9A-Fa-f]{2}", node.text):
@@ -182,7 +183,7 @@ class Meaning:
         return bytes.fromhex(re.sub("[:.-]", "", node.text))
 
     def pattern(self, node: Word | Text) -> _core.Pattern:
-        """A regular expression for bytes."""
+        """Compile a regular expression, which searches bytes."""
         try:
             return _core.Pattern(node.text)
         except ValueError as problem:
@@ -196,5 +197,5 @@ def _named(name: str) -> str:
 
 @functools.lru_cache(maxsize=65_536)
 def address(word: str) -> Any:
-    """An address of the tables."""
+    """Parse an address as the tables have it."""
     return ipaddress.ip_address(word)
