@@ -1,7 +1,6 @@
-"""Instants of the times that a text shows.
+"""Converts the times that a text shows to ns since 1970.
 
-Words in, nanoseconds since 1970 out. A time of day without a date belongs to the first of January 1970, times that
-count from a capture's start do too.
+Times of day without a date, and times relative to the capture's start, count from 1 January 1970.
 """
 
 from __future__ import annotations
@@ -24,13 +23,15 @@ _MOMENT = re.compile(
 
 @dataclass
 class Clock:
-    """The times of one text, in its order."""
+    """Converts the times of one text, in their order."""
 
     days: int = 0
+    """Midnights that the times of day without a date have passed."""
     last_s: int = -1
+    """The previous time of day, in s."""
 
     def ns(self, stamp: str) -> int | None:
-        """Seconds, a time of day, or a date and time, in nanoseconds; None for anything else."""
+        """Convert seconds, a time of day, or a date and time to ns; return None for other text."""
         if found := _NUMBER.match(stamp):
             return int(found[1]) * 1_000_000_000 + int((found[2] or "").ljust(9, "0"))
         moment = _MOMENT.match(stamp)
@@ -47,14 +48,14 @@ class Clock:
         return (date + second) * 1_000_000_000 + nanos
 
 
-def count_from_before(times: list[int]) -> bool:
-    """Whether these times count from the packet before, not from a common start: they fall again and again."""
+def are_deltas(times: list[int]) -> bool:
+    """Whether times are differences to the previous packet: more than a fifth of them decrease."""
     falls = sum(later < earlier for earlier, later in pairwise(times))
     return len(times) > 2 and falls * 5 > len(times) - 1
 
 
 def _date(moment: re.Match[str]) -> int | None:
-    """The seconds at which the day began; None where no day is shown."""
+    """Return the start of the day in s since 1970; None without a date, 0 for an impossible one."""
     if moment["year"]:
         text = f"{moment['year']}-{moment['month']}-{moment['day']}"
     elif moment["name"]:

@@ -1,8 +1,8 @@
-"""Packets of the columns of tshark and Wireshark.
+"""Reads packets from the columns of tshark and Wireshark, one frame per row.
 
-Rows in, frames out, one a row: tshark's default columns, Wireshark's list copied as text or exported as text or CSV,
-with or without a header, with more columns for times and ports. Where a row shows no ports (an application's protocol),
-the rows around it say which connection it belongs to.
+Reads tshark's default columns, and Wireshark's packet list copied or exported as text or CSV, with or without a header,
+and with additional columns for times and ports. A row of an application protocol shows no ports; its connection is
+inferred from the rows around it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from latpcap.reading.text_formats import frames as wire
-from latpcap.reading.text_formats.clock import Clock, count_from_before
+from latpcap.reading.text_formats.clock import Clock, are_deltas
 from latpcap.reading.text_formats.ends import Ends, mac
 from latpcap.reading.text_formats.frames import FLAG_BITS, Address, Frame, Network, Part, Tcp
 from latpcap.reading.text_formats.names import Questions
 
-_ROWS = 1 << 15  # rows that are looked at together
-_AHEAD = 400
+_CHUNK_ROWS = 1 << 15
+"""Rows that are held in memory at once."""
+_MAX_ROWS_AHEAD = 400
+"""Upper bound on the rows searched after a row that lacks ports or sequence numbers."""
 _ETHERNET_BYTES = 14
 _ARROW = r"(?:→|->|⟶|➜|=>|>|\?|\uFFFD)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[A-Z]{3,4})?Z?"
@@ -37,7 +39,7 @@ _DUMP = re.compile(
     r"^[A-Z][\w ]+ \(\d+ bytes\):$",
     re.I,
 )
-"""Lines of bytes, and of details, between rows."""
+"""Lines of hex dumps and packet details between rows."""
 _HEADER = {
     "no.": "number", "no": "number", "number": "number", "frame": "number", "time": "time", "source": "from",
     "src": "from", "source address": "from", "destination": "to", "dst": "to", "destination address": "to",
@@ -52,7 +54,7 @@ _HEADER = {
     "_ws.col.destination": "to", "_ws.col.def_src": "from", "_ws.col.def_dst": "to", "_ws.col.protocol": "protocol",
     "_ws.col.length": "length", "_ws.col.info": "info",
 }  # fmt: skip
-"""Names of columns, and of fields of `tshark -T fields -E header=y`."""
+"""Column by its title in a header, or by the field's name in `tshark -T fields -E header=y`."""
 _PORT = r"[\w.-]+(?:\(\d+\))?"
 _TCP_INFO = re.compile(
     rf"(?:^|\s|\])(?P<sport>{_PORT})\s*{_ARROW}\s*(?P<dport>{_PORT})\s+\[(?P<flags>[A-Z][A-Z, ]*|<None>)\]"
@@ -90,9 +92,10 @@ _REASONS6 = {
 
 @dataclass
 class Row:
-    """One row, read as far as its columns go."""
+    """One row. `ports` is None, `flags` 0 and `values` empty if the row does not show them."""
 
     ns: int
+    """Time in ns since 1970."""
     source: str
     destination: str
     protocol: str
@@ -101,27 +104,34 @@ class Row:
     ports: tuple[int, int] | None = None
     flags: int = 0
     values: dict[str, int] = field(default_factory=dict)
+    """Values of the column Info by name: Seq, Ack, Win, Len, MSS and so on."""
     edges: list[int] = field(default_factory=list)
+    """Left and right edges of the SACK blocks, alternating."""
     is_tcp: bool = False
     shown: bytes = b""
+    """Known first bytes of the payload."""
 
 
 @dataclass
 class _Flow:
-    """One direction of a connection."""
+    """State of one direction of a connection, from the rows so far."""
 
-    at: int | None = None
+    next_seq: int | None = None
+    """Sequence number after the last byte; None if unknown."""
     acked: int = 0
     window: int = 0xFFFF
     shift: int = 0
+    """Window scale shift, from the SYN."""
     scaled: bool = False
+    """Whether the SYN was seen, so that `shift` is known."""
     options: int = 0
-    over: bool = False
-    """Its sender has closed it."""
+    """Bytes of TCP options in the latest segment without SACK blocks."""
+    is_closed: bool = False
+    """Whether the latest segment had FIN or RST."""
 
 
 def reader(lines: list[str]) -> Columns | None:
-    """Whether these first lines are rows of columns, and how they are laid out; None where they are not."""
+    """Return a reader for the layout of these first lines; None if they are not rows of columns."""
     lines = [line for line in lines if line.strip() and (_ROW.match(line) or not _DUMP.match(line))]
     for mark in (",", "\t", ";", "|"):
         for place, line in enumerate(lines[:5]):
@@ -140,26 +150,33 @@ def reader(lines: list[str]) -> Columns | None:
 
 @dataclass
 class Columns:
-    """The layout of one text; `read` counts the rows with two addresses."""
+    """Reader of one text with columns, and its state."""
 
     mark: str
+    """The character between columns; a space means that `_ROW` matches the whole line."""
     names: list[str]
+    """Columns by place, if there is a header."""
     skipped: int
+    """Lines up to and including the header."""
     read: int = 0
+    """Rows with two addresses so far."""
     ends: Ends = field(default_factory=Ends)
     questions: Questions = field(default_factory=Questions)
     flows: dict[tuple[Address, int, Address, int], _Flow] = field(default_factory=dict)
     between: dict[tuple[Address, Address], list[tuple[int, int]]] = field(default_factory=dict)
+    """Ports of the connections between two hosts, the latest last."""
     latest: dict[tuple[Address, Address], bytes] = field(default_factory=dict)
+    """Start of the latest packet between two hosts, which an ICMP error quotes."""
     link: int = _ETHERNET_BYTES
+    """Bytes of a frame before its IP header."""
 
     def frames(self, lines: Iterable[str]) -> Iterator[Frame]:
-        """One frame for each row, with the time of the row."""
+        """Yield one frame for each row, with the time of the row."""
         clock, now, deltas = Clock(), 0, None
         rows = self._rows(islice(lines, self.skipped, None), clock)
-        while chunk := list(islice(rows, _ROWS)):
+        while chunk := list(islice(rows, _CHUNK_ROWS)):
             if deltas is None:
-                deltas = count_from_before([row.ns for row in chunk])
+                deltas = are_deltas([row.ns for row in chunk])
             for row in chunk:
                 now = now + row.ns if deltas else row.ns
                 row.ns = now
@@ -189,16 +206,16 @@ class Columns:
             yield row
 
     def _cells(self, line: str) -> dict[str, str] | None:
-        """A line's columns by name."""
+        """Return a line's columns by name; None if it is not a row."""
         if self.names:
             cells = cells_of(line, self.mark)
             if len(cells) < len(self.names) - 1:
                 return None
             found: dict[str, str] = {}
             for name, cell in zip(self.names, cells, strict=False):
-                if name and not found.get(name, "").strip():  # of two times the first, of IPv4 and IPv6 what is there
+                if name and not found.get(name, "").strip():  # the first time; the address of IPv4 or IPv6
                     found[name] = cell
-            numbered = found.get("number", "").strip().isdecimal()  # a frame, if one without addresses
+            numbered = found.get("number", "").strip().isdecimal()  # a frame without addresses counts as one
             return found if numbered or (found.get("from") and found.get("to")) else None
         row = _ROW.match(_unquoted(line, self.mark) if self.mark != " " else line)
         if not row:
@@ -209,7 +226,7 @@ class Columns:
         return found
 
     def _info(self, row: Row, cells: dict[str, str]) -> None:
-        """What the column Info shows of TCP's header, or of the ports."""
+        """Add to a row the ports and the TCP header fields that its column Info shows."""
         info = row.info
         ports = (cells.get("sport", ""), cells.get("dport", ""))
         if all(re.fullmatch(r"[0-9]{1,5}", port) for port in ports):
@@ -236,7 +253,7 @@ class Columns:
                     row.values.setdefault({"TSV": "TSval", "TSER": "TSecr"}.get(name, name), int(value or 1))
 
     def _link_bytes(self, chunk: list[Row]) -> None:
-        """How many bytes a frame has before its IP header, by rows that show their payload."""
+        """Set `link` from the first row that shows both its frame length and its payload length."""
         for row in chunk:
             if row.values.get("Len", 0) > 0 and row.length:
                 six = ":" in row.source
@@ -246,7 +263,10 @@ class Columns:
                     return
 
     def _first_lines(self, chunk: list[Row]) -> None:
-        """The first line of an HTTP message belongs to the first segment of the message."""
+        """Move the first line of each HTTP message to the row of the message's first segment.
+
+        Wireshark shows it in the row of the last segment.
+        """
         begun: dict[tuple[str, str], Row] = {}
         for row in chunk:
             way = row.source, row.destination
@@ -258,6 +278,7 @@ class Columns:
                 begun.pop(way, None)
 
     def _frame(self, row: Row, chunk: list[Row], place: int) -> Frame:
+        """Build the frame of a row, which is `chunk[place]`; an unreadable row gives a frame without bytes."""
         version = 6 if ":" in row.source and mac(row.source) is None else 4
         if row.protocol.upper() == "ARP":
             packet = self._arp(row)
@@ -266,13 +287,9 @@ class Columns:
                 return Frame(row.ns, packet, wire.ETHERNET)
             return Frame(row.ns, Part(b"", max(row.length, 1)))
         source, destination = self.ends.address(row.source, version), self.ends.address(row.destination, version)
-        if (
-            source is None
-            or destination is None
-            or source.version != destination.version
-            or mac(row.source)
-            or mac(row.destination)
-        ):
+        if source is None or destination is None or source.version != destination.version:
+            return Frame(row.ns, Part(b"", max(row.length, 1)))
+        if mac(row.source) or mac(row.destination):
             return Frame(row.ns, Part(b"", max(row.length, 1)))
         version = source.version
         room = max(0, row.length - self.link - (40 if version == 6 else 20))
@@ -296,10 +313,10 @@ class Columns:
         return Frame(row.ns, packed)
 
     def _over_tcp(self, source: Address, destination: Address) -> bool:
-        """Whether these hosts have a connection to a name server that this one may still send on."""
+        """Whether the source has an open TCP connection on DNS's port to or from the destination."""
         for one, other in self.between.get((source, destination), [])[-8:]:
             flow = self.flows.get((source, one, destination, other))
-            if _PORT_OF["DNS"] in (one, other) and flow is not None and not flow.over:
+            if _PORT_OF["DNS"] in (one, other) and flow is not None and not flow.is_closed:
                 return True
         return False
 
@@ -319,9 +336,7 @@ class Columns:
         protocol = wire.ICMP6 if six else wire.ICMP
         payload = max(0, room - 8)
         if echo := _ECHO.search(row.info):
-            kind = {(False, "request"): 8, (False, "reply"): 0, (True, "request"): 128, (True, "reply"): 129}[
-                six, echo[1]
-            ]
+            kind = wire.echo_type(network.source.version, echo[1])
             network.ttl = int(echo[4]) if echo[4] else 64
             return protocol, wire.icmp(kind, 0, int(echo[2], 16) << 16 | int(echo[3]) & 0xFFFF, Part(b"", payload))
         info = row.info.lower()
@@ -357,6 +372,7 @@ class Columns:
     def _tcp(
         self, row: Row, hosts: tuple[Address, Address], room: int, chunk: list[Row], place: int
     ) -> tuple[int, Part] | None:
+        # 1. Find the connection and the state of its two directions.
         ports = row.ports or self._connection(row, hosts, chunk, place)
         if ports is None:
             return None
@@ -367,30 +383,32 @@ class Columns:
         if ports not in known[-8:]:
             known.append(ports)
             self.between.setdefault((hosts[1], hosts[0]), []).append((ports[1], ports[0]))
+        # 2. Complete what the row does not show: payload length, sequence numbers, flags, window.
         options = _options(row) if "Seq" in row.values else b"\1" * ours.options
         payload = row.values.get("Len", max(0, room - 20 - len(_padded(options))))
-        if not row.length and "Len" not in row.values:  # no column for it
-            payload = self._until(row, ours, chunk, place)
+        if not row.length and "Len" not in row.values:  # there is no column Length
+            payload = self._payload_length(row, ours, chunk, place)
         if "Seq" not in row.values:
             row.ports = ports
-            self._place(row, payload, (ours, theirs), chunk, place)
+            self._infer_numbers(row, payload, (ours, theirs), chunk, place)
         flags = row.flags or FLAG_BITS["ACK"] | FLAG_BITS["PSH"]
         if flags & FLAG_BITS["SYN"]:
             ours.scaled, ours.shift = True, max(0, row.values.get("WS", 1).bit_length() - 1)
             if not flags & FLAG_BITS["ACK"]:
-                theirs.at = None
+                theirs.next_seq = None
         window = row.values.get("Win", ours.window)
         shift = ours.shift if ours.scaled and theirs.scaled and not flags & FLAG_BITS["SYN"] else 0
-        seq = row.values.get("Seq", ours.at or 0)
+        seq = row.values.get("Seq", ours.next_seq or 0)
         acked = row.values.get("Ack", ours.acked if flags & FLAG_BITS["ACK"] else 0)
+        # 3. Build the header and update the state.
         header = Tcp(*ports, seq, acked, flags, min(window >> shift, 0xFFFF), options, 0, row.values.get("Urg", 0))
         end = (seq + payload + bool(flags & 3)) % wire.MOD
-        if ours.at is None or (end - ours.at) % wire.MOD < wire.MOD // 2:
-            ours.at = end
+        if ours.next_seq is None or (end - ours.next_seq) % wire.MOD < wire.MOD // 2:
+            ours.next_seq = end
         ours.acked, ours.window = acked, window
         if "Seq" in row.values and not flags & FLAG_BITS["SYN"]:
             ours.options = len(_padded(options)) if not row.edges else ours.options
-        ours.over = bool(flags & (FLAG_BITS["FIN"] | FLAG_BITS["RST"]))
+        ours.is_closed = bool(flags & (FLAG_BITS["FIN"] | FLAG_BITS["RST"]))
         if row.protocol.upper() == "DNS" and payload > 2 and (message := self.questions.wireshark(row.info)):
             row.shown = min(payload - 2, 0xFFFF).to_bytes(2, "big") + message.packed(payload - 2).held
         shown = row.shown if len(row.shown) <= payload else b""
@@ -399,13 +417,17 @@ class Columns:
     def _connection(
         self, row: Row, hosts: tuple[Address, Address], chunk: list[Row], place: int
     ) -> tuple[int, int] | None:
-        """The ports of a row that shows none: its hosts' only connection, or the one that the rows around fit."""
+        """Return the ports of a row that shows none; None if no connection of its hosts is known.
+
+        It is the only connection of these hosts, or the one whose next rows continue at the end of this row's payload.
+        The payload is estimated from the frame's length with 52 bytes of headers; up to 24 bytes of error are accepted.
+        """
         known = self.between.get(hosts, [])[-8:]
         if len(known) == 1:
             return known[0]
         payload = max(0, row.length - self.link - 52)
         later: tuple[int, int] | None = None
-        for other in chunk[place + 1 : place + 1 + _AHEAD]:
+        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
             if other.ports is None or "Seq" not in other.values:
                 continue
             if (other.source, other.destination) == (row.source, row.destination):
@@ -416,14 +438,17 @@ class Columns:
                 continue
             later = later or ports
             flow = self.flows.get((hosts[0], ports[0], hosts[1], ports[1]))
-            if flow is not None and flow.at is not None and abs(at - flow.at - payload) <= 24:
+            if flow is not None and flow.next_seq is not None and abs(at - flow.next_seq - payload) <= 24:
                 return ports
         return known[-1] if known else later
 
-    def _until(self, row: Row, ours: _Flow, chunk: list[Row], place: int) -> int:
-        """How many bytes a row carried, by the numbers of the rows behind it; at least what it shows of them."""
+    def _payload_length(self, row: Row, ours: _Flow, chunk: list[Row], place: int) -> int:
+        """Return a row's payload length, from the sequence numbers of the following rows.
+
+        It is at least the number of bytes that the row shows.
+        """
         least = max(1, len(row.shown))
-        for other in chunk[place + 1 : place + 1 + _AHEAD]:
+        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
             same = (other.source, other.destination) == (row.source, row.destination)
             if "Seq" not in other.values:
                 if same:
@@ -431,19 +456,22 @@ class Columns:
                 continue
             at = other.values["Seq"] if same else other.values.get("Ack", 0)
             if same or (other.destination, other.source) == (row.source, row.destination):
-                size = at - (ours.at or 0)
+                size = at - (ours.next_seq or 0)
                 if size > 0 or same:
                     return size if 0 < size <= 0xFFFF else least
         return least
 
-    def _place(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], place: int) -> None:
-        """Where a row without numbers lies in its connection, where no row before it shows it."""
+    def _infer_numbers(self, row: Row, payload: int, flows: tuple[_Flow, _Flow], chunk: list[Row], place: int) -> None:
+        """Set the sequence numbers of a connection before its first row that shows some.
+
+        They are computed backwards from the next row with numbers, less the payload in between.
+        """
         ours, theirs = flows
-        if ours.at is not None and theirs.at is not None:
-            ours.acked = max(ours.acked, theirs.at)
+        if ours.next_seq is not None and theirs.next_seq is not None:
+            ours.acked = max(ours.acked, theirs.next_seq)
             return
         sent = {True: payload, False: 0}
-        for other in chunk[place + 1 : place + 1 + _AHEAD]:
+        for other in chunk[place + 1 : place + 1 + _MAX_ROWS_AHEAD]:
             same = (other.source, other.destination) == (row.source, row.destination)
             if not same and (other.destination, other.source) != (row.source, row.destination):
                 continue
@@ -452,18 +480,18 @@ class Columns:
             if "Seq" not in other.values:
                 sent[same] += max(0, other.length - self.link - 40 - ours.options)
                 continue
-            mine, yours = ("Seq", "Ack") if same else ("Ack", "Seq")
-            if ours.at is None and mine in other.values:
-                ours.at = (other.values[mine] - sent[True]) % wire.MOD
-            if theirs.at is None and yours in other.values:
-                theirs.at = (other.values[yours] - sent[False]) % wire.MOD
-            ours.acked = theirs.at or 0
+            own, others = ("Seq", "Ack") if same else ("Ack", "Seq")
+            if ours.next_seq is None and own in other.values:
+                ours.next_seq = (other.values[own] - sent[True]) % wire.MOD
+            if theirs.next_seq is None and others in other.values:
+                theirs.next_seq = (other.values[others] - sent[False]) % wire.MOD
+            ours.acked = theirs.next_seq or 0
             ours.window = other.values.get("Win", ours.window) if same else ours.window
             return
 
 
 def cells_of(line: str, mark: str) -> list[str]:
-    """The cells of a line of CSV; none where it is none."""
+    """Return the cells of a line of CSV; an empty list if it is malformed."""
     try:
         return next(csv.reader([line.replace("\r", " ")], delimiter=mark), [])
     except csv.Error:
@@ -471,12 +499,12 @@ def cells_of(line: str, mark: str) -> list[str]:
 
 
 def _unquoted(line: str, mark: str) -> str:
-    """A line of cells as one of words."""
+    """Return the cells of a line joined by spaces, as `_ROW` matches them."""
     return "  ".join(cell.strip() for cell in cells_of(line, mark) if cell.strip())
 
 
 def _options(row: Row) -> bytes:
-    """TCP's options in the order in which Wireshark shows them."""
+    """Return the TCP options that a row shows, in the order of the row."""
     out, values = b"", row.values
     for name in values:
         if name == "MSS":
@@ -486,11 +514,9 @@ def _options(row: Row) -> bytes:
         elif name == "SACK_PERM":
             out += wire.option(4)
         elif name == "TSval":
-            out += b"".join((values.get(key, 0) % wire.MOD).to_bytes(4, "big") for key in ("TSval", "TSecr")).join(
-                [b"\x08\x0a", b""]
-            )
+            out += wire.option(8, wire.words((values["TSval"], values.get("TSecr", 0))))
     if edges := row.edges[: len(row.edges) // 2 * 2][:8]:
-        out += wire.option(5, b"".join((edge % wire.MOD).to_bytes(4, "big") for edge in edges))
+        out += wire.option(5, wire.words(edges))
     return out
 
 

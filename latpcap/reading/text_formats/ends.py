@@ -1,7 +1,7 @@
-"""Addresses and ports of the names that a text shows.
+"""Converts the hosts and services that a text shows to addresses and port numbers.
 
-Words in, addresses and port numbers out. A name without a known address gets one of the ranges for benchmarks
-(198.18.0.0/15, 2001:2::/48), the same wherever the name is found in this text.
+A host name gets an address of the benchmarking ranges (198.18.0.0/15, 2001:2::/48; RFC 2544, RFC 5180). It is the same
+address wherever the name occurs in the text.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from latpcap.reading.text_formats.frames import Address
 
 _DASHED = re.compile(r"^(?:[a-z]+\d*-)*(\d{1,3})-(\d{1,3})-(\d{1,3})-(\d{1,3})(?![\d-])", re.I)
 _LOOPBACK = {"localhost", "localhost.localdomain", "ip6-localhost", "localhost6", "loopback"}
-_POOL4 = int(ipaddress.IPv4Address("198.18.0.1"))
-_POOL6 = int(ipaddress.IPv6Address("2001:2::1"))
+_FIRST_IPV4 = int(ipaddress.IPv4Address("198.18.0.1"))
+_FIRST_IPV6 = int(ipaddress.IPv6Address("2001:2::1"))
 _MAX_NAMES = 1 << 16
+"""Upper bound on the addresses for names; all further names share the last one."""
 _PORTS = {
     "ftp-data": 20, "ftp": 21, "ssh": 22, "telnet": 23, "smtp": 25, "domain": 53, "bootps": 67, "bootpc": 68,
     "tftp": 69, "http": 80, "www": 80, "kerberos": 88, "pop3": 110, "sunrpc": 111, "ntp": 123, "epmap": 135,
@@ -35,13 +36,16 @@ _PORTS = {
 
 @dataclass
 class Ends:
-    """The names of one text."""
+    """The host and service names of one text, with the addresses and ports chosen for them."""
 
     hosts: dict[tuple[str, int], Address] = field(default_factory=dict)
     services: dict[str, int] = field(default_factory=dict)
 
     def address(self, word: str, version: int = 4) -> Address | None:
-        """The address of a word; None where it is empty, or one of the other version."""
+        """Return the address of a word: a literal, a dashed `ec2-192-0-2-1`, or a name. None for other words.
+
+        `version` is the IP version of the address for a name; a literal may have the other version.
+        """
         word = word.strip().strip("[]")
         literal = word.partition("%")[0]
         try:
@@ -59,12 +63,12 @@ class Ends:
         if known is None:
             number = min(len(self.hosts), _MAX_NAMES)
             six = version == 6
-            known = ipaddress.IPv6Address(_POOL6 + number) if six else ipaddress.IPv4Address(_POOL4 + number)
+            known = ipaddress.IPv6Address(_FIRST_IPV6 + number) if six else ipaddress.IPv4Address(_FIRST_IPV4 + number)
             self.hosts[name, version] = known
         return known
 
     def port(self, word: str) -> int | None:
-        """The number of a port or service; a service that nobody registered gets one below 1024."""
+        """Return the number of a port or service. Unregistered services get 1023 and lower numbers."""
         if re.fullmatch(r"\d{1,5}", word):
             return int(word) & 0xFFFF
         name = word.lower()
@@ -80,7 +84,7 @@ class Ends:
         return self.services[name]
 
     def end(self, word: str, version: int = 4) -> tuple[Address, int] | None:
-        """The address and port of `192.0.2.1.80` or `web.example.https`; None where one of them is not there."""
+        """Return address and port of `192.0.2.1.80` or `web.example.https`; None if one of them is missing."""
         host, _, port = word.rpartition(".")
         if not host or (version == 4 and re.fullmatch(r"\d+\.\d+\.\d+", host)):
             return None
@@ -89,7 +93,7 @@ class Ends:
 
 
 def mac(word: str) -> bytes | None:
-    """The six bytes of `02:42:ac:11:00:02`; None for anything else."""
+    """Return the six bytes of `02:42:ac:11:00:02` or `Broadcast`; None for other words."""
     found = re.match(r"(?:[0-9a-f]{1,2}[:-]){5}[0-9a-f]{1,2}$", word, re.I)
     if not found:
         return b"\xff" * 6 if word.strip(",").lower() == "broadcast" else None

@@ -1,6 +1,6 @@
-"""Packets of the fields that tshark exports: `-T json`, `-T ek`, `-T pdml`, `-T fields -E header=y` and `-V`.
+"""Reads packets from tshark's exports: `-T json`, `-T ek`, `-T pdml`, `-T fields -E header=y` and `-V`.
 
-Text in, frames out, one a packet. Fields have Wireshark's names; what a packet has no field for counts as not captured.
+Fields have Wireshark's names; bytes of a packet that no field shows count as not captured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from latpcap.reading.text_formats.frames import FLAG_BITS, Address, Frame, Netwo
 from latpcap.reading.text_formats.names import TYPE_NAMES, Message
 
 Fields = dict[str, list[str]]
-_MAX_TEXT = 1 << 28
+"""Values of a packet's fields as text, by Wireshark's name, in the order of the packet."""
+_MAX_JSON_CHARACTERS = 1 << 28
+"""Upper bound on the text of a JSON export, which is held in memory."""
 _NAMES = re.compile(r'^"?(?:_ws\.col|frame|ip|ipv6|tcp|udp|eth|icmp|dns|arp|http|tls)\.[\w.]+"?$')
 _FLAT = re.compile(r"^(?:frame|eth|ip|ipv6|tcp|udp|icmp|icmpv6|dns|arp)\.")
 _DETAILS = [
@@ -66,9 +68,9 @@ _DETAILS = [
 
 
 def looks_like(head: str) -> str | None:
-    """The kind of export that a text begins like: json, ek, pdml, fields or details; None for anything else.
+    """Return the kind of export that a text begins like: json, ek, pdml, fields or details; None for other text.
 
-    Fields whose facts of TCP stand in the column Info alone are columns.
+    Fields that show TCP only in the column Info are left to `columns`.
     """
     start = head.lstrip("\ufeff \t\r\n")
     if re.match(r"\[\s*\{", start) and ('"layers"' in head or '"_source"' in head):
@@ -88,14 +90,14 @@ def looks_like(head: str) -> str | None:
 
 @dataclass
 class Exported:
-    """One export; `read` counts the packets with two addresses."""
+    """Reader of one export; `read` counts the packets with two addresses."""
 
     kind: str
     read: int = 0
     clock: Clock = field(default_factory=Clock)
 
     def frames(self, lines: Iterable[str]) -> Iterator[Frame]:
-        """One frame for each packet."""
+        """Yield one frame for each packet."""
         packets = {
             "json": _from_json, "ek": _from_ek, "pdml": _from_pdml, "fields": _from_rows, "details": _from_details,
         }[self.kind]  # fmt: skip
@@ -116,6 +118,10 @@ class Exported:
 
 
 def _packet(fields: Fields) -> Part | None:
+    """Build the packet; None if it has no pair of addresses.
+
+    With tunnels the innermost IP header counts, with ICMP errors the outermost: the inner one is quoted.
+    """
     if "arp.opcode" in fields:
         sender, target = _address(_one(fields, "arp.src.proto_ipv4")), _address(_one(fields, "arp.dst.proto_ipv4"))
         if sender is None or target is None:
@@ -154,10 +160,8 @@ def _packet(fields: Fields) -> Part | None:
         return network.around(wire.TCP, _tcp(fields, max(0, room)))
     if "udp.srcport" in fields:
         length = max(0, (_int(fields, "udp.length", -1) or room) - 8)
-        return network.around(
-            wire.UDP,
-            wire.udp(_int(fields, "udp.srcport", -1), _int(fields, "udp.dstport", -1), _datagram(fields, length)),
-        )
+        ports = _int(fields, "udp.srcport", -1), _int(fields, "udp.dstport", -1)
+        return network.around(wire.UDP, wire.udp(*ports, _datagram(fields, length)))
     return network.around(_int(fields, "ip.proto", which) & 0xFF or 59, Part(b"", max(0, room)))
 
 
@@ -173,7 +177,7 @@ def _tcp(fields: Fields, room: int) -> Part:
         bits = sum(
             bit
             for name, bit in FLAG_BITS.items()
-            if _one(fields, f"tcp.flags.{_FLAG_FIELD.get(name, name.lower())}") in ("1", "True", "true")
+            if _one(fields, f"tcp.flags.{_FLAG_FIELDS.get(name, name.lower())}") in ("1", "True", "true")
         )
     window = _int(fields, "tcp.window_size_value") or _int(fields, "tcp.window_size")
     header = Tcp(
@@ -189,7 +193,7 @@ def _tcp(fields: Fields, room: int) -> Part:
     return header.before(Part(shown, payload - len(shown)))
 
 
-_FLAG_FIELD = {"PSH": "push", "RST": "reset", "ECE": "ece"}
+_FLAG_FIELDS = {"PSH": "push", "RST": "reset", "ECE": "ece"}
 
 
 def _options(fields: Fields) -> bytes:
@@ -200,15 +204,14 @@ def _options(fields: Fields) -> bytes:
         out += wire.option(4)
     if "tcp.options.timestamp.tsval" in fields:
         pair = _int(fields, "tcp.options.timestamp.tsval"), _int(fields, "tcp.options.timestamp.tsecr")
-        out += wire.option(8, b"".join((value % wire.MOD).to_bytes(4, "big") for value in pair))
+        out += wire.option(8, wire.words(pair))
     if "tcp.options.wscale.shift" in fields:
         out += wire.option(3, bytes([_int(fields, "tcp.options.wscale.shift") & 0xFF]))
     base = _int(fields, "tcp.ack_raw") - _int(fields, "tcp.ack") if {"tcp.ack", "tcp.ack_raw"} <= fields.keys() else 0
     edges = b""
-    for left, right in zip(
-        fields.get("tcp.options.sack_le", [])[:4], fields.get("tcp.options.sack_re", []), strict=False
-    ):
-        edges += b"".join(((_whole(edge) + base) % wire.MOD).to_bytes(4, "big") for edge in (left, right))
+    lefts, rights = fields.get("tcp.options.sack_le", [])[:4], fields.get("tcp.options.sack_re", [])
+    for block in zip(lefts, rights, strict=False):
+        edges += wire.words(_whole(edge) + base for edge in block)
     return out + (wire.option(5, edges) if edges and len(out) + len(edges) <= 38 else b"")
 
 
@@ -219,9 +222,7 @@ def _datagram(fields: Fields, length: int) -> Part:
         return Part(b"", length)
     flags, kind = _int(fields, "dns.flags"), _int(fields, "dns.qry.type")
     response = bool(flags & 0x8000) or _one(fields, "dns.flags.response") in ("1", "True")
-    answers = [("A", value) for value in fields.get("dns.a", [])] + [
-        ("AAAA", value) for value in fields.get("dns.aaaa", [])
-    ]
+    answers = [(type_, value) for type_ in ("A", "AAAA") for value in fields.get(f"dns.{type_.lower()}", [])]
     message = Message(
         _int(fields, "dns.id"),
         response,
@@ -238,25 +239,15 @@ def _datagram(fields: Fields, length: int) -> Part:
 def _icmp(fields: Fields, four: bool, payload: int, quoted: bytes) -> tuple[int, Part]:
     name = "icmp" if four else "icmpv6"
     kind, code = _int(fields, f"{name}.type"), _int(fields, f"{name}.code")
-    if four:
-        rest = (
-            _int(fields, "icmp.ident") << 16 | _int(fields, "icmp.seq")
-            if "icmp.ident" in fields
-            else _int(fields, "icmp.mtu")
-        )
-    else:
-        ident = "icmpv6.echo.identifier"
-        rest = (
-            _int(fields, ident) << 16 | _int(fields, "icmpv6.echo.sequence_number")
-            if ident in fields
-            else _int(fields, "icmpv6.mtu")
-        )
+    echo = ("ident", "seq") if four else ("echo.identifier", "echo.sequence_number")
+    ident, seq = (f"{name}.{word}" for word in echo)
+    rest = _int(fields, ident) << 16 | _int(fields, seq) if ident in fields else _int(fields, f"{name}.mtu")
     held = quoted[: payload or None]
     return (wire.ICMP if four else wire.ICMP6), wire.icmp(kind, code, rest, Part(held, max(0, payload - len(held))))
 
 
 def _quoted(fields: Fields, source: Address, target: Address) -> bytes:
-    """The header that an ICMP error quotes."""
+    """Build the headers that an ICMP error quotes."""
     if "tcp.srcport" in fields:
         inner = (wire.TCP, _tcp(fields, 20))
     elif "udp.srcport" in fields:
@@ -267,7 +258,7 @@ def _quoted(fields: Fields, source: Address, target: Address) -> bytes:
 
 
 def _raw(fields: Fields) -> tuple[Part, int] | None:
-    """The packet's own bytes, where the export has them (`-x`)."""
+    """Return the packet's bytes and its interface, if the export has them (`-x`)."""
     data = _hex(_one(fields, "frame_raw"))
     if not data:
         return None
@@ -285,7 +276,7 @@ def _from_json(lines: Iterable[str]) -> Iterator[Fields]:
     text, size = [], 0
     for line in lines:
         size += len(line) + 1
-        if size > _MAX_TEXT:
+        if size > _MAX_JSON_CHARACTERS:
             break
         text.append(line)
     whole = "\n".join(text).strip()
@@ -313,12 +304,12 @@ def _from_ek(lines: Iterable[str]) -> Iterator[Fields]:
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
-    """An object with all its keys: tshark repeats some."""
+    """Return a JSON object as pairs, since tshark repeats keys."""
     return pairs
 
 
 def _flat(packet: object) -> Fields:
-    """Every field of a packet by its name, in the order of the packet."""
+    """Collect the fields of a nested JSON packet. `x_raw` has bytes, which `x_raw@` gets the offset of."""
     out: Fields = {}
     stack: list[tuple[str, object]] = [("", packet)]
     while stack:
@@ -337,23 +328,23 @@ def _flat(packet: object) -> Fields:
 
 
 def _dotted(name: str) -> str:
-    """Wireshark's name of a key: Elasticsearch's form doubles the layer and has underscores for dots."""
+    """Return Wireshark's name of a key in Elasticsearch's form: `ip_ip_src` becomes `ip.src`."""
     found = re.match(r"(frame|eth|ip|ipv6|tcp|udp|icmp|icmpv6|dns|arp)_\1_(.+)$", name)
     if not found:
         return name
-    return _EK.get(f"{found[1]}_{found[2]}", f"{found[1]}.{found[2]}")
+    return _EK_NAMES.get(f"{found[1]}_{found[2]}", f"{found[1]}.{found[2]}")
 
 
-_EK = {
+_EK_NAMES = {
     name.replace(".", "_"): name
-    for name in re.split(
-        " ",
-        "tcp.options.mss_val tcp.options.wscale.shift tcp.options.sack_perm tcp.options.timestamp.tsval "
-        "tcp.options.timestamp.tsecr tcp.options.sack_le tcp.options.sack_re ip.flags.df arp.src.proto_ipv4 "
-        "arp.dst.proto_ipv4 arp.src.hw_mac arp.dst.hw_mac dns.qry.name dns.qry.type dns.flags.response "
-        "dns.flags.rcode icmpv6.echo.identifier icmpv6.echo.sequence_number",
+    for name in (
+        "tcp.options.mss_val", "tcp.options.wscale.shift", "tcp.options.sack_perm", "tcp.options.timestamp.tsval",
+        "tcp.options.timestamp.tsecr", "tcp.options.sack_le", "tcp.options.sack_re", "ip.flags.df",
+        "arp.src.proto_ipv4", "arp.dst.proto_ipv4", "arp.src.hw_mac", "arp.dst.hw_mac", "dns.qry.name", "dns.qry.type",
+        "dns.flags.response", "dns.flags.rcode", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number",
     )
-}
+}  # fmt: skip
+"""Fields whose names have more than one dot, by their name with underscores."""
 
 
 def _from_pdml(lines: Iterable[str]) -> Iterator[Fields]:
@@ -423,7 +414,7 @@ def _from_details(lines: Iterable[str]) -> Iterator[Fields]:
 
 
 def _mark(line: str) -> str | None:
-    """What separates the names of a header."""
+    """Return the character between the names of a header."""
     found = re.search(r"[^\w.\"-]", line)
     return found[0] if found else None
 
@@ -434,7 +425,7 @@ def _one(fields: Fields, name: str, which: int = 0) -> str:
 
 
 def _whole(text: str) -> int:
-    """A number of up to 20 digits; 0 for anything else."""
+    """Convert a number of up to 20 digits, or 16 hex digits; 0 for other text."""
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", text):
         return int(text, 16)
     return int(text) if re.fullmatch(r"[0-9]{1,20}", text) else 0

@@ -1,7 +1,6 @@
-"""Headers of packets, made of the values that a text shows.
+"""Builds packet headers (IP, UDP, TCP, ICMP, ARP) from the values that a text shows, and a pcapng of such frames.
 
-Values in, bytes out: IP, UDP, TCP, ICMP and ARP headers, and a pcapng of frames. A frame holds what the text shows; the
-rest of it counts as not captured. No text is read here.
+A frame holds the bytes that are known from the text; the rest of the packet counts as not captured.
 """
 
 from __future__ import annotations
@@ -16,8 +15,11 @@ ICMP, IPIP, TCP, UDP, IPV6, GRE, ICMP6 = 1, 4, 6, 17, 41, 47, 58
 IPV4_TYPE, ARP_TYPE, IPV6_TYPE, VLAN_TYPE = 0x0800, 0x0806, 0x86DD, 0x8100
 FLAG_BITS = {"FIN": 0x01, "SYN": 0x02, "RST": 0x04, "PSH": 0x08, "ACK": 0x10, "URG": 0x20, "ECE": 0x40, "CWR": 0x80}
 MOD = 1 << 32
+"""Modulus of TCP's sequence numbers."""
 MAX_LENGTH = 262_144
-RAW, ETHERNET = 0, 1  # the interfaces of the capture
+"""Upper bound on the bytes of a frame; the capture's snapshot length."""
+RAW, ETHERNET = 0, 1
+"""Interface numbers in the capture: raw IP, and Ethernet."""
 _LINKTYPES = (101, 1)
 _BLOCK_BYTES = 1 << 17
 _NO_MAC = bytes(6)
@@ -25,24 +27,24 @@ _NO_MAC = bytes(6)
 
 @dataclass
 class Part:
-    """Bytes that the text shows, and how many more the packet had behind them."""
+    """Bytes known from the text, and the number of unknown bytes after them."""
 
     held: bytes = b""
     missing: int = 0
 
     @property
     def wire(self) -> int:
-        """How long it was."""
+        """The length on the wire."""
         return len(self.held) + self.missing
 
     def behind(self, header: bytes) -> Part:
-        """This part behind a header."""
+        """Return this part with a header before it."""
         return Part(header + self.held, self.missing)
 
 
 @dataclass
 class Frame:
-    """One packet of the text; `link` is one of RAW and ETHERNET."""
+    """One packet of the text: time in ns since 1970, bytes, and its interface (RAW or ETHERNET)."""
 
     ns: int
     part: Part
@@ -51,7 +53,7 @@ class Frame:
 
 @dataclass
 class Network:
-    """The fields of an IP header."""
+    """The fields of an IPv4 or IPv6 header."""
 
     source: Address
     destination: Address
@@ -60,26 +62,19 @@ class Network:
     dont_fragment: bool = True
     tos: int = 0
     more: bool = False
-    offset: int = 0  # of a fragment, in bytes
+    offset: int = 0
+    """Offset of a fragment, in bytes."""
 
     def around(self, protocol: int, inner: Part) -> Part:
-        """This header before what it carries."""
+        """Return the packet with this header."""
         length = inner.wire
         ttl, source, destination = min(self.ttl, 255), self.source, self.destination
         if source.version == 4:
             total = 20 + length
             place = (self.dont_fragment << 14) | (self.more << 13) | (self.offset // 8 & 0x1FFF)
-            head = struct.pack(
-                ">BBHHHBBH",
-                0x45,
-                self.tos & 0xFF,
-                total if total <= 0xFFFF else 0,
-                self.ident & 0xFFFF,
-                place,
-                ttl,
-                protocol,
-                0,
-            )
+            if total > 0xFFFF:  # as of TCP segmentation offload
+                total = 0
+            head = struct.pack(">BBHHHBBH", 0x45, self.tos & 0xFF, total, self.ident & 0xFFFF, place, ttl, protocol, 0)
             head = head[:10] + struct.pack(">H", _checksum(head + source.packed + destination.packed)) + head[12:]
         else:
             first = 6 << 28 | (self.tos & 0xFF) << 20
@@ -89,7 +84,7 @@ class Network:
 
 @dataclass
 class Tcp:
-    """The fields of a TCP header; `options` are bytes without padding."""
+    """The fields of a TCP header; `window` is unscaled, `options` are without padding."""
 
     sport: int
     dport: int
@@ -102,61 +97,56 @@ class Tcp:
     urgent: int = 0
 
     def before(self, payload: Part) -> Part:
-        """This header before its payload."""
+        """Return the segment with this header."""
         options = self.options[:40]
         options += b"\0" * (-len(options) % 4)
-        return payload.behind(
-            struct.pack(
-                ">HHIIBBHHH",
-                self.sport & 0xFFFF,
-                self.dport & 0xFFFF,
-                self.seq % MOD,
-                self.ack % MOD,
-                (20 + len(options)) // 4 << 4 | (self.flags >> 8 & 1),
-                self.flags & 0xFF,
-                min(self.window, 0xFFFF),
-                self.checksum & 0xFFFF,
-                self.urgent & 0xFFFF,
-            )
-            + options
-        )
+        ports = struct.pack(">HH", self.sport & 0xFFFF, self.dport & 0xFFFF)
+        numbers = struct.pack(">II", self.seq % MOD, self.ack % MOD)
+        flags = struct.pack(">H", (20 + len(options)) // 4 << 12 | self.flags & 0x1FF)
+        rest = struct.pack(">HHH", min(self.window, 0xFFFF), self.checksum & 0xFFFF, self.urgent & 0xFFFF)
+        return payload.behind(ports + numbers + flags + rest + options)
 
 
 def udp(sport: int, dport: int, payload: Part, checksum: int = 0) -> Part:
-    """A UDP header before its payload."""
-    return payload.behind(
-        struct.pack(">HHHH", sport & 0xFFFF, dport & 0xFFFF, min(8 + payload.wire, 0xFFFF), checksum & 0xFFFF)
-    )
+    """Return a UDP datagram."""
+    length = min(8 + payload.wire, 0xFFFF)
+    return payload.behind(struct.pack(">HHHH", sport & 0xFFFF, dport & 0xFFFF, length, checksum & 0xFFFF))
 
 
 def icmp(kind: int, code: int, rest: int, payload: Part) -> Part:
-    """An ICMP or ICMPv6 message; `rest` are the four bytes before its payload."""
+    """Return an ICMP or ICMPv6 message; `rest` is the 32-bit word before its payload."""
     return payload.behind(struct.pack(">BBHI", kind & 0xFF, code & 0xFF, 0, rest % MOD))
 
 
 def arp(operation: int, sender: Address, sender_mac: bytes | None, target: Address, target_mac: bytes | None) -> Part:
-    """An ARP packet for IPv4; operation 1 asks, 2 answers."""
-    return Part(
-        struct.pack(">HHBBH", 1, IPV4_TYPE, 6, 4, operation & 0xFFFF)
-        + (sender_mac or _NO_MAC)
-        + sender.packed[:4]
-        + (target_mac or _NO_MAC)
-        + target.packed[:4]
-    )
+    """Return an ARP packet for IPv4; operation 1 is a request, 2 a reply. Unknown Ethernet addresses are zero."""
+    head = struct.pack(">HHBBH", 1, IPV4_TYPE, 6, 4, operation & 0xFFFF)
+    pairs = (sender_mac or _NO_MAC) + sender.packed[:4] + (target_mac or _NO_MAC) + target.packed[:4]
+    return Part(head + pairs)
 
 
 def ethernet(kind: int, inner: Part, source: bytes | None = None, destination: bytes | None = None) -> Part:
-    """An Ethernet header; addresses that the text does not show are zero."""
+    """Return an Ethernet frame; unknown addresses are zero."""
     return inner.behind((destination or _NO_MAC) + (source or _NO_MAC) + struct.pack(">H", kind))
 
 
 def option(kind: int, value: bytes = b"") -> bytes:
-    """One TCP option; kinds 0 and 1 have no length."""
-    return bytes([kind]) if kind < 2 else bytes([kind, 2 + len(value)]) + value
+    """Return one TCP option with a length, which the kinds 0 and 1 have not."""
+    return bytes([kind, 2 + len(value)]) + value
+
+
+def words(values: Iterable[int]) -> bytes:
+    """Return 32-bit numbers as bytes, modulo 2^32; TCP timestamps and SACK edges."""
+    return b"".join((value % MOD).to_bytes(4, "big") for value in values)
+
+
+def echo_type(version: int, word: str) -> int:
+    """Return the ICMP or ICMPv6 type of an echo "request" or "reply"."""
+    return {(4, "request"): 8, (4, "reply"): 0, (6, "request"): 128, (6, "reply"): 129}[version, word]
 
 
 def capture(frames: Iterable[Frame]) -> Iterator[bytes]:
-    """A pcapng with nanoseconds and two interfaces: raw IP and Ethernet."""
+    """Yield the blocks of a pcapng with times in ns and two interfaces: raw IP and Ethernet."""
     out = [_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))]
     for linktype in _LINKTYPES:
         options = struct.pack("<HHB3xHH", 9, 1, 9, 0, 0)  # if_tsresol: 10^-9

@@ -1,7 +1,7 @@
-"""ICMP messages from the words that tcpdump and Wireshark have for them.
+"""Builds ICMP messages from the words of tcpdump.
 
-Words in, bytes out. An error quotes the packet that it answers: as the text prints it (`-v`), else the last packet of
-the text that went the same way.
+An error quotes the packet that caused it: as the text prints it (`-v`), or else the last packet of the text between the
+same hosts.
 """
 
 from __future__ import annotations
@@ -24,24 +24,16 @@ _WORDS = {
     "tos prohibited": 12, "host precedence violation": 14, "precedence cutoff": 15,
 }  # fmt: skip
 _ERRORS4 = [
-    (r"time exceeded in-transit", 11, 0),
-    (r"ip reassembly time exceeded", 11, 1),
-    (r"redirect (\S+) to net", 5, 0),
-    (r"redirect (\S+) to", 5, 1),
-    (r"source quench", 4, 0),
-    (r"parameter problem", 12, 0),
-]
+    ("time exceeded in-transit", 11, 0), ("ip reassembly time exceeded", 11, 1), (r"redirect (\S+) to net", 5, 0),
+    (r"redirect (\S+) to", 5, 1), ("source quench", 4, 0), ("parameter problem", 12, 0),
+]  # fmt: skip
+"""Pattern, type and code of ICMP errors; the first pattern that matches counts."""
 _ERRORS6 = [
-    (r"packet too big", 2, 0),
-    (r"unreachable route|no route", 1, 0),
-    (r"prohibited", 1, 1),
-    (r"beyond scope", 1, 2),
-    (r"unreachable address", 1, 3),
-    (r"unreachable port", 1, 4),
-    (r"destination unreachable", 1, 3),
-    (r"time exceeded in-transit|time exceeded", 3, 0),
-    (r"parameter problem", 4, 0),
-]
+    ("packet too big", 2, 0), ("unreachable route|no route", 1, 0), ("prohibited", 1, 1), ("beyond scope", 1, 2),
+    ("unreachable address", 1, 3), ("unreachable port", 1, 4), ("destination unreachable", 1, 3),
+    ("time exceeded", 3, 0), ("parameter problem", 4, 0),
+]  # fmt: skip
+"""Pattern, type and code of ICMPv6 errors."""
 _OTHERS6 = {"router solicitation": 133, "router advertisement": 134, "neighbor solicitation": 135,
             "neighbor advertisement": 136, "redirect": 137}  # fmt: skip
 _OTHERS4 = {"time stamp query": 13, "time stamp reply": 14, "address mask request": 17, "router advertisement": 9}
@@ -55,20 +47,23 @@ def message(
     packed: Callable[[str], bytes],
     sender: tuple[bytes, int],
 ) -> tuple[int, Part] | None:
-    """The protocol and bytes of `ICMP host 192.0.2.9 unreachable, length 36`.
+    """Return IP protocol and bytes of a message such as `ICMP host 192.0.2.9 unreachable, length 36`.
 
-    `packet` reads a quoted packet, `latest` gives the start of the last one to a host, `packed` a host's address;
-    `sender` is the address of the quoted packet's sender and the version of IP.
+    `packet` parses a quoted packet. `latest` returns the start of the last packet to a host, `packed` a host's address
+    as bytes. `sender` is the address of the quoted packet's sender, and the IP version.
     """
     first, _, quoted = text.partition("\n")
     six = first.startswith("ICMP6")
     protocol, body = (wire.ICMP6 if six else wire.ICMP), first.partition(" ")[2]
     length = int(found[1]) if (found := _LENGTH.search(first)) else 8
     if echo := _ECHO.match(body):
-        kind = {(False, "request"): 8, (False, "reply"): 0, (True, "request"): 128, (True, "reply"): 129}[six, echo[1]]
+        kind = wire.echo_type(6 if six else 4, echo[1])
         number = (int(echo[2] or 0) & 0xFFFF) << 16 | int(echo[3]) & 0xFFFF
         return protocol, wire.icmp(kind, 0, number, Part(b"", max(0, length - 8)))
-    error = _error6(body) if six else _error4(body)
+    if six:
+        error = next(((kind, code) for pattern, kind, code in _ERRORS6 if re.search(pattern, body)), None)
+    else:
+        error = _error4(body)
     if error is None:
         others = _OTHERS6 if six else _OTHERS4
         kind = next((kind for word, kind in others.items() if body.startswith(word)), 0xFF)
@@ -81,6 +76,7 @@ def message(
 
 
 def _error4(body: str) -> tuple[int, int] | None:
+    """Return type and code of an ICMP error; None for other messages."""
     if _PORT.match(body):
         return 3, 3
     if _PROTOCOL.match(body):
@@ -95,17 +91,13 @@ def _error4(body: str) -> tuple[int, int] | None:
     return next(((kind, code) for pattern, kind, code in _ERRORS4 if re.match(pattern, body)), None)
 
 
-def _error6(body: str) -> tuple[int, int] | None:
-    return next(((kind, code) for pattern, kind, code in _ERRORS6 if re.search(pattern, body)), None)
-
-
 def _quoted(
     body: str,
     latest: Callable[[str], bytes | None],
     packed: Callable[[str], bytes],
     sender: tuple[bytes, int],
 ) -> bytes:
-    """The header of the packet that an error answers, as far as it is known."""
+    """Return the header of the packet that caused an error, if its destination is known."""
     body = re.sub(r"^(?:host|net) ", "", body)
     found = _TARGET.search(body)
     target = found and (found[1] or found[2])

@@ -1,7 +1,6 @@
-"""A DNS message from what a text shows of it.
+"""Builds DNS messages (RFC 1035) from the words of tcpdump and Wireshark.
 
-tcpdump's and Wireshark's words in, bytes out: header, question, and the answers that are addresses or aliases. Records
-of other types keep their count only.
+A message has its header, its question, and the answers that are addresses or aliases; other records are only counted.
 """
 
 from __future__ import annotations
@@ -44,20 +43,22 @@ _STANDARD = re.compile(
 
 @dataclass
 class Message:
-    """What is known of one message."""
+    """The parts of one message that the text shows."""
 
     ident: int
     response: bool
     kind: str = ""
+    """Record type of the question, e.g. "AAAA"."""
     name: str = ""
     rcode: int = 0
     recursion: bool = True
     truncated: bool = False
     counts: tuple[int, int, int] = (0, 0, 0)
+    """Records in the answer, authority and additional sections."""
     answers: list[tuple[str, str]] = field(default_factory=list)
 
     def packed(self, length: int) -> Part:
-        """Its bytes, of a message that was `length` bytes long by the text, or longer: names are changed by hand."""
+        """Return the message. The text gives `length` bytes; a name edited by hand may make the message longer."""
         flags = (0x8000 | 0x80 if self.response else 0) | self.rcode & 15
         flags |= (0x100 if self.recursion else 0) | (0x200 if self.truncated else 0)
         kind, name = _number(self.kind), _name(self.name)
@@ -74,12 +75,12 @@ class Message:
 
 @dataclass
 class Questions:
-    """The questions of a text by their ids: tcpdump's answers do not repeat them."""
+    """The questions of a text: tcpdump's responses do not repeat the question."""
 
     known: dict[int, tuple[str, str]] = field(default_factory=dict)
 
     def tcpdump(self, text: str) -> Message | None:
-        """The message of `31077+ A? www.example.com. (33)`, or of its answer; None where the text is something else."""
+        """Parse tcpdump's `31077+ A? www.example.com. (33)` or a response; return None for other text."""
         if found := _ASK.match(text):
             ident, name = int(found["id"]), found["name"].rstrip(".")
             self._remember(ident, found["type"], name)
@@ -102,7 +103,7 @@ class Questions:
         )
 
     def wireshark(self, info: str) -> Message | None:
-        """The message of the column Info: `Standard query response 0x1234 A www.example.com A 192.0.2.1`."""
+        """Parse Wireshark's `Standard query response 0x1234 A www.example.com A 192.0.2.1`; None for other text."""
         found = _STANDARD.match(info)
         if not found:
             return None
@@ -115,7 +116,7 @@ class Questions:
             return Message(ident, False, kind, name)
         if not name:
             kind, name = self.known.get(ident, ("", ""))
-        answers = [(type_, value) for type_, value in _RECORD.findall(found["rest"])]
+        answers = _RECORD.findall(found["rest"])
         rcode = _RCODES[found["rcode"].lower()] if found["rcode"] else 0
         return Message(ident, True, kind, name, rcode=rcode, counts=(min(len(answers), 0xFFFF), 0, 0), answers=answers)
 
@@ -132,7 +133,7 @@ def _number(kind: str) -> int:
 
 
 def _name(name: str) -> bytes | None:
-    """A name's labels; None where it is none."""
+    """Encode a name; return None if it is empty or too long."""
     if not name:
         return None
     labels = [label.encode("utf-8", "replace") for label in name.rstrip(".").split(".") if label]

@@ -1,8 +1,7 @@
-"""Packets of the lines that tcpdump prints.
+"""Reads packets from tcpdump's text, one frame per printed packet: frame n is the n-th packet of the text.
 
-Lines in, frames out, one a printed packet, so that frame n is the n-th packet of the text. Names or numbers, any of `-e
--n -q -S -t… -v… -x -X -i any`, tunnels, and the flags of tcpdump 3. What a line does not show (payload, other
-protocols) is not made up: such bytes count as not captured.
+Understands names and numbers, the options `-e -n -q -S -t… -v… -x -X -i any`, tunnels, and the format of tcpdump 3.
+Bytes that a line does not show (payload, other protocols) count as not captured.
 """
 
 from __future__ import annotations
@@ -13,18 +12,20 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from latpcap.reading.text_formats import frames as wire
-from latpcap.reading.text_formats.clock import Clock, count_from_before
+from latpcap.reading.text_formats.clock import Clock, are_deltas
 from latpcap.reading.text_formats.ends import Ends, mac
 from latpcap.reading.text_formats.frames import Frame, Network, Part, Tcp
 from latpcap.reading.text_formats.icmp import message as icmp_message
 from latpcap.reading.text_formats.names import Questions
 
-_LINE_BYTES = 1 << 16
+_MAX_PACKET_CHARACTERS = 1 << 16
+"""Upper bound on the text kept of one packet."""
 _LOOK_AHEAD = 64
+"""Packets from whose times it is decided whether times are differences (`-ttt`)."""
 _TIME = r"(?:\d{1,10}|(?:\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d)\.\d{3,9}"
 _START = re.compile(rf"^\s*(?:\d+\s+)?({_TIME})\s+(?=\S)")
 _FAMILY = r"(?:IP6?|ip6?|ARP|arp|RARP|STP|LLDP|MPLS|PPPoE|802\.3|EAPOL|CDPv\d|IPX|Loopback|LLC)\b"
-_WHERE = re.compile(r"^(?:\S+ +)??(?:In|Out|B|M|P|Br) +(?:ifindex \d+ +)?")
+_DIRECTION = re.compile(r"^(?:\S+ +)??(?:In|Out|B|M|P|Br) +(?:ifindex \d+ +)?")
 _MAC = r"(?:[0-9a-f]{1,2}:){5}[0-9a-f]{1,2}"
 _LINK = re.compile(
     rf"^(?:(?P<from>{_MAC})(?: \(oui [^)]*\))? > (?P<to>{_MAC}|Broadcast)(?: \(oui [^)]*\))?,|{_MAC}) +"
@@ -34,14 +35,14 @@ _LINK = re.compile(
 _TAG = re.compile(
     r"^vlan \d+, p \d+,(?: DEI,)?(?: ethertype)? ?(?P<type>[^\s,(]+)(?: \(0x(?P<code>[0-9a-f]{4})\))?[,:]? "
 )
-_AROUND = re.compile(
+_LINK_WORDS = re.compile(
     r"^(?:ip: (?=\((?:tos|hlim|class|flowlabel))"
     r"|[^\n]*?\b(?:ethertype|AF|family) IPv(?P<version>[46]) \((?:0x)?[0-9a-f]+\), length \d+: )"
 )
 _ENDS = re.compile(r"(?:^|(?<=\s))(\S+) > (\S+):(?:\s|$)(.*)", re.S)
 _HEX = re.compile(r"^\s*0x([0-9a-f]{4}): +((?:[0-9a-f]{2,4} ?){1,8})", re.I)
 _FLAGS = re.compile(r"^(?:\[[^]]*\] )?Flags \[([^]]*)\]")
-_OLD = re.compile(r"^(?:\[[^]]*\] )?([SFPRWEU.]+)(?: \[[^]]*\])?(?: (?=\d)| (?=ack)| (?=win)|$)")
+_TCPDUMP3_FLAGS = re.compile(r"^(?:\[[^]]*\] )?([SFPRWEU.]+)(?: \[[^]]*\])?(?: (?=\d)| (?=ack)| (?=win)|$)")
 _SEQUENCE = re.compile(r"(?:\bseq |^[SFPRWEU.]+ (?:\[[^]]*\] )?)(\d{1,10})(?::(\d{1,10}))?(?:\((\d{1,10})\))?")
 _ACK = re.compile(r"\back (\d{1,10})")
 _WINDOW = re.compile(r"\bwin (\d{1,10})")
@@ -69,45 +70,54 @@ _IP = re.compile(r"^(?:MPLS .*?\) ?|PPPoE +\[[^]]*\] )*(IP6?|ip6?)[ ,]\s*", re.S
 
 
 @dataclass
-class _Side:
-    """One sender of a conversation: the number that its printed numbers count from, and where it stands."""
+class _Sender:
+    """State of one sender of a connection."""
 
     base: int | None = None
-    at: int = 0
+    """Sequence number from which relative numbers count; None while numbers are printed as they are."""
+    next_seq: int = 0
+    """Sequence number after its last byte."""
 
     def absolute(self, printed: int) -> int:
-        """tcpdump counts from a conversation's first packet, or not at all (-S): what lies nearer to where we are."""
+        """Return the sequence number of a printed one.
+
+        tcpdump prints numbers relative to the first packet, or with -S absolute ones. The interpretation nearer to the
+        expected sequence number is chosen.
+        """
         if self.base is None:
             return printed % wire.MOD
         counted = (self.base + printed) % wire.MOD
-        return min(counted, printed % wire.MOD, key=lambda number: _distance(number, self.at))
+        return min(counted, printed % wire.MOD, key=lambda number: _distance(number, self.next_seq))
 
 
 def packets_of(line: str) -> bool:
-    """Whether this line looks like a packet's first."""
+    """Whether this line looks like the first line of a packet."""
     start = _START.match(line)
     if not start:
         return False
-    rest = _WHERE.sub("", line[start.end() :])
-    return bool(re.match(_FAMILY + r"[ ,]", rest) or _LINK.match(rest) or _AROUND.match(rest))
+    rest = _DIRECTION.sub("", line[start.end() :])
+    return bool(re.match(_FAMILY + r"[ ,]", rest) or _LINK.match(rest) or _LINK_WORDS.match(rest))
 
 
 @dataclass
 class Printed:
-    """The text of one run of tcpdump; `read` counts the packets that were understood."""
+    """Reader of the text of one run of tcpdump, and its state."""
 
     read: int = 0
+    """Packets that were understood so far."""
     ends: Ends = field(default_factory=Ends)
-    sides: dict[tuple[str, str], _Side] = field(default_factory=dict)
+    senders: dict[tuple[str, str], _Sender] = field(default_factory=dict)
+    """By printed source and destination."""
     questions: Questions = field(default_factory=Questions)
     latest: dict[tuple[wire.Address, wire.Address], bytes] = field(default_factory=dict)
+    """Start of the latest packet between two hosts, which an ICMP error quotes."""
 
     def frames(self, lines: Iterable[str]) -> Iterator[Frame]:
-        """One frame for each printed packet."""
+        """Yield one frame for each printed packet."""
         clock = Clock()
         packets = _packets(lines)
         first = [(clock.ns(stamp) or 0, text) for stamp, text in islice(packets, _LOOK_AHEAD)]
-        deltas = count_from_before([ns for ns, _ in first]) and first[0][0] < 10**9
+        deltas = are_deltas([ns for ns, _ in first]) and first[0][0] < 10**9
         now = 0
         for ns, text in chain(first, ((clock.ns(stamp) or 0, text) for stamp, text in packets)):
             now = now + ns % (86_400 * 10**9) if deltas else ns
@@ -115,7 +125,7 @@ class Printed:
 
     def _frame(self, ns: int, text: str) -> Frame:
         text, dumped = _dump(text)
-        text = _WHERE.sub("", text)
+        text = _DIRECTION.sub("", text)
         part, link = self._linked(text)
         if dumped and (real := _whole(dumped, part, link)):
             self.read += 1
@@ -126,20 +136,19 @@ class Printed:
         return Frame(ns, part, link)
 
     def _linked(self, text: str) -> tuple[Part | None, int]:
-        """A packet with or without a link header."""
+        """Parse a packet with or without a link header; return it and its interface (RAW or ETHERNET)."""
         found = _LINK.match(text)
         if not found:
             if re.match(r"(?:ARP|arp)[ ,]", text):
                 inner = self._arp(text)
                 return (None, wire.RAW) if inner is None else (wire.ethernet(wire.ARP_TYPE, inner), wire.ETHERNET)
-            if around := _AROUND.match(text):
+            if around := _LINK_WORDS.match(text):
                 text = _family(text[around.end() :], around["version"] == "6")
             return self._network(text), wire.RAW
         kind, rest, tags = _ethertype(found), text[found.end() :], b""
         while (tag := _TAG.match(rest)) and len(tags) < 16:
-            tags += wire.VLAN_TYPE.to_bytes(2, "big") + (int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF).to_bytes(
-                2, "big"
-            )
+            vlan = int(re.findall(r"\d{1,9}", rest)[0]) & 0xFFFF
+            tags += wire.VLAN_TYPE.to_bytes(2, "big") + vlan.to_bytes(2, "big")
             kind, rest = _ethertype(tag), rest[tag.end() :]
         if kind == wire.ARP_TYPE:
             inner = self._arp(rest)
@@ -162,7 +171,7 @@ class Printed:
         return None
 
     def _network(self, text: str) -> Part | None:
-        """An IP packet; None where the text shows none."""
+        """Parse an IP packet; return None if the text shows none."""
         family = _IP.match(text)
         if not family:
             return None
@@ -204,17 +213,17 @@ class Printed:
         return packed
 
     def _ported(self, names: tuple[str, str], ports: tuple[int, int], body: str, total: int) -> tuple[int, Part] | None:
-        """The protocol and bytes behind the IP header, of a packet with ports."""
-        if flags := _FLAGS.match(body) or _OLD.match(body):
+        """Return IP protocol and content of a TCP or UDP packet."""
+        if flags := _FLAGS.match(body) or _TCPDUMP3_FLAGS.match(body):
             header, payload = self._tcp(names, ports, flags[1], body)
             shown = _shown(body, payload)
             return wire.TCP, header.before(Part(shown, payload - len(shown)))
         quiet = _QUIET.match(body)
-        if quiet and quiet[1] == "tcp":
-            ours = self.sides.setdefault(names, _Side())
+        if quiet and quiet[1] == "tcp":  # -q prints only the payload's length
+            ours = self.senders.setdefault(names, _Sender())
             payload = int(quiet[2])
-            header = Tcp(*ports, ours.at, 0, wire.FLAG_BITS["ACK"], 0xFFFF)
-            ours.at += payload
+            header = Tcp(*ports, ours.next_seq, 0, wire.FLAG_BITS["ACK"], 0xFFFF)
+            ours.next_seq += payload
             return wire.TCP, header.before(Part(b"", payload))
         sum_ = re.search(r"^\[bad udp cksum 0x([0-9a-f]{4})", body)
         body = re.sub(r"^\[[^]]*\] ", "", body)
@@ -228,6 +237,7 @@ class Printed:
     def _portless(
         self, body: str, version: int, hosts: tuple[wire.Address, wire.Address], total: int
     ) -> tuple[int, Part] | None:
+        """Return IP protocol and content of a packet without ports: ICMP, tunnels, fragments and others."""
         if body.startswith("ICMP"):
             return icmp_message(
                 re.sub(r"^(ICMP6?),? ", r"\1 ", body),
@@ -253,12 +263,11 @@ class Printed:
             return None
         length = total if total > 0 else _number(_LENGTH, body) or _number(_BRACKETED, body)
         known = re.search(r"\bip-proto-(\d{1,3})\b", body)
-        protocol = (
-            int(known[1]) & 0xFF if known else {"tcp": wire.TCP, "udp": wire.UDP}.get(body.split(" ")[0].lower(), 59)
-        )
-        return protocol, Part(b"", length)
+        named = {"tcp": wire.TCP, "udp": wire.UDP}.get(body.split(" ")[0].lower(), 59)
+        return int(known[1]) & 0xFF if known else named, Part(b"", length)
 
     def _tunnel(self, body: str) -> Part | None:
+        """Parse VXLAN or Geneve; return None for other text."""
         found = _TUNNELS.match(body)
         if not found or found["kind"] == "GRE":
             return None
@@ -270,22 +279,22 @@ class Printed:
         if link == wire.RAW:
             six = inner.held[:1] >= b"\x60"
             inner = wire.ethernet(wire.IPV6_TYPE if six else wire.IPV4_TYPE, inner)
-        # (tcpdump takes 8472, Linux's own port of VXLAN, for OTV's)
+        # tcpdump prints port 8472, Linux's former port of VXLAN, as OTV.
         first = b"\0\0\x65\x58" if found["kind"] == "Geneve" else b"\x08\0\0\0"
         return inner.behind(first + number.to_bytes(4, "big"))
 
     def _tcp(self, names: tuple[str, str], ports: tuple[int, int], letters: str, text: str) -> tuple[Tcp, int]:
-        """A TCP header, and how many bytes of payload it announces."""
+        """Return a TCP header and the length of its payload in bytes."""
         old = not _FLAGS.match(text)
         bits = sum(_BITS.get(letter, 0) for letter in set(letters.replace("none", "")))
         ack = _ACK.search(text)
-        if old:  # tcpdump 3: "." stands for no other flag
+        if old:  # tcpdump 3 prints "." if no other flag is set
             bits = bits & ~_BITS["."] | (_BITS["."] if ack else 0)
         source, destination = names
-        if len(self.sides) > 1 << 17:
-            self.sides.clear()
-        ours = self.sides.setdefault((source, destination), _Side())
-        theirs = self.sides.setdefault((destination, source), _Side())
+        if len(self.senders) > 1 << 17:
+            self.senders.clear()
+        ours = self.senders.setdefault((source, destination), _Sender())
+        theirs = self.senders.setdefault((destination, source), _Sender())
         printed = _SEQUENCE.search(text)
         payload = _number(_LENGTH, text)
         if printed and printed[3]:
@@ -297,42 +306,34 @@ class Printed:
             ours.base = None
             if not bits & _BITS["."]:
                 theirs.base = None
-        sequence = ours.absolute(int(printed[1])) if printed else ours.at
+        sequence = ours.absolute(int(printed[1])) if printed else ours.next_seq
         acknowledged = theirs.absolute(int(ack[1])) if ack else 0
-        if ack:  # tcpdump counts from the first packet that acknowledges
+        if ack:  # relative numbers count from the first packet with an ACK
             if ours.base is None:
                 ours.base = sequence
             if theirs.base is None:
                 theirs.base = (acknowledged - 1) % wire.MOD
-                theirs.at = acknowledged
-            elif 0 < (acknowledged - theirs.at) % wire.MOD < wire.MOD // 2:  # bytes that the text lacks
-                theirs.at = acknowledged
-        ours.at = (sequence + payload + bool(bits & (_BITS["S"] | _BITS["F"]))) % wire.MOD
-        checksum = _CHECKSUM.search(text)
-        return (
-            Tcp(
-                *ports,
-                sequence,
-                acknowledged,
-                bits,
-                _number(_WINDOW, text),
-                _options(text, theirs),
-                int(checksum[1], 16) if checksum else 0,
-                _number(_URGENT, text),
-            ),
-            payload,
-        )
+                theirs.next_seq = acknowledged
+            elif 0 < (acknowledged - theirs.next_seq) % wire.MOD < wire.MOD // 2:  # of packets missing in the text
+                theirs.next_seq = acknowledged
+        ours.next_seq = (sequence + payload + bool(bits & (_BITS["S"] | _BITS["F"]))) % wire.MOD
+        checksum = int(found[1], 16) if (found := _CHECKSUM.search(text)) else 0
+        window, urgent = _number(_WINDOW, text), _number(_URGENT, text)
+        options = _options(text, theirs)
+        return Tcp(*ports, sequence, acknowledged, bits, window, options, checksum, urgent), payload
 
 
 def _packets(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each packet's time and text: `-v` prints several lines, `-x` its bytes below it, tunnels what is inside them."""
+    """Yield each packet's time and text. With `-v`, `-x` or tunnels a packet has several lines."""
     stamp, held, size = "", list[str](), 0
     for line in lines:
         if start := _START.match(line):
             if held:
                 yield stamp, "\n".join(held)
-            stamp, held, size = start[1], [line[start.end() :].rstrip()[:_LINE_BYTES]], 0
-        elif held and size < _LINE_BYTES and (line[:1].isspace() or re.match(_FAMILY + "[ ,]|" + _MAC, line)):
+            stamp, held, size = start[1], [line[start.end() :].rstrip()[:_MAX_PACKET_CHARACTERS]], 0
+        elif (
+            held and size < _MAX_PACKET_CHARACTERS and (line[:1].isspace() or re.match(_FAMILY + "[ ,]|" + _MAC, line))
+        ):
             held.append(line.rstrip("\r\n") if line.startswith("\t") else line.strip())
             size += len(line)
     if held:
@@ -340,7 +341,7 @@ def _packets(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _dump(text: str) -> tuple[str, bytes]:
-    """The text without the bytes that `-x` or `-X` printed, and these bytes."""
+    """Split a packet's text into the text without its hex dump (`-x`, `-X`), and the dumped bytes."""
     if "0x0000:" not in text:
         return text, b""
     kept, dumped = [], bytearray()
@@ -354,7 +355,11 @@ def _dump(text: str) -> tuple[str, bytes]:
 
 
 def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | None:
-    """The packet whose bytes were printed, from its IP header on (`-x`) or with its link header (`-xx`)."""
+    """Return the packet of a hex dump and its interface; None if the dump is not IP or ARP.
+
+    `-x` dumps the packet from its IP header on, `-xx` with its link header of 14 bytes, or 18 with a VLAN tag. A dump
+    from the IP header on has to agree with the printed packet's IP version.
+    """
     for skip, where in ((0, wire.RAW), (14, wire.ETHERNET), (18, wire.ETHERNET)):
         head = dumped[skip:]
         if len(head) >= 20 and head[0] >> 4 == 4 and head[0] & 15 >= 5:
@@ -365,13 +370,8 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
             continue
         if where == wire.ETHERNET and dumped[skip - 2 : skip] not in (b"\x08\0", b"\x86\xdd"):
             continue
-        if (
-            where == wire.RAW
-            and part is not None
-            and link == wire.RAW
-            and part.held[:1]
-            and part.held[0] >> 4 != head[0] >> 4
-        ):
+        is_raw = where == wire.RAW == link and part is not None
+        if is_raw and part and part.held[:1] and part.held[0] >> 4 != head[0] >> 4:
             continue
         return Part(dumped, max(0, skip + total - len(dumped))), where
     if len(dumped) >= 42 and dumped[12:14] == b"\x08\x06":
@@ -380,7 +380,7 @@ def _whole(dumped: bytes, part: Part | None, link: int) -> tuple[Part, int] | No
 
 
 def _shown(body: str, payload: int) -> bytes:
-    """The first bytes of a payload, where the text shows them: a first line, or with `-v` the lines of HTTP."""
+    """Return the first bytes of a payload that the text shows: a first line, or with `-v` the lines of HTTP."""
     if found := _LINES.search(body):
         rows = [row.lstrip("\t ") for row in found[1].split("\n")]
     elif found := _TEXT.search(body):
@@ -396,8 +396,8 @@ def _shown(body: str, payload: int) -> bytes:
     return shown
 
 
-def _options(text: str, theirs: _Side) -> bytes:
-    """TCP's options as they were printed."""
+def _options(text: str, theirs: _Sender) -> bytes:
+    """Return the printed TCP options. SACK edges count from the other sender's base."""
     found = _OPTIONS.search(text)
     out = b""
     for word in (found[1] or found[2] or "").split(",") if found else ():
@@ -410,11 +410,10 @@ def _options(text: str, theirs: _Side) -> bytes:
         elif name == "sackOK":
             out += wire.option(4)
         elif name in ("TS", "timestamp") and len(numbers) == 2:
-            out += wire.option(8, b"".join((number % wire.MOD).to_bytes(4, "big") for number in numbers))
+            out += wire.option(8, wire.words(numbers))
         elif name == "sack" and len(numbers) >= 3:
             edges = [theirs.absolute(number) for number in numbers[1:9]]
-            edges = edges[: len(edges) // 2 * 2]
-            out += wire.option(5, b"".join(edge.to_bytes(4, "big") for edge in edges))
+            out += wire.option(5, wire.words(edges[: len(edges) // 2 * 2]))
         elif name == "tfo":
             cookie = re.search(r"cookie ([0-9a-f]{2,32})\b", word)
             out += wire.option(34, bytes.fromhex(cookie[1][: len(cookie[1]) // 2 * 2]) if cookie else b"")
@@ -424,7 +423,7 @@ def _options(text: str, theirs: _Side) -> bytes:
 
 
 def _family(text: str, six: bool = False) -> str:
-    """The text of an IP packet with the word that shows its version."""
+    """Prefix the text of an IP packet with the word for its version."""
     return ("IP " if text.startswith("(tos") or not (six or text.startswith("(")) else "IP6 ") + text
 
 
