@@ -68,7 +68,7 @@ class Conversations:
         """Add an ICMP echo request (type 8) or reply (type 0).
 
         A reply repeats the request except for its type. The request's checksum with the type subtracted is therefore
-        the reply's checksum, which tells apart requests with one identifier and sequence number.
+        the reply's checksum, which distinguishes requests with one identifier and sequence number.
         """
         if kind == 8:
             total = (checksum ^ 0xFFFF) + (0x0800 ^ 0xFFFF)
