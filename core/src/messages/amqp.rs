@@ -11,7 +11,7 @@ mod frame;
 
 use std::collections::BTreeMap;
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use smol_str::SmolStr;
@@ -200,7 +200,7 @@ fn server_method(
         // the close answers the oldest request; the others get no answer
         let mut keys = channel.take_all().into_iter();
         let Some(key) = keys.next() else {
-            return Some(push(method));
+            return Some(Role::push(method.name(), method.target()));
         };
         keys.for_each(|key| sink.exchange(key).reset());
         let word = errors::word(errors::AMQP, code);
@@ -222,7 +222,7 @@ fn server_method(
         return Some(channel.contents.server.part(len));
     }
     if method.is_unsolicited() {
-        return Some(push(method));
+        return Some(Role::push(method.name(), method.target()));
     }
     let key = channel.take_answered(method)?;
     if let Some(tag) = method.consumer() {
@@ -230,12 +230,4 @@ fn server_method(
     }
     sink.exchange(key).answer(OK);
     Some(Role::Last(key))
-}
-
-fn push(method: Method<'_>) -> Role {
-    Role::Push(PushedMessage {
-        method: method.name(),
-        target: method.target(),
-        ..PushedMessage::default()
-    })
 }

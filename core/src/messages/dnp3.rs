@@ -2,7 +2,7 @@
 //! bytes. One exchange is a master's request and the outstation's response with the same addresses and sequence number.
 //! Unsolicited responses are pushes, confirmations are ignored. Values are not read.
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -211,10 +211,7 @@ impl Dnp3 {
         }
         (self.continued, self.is_push) = (None, frame.function == UNSOLICITED);
         match frame.function {
-            UNSOLICITED => Role::Push(PushedMessage {
-                method: "UnsolicitedResponse",
-                ..PushedMessage::default()
-            }),
+            UNSOLICITED => Role::push("UnsolicitedResponse", ""),
             RESPONSE => {
                 let (key, failed) = (frame.key(), frame.indications & REFUSED);
                 let text = match failed {

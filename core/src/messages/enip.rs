@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, errors};
@@ -196,10 +197,7 @@ impl Enip {
         };
         let key = self.next_key;
         self.next_key += 1;
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back((message.id(), key));
+        push_bounded(&mut self.waiting, MAX_WAITING, (message.id(), key));
         let sets_up = matches!(method, "RegisterSession" | "ForwardOpen" | "LargeForwardOpen");
         let kind = if sets_up { Kind::Setup } else { Kind::Request };
         sink.exchange(key).request(kind, method, "");

@@ -47,6 +47,17 @@ pub(super) enum Role {
     Push(PushedMessage),
 }
 
+impl Role {
+    /// The last message of a push that belongs to no subscription. The target is "" where it has none.
+    pub(super) fn push(method: &'static str, target: impl Into<SmolStr>) -> Self {
+        Role::Push(PushedMessage {
+            method,
+            target: target.into(),
+            ..PushedMessage::default()
+        })
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct PushedMessage {
     /// The packet of its first byte, if it began with an earlier message.

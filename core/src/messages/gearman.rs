@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, text};
@@ -150,10 +151,7 @@ impl Gearman {
         };
         let key = self.next_key;
         self.next_key += 1;
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back((key, answer));
+        push_bounded(&mut self.waiting, MAX_WAITING, (key, answer));
         let target = match answer {
             Answer::Created | Answer::Result => text::name(argument(head)),
             _ => "".into(),
@@ -178,10 +176,7 @@ impl Gearman {
             return Role::Ignored;
         };
         if kind == 8 && answer == Answer::Result {
-            if self.jobs.len() >= MAX_WAITING {
-                self.jobs.pop_front();
-            }
-            self.jobs.push_back((argument(head).into(), key));
+            push_bounded(&mut self.jobs, MAX_WAITING, (argument(head).into(), key));
             return Role::Interim(key);
         }
         let error = text::name(argument(head));

@@ -2,7 +2,7 @@
 //! command, log-in or other request and the response with its initiator task tag; the data of a write belong to the
 //! request. NOPs are ignored. Digests are not supported: a connection with digests is read in turns.
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -188,12 +188,7 @@ fn read_response(sink: &mut MessageSink<'_, impl Listener>, key: u64, operation:
         }
         0x24 => (0, "ok".into(), false),
         0x3F => (u16::from(byte(2)), "reject".into(), true),
-        0x32 => {
-            return Role::Push(PushedMessage {
-                method: "ASYNC MESSAGE",
-                ..PushedMessage::default()
-            });
-        }
+        0x32 => return Role::push("ASYNC MESSAGE", ""),
         _ => return Role::Ignored,
     };
     let status = Status::new(Some(code), Some(&text), error);

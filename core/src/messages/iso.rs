@@ -8,7 +8,7 @@ mod s7;
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -252,10 +252,7 @@ impl Iso {
                 begin_request(sink, key(side, id), Kind::Request, method, &target)
             }
             Meaning::Answer { id, error } => begin_answer(sink, key(side.other(), id), error.as_deref()),
-            Meaning::Push(method) => Role::Push(PushedMessage {
-                method,
-                ..PushedMessage::default()
-            }),
+            Meaning::Push(method) => Role::push(method, ""),
             Meaning::Setup => begin_request(sink, SETUP, Kind::Setup, "CONNECT", ""),
             Meaning::SetupAnswer(error) => begin_answer(sink, SETUP, error.as_deref()),
             Meaning::Other => Role::Ignored,

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, errors, text};
@@ -155,10 +156,8 @@ impl Kafka {
         }
         let kind = if body.waits { Kind::LongPoll } else { Kind::Request };
         if apis::has_error(request.api) {
-            if self.waiting.len() >= MAX_WAITING {
-                self.waiting.pop_front();
-            }
-            self.waiting.push_back((key, request.api, request.version));
+            let entry = (key, request.api, request.version);
+            push_bounded(&mut self.waiting, MAX_WAITING, entry);
         }
         let target = body.topic.map_or(SmolStr::default(), text::name);
         sink.exchange(key).request(kind, method, &target);

@@ -4,7 +4,7 @@
 
 use smol_str::SmolStr;
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status, errors, text};
@@ -239,10 +239,7 @@ impl Ldap {
     ) -> Option<Role> {
         let (id, key) = (message.id, u64::from(message.id));
         if key == 0 {
-            return Some(Role::Push(PushedMessage {
-                method: "notice",
-                ..PushedMessage::default()
-            }));
+            return Some(Role::push("notice", ""));
         }
         let mut exchange = sink.exchange(key);
         exchange.begin_answer();

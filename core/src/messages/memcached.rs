@@ -321,10 +321,7 @@ impl Memcached {
         if let Some((key, pending)) = self.waiting.first()
             && !pending.silent
         {
-            if !std::mem::replace(&mut self.begun, true) {
-                sink.exchange(key).begin_answer();
-            }
-            sink.exchange(key).piece(bytes);
+            sink.exchange(key).answer_piece(&mut self.begun, bytes);
         }
         sink.unmark();
     }

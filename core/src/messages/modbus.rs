@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use smol_str::format_smolstr;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{Kind, Listener, Side, Status};
@@ -140,10 +141,7 @@ impl Modbus {
         let (id, key) = (exchange_id(head)?, self.next_key);
         let (unit, function) = (cursor::u8_at(head, 6)?, cursor::u8_at(head, 7)?);
         self.next_key += 1;
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back((id, key));
+        push_bounded(&mut self.waiting, MAX_WAITING, (id, key));
         let (number, target) = (format_smolstr!("{function}"), format_smolstr!("{unit}"));
         let method = function_name(function).unwrap_or(&number);
         sink.exchange(key).request(Kind::Request, method, &target);

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use smol_str::{SmolStr, ToSmolStr};
 
 use super::length_prefixed::{LengthPrefixed, Progress};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Close, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, errors};
@@ -121,11 +122,8 @@ impl MongoDb {
 
     /// Counts bytes of a response.
     fn part(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u32, bytes: u64) {
-        let mut exchange = sink.exchange(u64::from(key));
-        if !std::mem::replace(&mut self.answer_begun, true) {
-            exchange.begin_answer();
-        }
-        exchange.piece(bytes);
+        sink.exchange(u64::from(key))
+            .answer_piece(&mut self.answer_begun, bytes);
     }
 
     fn read_request(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {
@@ -148,14 +146,12 @@ impl MongoDb {
         exchange.request(kind, &command.method, &command.target);
         exchange.count(bytes);
         exchange.end_request();
-        if self.pending.len() >= MAX_NAMES {
-            self.pending.pop_front();
-        }
-        self.pending.push_back(Request {
+        let request = Request {
             id: header.id,
             method: command.method,
             target: command.target,
-        });
+        };
+        push_bounded(&mut self.pending, MAX_NAMES, request);
     }
 
     fn read_response(&mut self, sink: &mut MessageSink<'_, impl Listener>, header: Header, bytes: u64) {

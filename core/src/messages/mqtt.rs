@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors, text};
@@ -144,10 +145,8 @@ impl Mqtt {
     fn add_filters(&mut self, filters: &[&[u8]]) {
         self.subscriptions += 1;
         for filter in filters {
-            if self.filters.len() >= MAX_FILTERS {
-                self.filters.pop_front();
-            }
-            self.filters.push_back(((*filter).into(), self.subscriptions));
+            let entry = ((*filter).into(), self.subscriptions);
+            push_bounded(&mut self.filters, MAX_FILTERS, entry);
         }
     }
 

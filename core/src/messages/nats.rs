@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, text};
@@ -148,10 +149,7 @@ impl WireFormat for Nats {
             b"HPUB " if rest == 3 => self.publish(sink, subject, words.next()),
             b"SUB " => self.subscribe(sink, subject, self::words(line).last()),
             b"MSG " | b"HMSG " => self.deliver(sink, subject, words.next()),
-            b"-ERR " => Role::Push(PushedMessage {
-                method: "-ERR",
-                ..PushedMessage::default()
-            }),
+            b"-ERR " => Role::push("-ERR", ""),
             _ => Role::Ignored,
         }
     }
@@ -175,7 +173,7 @@ impl Nats {
             return Role::Ignored;
         };
         let key = self.begin_request(sink, "request", subject);
-        push_bounded(&mut self.waiting, reply, key);
+        push_bounded(&mut self.waiting, MAX_WAITING, (reply.into(), key));
         Role::Last(key)
     }
 
@@ -203,7 +201,7 @@ impl Nats {
         };
         let key = self.begin_request(sink, "SUB", subject);
         sink.exchange(key).subscribes(key);
-        push_bounded(&mut self.subscriptions, id, key);
+        push_bounded(&mut self.subscriptions, MAX_WAITING, (id.into(), key));
         Role::Unanswered(key)
     }
 
@@ -231,12 +229,4 @@ impl Nats {
             ..PushedMessage::default()
         })
     }
-}
-
-/// Appends an entry, and drops the oldest one if the list is full.
-fn push_bounded(list: &mut VecDeque<(Box<[u8]>, u64)>, name: &[u8], key: u64) {
-    if list.len() >= MAX_WAITING {
-        list.pop_front();
-    }
-    list.push_back((name.into(), key));
 }

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, Side, Status, errors};
@@ -179,10 +180,7 @@ impl OpcUa {
         }
         let key = ENCRYPTED + self.encrypted;
         self.encrypted += 1;
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting.push_back(key);
+        push_bounded(&mut self.waiting, MAX_WAITING, key);
         begin_request(sink, key, Kind::Request, "message")
     }
 

@@ -1,5 +1,6 @@
 //! The unanswered requests of a stream whose answers come in the order of the requests. Gives each request the key
-//! under which the sink reports it.
+//! under which the sink reports it. Readers whose answers come in any order keep their requests in a `VecDeque`, which
+//! `push_bounded` bounds.
 
 use std::collections::VecDeque;
 
@@ -59,6 +60,14 @@ impl<T> PendingQueue<T> {
     pub(super) fn clear(&mut self) {
         self.list = VecDeque::new();
     }
+}
+
+/// Appends an entry. Drops the oldest one first if the list has `max` entries.
+pub(super) fn push_bounded<T>(list: &mut VecDeque<T>, max: usize, entry: T) {
+    if list.len() >= max {
+        list.pop_front();
+    }
+    list.push_back(entry);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
-use super::pending_queue::PendingQueue;
+use super::pending_queue::{PendingQueue, push_bounded};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Close, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch, text};
@@ -220,11 +220,8 @@ impl Redis {
                 1..self.resp.client.words()
             };
             for place in channels {
-                if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
-                    self.subscriptions.pop_front();
-                }
                 let name = self.resp.client.word(place).into();
-                self.subscriptions.push_back((word, name, key));
+                push_bounded(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (word, name, key));
             }
         }
         Ok(())
@@ -240,11 +237,8 @@ impl Redis {
 
     /// Gives the unreported bytes to the exchange with this key.
     fn piece(&mut self, sink: &mut MessageSink<'_, impl Listener>, key: u64) {
-        let mut exchange = sink.exchange(key);
-        if !std::mem::replace(&mut self.reply_begun, true) {
-            exchange.begin_answer();
-        }
-        exchange.piece(std::mem::take(&mut self.unreported.server));
+        let bytes = std::mem::take(&mut self.unreported.server);
+        sink.exchange(key).answer_piece(&mut self.reply_begun, bytes);
     }
 
     /// Finds what the server's value is, as soon as its first word or its end shows it.

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, Kind, Listener, Side, Status};
@@ -197,11 +198,7 @@ impl Rpc {
             (Side::Client, CALL) => self.read_call(sink, xid, &Call::read(&mut record)?),
             (Side::Server, CALL) => {
                 let (_, target) = Call::read(&mut record)?.name();
-                Some(Role::Push(PushedMessage {
-                    method: "callback",
-                    target,
-                    ..PushedMessage::default()
-                }))
+                Some(Role::push("callback", target))
             }
             (Side::Server, REPLY) => self.read_reply(sink, xid, record),
             _ => None,
@@ -217,11 +214,8 @@ impl Rpc {
         if self.waiting.iter().any(|(waiting, _)| *waiting == xid) {
             return None; // the client repeats the call
         }
-        if self.waiting.len() >= MAX_WAITING {
-            self.waiting.pop_front();
-        }
-        self.waiting
-            .push_back((xid, call.program == NFS && call.procedure > 0));
+        let is_nfs = call.program == NFS && call.procedure > 0;
+        push_bounded(&mut self.waiting, MAX_WAITING, (xid, is_nfs));
         let (method, target) = call.name();
         sink.exchange(u64::from(xid))
             .request(Kind::Request, &method, &target);

@@ -5,9 +5,9 @@
 
 mod head;
 
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::format_smolstr;
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status, errors};
@@ -97,7 +97,7 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
     fn message(&mut self, sink: &mut MessageSink<'_, impl Listener>, head: Head<'_>) -> Role {
         if let [MEDIA, channel, ..] = head.bytes {
             return match sink.side() {
-                Side::Server => push("media", format_smolstr!("channel {channel}")),
+                Side::Server => Role::push("media", format_smolstr!("channel {channel}")),
                 Side::Client => Role::Ignored,
             };
         }
@@ -106,7 +106,9 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
             (Side::Client, Some(Line::Request(method, target))) => {
                 read_request(sink, text.key(RTSP), method, &head::masked(target))
             }
-            (Side::Server, Some(Line::Request(method, target))) => Some(push(method, head::masked(target))),
+            (Side::Server, Some(Line::Request(method, target))) => {
+                Some(Role::push(method, head::masked(target)))
+            }
             (Side::Server, Some(Line::Response(code))) => read_response(sink, &text, RTSP, code),
             _ => None,
         };
@@ -114,14 +116,6 @@ impl<const RTSP: bool> WireFormat for Calls<RTSP> {
     }
 
     fn lost(&mut self, _side: Side) {}
-}
-
-fn push(method: &'static str, target: SmolStr) -> Role {
-    Role::Push(PushedMessage {
-        method,
-        target,
-        ..PushedMessage::default()
-    })
 }
 
 fn read_request(

@@ -8,7 +8,7 @@ mod packet;
 
 use smol_str::{SmolStr, format_smolstr};
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -181,10 +181,7 @@ impl Smb {
     ) -> Option<Role> {
         let key = packet.number;
         if key == u64::MAX {
-            return Some(Role::Push(PushedMessage {
-                method: packet.command.name(packet)?,
-                ..PushedMessage::default()
-            }));
+            return Some(Role::push(packet.command.name(packet)?, ""));
         }
         if packet.is_pending() {
             return Some(Role::Interim(key));

@@ -2,7 +2,7 @@
 //! ends with a checksum. One exchange is a command for a header or a configuration and the frame of that type. Data
 //! frames, which the station sends at a fixed rate, are pushes. Values are not read.
 
-use super::framed::{self, Fit, Framed, Head, Length, PushedMessage, Role, WireFormat};
+use super::framed::{self, Fit, Framed, Head, Length, Role, WireFormat};
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{FirstBytes, Guess, Kind, Listener, Side, Status};
@@ -134,11 +134,7 @@ impl WireFormat for Synchrophasor {
                     .request(Kind::Request, method, &station);
                 Role::Last(u64::from(answer))
             }
-            DATA => Role::Push(PushedMessage {
-                method: "Data",
-                target: station,
-                ..PushedMessage::default()
-            }),
+            DATA => Role::push("Data", station),
             _ => {
                 sink.exchange(u64::from(kind)).answer(Status::word("ok", false));
                 Role::Last(u64::from(kind))

@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 
 use smol_str::SmolStr;
 
+use super::pending_queue::push_bounded;
 use super::readers::{AnyReader, Protocol, Recognition};
 use super::sink::MessageSink;
 use super::{BySide, FirstBytes, Guess, Kind, Listener, MessageReader, Outcome, Side, Status, Stretch};
@@ -326,10 +327,7 @@ impl WebSocket {
 
     /// Adds a subscription, whose messages will repeat the id.
     fn add_subscription(&mut self, id: SmolStr, key: u64) {
-        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
-            self.subscriptions.pop_front();
-        }
-        self.subscriptions.push_back((id, key));
+        push_bounded(&mut self.subscriptions, MAX_SUBSCRIPTIONS, (id, key));
     }
 
     fn next_key(&mut self) -> u64 {

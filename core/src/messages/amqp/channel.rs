@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::frame::Method;
 use crate::base::At;
 use crate::messages::framed::{PushedMessage, Role};
+use crate::messages::pending_queue::push_bounded;
 use crate::messages::{BySide, Side};
 
 /// Upper bound on the open methods, the unconfirmed publishes and the consumers of one channel; beyond it the oldest is
@@ -89,10 +90,7 @@ impl Channel {
 
     /// Adds the consumer of the request with this key. An empty tag is filled by `name_consumer`.
     pub(super) fn add_consumer(&mut self, key: u64, tag: &[u8]) {
-        if self.consumers.len() >= MAX_WAITING {
-            self.consumers.pop_front();
-        }
-        self.consumers.push_back((tag.into(), key));
+        push_bounded(&mut self.consumers, MAX_WAITING, (tag.into(), key));
     }
 
     /// Sets the tag that the server's answer gives to the consumer of this request.
@@ -119,10 +117,7 @@ impl Channel {
             return false;
         };
         self.tag = Some(tag.saturating_add(1));
-        if self.unconfirmed.len() >= MAX_WAITING {
-            self.unconfirmed.pop_front();
-        }
-        self.unconfirmed.push_back((tag, key));
+        push_bounded(&mut self.unconfirmed, MAX_WAITING, (tag, key));
         true
     }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use smol_str::SmolStr;
 
 use super::super::length_prefixed::LengthPrefixed;
-use super::super::pending_queue::PendingQueue;
+use super::super::pending_queue::{PendingQueue, push_bounded};
 use super::super::sink::MessageSink;
 use super::super::sql::{self, Dialect};
 use super::super::{Kind, Listener, RequestName, text};
@@ -356,10 +356,7 @@ impl Names {
         if name.len() > MAX_NAME {
             return;
         }
-        if self.0.len() >= MAX_NAMES {
-            self.0.pop_front();
-        }
-        self.0.push_back((name.into(), sql));
+        push_bounded(&mut self.0, MAX_NAMES, (name.into(), sql));
     }
 
     /// Returns the SQL of a name; empty if it is not known.

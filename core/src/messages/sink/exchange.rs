@@ -94,6 +94,14 @@ impl<L: Listener> ExchangeSink<'_, '_, L> {
         }
     }
 
+    /// `piece` of an answer that begins with its first piece. `begun` is the reader's record that it has begun.
+    pub(in crate::messages) fn answer_piece(&mut self, begun: &mut bool, bytes: u64) {
+        if !std::mem::replace(begun, true) {
+            self.begin_answer();
+        }
+        self.piece(bytes);
+    }
+
     /// Reports that the answer so far was interim ("100", "pending"): the final one follows.
     pub(in crate::messages) fn interim(&mut self) {
         self.note(ExchangeEvent::Interim);

@@ -1,5 +1,6 @@
 //! The server's packets: where the response to a command ends, behind its definitions, rows and further results.
 
+use super::super::super::pending_queue::push_bounded;
 use super::super::super::sink::MessageSink;
 use super::super::super::{Listener, Status, server_software, text};
 use super::super::packets::{self, Capabilities, Last};
@@ -18,11 +19,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first() else {
             return false;
         };
-        let mut exchange = sink.exchange(key);
-        if !std::mem::replace(&mut oldest.answered, true) {
-            exchange.begin_answer();
-        }
-        exchange.piece(bytes);
+        sink.exchange(key).answer_piece(&mut oldest.answered, bytes);
         true
     }
 
@@ -143,10 +140,7 @@ impl Dialog {
             .unwrap_or_default();
         if let Some(id) = packets::u32_at(body, 0) {
             self.statements.retain(|(known, _)| *known != id);
-            if self.statements.len() >= MAX_STATEMENTS {
-                self.statements.pop_front();
-            }
-            self.statements.push_back((id, sql));
+            push_bounded(&mut self.statements, MAX_STATEMENTS, (id, sql));
         }
         Expects::Statement {
             left: columns + parameters,

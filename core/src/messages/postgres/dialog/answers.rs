@@ -23,11 +23,7 @@ impl Dialog {
         let Some((key, oldest)) = self.waiting.first().filter(|(_, oldest)| !oldest.silent) else {
             return false;
         };
-        let mut exchange = sink.exchange(key);
-        if !std::mem::replace(&mut oldest.answered, true) {
-            exchange.begin_answer();
-        }
-        exchange.piece(bytes);
+        sink.exchange(key).answer_piece(&mut oldest.answered, bytes);
         true
     }
 
