@@ -380,7 +380,7 @@ def agents(rng: random.Random) -> None:
         import anyio
         from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 
-        from latpcap.cli.mcp import MOST_CHARACTERS
+        from latpcap.cli.mcp import MAX_CHARACTERS
 
         serves = tools()
     except ModuleNotFoundError:
@@ -401,7 +401,7 @@ def agents(rng: random.Random) -> None:
             raise
         except ToolError as problem:
             text = str(problem)
-        assert len(text) <= MOST_CHARACTERS + 100 and "Traceback" not in text, (name, given)
+        assert len(text) <= MAX_CHARACTERS + 100 and "Traceback" not in text, (name, given)
         assert "root:" not in text
 
 

@@ -118,7 +118,7 @@ def test_segments_are_the_same_however_they_come(
 
     monkeypatch.setattr(segments, "LIMITS", {**LIMITS, **limits})
     monkeypatch.setattr(segments, "NEARBY", 300)
-    monkeypatch.setattr(segments, "_MOST_REPEATS", 3)
+    monkeypatch.setattr(segments, "_MAX_REPEATS", 3)
     capture = lp.read(SAMPLES / name)
     events, streams = capture.arrow("events"), np.arange(len(capture.streams))
     # from the middle on no server says anything that a client acknowledges, and every tenth segment is a repeat
@@ -136,7 +136,7 @@ def test_segments_are_the_same_however_they_come(
         pieces.add(events.slice(at, size))
         at += size
     assert kept(pieces, streams) == kept(whole, streams)
-    assert not limits or (len(whole.silences()) == segments.MOST_JUMPS and whole.gone(streams))
+    assert not limits or (len(whole.silences()) == segments.MAX_JUMPS and whole.gone(streams))
 
 
 def test_what_was_captured_twice_is_read_again(tmp_path: Path) -> None:

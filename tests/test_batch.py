@@ -137,10 +137,10 @@ def test_short_captures_share_packs_and_long_ones_do_not() -> None:
         return Task(name, (Part(f"/{name}", size, 0),))
 
     small = [task(f"{number:04}", 1000) for number in range(1000)]
-    mixed = packs.make_packs([*small, task("0500-long", 1 << 30), task("zipped.gz", packs.MOST_BYTES // 4)])
+    mixed = packs.make_packs([*small, task("0500-long", 1 << 30), task("zipped.gz", packs.MAX_BYTES // 4)])
     assert [p.name for p in mixed[:1]] == ["0500-long"] and sum(len(p.tasks) for p in mixed) == 1002
     assert "zipped.gz" in [p.name for p in mixed], "what is compressed counts more"
-    assert all(len(p.tasks) <= packs.MOST_TASKS for p in mixed) and len(mixed) <= 6
+    assert all(len(p.tasks) <= packs.MAX_TASKS for p in mixed) and len(mixed) <= 6
     assert packs.make_packs(small[::-1]) == packs.make_packs(small)
 
 
@@ -162,7 +162,7 @@ class Here:
 
 def test_another_client_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(as_completed=iter))
-    monkeypatch.setattr(packs, "MOST_TASKS", 3)
+    monkeypatch.setattr(packs, "MAX_TASKS", 3)
     lp.batch(CLIPS, tmp_path / "here", quiet=True)
     client = Here()
     there = lp.batch(CLIPS, tmp_path / "there", client=client, quiet=True)

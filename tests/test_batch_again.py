@@ -22,7 +22,7 @@ SLOW = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from latpcap.archive import packs, worker
-packs.MOST_TASKS = 2
+packs.MAX_TASKS = 2
 quick = worker.analyse
 worker.analyse = lambda *of: (time.sleep(0.15), quick(*of))[1]
 from latpcap.cli import main
@@ -32,7 +32,7 @@ main()
 KILLED = """
 import os, signal, sys
 from latpcap.archive import output, packs
-packs.MOST_TASKS = 3
+packs.MAX_TASKS = 3
 from latpcap.cli import main
 left, put = [int(sys.argv.pop(1))], output.Output.put
 def counted(*of):
@@ -166,7 +166,7 @@ def test_a_killed_run_goes_on_and_gives_the_same(share: float, tmp_path: Path, m
     """Killed by itself just before this share of its files had their place: no race decides where."""
     source, results, fresh = tmp_path / "archive", tmp_path / "results", tmp_path / "fresh"
     source.mkdir()
-    monkeypatch.setattr(packs, "MOST_TASKS", 3)
+    monkeypatch.setattr(packs, "MAX_TASKS", 3)
     for number in range(12):
         shutil.copy(SMALL, source / f"{number}.pcap")
     last = int(share * puts_of(source, fresh, monkeypatch))
@@ -203,7 +203,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
 
 def test_an_interrupted_run_counts_what_it_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packs that are under way are finished, or end at their next block; the count names what was kept."""
-    monkeypatch.setattr(packs, "MOST_TASKS", 2)
+    monkeypatch.setattr(packs, "MAX_TASKS", 2)
     source = tmp_path / "in"
     source.mkdir()
     for number in range(8):

@@ -10,7 +10,7 @@ import pytest
 from commands import complains, run
 
 import latpcap as lp
-from latpcap.plot.evidence import LEAST_MS
+from latpcap.plot.evidence import MIN_MS
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_pcaps"
 
@@ -45,7 +45,7 @@ def test_picture(sample: lp.Capture) -> None:
     golden.check("evidence", picture._repr_png_())
     held = [line for line in picture.ax_.lines if line.get_color() == "#D0021B"]
     assert sum(len(line.get_xdata()) for line in held) == 880
-    assert min(min(line.get_ydata()) for line in picture.ax_.lines if len(line.get_ydata())) >= LEAST_MS
+    assert min(min(line.get_ydata()) for line in picture.ax_.lines if len(line.get_ydata())) >= MIN_MS
 
 
 @pytest.mark.parametrize("panel", ["path", "kernel", "program"])

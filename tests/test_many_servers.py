@@ -37,8 +37,8 @@ def test_a_server_more_is_little_work(
     ask: Callable[[lp.Capture], object], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`most` calls of functions for each; with thousands of them 200,000 servers took minutes."""
-    monkeypatch.setattr(findings, "MOST_SERVERS", 10)
-    monkeypatch.setattr(page, "MOST_ROWS", 10)
+    monkeypatch.setattr(findings, "MAX_SERVERS", 10)
+    monkeypatch.setattr(page, "MAX_ROWS", 10)
     ask(capture(tmp_path, 20))  # imports
     calls = []
     for servers in (300, 800):
@@ -49,7 +49,7 @@ def test_a_server_more_is_little_work(
 
 
 def test_servers_without_rows_of_their_own_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "MOST_SERVERS", 3)
+    monkeypatch.setattr(findings, "MAX_SERVERS", 3)
     tape: list[Segment] = []
     for number in range(5):
         talk = Talk(ends=Ends(("10.0.0.1", 40_000 + number), (f"10.0.1.{number}", 80)), tape=tape)
@@ -67,7 +67,7 @@ def test_servers_without_rows_of_their_own_are_counted(tmp_path: Path, monkeypat
 
 
 def test_a_page_names_the_first_servers_and_counts_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "MOST_ROWS", 10)
+    monkeypatch.setattr(page, "MAX_ROWS", 10)
     text = page.of_capture(capture(tmp_path, 30))
     servers = text[text.index('<section id="servers">') :].split("</section>")[0]
     assert servers.count("<tr") == 11 and "and 20 more servers with less time" in servers

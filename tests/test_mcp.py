@@ -85,7 +85,7 @@ def test_tables_are_rows() -> None:
     assert found["of_rows"] == len(exchanges)
     assert [row["latency_ms"] for row in found["rows"]] == worst.latency_ms.tolist()
     few = {"columns": ["frame", "len"], "top": 10**9}
-    assert len(call("tables", file=SLOW, table="events", **few)["rows"]) == ours.MOST_ROWS
+    assert len(call("tables", file=SLOW, table="events", **few)["rows"]) == ours.MAX_ROWS
     assert call("tables", file=SLOW, table="findings")["rows"][0]["cause"] == "nagle + delayed_ack"
 
 
@@ -96,7 +96,7 @@ def test_flow_is_a_picture() -> None:
 
 def test_follow_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "GET / HTTP/1.1" in call("follow", file=SLOW, stream=24)
-    monkeypatch.setattr(ours, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(ours, "MAX_CHARACTERS", 100)
     assert call("follow", file=SLOW, stream=24)[100:].endswith("characters more]")
 
 
@@ -180,9 +180,7 @@ def test_no_answer_is_longer_than_an_agent_reads() -> None:
 
     for found in asked(ours.server([SAMPLES]), talk):
         structured = len(json.dumps(found.structured_content))
-        assert (
-            sum(len(one.text) for one in found.content) <= ours.MOST_CHARACTERS and structured <= ours.MOST_CHARACTERS
-        )
+        assert sum(len(one.text) for one in found.content) <= ours.MAX_CHARACTERS and structured <= ours.MAX_CHARACTERS
     rows = call("tables", file=SLOW, table="exchanges", top=500)
     left = 500 - len(rows["rows"])
     assert 0 < left < 500 and rows["left_out"].startswith(f"{left} more rows")
@@ -209,7 +207,7 @@ def test_a_name_of_any_length_is_no_bug() -> None:
 
 
 def test_every_text_is_bounded_errors_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ours, "MOST_CHARACTERS", 200)
+    monkeypatch.setattr(ours, "MAX_CHARACTERS", 200)
     for words in ({}, {"stream": 24, "exchange": 2}):
         assert len(call("why", file=SLOW, **words)) < 250
     with pytest.raises(ValueError, match="characters more") as refused:

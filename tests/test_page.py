@@ -115,7 +115,7 @@ def test_a_page_holds_the_answer_and_the_tables(sample: str) -> None:
     assert f"{slowest:,.3f}" in words and "192.168.0.30:8080" in words
     assert sample.count('id="exchanges-table"') == 1
     rows = re.search(r'id="exchanges-table".*?</table>', sample, re.DOTALL)
-    assert rows is not None and rows[0].count("<tr>") - 1 == page.MOST_ROWS
+    assert rows is not None and rows[0].count("<tr>") - 1 == page.MAX_ROWS
     assert "The 500 slowest of 960 requests." in words and "06:07:31" in words
     assert "PSH, ACK - Len: 612" in words, "flow graphs have their words as text"
 

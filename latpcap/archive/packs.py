@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from latpcap.archive.model import Pack, Task
 from latpcap.reading.unpack import SUFFIXES
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Upper bound on the bytes of a pack of several tasks; about a second of work, which a killed run may lose."""
-MOST_TASKS = 512
+MAX_TASKS = 512
 """Upper bound on the tasks of a pack."""
 _UNPACKED_RATIO = 8
 """Estimated ratio of uncompressed to compressed size."""
@@ -28,7 +28,7 @@ def make_packs(tasks: Iterable[Task]) -> list[Pack]:
     held = 0
     for task in sorted(tasks, key=lambda t: t.name):
         size = _bytes(task)
-        if members and (held + size > MOST_BYTES or len(members) == MOST_TASKS):
+        if members and (held + size > MAX_BYTES or len(members) == MAX_TASKS):
             found.append(pack(members))
             members, held = [], 0
         members.append(task)

@@ -237,7 +237,7 @@ class Results:
         batch should compute them from. OutputError where they cannot be written.
         """
         exchanges = sum(row["exchanges"] for row in self._rows)
-        if len(self._rows) < stored.FROM_CAPTURES or exchanges > stored.MOST_EXCHANGES or self._scope != Selection():
+        if len(self._rows) < stored.FROM_CAPTURES or exchanges > stored.MAX_EXCHANGES or self._scope != Selection():
             return False
         output, packs = self._stored.whole
         if stored.findings(output, packs, self._apart) is None:

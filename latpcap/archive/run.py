@@ -73,7 +73,7 @@ def _groups(small: list[Manifest]) -> list[list[Manifest]]:
     held = tasks = 0
     for manifest in sorted(small, key=lambda m: m.pack):
         size, more = _bytes(manifest), len(manifest.markers)
-        if not found or held + size > packs.MOST_BYTES or tasks + more > packs.MOST_TASKS:
+        if not found or held + size > packs.MAX_BYTES or tasks + more > packs.MAX_TASKS:
             found.append([])
             held = tasks = 0
         found[-1].append(manifest)

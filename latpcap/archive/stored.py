@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from latpcap.archive.sites import Sites
 
 FOLDER = "_answers"
-FROM_CAPTURES, MOST_EXCHANGES = 100, 1 << 21
+FROM_CAPTURES, MAX_EXCHANGES = 100, 1 << 21
 """Findings are stored from so many captures on (fewer take a second), up to so many exchanges (more take minutes)."""
 _DIGEST = hashlib.sha256().digest_size
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 HELD = 2
 """Captures whose tables are kept for the next request."""
-MOST_ROWS = 500
-MOST_CHARACTERS = 50_000
+MAX_ROWS = 500
+MAX_CHARACTERS = 50_000
 """Upper bounds on an answer, all of which an agent reads."""
 _NAMED = 200
 """Upper bound on the letters of a name that an error quotes."""
@@ -103,7 +103,7 @@ class Desk:
         named = [path for root in self.roots for path in root.rglob("*") if CAPTURE_NAME.fullmatch(path.name)]
         found = [path for path in dict.fromkeys(named) if path.is_file() and self._inside(path)]
         found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        return [{"file": str(path), "bytes": path.stat().st_size} for path in found[:MOST_ROWS]]
+        return [{"file": str(path), "bytes": path.stat().st_size} for path in found[:MAX_ROWS]]
 
 
 def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
@@ -159,9 +159,9 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
         answer = capture.why(stream=stream, exchange=exchange)
         if numbers:
             whole = json.dumps(answer.to_dict())
-            if len(whole) > MOST_CHARACTERS:
+            if len(whole) > MAX_CHARACTERS:
                 raise ValueError(
-                    f"the numbers take {len(whole):,} characters, {MOST_CHARACTERS:,} fit: limit the answer"
+                    f"the numbers take {len(whole):,} characters, {MAX_CHARACTERS:,} fit: limit the answer"
                 )
             return whole
         return "\n".join([*(f"warning: {sentence}" for sentence in capture.damage), str(answer)])
@@ -185,7 +185,7 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
             if name not in whole.column_names:
                 raise ValueError(f"{table} has no column {name!r}; there are {', '.join(whole.column_names)}")
         chosen = whole if sort is None else _largest(whole, sort)
-        chosen = chosen[: max(0, min(top, MOST_ROWS))]
+        chosen = chosen[: max(0, min(top, MAX_ROWS))]
         found, left = _fitting(rows(chosen.select(columns) if columns else chosen))
         answer: dict[str, Any] = {"table": table, "of_rows": whole.num_rows, "rows": found}
         if left:
@@ -219,13 +219,13 @@ def server(roots: Sequence[str | Path], *, payload: bool = True) -> Any:
 
 
 def _cut(text: str) -> str:
-    left = len(text) - MOST_CHARACTERS
-    return text if left <= 0 else f"{text[:MOST_CHARACTERS]}\n[{left:,} characters more]"
+    left = len(text) - MAX_CHARACTERS
+    return text if left <= 0 else f"{text[:MAX_CHARACTERS]}\n[{left:,} characters more]"
 
 
 def _fitting(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
     """The first rows that fit into an answer, and the number of the others. Clients get the text indented."""
-    room = MOST_CHARACTERS - _AROUND
+    room = MAX_CHARACTERS - _AROUND
     for place, row in enumerate(found):
         text = json.dumps(row, default=str, indent=2)
         room -= len(text) + _DEEPER * (text.count("\n") + 1)

@@ -67,7 +67,7 @@ _STREAMED = ("events", "exchanges")
 """Tables whose rows are finished while the capture is read."""
 _TAKE_BYTES = 1 << 20
 """Bytes of a capture after which finished rows are printed."""
-MOST_HELD = 8192
+MAX_HELD = 8192
 """Upper bound on the finished rows that wait for an earlier one: a second or two of a busy server, some megabytes."""
 
 
@@ -221,7 +221,7 @@ def _streamed(source: Any, name: TableName, keylog: str | None) -> Iterator[pa.T
 class _Turns:
     """Sorts exchanges, which are finished in any order, by number.
 
-    If more than MOST_HELD rows wait for an unfinished one (such as the first of a long connection), they are printed,
+    If more than MAX_HELD rows wait for an unfinished one (such as the first of a long connection), they are printed,
     and the late one follows when it is finished. The result depends on the order of rows only, not on portions.
     """
 
@@ -243,7 +243,7 @@ class _Turns:
         turn: list[int] = []
         for place, number in enumerate(arrays.numbers(new, "exchange").tolist(), begin):
             heapq.heappush(self._waiting, (number, place))
-            while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MOST_HELD):
+            while self._waiting and (self._waiting[0][0] <= self._next or len(self._waiting) > MAX_HELD):
                 number, place = heapq.heappop(self._waiting)
                 self._next = max(self._next, number + 1)
                 turn.append(place)

@@ -43,7 +43,7 @@ from latpcap.user_waits.segments import HasSegments, Segments
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_SERVERS = 1_000
+MAX_SERVERS = 1_000
 """Upper bound on the servers with latency findings of their own: each costs a pass over all streams and causes."""
 
 
@@ -134,7 +134,7 @@ class Search:
     checks: Sequence[quality.Check]
     ledger: cause_totals.CauseTotals
     servers: int | None
-    """Upper bound on the servers with latency findings; None for `MOST_SERVERS` and a row that counts the rest."""
+    """Upper bound on the servers with latency findings; None for `MAX_SERVERS` and a row that counts the rest."""
     found: list[Finding] = field(default_factory=list)
 
     @cached_property
@@ -169,7 +169,7 @@ def _events(search: Search) -> list[Finding]:
 
 def _latency(search: Search) -> list[Finding]:
     found: list[Finding] = []
-    for server in search.ledger.servers[: MOST_SERVERS if search.servers is None else search.servers]:
+    for server in search.ledger.servers[: MAX_SERVERS if search.servers is None else search.servers]:
         evidence = search.evidence.get((server.address, server.port), [])
         found += latency.find(server, search.ledger, search.tables, evidence, search.checks)
         queue = queues.find(server, search.ledger.spent(server), search.tables)
@@ -179,7 +179,7 @@ def _latency(search: Search) -> list[Finding]:
 
 def _waits_at_servers(search: Search) -> list[Finding]:
     tables, found = search.tables, list[Finding]()
-    most = MOST_SERVERS if search.servers is None else max(search.servers, show.MIN_SERVERS_EXAMINED)
+    most = MAX_SERVERS if search.servers is None else max(search.servers, show.MIN_SERVERS_EXAMINED)
     for server in search.ledger.servers[:most]:
         spent = search.ledger.spent(server)
         candidates = (
@@ -236,14 +236,14 @@ def _options_without_wait(search: Search) -> list[Finding]:
 
 
 def _servers_left(search: Search) -> list[Finding]:
-    servers = search.ledger.servers[MOST_SERVERS:] if search.servers is None else []
+    servers = search.ledger.servers[MAX_SERVERS:] if search.servers is None else []
     if not servers:
         return []
     slow, requests = sum(len(server.slow) for server in servers), sum(len(server.rows) for server in servers)
     return [Finding(
         kind="rest", server=servers[0].address, server_port=servers[0].port, cause="unknown", owner="unknown",
         exchanges=slow, of_exchanges=requests, grade="unknown", confidence=0.0, sentence="servers_left",
-        values={"n": len(servers), "requests": requests, "slow": slow, "most": MOST_SERVERS},
+        values={"n": len(servers), "requests": requests, "slow": slow, "most": MAX_SERVERS},
     )]  # fmt: skip
 
 
@@ -278,7 +278,7 @@ FINDERS = (
     Finder("FTP data connections that nobody answered", lambda search: connections.passive(search.tables)),
     Finder("closed windows and ECN marks", lambda search: connections.noted(search.tables)),
     Finder("socket options and delayed ACKs that nobody waited for", _options_without_wait),
-    Finder("servers beyond `MOST_SERVERS`", _servers_left),
+    Finder("servers beyond `MAX_SERVERS`", _servers_left),
 )  # fmt: skip
 """The finders, in the order of their rows. Later ones may read what earlier ones found (`Search.found`)."""
 
@@ -292,7 +292,7 @@ def rows(
     """Return the findings, the most important first.
 
     `checks` and `ledger` are computed from the tables unless given. `servers` limits the latency findings to that
-    many servers, those whose slow requests did the most harm. Without it the limit is `MOST_SERVERS`, and a row of
+    many servers, those whose slow requests did the most harm. Without it the limit is `MAX_SERVERS`, and a row of
     kind "rest" counts the others.
     """
     pushed, tables = pushes_of(tables), _joined(tables)

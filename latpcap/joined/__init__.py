@@ -90,7 +90,7 @@ def _pair(a: Point, b: Point) -> Joined:
     found = pairing.pair(a, b, pairs) if len(pairs.a) else None
     spill.release_memory()
     spill.trim_heap()
-    if found is not None and len(found.a) >= limits.PAIRED_LEAST:
+    if found is not None and len(found.a) >= limits.MIN_PAIRED:
         return Joined(a, b, found, exchanges.within(a, b, found))
     matched = exchanges.through_proxy(a, b)
     if matched is None:

@@ -89,7 +89,7 @@ class Clock:
             low = np.interp(x[mine], section.knots, section.low)
             high = np.interp(x[mine], section.knots, section.high)
             beyond = np.maximum(section.knots[0] - x[mine], x[mine] - section.knots[-1])
-            out[mine] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.SKEW_MOST
+            out[mine] = np.maximum(np.maximum(high - y, y - low), 0) + np.maximum(beyond, 0) * limits.MAX_SKEW
         return out
 
     def _sections(self, place: Array) -> list[tuple[Section, Array]]:
@@ -226,7 +226,7 @@ def _coarse_slope(x: Array, y: Array, up: Array) -> float:
     span = when[far:] - when[:-far]
     slopes = (floor[far:] - floor[:-far])[span > 0] / span[span > 0]
     slope = float(np.median(slopes)) if len(slopes) else 0.0
-    return slope if abs(slope) <= limits.SKEW_MOST else 0.0
+    return slope if abs(slope) <= limits.MAX_SKEW else 0.0
 
 
 def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
@@ -247,7 +247,7 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
         both[span] = np.where(np.isnan(moved), 0.0, moved)
         alike[span] = abs(low - high) <= limits.STEP_ALIKE * np.maximum(abs(low), abs(high))
     noise = float(np.median(both[both > 0])) if (both > 0).any() else 0.0
-    least = max(limits.STEP_LEAST_NS, limits.STEP_NOISE * noise)
+    least = max(limits.MIN_STEP_NS, limits.STEP_NOISE * noise)
     candidates = np.flatnonzero((both >= least) & alike)
     cuts: list[int] = []
     while len(candidates):
@@ -314,7 +314,7 @@ def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float
         for edge in edges[1:-1]:
             ups, downs = up[kept[-1] : edge].sum(), (~up[kept[-1] : edge]).sum()
             rest_up, rest_down = up[edge:end].sum(), (~up[edge:end]).sum()
-            if min(ups, downs, rest_up, rest_down) >= limits.SECTION_LEAST:
+            if min(ups, downs, rest_up, rest_down) >= limits.MIN_SECTION_PACKETS:
                 kept.append(int(edge))
         parts = list(zip(kept, [*kept[1:], end], strict=True))
         return [piece for part in parts for piece in _halve_until_fit(x, y, up, *part, tolerance, 0)]
@@ -329,7 +329,7 @@ def _halve_until_fit(
     x: Array, y: Array, up: Array, start: int, end: int, tolerance: float, depth: int
 ) -> list[tuple[int, int]]:
     part = slice(start, end)
-    few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.SECTION_LEAST
+    few = min(up[part].sum(), (~up[part]).sum()) < 2 * limits.MIN_SECTION_PACKETS
     if few or depth >= MAX_HALVINGS:
         return [(start, end)]
     low, high = hulls(x[part], y[part], up[part])
@@ -401,8 +401,8 @@ def widest(low: Array, high: Array, centre: float) -> tuple[float, float]:
 
     if not len(low) or not len(high):
         return 0.0, np.inf
-    slopes = np.clip(_edges(low, high), -limits.SKEW_MOST, limits.SKEW_MOST)
-    slopes = np.unique([-limits.SKEW_MOST, *slopes, limits.SKEW_MOST])
+    slopes = np.clip(_edges(low, high), -limits.MAX_SKEW, limits.MAX_SKEW)
+    slopes = np.unique([-limits.MAX_SKEW, *slopes, limits.MAX_SKEW])
     margins = np.array([margin(slope) for slope in slopes.tolist()])
     best = margins.max()
     level = slopes[margins >= best - 1e-6 * max(abs(best), 1.0)]
@@ -431,7 +431,7 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
         ends = np.full(len(knots), -np.inf), np.full(len(knots), np.inf)
         return Section(0, float(x[0]), middle, coarse, edge, knots, *ends, np.inf)
     slope, gap = widest(low, high, middle)
-    few = min(len(x[up]), len(x[~up])) < limits.SECTION_LEAST
+    few = min(len(x[up]), len(x[~up])) < limits.MIN_SECTION_PACKETS
     if few:
         slope = coarse
     elif abs(slope) < limits.SKEW_SIGMAS * _slope_error(x, y, up, slope):
@@ -439,8 +439,8 @@ def _section(x: Array, y: Array, up: Array, tolerance: float, coarse: float) -> 
     top = float((high[:, 1] - slope * (high[:, 0] - middle)).min())
     bottom = float((low[:, 1] - slope * (low[:, 0] - middle)).max())
     value = (top + bottom) / 2
-    slopes = np.unique([-limits.SKEW_MOST, *np.clip(_edges(low, high), -limits.SKEW_MOST, limits.SKEW_MOST), slope,
-                        limits.SKEW_MOST])  # fmt: skip
+    slopes = np.unique([-limits.MAX_SKEW, *np.clip(_edges(low, high), -limits.MAX_SKEW, limits.MAX_SKEW), slope,
+                        limits.MAX_SKEW])  # fmt: skip
     slopes = _with_zeros(slopes, low, high, middle, tolerance)
     lows, highs = [], []
     for possible in slopes.tolist():

@@ -186,7 +186,7 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
 
     front, back = requests(a), requests(b)
     names_a, names_b = contents(a, front), contents(b, back)
-    if _same_ends(a, b) or min(len(front.place), len(back.place)) < limits.PROXY_LEAST:
+    if _same_ends(a, b) or min(len(front.place), len(back.place)) < limits.MIN_PROXY_REQUESTS:
         return None
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names_a))}
     key_a = np.array([numbers[name] for name in names_a], np.int64)
@@ -197,7 +197,7 @@ def through_proxy(a: Point, b: Point) -> Matched | None:
     shift = np.full(len(back.start), best)
     ia, ib = _nested(front, back, key_a, key_b, shift, 0)
     overlap = _count_in_both(front, back, shift)
-    if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * overlap):
+    if len(ia) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * overlap):
         return None
     if rival is not None:
         again, _ = _nested(front, back, key_a, key_b, np.full(len(back.start), rival), 0)
@@ -234,12 +234,12 @@ def beside_proxy(point: Point) -> Matched | None:
             )
             is_relayed = backs == {front[0]} or (len(backs) == 1 and not backs & fronts)
             fewer = min(to_front.sum(), to_back.sum())
-            if front == back or not is_relayed or fewer < limits.PROXY_LEAST:
+            if front == back or not is_relayed or fewer < limits.MIN_PROXY_REQUESTS:
                 continue
             keys = np.array([numbers[name] for name in names], np.int64)
             key_a, key_b = np.where(to_front, keys, -1), np.where(to_back, keys, -2)
             ia, ib = _nested(every, every, key_a, key_b, np.zeros(len(keys), np.int64), 0)
-            if len(ia) < max(limits.PROXY_LEAST, limits.PROXY_SHARE * fewer):
+            if len(ia) < max(limits.MIN_PROXY_REQUESTS, limits.PROXY_SHARE * fewer):
                 continue
             if best is None or len(ia) > len(best.a):
                 order = np.argsort(ia, kind="stable")

@@ -14,7 +14,7 @@ SAMPLE = 50_000
 """Packets after which no further connection is examined for fields that the path rewrites."""
 KEPT_SHARE = 0.5
 """Share of packets with an unchanged field from which the path counts as keeping the field."""
-SKEW_MOST = 1e-3
+MAX_SKEW = 1e-3
 """Upper bound on the difference of two clocks' rates: 1,000 ppm. A quartz has 100, a virtual machine 500."""
 SKEW_SIGMAS = 2.0
 """Standard errors by which B's rate must differ from A's; below, both rates are taken as equal."""
@@ -24,11 +24,11 @@ RATE_PPM = 0.5
 """Difference of two rates, in ppm, below which they are reported as equal."""
 SECTION_NS = 120_000_000_000
 """Longest time, in ns, for which a clock's rate is constant: temperature moves a quartz by 0.1 ppm in minutes."""
-SECTION_LEAST = 8
+MIN_SECTION_PACKETS = 8
 """Packets of each direction that a section of the clock needs."""
 STEP_WINDOW = 8
 """Packets of each direction, before and after a step of the clock, whose least delays are compared."""
-STEP_LEAST_NS = 300_000.0
+MIN_STEP_NS = 300_000.0
 """Smallest step of a clock, in ns: a scheduler delays both directions at once by less."""
 STEP_NOISE = 5.0
 """Factor by which a step exceeds the usual movement of both directions' least delays."""
@@ -42,9 +42,9 @@ be set to are 10 ms on Windows and 40 ms on Linux.
 """
 CONTROLS = 50
 """Packets of one direction, all of them seen at both points, that show a capture to be complete."""
-PAIRED_LEAST = 4
+MIN_PAIRED = 4
 """Packets that two captures must share to be of the same traffic."""
-PROXY_LEAST = 5
+MIN_PROXY_REQUESTS = 5
 """Requests that must nest before two captures count as the two sides of a proxy."""
 PROXY_SHARE = 0.8
 """Share that must nest of the requests in the time that both captures cover."""

@@ -147,7 +147,7 @@ def _initial(point: Point, matched: Array, copies: Array) -> Fates:
 def _ran(time: Array, run: tuple[int, int], delay: tuple[float, float, float], sign: int) -> Array:
     """Whether the other capture was running at the earliest and at the latest instant of each packet there."""
     least, usual, most = delay
-    slack = max(most - usual, limits.STEP_LEAST_NS)
+    slack = max(most - usual, limits.MIN_STEP_NS)
     early, late = sorted((sign * (least - slack), sign * (most + slack)))
     return (time + early > run[0]) & (time + late < run[1])
 
@@ -240,7 +240,7 @@ def _of_data(here: _End, there: _End, row: int, size: int, up: bool, found: Pair
     acked = replies[acked_bytes >= size]
     if len(acked) and (other is None or there.time[acked[0]] < other):
         return UNSEEN, ACKED
-    late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
+    late = here.time[row] + most + max(most - usual, limits.MIN_STEP_NS)
     hole = (acked_bytes >= 0) & (acked_bytes < size) & (there.time[replies] > late)
     if other is not None:
         hole &= there.time[replies] < other
@@ -261,7 +261,7 @@ def _of_ack(here: _End, there: _End, row: int, up: bool, found: Pairing) -> tupl
     least, usual, most = found.typical[up]
     arrived, replies = there.of(pair, up), there.of(pair, not up)
     replies = replies[(there.point.packets["bits"][replies] & TIMESTAMPS) != 0]
-    late = here.time[row] + most + max(most - usual, limits.STEP_LEAST_NS)
+    late = here.time[row] + most + max(most - usual, limits.MIN_STEP_NS)
     before = replies[there.time[replies] <= here.time[row] + least]
     newer = arrived[_distance(there.point.packets["tsval"][arrived], stamp) >= 0]
     until = there.time[newer[0]] if len(newer) else there.time[replies].max(initial=0) + 1

@@ -197,7 +197,7 @@ def _pair_equal_keys(
         group_a, group_b = (rows_a[order_a[sa:ea]].tolist(), rows_b[order_b[sb:eb]].tolist())
         up = bool(up_a[group_a[0]])
         least, usual, most = typical[up]
-        slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
+        slack = max(usual - least, least / 2, limits.MIN_STEP_NS)
         sign = 1 if up else -1
         delays = sign * (time_b[group_b][None, :] - time_a[group_a][:, None])
         chosen = _in_order(delays, least - slack, most + slack)
@@ -298,7 +298,7 @@ def _pair_parts(
                 same = begin_a[place] == begin_b[other_place] and end_a[place] == end_b[other_place]
                 stamps = a.packets["tsval"][one] == b.packets["tsval"][other]
                 delay = (int(time_b[other]) - int(a.packets["time"][one])) * (1 if up else -1)
-                slack = max(usual - least, least / 2, limits.STEP_LEAST_NS)
+                slack = max(usual - least, least / 2, limits.MIN_STEP_NS)
                 if not same and (stamps or not kept.stamps) and least - slack <= delay <= most + slack + usual:
                     pa.append(one)
                     pb.append(other)

@@ -331,7 +331,7 @@ def _far(
     sums = np.zeros(len(far), np.int64)
     np.add.at(sums, parts.exchange, parts.length)
     rest = far - sums
-    near = (count > 0) & (abs(rest) <= limits.SKEW_MOST * far + limits.STAMP_NS)  # only the clocks' rates differ
+    near = (count > 0) & (abs(rest) <= limits.MAX_SKEW * far + limits.STAMP_NS)  # only the clocks' rates differ
     largest = np.lexsort((parts.length, parts.because != HELD, parts.exchange))
     largest = largest[np.append(parts.exchange[largest][1:] != parts.exchange[largest][:-1], True)[: len(largest)]]
     moved = largest[near[parts.exchange[largest]]]

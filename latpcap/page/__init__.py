@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from latpcap.arrays import Array
     from latpcap.options import TableName
 
-MOST_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
+MAX_ROWS, BARS, GRAPHS, ACTIONS = 500, 25, 4, 12
 """Upper bounds on the rows of a table, the bars of a waterfall, the flow graphs, and the actions."""
 _PACKETS = 40
 """Upper bound on the rows of a flow graph."""
@@ -288,19 +288,19 @@ def _servers(subject: Subject) -> str:
         Column("server"),
         *(Column(name, True, 3 if "_" in name[-3:] else 0, extra=name not in _NARROW) for name in names),
     ]
-    rows = frame[[c.name for c in heads]].head(MOST_ROWS).itertuples(index=False, name=None)
+    rows = frame[[c.name for c in heads]].head(MAX_ROWS).itertuples(index=False, name=None)
     return parts.table(heads, rows) + _more(len(frame), "page_more_servers")
 
 
 def _more(rows: int, note: str) -> str:
     """The note on rows that a table leaves out."""
-    left = rows - MOST_ROWS
+    left = rows - MAX_ROWS
     return parts.note(words.say(note, n=left)) if left > 0 else ""
 
 
 def _found(subject: Subject) -> list[str]:
     findings = subject.findings
-    rows = findings.head(MOST_ROWS).to_dict("records")
+    rows = findings.head(MAX_ROWS).to_dict("records")
     if not rows:
         return []
     heads = [Column("server"), Column("cause"), Column("owner"), Column("grade"), Column("exchanges", True),
@@ -325,7 +325,7 @@ def _plain(row: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _timeline(requests: _Requests, dots: pictures.Dots) -> str:
     first, last = int(dots.ns.min()), int(dots.ns.max())
-    about = words.say("page_dots_merged" if len(dots.ns) > pictures.MOST_DOTS else "page_dots",
+    about = words.say("page_dots_merged" if len(dots.ns) > pictures.MAX_DOTS else "page_dots",
                       first=pictures.instant(first), last=pictures.instant(last))  # fmt: skip
     tips = [row["tip"] for row in requests.rows(requests.timed[dots.named()])]
     return _section("timeline", parts.note(about), pictures.timeline(dots, tips))
@@ -343,7 +343,7 @@ def _waterfall(subject: Subject, head: str, name: str) -> list[str]:
 
 def _longest(requests: _Requests) -> str:
     total, timed = requests.total, len(requests.timed)
-    shown = requests.rows(requests.by_length[:MOST_ROWS])
+    shown = requests.rows(requests.by_length[:MAX_ROWS])
     heads = [Column("exchange", True, extra=True), Column("latency_ms", True, 3), Column("request"),
              Column("server", extra=True), Column("top_cause"), Column("status", extra=True), Column("stream", True),
              Column("started", extra=True)]  # fmt: skip

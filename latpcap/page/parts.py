@@ -10,12 +10,12 @@ from typing import Any
 from latpcap import words
 from latpcap.format import printable
 
-MOST_LETTERS = 160
+MAX_LETTERS = 160
 """Default upper bound on the letters of a text from a capture."""
 _LONG = 30  # letters from which a cell stays wide on a phone
 
 
-def safe(text: object, most: int = MOST_LETTERS) -> str:
+def safe(text: object, most: int = MAX_LETTERS) -> str:
     """Escape a text from a capture, without letters that cannot be printed, and cut to `most` letters."""
     shown = printable(str(text))
     return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…")
@@ -77,7 +77,7 @@ def _cell(column: Column, value: Any, *, stacks: bool) -> str:
     head = f' data-head="{safe(column.head)}"' if stacks else ""
     extra = "x" if column.extra else ""
     if not column.number:
-        text = "" if missing else safe(value, len(str(value)) if column.whole else MOST_LETTERS)
+        text = "" if missing else safe(value, len(str(value)) if column.whole else MAX_LETTERS)
         return f"<td{_class('w' if len(text) > _LONG else '', extra)}{head}>{text}</td>"
     if missing:
         return f'<td{_class("n", extra)}{head} data-v="-1e308"></td>'

@@ -29,7 +29,7 @@ _SHAPES = {
 """Path of the mark of each family of causes, as in `plot.Timeline`; "h0" with round ends is a dot."""
 WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 960.0, 300.0, 80.0, 44.0, 10.0, 30.0
 """Size and margins of the timeline in pixels."""
-MOST_DOTS, NAMED_DOTS = 4000, 200
+MAX_DOTS, NAMED_DOTS = 4000, 200
 """Number of dots up to which each request has one, and number of dots with a text at the pointer."""
 _FEW_POWERS = 4
 """Powers of ten up to which an axis has labels at 2 and 5 times each power, too."""
@@ -128,7 +128,7 @@ def timeline(dots: Dots, tips: Sequence[str]) -> str:
     x, y = LEFT + (ns - first_ns) / span * (WIDE - RIGHT - LEFT), height(dots.latency_ms)
     cell = (x / WIDE * _CELLS[0]).astype(int) * (_CELLS[1] + 1) + (y / HIGH * _CELLS[1]).astype(int)
     drawn, number = [], {}
-    many = len(values) > MOST_DOTS
+    many = len(values) > MAX_DOTS
     for code in range(-1, len(dots.causes)):
         of_cause = np.flatnonzero(dots.code == code)
         if not len(of_cause):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PATH, BOUND, RELEASE, FREE, HELD, HOLD = "#0072B2", "#B8860B", "#117733", "#56B4E9", "#D0021B", "#882255"
 BINS = 48
-LEAST_MS, MOST_MS = 1e-3, 1e4
+MIN_MS, MAX_MS = 1e-3, 1e4
 """Bounds of the logarithmic axes; shorter and longer times are drawn at the bound."""
 
 
@@ -168,7 +168,7 @@ class EvidencePlot(Display):
                 ax.plot(*shown, marker, color=colour, markersize=4, rasterized=raster, gid=name)
         for best in m.best_ms:
             if best is not None:
-                ax.axhline(max(best, LEAST_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
+                ax.axhline(max(best, MIN_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(_plain)
         label(ax, x="time in the capture [s]; dots to the server, crosses to the client", y="round trip [ms]")
@@ -192,7 +192,7 @@ class EvidencePlot(Display):
 
         every = _drawn(np.concatenate([values for values, _ in groups.values()]))
         ends = [*every.tolist(), *([line] if line else [])] or [1.0]
-        low, high = np.log10(max(min(ends), LEAST_MS)), np.log10(max(ends))
+        low, high = np.log10(max(min(ends), MIN_MS)), np.log10(max(ends))
         edges = np.logspace(low - 0.05, max(high, low + 0.5) + 0.05, BINS + 1)
         below = np.zeros(BINS)
         for name, (values, colour) in groups.items():
@@ -200,7 +200,7 @@ class EvidencePlot(Display):
             ax.stairs(below + bars, edges, baseline=below, fill=True, color=colour, linewidth=0, gid=f"bars-{name}")
             below = below + bars
         if line:
-            ax.axvline(max(line, LEAST_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
+            ax.axvline(max(line, MIN_MS), color=BOUND, linestyle="--", linewidth=1.4, gid="bound")
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(_plain)
         ax.minorticks_off()
@@ -251,4 +251,4 @@ def _drawn(values: Array) -> Array:
     """The values, limited to the range of the logarithmic axes."""
     import numpy as np
 
-    return np.clip(values, LEAST_MS, MOST_MS)
+    return np.clip(values, MIN_MS, MAX_MS)

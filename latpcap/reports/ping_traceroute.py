@@ -19,7 +19,7 @@ from latpcap.user_waits.cause_totals import endpoint
 
 REACHED = ("reply", "syn_ack", "rst")
 PORT_UNREACHABLE = 3
-LEAST_HOPS = 2
+MIN_HOPS = 2
 """Number of different TTLs from which probes are a traceroute."""
 BARE_SYN = 20
 MARKS = {0: "!N", 1: "!H", 2: "!P", 4: "!F", 9: "!X", 10: "!X", 13: "!X"}
@@ -209,7 +209,7 @@ def _is_bare_syn(probe: Probe) -> bool:
 
 def _has_several_ttls(run: list[Probe]) -> bool:
     """Whether these probes have several TTLs, as those of traceroute."""
-    return len({p.ip.ttl for p in run}) >= LEAST_HOPS
+    return len({p.ip.ttl for p in run}) >= MIN_HOPS
 
 
 def _ends(probe: Probe) -> tuple[str, int, str, int]:

@@ -24,7 +24,7 @@ ICMP, TCP, UDP, ICMP6 = 1, 6, 17, 58
 NAMES = {ICMP: "icmp", ICMP6: "icmp", TCP: "tcp", UDP: "udp"}
 ECHO = {(ICMP, 8): "request", (ICMP, 0): "reply", (ICMP6, 128): "request", (ICMP6, 129): "reply"}
 ERRORS = {(ICMP, 3): "unreachable", (ICMP, 11): "time_exceeded", (ICMP6, 1): "unreachable", (ICMP6, 3): "time_exceeded"}
-MOST_FRAMES = 2_000_000
+MAX_FRAMES = 2_000_000
 """Upper bound on the frames read again; a probing tool sends some dozens."""
 
 
@@ -104,7 +104,7 @@ def _frames(capture: Subject) -> list[int]:
     flags, words = arrays.codes(events, "flags")
     plain = ~np.isin(flags, [code for code, word in enumerate(words) if "SYN" in word or "RST" in word])
     wanted = np.setdiff1d(np.arange(1, capture.frames + 1), arrays.numbers(events, "frame")[plain])
-    return [int(frame) for frame in wanted[:MOST_FRAMES]]
+    return [int(frame) for frame in wanted[:MAX_FRAMES]]
 
 
 def _ip(record: Record) -> Ip | None:

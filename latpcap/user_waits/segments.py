@@ -34,9 +34,9 @@ STUCK_REPEATS = 3
 DATA = ("stream", "from_client", "seq", "ack", "len", "tsval", "time")
 """The columns that distinguish two copies of a data segment."""
 _NEAR = ("time", "tsval", "stream", "from_client")
-MOST_JUMPS, NEARBY = 16, 2_000
+MAX_JUMPS, NEARBY = 16, 2_000
 """Number of the longest silences tested for a jump of the clock, and of the packets kept on each side of one."""
-_MOST_REPEATS = 1 << 18
+_MAX_REPEATS = 1 << 18
 """Upper bound on the repeats kept; beyond it, those answered since are dropped."""
 
 
@@ -234,7 +234,7 @@ class Segments:
         before = self._recent[-1]["time"][-1:] if self._recent else time[:0]
         gaps = np.diff(np.concatenate([before, time]))
         found = np.flatnonzero(gaps >= LIMITS["clock_ahead_ns"])
-        found = found[np.argsort(-gaps[found], kind="stable")][:MOST_JUMPS]
+        found = found[np.argsort(-gaps[found], kind="stable")][:MAX_JUMPS]
         self._recent.append({c: columns[c] for c in _NEAR})
         if len(found):
             self._keep(gaps, found.tolist(), len(before))
@@ -250,7 +250,7 @@ class Segments:
         known = {silence.place: silence for silence in self._silences}
         gap_at = {silence.place: silence.gap_ns for silence in self._silences}
         gap_at |= {self.count - late + at: int(gaps[at]) for at in found}
-        longest = sorted(gap_at, key=lambda place: (-gap_at[place], place))[:MOST_JUMPS]
+        longest = sorted(gap_at, key=lambda place: (-gap_at[place], place))[:MAX_JUMPS]
         held = {c: np.concatenate([r[c] for r in self._recent]) for c in _NEAR}
         begin = self.count + len(self._recent[-1]["time"]) - len(held["time"])
         for place in longest:
@@ -281,7 +281,7 @@ class Segments:
             frame, ack = columns["frame"][rows].astype(np.int64), columns["ack"][rows].astype(float)
             seq = columns["seq"][rows].astype(np.int64)
             self._repeats.append((key[rows], columns["time"][rows], frame, ack, seq))
-        if sum(len(r[0]) for r in self._repeats) > _MOST_REPEATS:
+        if sum(len(r[0]) for r in self._repeats) > _MAX_REPEATS:
             self._stuck = np.unique(np.concatenate([self._stuck, self._stuck_now()]))
             self._repeats = [self._unanswered()]
 

@@ -18,7 +18,7 @@ from latpcap.user_waits.segments import PROBES, PROBES_MS, Segments
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
-MOST_STREAMS = 256
+MAX_STREAMS = 256
 """Upper bound on the streams examined packet by packet, those that waited the longest."""
 
 
@@ -293,7 +293,7 @@ def courses(segments: Segments, streams: Array) -> dict[int, Course]:
 
     if not len(streams):
         return {}
-    events = segments.of_streams(streams[:MOST_STREAMS])
+    events = segments.of_streams(streams[:MAX_STREAMS])
     columns = {
         name: arrays.filled(events, name, 0).astype(np.int64)
         for name in ("frame", "time", "stream", "from_client", "seq", "ack", "len", "window", "mss")

@@ -25,7 +25,7 @@ WHICH: tuple[Which, ...] = get_args(Which)
 """The latency of an exchange: as measured at the capture, or on the client's own clock (an estimate)."""
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Upper bound on the groups that the text lists."""
 _WHY = {
     "latency_ms": "not complete in the capture",
@@ -331,7 +331,7 @@ def _grouped(latency: Latency) -> str:
     """Several groups as a table with wrk's headings."""
     heads = ["Count", "Avg", "Stdev", "Max", "+/- Stdev", *(f"{p:g}%" for p in latency.percentiles), "Requests/s"]
     rows = []
-    for row in latency.table.head(MOST_ROWS).to_dict("records"):
+    for row in latency.table.head(MAX_ROWS).to_dict("records"):
         name = groups.named(latency.by, [row[by] for by in latency.by])
         times = [_time(row[c]) for c in ("mean_ms", "stdev_ms", "max_ms")]
         ranks = [_time(row[f"p{p:g}_ms"]) for p in latency.percentiles]
