@@ -141,8 +141,9 @@ def _pushes(pushes: pa.Table, all_of: Streams) -> Iterator[Wait]:
         ends = all_of.ends(stream)
         words = [word for word in (read["method"][at] or read["protocol"][at], read["target"][at]) if word]
         yield Wait(
-            "push", ends.client, ends.server, ends.server_port, " ".join(words), start[at], end[at], "answered", stream,
-            "pushes", read["push"][at], read["top_cause"][at],
+            kind="push", client=ends.client, server=ends.server, server_port=ends.server_port, name=" ".join(words),
+            start=start[at], end=end[at], ended="answered", stream=stream,
+            table="pushes", row=read["push"][at], cause=read["top_cause"][at],
         )  # fmt: skip
 
 
@@ -153,12 +154,14 @@ def _transfers(transfers: pa.Table, requests: Mapping[int, Sequence[Wait]]) -> I
     for at, stream in enumerate(read["stream"]):
         moved = next((w for w in requests.get(stream, ()) if w.start <= end[at] and start[at] <= w.end), None)
         limit, owner = read["limited_by"][at], read["owner"][at]
+        is_limited = limit != "none"
         yield Wait(
-            "transfer", read["client"][at], read["server"][at], read["server_port"][at], read["direction"][at],
-            start[at], end[at], "answered" if moved is None else moved.ended, stream, "transfers", at,
-            None if limit == "none" else limit, None if moved is None else moved.action, owner,
-            None if limit == "none" else read["grade"][at],
-            None if limit == "none" else LIMITED.get(limit, owner),
+            kind="transfer", client=read["client"][at], server=read["server"][at], server_port=read["server_port"][at],
+            name=read["direction"][at], start=start[at], end=end[at],
+            ended="answered" if moved is None else moved.ended, stream=stream, table="transfers", row=at,
+            cause=limit if is_limited else None, action=None if moved is None else moved.action, owner=owner,
+            grade=read["grade"][at] if is_limited else None,
+            family=LIMITED.get(limit, owner) if is_limited else None,
         )  # fmt: skip
 
 
@@ -180,11 +183,11 @@ def _grade(waits: Sequence[Wait], tables: Mapping[str, pa.Table]) -> None:
         key = arrays.filled(causes, link, -1).astype(np.int64) * len(words) + code
         order = np.lexsort((arrays.numbers(causes, "duration_ms"), key))
         keys = key[order]
-        mine = np.array([row * len(words) + cause for row, cause, _ in some], np.int64)
-        last = np.maximum(np.searchsorted(keys, mine, side="right") - 1, 0)
-        found = np.where(keys[last] == mine, grade[order[last]], -1)
-        for (*_, wait), place in zip(some, found.tolist(), strict=True):
-            wait.grade = grades[place] if place >= 0 else None
+        wanted_keys = np.array([row * len(words) + cause for row, cause, _ in some], np.int64)
+        last = np.maximum(np.searchsorted(keys, wanted_keys, side="right") - 1, 0)
+        grade_codes = np.where(keys[last] == wanted_keys, grade[order[last]], -1)
+        for (*_, wait), grade_code in zip(some, grade_codes.tolist(), strict=True):
+            wait.grade = grades[grade_code] if grade_code >= 0 else None
 
 
 class _Actions(list[Action]):
@@ -208,28 +211,31 @@ def _connections(
         for address in {address for q in resolution.questions for address in q.addresses}:
             gave[resolution.client, address].append((resolution.end, action))
     by_client: dict[int, Action] = {}  # actions of failed connections, by the stream that the client opened instead
-    for one in sorted(opened, key=lambda o: o.syns[0]):
-        ends = all_of.ends(one.stream)
-        tried = by_client.get(one.stream)
+    for opening in sorted(opened, key=lambda o: o.syns[0]):
+        ends = all_of.ends(opening.stream)
+        tried = by_client.get(opening.stream)
         led = gave.get((ends.client, ends.server), [])
         if tried is None:
-            last = [(end, led_by) for end, led_by in led if 0 <= one.syns[0] - end <= LEADS_NS]
+            last = [(end, led_by) for end, led_by in led if 0 <= opening.syns[0] - end <= LEADS_NS]
             if last:
                 tried = last[-1][1]
                 led.remove(last[-1])
         action = tried or Action()
         if tried is None:
             actions.append(action)
-        pair = fallback.get(one.stream)
-        action.waits.append(_connect(one, all_of, None if pair is None else pair.begin))
+        pair = fallback.get(opening.stream)
+        action.waits.append(_connect(opening, all_of, None if pair is None else pair.begin))
         if pair is not None:
             by_client[pair.stream] = action
-        elif one.answered is not None:
-            actions.open[one.stream] = action
-            greeted = one.greeted
-            if greeted is not None and greeted - one.answered >= GREETED_NS:
-                wait = Wait("greeting", ends.client, ends.server, ends.server_port, None, one.answered, greeted,
-                            "answered", one.stream, "streams", one.stream)  # fmt: skip
+        elif opening.answered is not None:
+            actions.open[opening.stream] = action
+            greeted = opening.greeted
+            if greeted is not None and greeted - opening.answered >= GREETED_NS:
+                wait = Wait(
+                    kind="greeting", client=ends.client, server=ends.server, server_port=ends.server_port, name=None,
+                    start=opening.answered, end=greeted, ended="answered", stream=opening.stream,
+                    table="streams", row=opening.stream,
+                )  # fmt: skip
                 action.waits.append(wait)
     return actions
 
@@ -239,9 +245,10 @@ def _lookup(resolution: Resolution, reason: tuple[str, float, Question] | None) 
     failed = resolution.answered and not any(q.addresses for q in questions)
     answering = next((q for q in reversed(questions) if q.end is not None), questions[0])
     return Wait(
-        "lookup", resolution.client, answering.server, answering.server_port, resolution.name, resolution.start,
-        resolution.end, "error" if failed else "answered" if resolution.answered else "never", None, "lookups",
-        questions[0].number, None if reason is None else reason[0],
+        kind="lookup", client=resolution.client, server=answering.server, server_port=answering.server_port,
+        name=resolution.name, start=resolution.start, end=resolution.end,
+        ended="error" if failed else "answered" if resolution.answered else "never", stream=None,
+        table="lookups", row=questions[0].number, cause=None if reason is None else reason[0],
         owner=None if reason is None else owner_of(reason[0]),
         grade=None if reason is None else graded(worth(reason[0])),
         family=None if reason is None else LOOKED_UP.get(reason[0], "server"),
@@ -258,9 +265,10 @@ def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
         case = cases.get(q.number)
         never = "given_up" if case is not None else "never"
         wait = Wait(
-            "request", q.client, q.server, q.server_port, f"{q.kind} {q.name}".strip(), q.start,
-            case.until if case is not None else q.end or q.last, never if q.end is None else "answered", None,
-            "lookups", q.number,
+            kind="request", client=q.client, server=q.server, server_port=q.server_port,
+            name=f"{q.kind} {q.name}".strip(), start=q.start,
+            end=case.until if case is not None else q.end or q.last, ended=never if q.end is None else "answered",
+            stream=None, table="lookups", row=q.number,
         )  # fmt: skip
         if case is not None:
             wait.cause, wait.owner, wait.family = case.reason, services.owner_of(case.reason), "server"
@@ -272,17 +280,18 @@ def _services(rows: Sequence[Question], streams: pa.Table) -> list[Action]:
     return list({id(action): action for action in actions.values()}.values())
 
 
-def _connect(one: Opened, all_of: Streams, given_up: int | None) -> Wait:
-    ends = all_of.ends(one.stream)
-    end, ended = one.answered or one.syns[-1], "answered"
-    if one.answered is None:
-        ended = "refused" if one.refused is not None else "given_up" if given_up is not None else "never"
-        end = given_up or max(one.syns[-1], one.refused or 0)
-    repeated = len(one.syns) > 1
+def _connect(opening: Opened, all_of: Streams, given_up: int | None) -> Wait:
+    ends = all_of.ends(opening.stream)
+    end, ended = opening.answered or opening.syns[-1], "answered"
+    if opening.answered is None:
+        ended = "refused" if opening.refused is not None else "given_up" if given_up is not None else "never"
+        end = given_up or max(opening.syns[-1], opening.refused or 0)
+    repeated = len(opening.syns) > 1
     return Wait(
-        "connect", ends.client, ends.server, ends.server_port, None, one.syns[0], end, ended, one.stream, "streams",
-        one.stream, "syn_rto" if repeated else "network",
-        grade="proven" if one.answered is not None and not repeated else None,  # no program takes part
+        kind="connect", client=ends.client, server=ends.server, server_port=ends.server_port, name=None,
+        start=opening.syns[0], end=end, ended=ended, stream=opening.stream, table="streams", row=opening.stream,
+        cause="syn_rto" if repeated else "network",
+        grade="proven" if opening.answered is not None and not repeated else None,  # no program takes part
     )  # fmt: skip
 
 
@@ -302,9 +311,9 @@ def _requests(exchanges: pa.Table, all_of: Streams, known: set[int], actions: _A
         else:
             ended = CUT.get(read["cut_by"][at] or "capture_end", "cut")
         wait = Wait(
-            "tls" if hello else "request", ends.client, ends.server, ends.server_port, " ".join(words) or None,
-            start[at], max(end[at], start[at]), ended, stream, "exchanges", read["exchange"][at],
-            read["top_cause"][at],
+            kind="tls" if hello else "request", client=ends.client, server=ends.server, server_port=ends.server_port,
+            name=" ".join(words) or None, start=start[at], end=max(end[at], start[at]), ended=ended, stream=stream,
+            table="exchanges", row=read["exchange"][at], cause=read["top_cause"][at],
         )  # fmt: skip
         action = actions.open.get(stream)
         if action is None:
