@@ -46,6 +46,7 @@ LEVEL = 0.95
 PERCENTILES = {"p50_ms": 0.50, "p90_ms": 0.90, "p99_ms": 0.99}
 _MIN_SHARE = 0.001
 """Causes below this share of both latencies are not compared."""
+_COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,6 @@ class Sample:
     capture: np.ndarray[Any, Any]
     stream: np.ndarray[Any, Any]
     index: np.ndarray[Any, Any]
-
-
-_COLUMNS = ("stream", "index", "latency_ms", *(f"{c}_ms" for c in CAUSES))
 
 
 def needed() -> Needed:

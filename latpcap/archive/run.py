@@ -35,6 +35,11 @@ MAX_SMALL_PACKS = 24
 """Number of small packs above which they are joined. (Each run of an hourly batch adds one.)"""
 SMALL_BYTES = 2 << 20
 """A pack with fewer bytes is small."""
+_VERSION = version("latpcap")
+_POLL_S = 0.2
+"""Longest wait for a future, so that Ctrl-C is handled soon."""
+_RETRIES = 2
+"""How often Dask repeats a task whose worker is lost."""
 
 
 def clear(plan: Plan, options: Options, output: Output) -> None:
@@ -110,14 +115,6 @@ def _rewrite(manifests: list[Manifest], gone: set[str], options: Options, held: 
         return
     for name in replaces:
         _remove(name, held, output)
-
-
-_VERSION = version("latpcap")
-
-_POLL_S = 0.2
-"""Longest wait for a future, so that Ctrl-C is handled soon."""
-_RETRIES = 2
-"""How often Dask repeats a task whose worker is lost."""
 
 
 def run(

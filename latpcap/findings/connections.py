@@ -29,6 +29,17 @@ SYN_RTO_NS = 1_000_000_000
 """The first retransmission timeout of a SYN (RFC 6298 2.1)."""
 MIN_OUTAGE = 3
 """Fewest unanswered connections that are an outage, not an accident."""
+PASSIVE_NS = 1_000_000_000
+"""Longest time between the answer that names a port and the FTP client's data connection to it."""
+ALERT = " alert "
+HINTS = {
+    "trust": ("unknown_ca", "bad_certificate", "certificate_unknown", "unsupported_certificate", "certificate_revoked"),
+    "expired": ("certificate_expired",),
+    "versions": ("handshake_failure", "protocol_version", "insufficient_security", "inappropriate_fallback"),
+    "name": ("no_application_protocol",),
+    "client": ("certificate_required", "access_denied"),
+}
+"""Alerts by the sentence (`alert_…`) about what mends them."""
 
 
 def of(streams: pa.Table, probes: pa.Table | None = None) -> list[Finding]:
@@ -88,10 +99,6 @@ def noted(tables: Mapping[str, pa.Table]) -> list[Finding]:
     key, frame, often = events.noted("reports")
     agreed = np.isin(key >> 1, events.noted("agreed")[0] >> 1)
     return found + _noted(streams, "ecn", key[agreed] >> 1, frame[agreed], often[agreed], {})
-
-
-PASSIVE_NS = 1_000_000_000
-"""Longest time between the answer that names a port and the FTP client's data connection to it."""
 
 
 def passive(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -346,17 +353,6 @@ def _event(
         confidence=sure, worst_stream=first["stream"], worst_frames=(first["first_frame"],),
         filter=wireshark_filter(first['stream']), sentence=sentence, values=values,
     )  # fmt: skip
-
-
-ALERT = " alert "
-HINTS = {
-    "trust": ("unknown_ca", "bad_certificate", "certificate_unknown", "unsupported_certificate", "certificate_revoked"),
-    "expired": ("certificate_expired",),
-    "versions": ("handshake_failure", "protocol_version", "insufficient_security", "inappropriate_fallback"),
-    "name": ("no_application_protocol",),
-    "client": ("certificate_required", "access_denied"),
-}
-"""Alerts by the sentence (`alert_…`) about what mends them."""
 
 
 def alerts(tables: Mapping[str, pa.Table]) -> list[Finding]:

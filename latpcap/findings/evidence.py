@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.", "::1")
 """Beginnings of loopback addresses, over which a proxy reaches servers on its own host."""
+OTHERS = {
+    "fast_retransmit": "overtaken", "tlp": "repeated", "rto": "repeated", "receive_window": "cwnd",
+    "zero_window": "cwnd",
+}  # fmt: skip
+"""The strongest rival of each cause whose proof does not count occurrences."""
+TOGETHER = {("other_path", "timer_length"): "other_path_timer"}
+"""Rivals with a sentence of their own for what is missing to exclude them."""
+UNNAMED = ("handshake", "message", "content")
+"""Methods that readers invent for requests without one on the wire."""
 
 
 @dataclass(frozen=True)
@@ -224,15 +233,6 @@ def protocol_of(item: CauseTotal, tables: Mapping[str, pa.Table]) -> str | None:
     return texts[int(np.bincount(code[item.rows]).argmax())] if len(item.rows) else None
 
 
-OTHERS = {
-    "fast_retransmit": "overtaken", "tlp": "repeated", "rto": "repeated", "receive_window": "cwnd",
-    "zero_window": "cwnd",
-}  # fmt: skip
-"""The strongest rival of each cause whose proof does not count occurrences."""
-TOGETHER = {("other_path", "timer_length"): "other_path_timer"}
-"""Rivals with a sentence of their own for what is missing to exclude them."""
-
-
 def rival(
     item: CauseTotal, pools: Mapping[str, Pool], handshake_ms: float | None, left: tuple[str, str] | None = None
 ) -> tuple[str, str]:
@@ -330,10 +330,6 @@ def wait_finding(
         "worst_stream": worst["stream"], "worst_ms": max_ms, "worst_frames": (worst["request_first_frame"],),
         "filter": wireshark_filter(worst["stream"]), "harm": "late", "sentence": sentence, "values": values, **columns,
     })  # fmt: skip
-
-
-UNNAMED = ("handshake", "message", "content")
-"""Methods that readers invent for requests without one on the wire."""
 
 
 def called(method: str | None, target: str | None) -> str:

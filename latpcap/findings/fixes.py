@@ -44,6 +44,25 @@ NAMES_SETTINGS = (STALL, "nagle")
 """The causes whose fix names the settings of the server's software."""
 COSTS = (*STALLS, "cork", "receive_window", "cwnd", "queueing")
 """Causes whose fix has a cost (sentence `cost_…`)."""
+RULED_OUT = cause_names("stall", "path")
+"""Rivals of a program's time with a sentence about the test that rules them out."""
+CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
+"""How long clients wait for "100 Continue" (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
+MIN_CONTINUE_RATIO, MAX_CONTINUE_RATIO = 0.97, 1.1
+"""Range of a measured wait, as a share of such a timer."""
+NOT_SERVER = "path and programs"
+"""The limit if it is not the server's capacity."""
+WARMER_SHARE, WARMER_MS = 0.5, 1.0
+"""Upper bounds on the program's time that a lone client's fix may save, as a share and in ms.
+
+Waits leave both hosts idle, so that caches and CPU clocks go down. Recordings before and after the fix had 0.3 to 1.0
+of the program's time left. A program that is cold at first may also become as quick as its quickest tenth."""
+TURN = "turn"
+"""The rule (column `rule` of "causes") of a program's time before its answer began."""
+NO_CONTROL = "follows_acks"
+"""Grounds (column `because`) of waits that ACKs provably ended, but whose length no control group shows."""
+AT_WORK, LATE = "within_control", "late_after_ack"
+"""Grounds of a program's time beside a stall that is not proven to be the program's."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +72,6 @@ class Fix:
     knob: str | None
     side: str | None
     cost: str | None
-
-
-RULED_OUT = cause_names("stall", "path")
-"""Rivals of a program's time with a sentence about the test that rules them out."""
-CONTINUE_MS = (350.0, 1_000.0, 2_000.0, 3_000.0)
-"""How long clients wait for "100 Continue" (RFC 9110 10.1.1): .NET, curl and Go, Apache's HttpClient 4 and 5."""
-MIN_CONTINUE_RATIO, MAX_CONTINUE_RATIO = 0.97, 1.1
-"""Range of a measured wait, as a share of such a timer."""
 
 
 def waits_for_continue(waited_ms: float) -> bool:
@@ -145,21 +156,6 @@ class Gain:
     factor_high: float | None = None
     open: str | None = None
     """Why nothing may be won; None if something is won even at worst."""
-
-
-NOT_SERVER = "path and programs"
-"""The limit if it is not the server's capacity."""
-WARMER_SHARE, WARMER_MS = 0.5, 1.0
-"""Upper bounds on the program's time that a lone client's fix may save, as a share and in ms.
-
-Waits leave both hosts idle, so that caches and CPU clocks go down. Recordings before and after the fix had 0.3 to 1.0
-of the program's time left. A program that is cold at first may also become as quick as its quickest tenth."""
-TURN = "turn"
-"""The rule (column `rule` of "causes") of a program's time before its answer began."""
-NO_CONTROL = "follows_acks"
-"""Grounds (column `because`) of waits that ACKs provably ended, but whose length no control group shows."""
-AT_WORK, LATE = "within_control", "late_after_ack"
-"""Grounds of a program's time beside a stall that is not proven to be the program's."""
 
 
 def gain(item: CauseTotal, items: list[CauseTotal], exchanges: pa.Table, causes: pa.Table) -> Gain | None:

@@ -54,6 +54,18 @@ STAMPS = 1 << 32
 """Modulus of TCP's time stamps (RFC 7323 5.5)."""
 FEW, ENOUGH = 2, 3
 """Cases that are no accident, and cases without an exception that prove a rule."""
+NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
+"""Sentences of openings that failed, unless the SYN was answered in the end."""
+OWNERS = {
+    "syn_other_address": "network", "data_other_address": "network", "family_dead": "network",
+    "address_dead": "network", "family_refused": "client", "address_refused": "client", "syn_old_stamp": "server",
+    "syn_challenged": "client", "syn_ecn": "network", "tunnel_checksum": "network", "syn_queue_full": "server",
+    "greeting_late": "server", "greeting_partial": "server", "greeting_reverse": "dns", "onward_dead": "network",
+    "callback_dead": "network", "ftp_active": "network", "connect_dead": "network",
+    "client_onward": "network",
+}  # fmt: skip
+ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
+"""The causes of time before requests, by the kind of row of "exchanges" that has it (`tables.stretches`)."""
 
 
 @dataclass(frozen=True)
@@ -468,16 +480,6 @@ SEARCHES = (
     _challenged, _ecn, _greeting,
 )  # fmt: skip
 """The searches; an opening belongs to the first that finds it."""
-NEVER = ("syn_other_address", "data_other_address", "syn_old_stamp")
-"""Sentences of openings that failed, unless the SYN was answered in the end."""
-OWNERS = {
-    "syn_other_address": "network", "data_other_address": "network", "family_dead": "network",
-    "address_dead": "network", "family_refused": "client", "address_refused": "client", "syn_old_stamp": "server",
-    "syn_challenged": "client", "syn_ecn": "network", "tunnel_checksum": "network", "syn_queue_full": "server",
-    "greeting_late": "server", "greeting_partial": "server", "greeting_reverse": "dns", "onward_dead": "network",
-    "callback_dead": "network", "ftp_active": "network", "connect_dead": "network",
-    "client_onward": "network",
-}  # fmt: skip
 
 
 def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
@@ -513,10 +515,6 @@ def _finding(cases: list[LateOpening], all_of: Streams) -> Finding:
         worst_stream=one.stream, worst_ms=worst.waited_ms, worst_frames=tuple(dict.fromkeys(frames)),
         sentence=worst.sentence, values=values,
     )  # fmt: skip
-
-
-ROWS = {"syn_rto": "connect", "client_think": "connect", "cork": "pause"}
-"""The causes of time before requests, by the kind of row of "exchanges" that has it (`tables.stretches`)."""
 
 
 def before_asking(tables: Mapping[str, pa.Table], known: Set[int] = frozenset()) -> list[Finding]:

@@ -51,6 +51,15 @@ MIN_IN_TURN = 5
 """Fewest connections (or messages) in sequence that are no accident."""
 MAX_TIMER_SPREAD = 0.1
 """Largest spread of waits that one timer ended, as a share of the shortest."""
+MIN_BLOCK_BYTES, MIN_BLOCKS_SHARE = 4_096, 0.9
+"""Fewest bytes of a block of an upload, and the smallest share of the upload that such blocks carry."""
+MIN_WAIT_SHARE = 0.6
+"""Smallest share of the upload's time that round trips take; the rest is the sending of the blocks."""
+MAX_LATER_TRIPS, MAX_LATER_MS = 1.1, 2.0
+"""Longest time until the next message, in round trips plus ms, if nothing else was waited for."""
+ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
+"""Smallest and largest size in bytes of the acknowledgement of a message: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP.
+A packet of another size may be a request."""
 
 
 def trips(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -256,12 +265,6 @@ def _connects_in_turn(
     return findings
 
 
-MIN_BLOCK_BYTES, MIN_BLOCKS_SHARE = 4_096, 0.9
-"""Fewest bytes of a block of an upload, and the smallest share of the upload that such blocks carry."""
-MIN_WAIT_SHARE = 0.6
-"""Smallest share of the upload's time that round trips take; the rest is the sending of the blocks."""
-
-
 def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find uploads in blocks, each sent after the answer to the previous one, in protocols without a reader."""
     import numpy as np
@@ -310,13 +313,6 @@ def blocks(tables: Mapping[str, pa.Table]) -> list[Finding]:
         )  # fmt: skip
         found.append(made)
     return found
-
-
-MAX_LATER_TRIPS, MAX_LATER_MS = 1.1, 2.0
-"""Longest time until the next message, in round trips plus ms, if nothing else was waited for."""
-ACKS = {"amqp": (21, 21), "mqtt": (4, 6)}
-"""Smallest and largest size in bytes of the acknowledgement of a message: AMQP's basic.ack, MQTT's PUBACK and PUBCOMP.
-A packet of another size may be a request."""
 
 
 def messages(tables: Mapping[str, pa.Table], pushed: Pushed | None) -> list[Finding]:

@@ -35,6 +35,11 @@ State: TypeAlias = Literal["on", "off", "mixed", "unknown"]
 """State of a socket option, inferred from packets."""
 UNGRADED = cast(Grade, "")
 """Default of `Finding.grade`, replaced by the grade of its confidence."""
+BRIEF = (
+    "finding", "server", "server_port", "cause", "owner", "grade", "confidence", "exchanges", "of_exchanges", "share",
+    "of_p50_ms", "of_p99_ms", "median_ms", "gain_p50_low_ms", "gain_p50_high_ms", "filter", "text",
+)  # fmt: skip
+"""The columns that fit a terminal."""
 
 
 def wireshark_filter(stream: int, *frames: int) -> str:
@@ -257,13 +262,6 @@ class LatencyFinding(Finding):
     cork_seen_on: int
     cork_seen_off: int
     cork_opportunities: int
-
-
-BRIEF = (
-    "finding", "server", "server_port", "cause", "owner", "grade", "confidence", "exchanges", "of_exchanges", "share",
-    "of_p50_ms", "of_p99_ms", "median_ms", "gain_p50_low_ms", "gain_p50_high_ms", "filter", "text",
-)  # fmt: skip
-"""The columns that fit a terminal."""
 
 
 @cache

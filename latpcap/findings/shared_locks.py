@@ -29,6 +29,17 @@ MAX_CHANCE = 0.1
 """Upper bound on the number of such coincidences expected by chance."""
 MOST_OF_WAIT = 0.9
 """Share of a wait that counts as nearly all of it."""
+ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
+BEHIND_MS, BEHIND_LATENCIES = 1.0, 2.0
+"""A request that waited for another's end is answered within this many ms after it, or this many median latencies."""
+MIN_HITS = 2
+"""Fewest requests answered just after another one; one may be a coincidence."""
+MAX_QUICK_SHARE, MIN_QUICK = 0.1, 2
+"""A session lock shows if at least this many equal requests of other clients took at most this share of the wait."""
+MIN_BURST = 4
+"""Fewest simultaneous requests for one thing."""
+MAX_WORK_RATIO = 2.0
+"""They do the same work: the longest takes at most this many times as long as the shortest."""
 
 
 class _Group(NamedTuple):
@@ -98,13 +109,6 @@ def find_answered_together(
     )  # fmt: skip
 
 
-ENDS_WORK = ("COMMIT", "ROLLBACK", "END")
-BEHIND_MS, BEHIND_LATENCIES = 1.0, 2.0
-"""A request that waited for another's end is answered within this many ms after it, or this many median latencies."""
-MIN_HITS = 2
-"""Fewest requests answered just after another one; one may be a coincidence."""
-
-
 def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mapping[str, pa.Table]) -> Finding | None:
     """Find requests that waited until the work of another connection was done; None without them.
 
@@ -149,10 +153,6 @@ def find_behind_other(server: Server, items: Sequence[CauseTotal], tables: Mappi
     if session:
         return _behind_other(server, session, tables, "behind_session")
     return _behind_other(server, hits, tables) if len(hits) >= MIN_HITS else None
-
-
-MAX_QUICK_SHARE, MIN_QUICK = 0.1, 2
-"""A session lock shows if at least this many equal requests of other clients took at most this share of the wait."""
 
 
 def _is_same_session(server: Server, row: int, end: int, tables: Mapping[str, pa.Table]) -> bool:
@@ -222,12 +222,6 @@ def _is_passed_on_after(server: Server, row: int, end: int, tables: Mapping[str,
     arrived, answered = arrays.filled(exchanges, "request_end", 0), arrays.filled(exchanges, "response_start", 0)
     within = (arrived > arrived[row]) & (arrived < answered[row]) & (arrived >= arrived[end])
     return bool(np.any(same & within))
-
-
-MIN_BURST = 4
-"""Fewest simultaneous requests for one thing."""
-MAX_WORK_RATIO = 2.0
-"""They do the same work: the longest takes at most this many times as long as the shortest."""
 
 
 def find_stampede(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:

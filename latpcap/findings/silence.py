@@ -38,6 +38,17 @@ MAX_OPTIONS = 40
 """Upper bound on the bytes of TCP options in a segment (RFC 9293 3.1)."""
 TIMERS_S = (5, 10, 15, 60, 65, 75, 120, 240, 300, 350, 600, 900, 1800, 3600, 7200, 28800, 432000)
 """Common idle time-outs, in s; the sentences `timer_…` name the software that has each by default."""
+_UNTIL = {None: "until_end", True: "until_client", False: "until_server"}
+"""Sentence about the end of the wait: by nobody, by the client (True), or by the server."""
+MIN_REPEATS = 2
+"""Fewest repeats without an answer that show a silent peer; a single one may be the last packet of a capture."""
+MAX_WAIT_MS = 3_600_000.0
+"""Upper bound on a wait until the end of the capture; a longer capture may be several files, joined."""
+MIN_TLS_REQUEST = 64
+"""Fewest bytes of an encrypted request; less may be close_notify (RFC 8446 6.1) or HTTP/2's GOAWAY."""
+TWO_WAY, MIN_TWO_WAY_ANSWERS = "websocket", 3
+"""A protocol in which either side may send at any time, and the fewest answered messages that show requests in it."""
+ENDS = ("server", "server_port", "client")
 
 
 @dataclass(frozen=True)
@@ -322,10 +333,6 @@ def half_way(
     return findings
 
 
-_UNTIL = {None: "until_end", True: "until_client", False: "until_server"}
-"""Sentence about the end of the wait: by nobody, by the client (True), or by the server."""
-
-
 def _stopped(case: UnansweredWait, course: Course) -> dict[str, Any] | None:
     import numpy as np
 
@@ -398,17 +405,6 @@ def _deduplicated(found: Iterable[tuple[UnansweredWait, Finding]]) -> tuple[list
     several = list(found)
     once = list({id(finding): finding for _, finding in several}.values())
     return once, {case.stream for case, _ in several}, {case.exchange for case, _ in several}
-
-
-MIN_REPEATS = 2
-"""Fewest repeats without an answer that show a silent peer; a single one may be the last packet of a capture."""
-MAX_WAIT_MS = 3_600_000.0
-"""Upper bound on a wait until the end of the capture; a longer capture may be several files, joined."""
-MIN_TLS_REQUEST = 64
-"""Fewest bytes of an encrypted request; less may be close_notify (RFC 8446 6.1) or HTTP/2's GOAWAY."""
-TWO_WAY, MIN_TWO_WAY_ANSWERS = "websocket", 3
-"""A protocol in which either side may send at any time, and the fewest answered messages that show requests in it."""
-ENDS = ("server", "server_port", "client")
 
 
 def found(tables: Mapping[str, pa.Table], pushed: Pushed | None = None) -> list[Finding]:

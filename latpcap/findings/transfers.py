@@ -38,6 +38,20 @@ MIN_COST_SHARE, MIN_MATCH_SHARE, MAX_MATCH_SHARE = 0.3, 0.5, 1.3
 """Delay of requests as a share of the queue's length: below the first no cost, between the others a match."""
 MIN_QUEUE_MS = 5.0
 """Shortest queue, and shortest delay by one, that counts as a cost."""
+MIN_SUM_MS, MIN_TRANSFER_MS, MIN_TRIPS = 150.0, 50.0, 2.0
+"""Shortest sum of transfers, shortest transfer, and fewest round trips of one, that are worth a row."""
+CONFIDENCES = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
+"""Confidence of each grade, measured on recordings with a known limit, and lowered where they are few."""
+MIN_LINE_RATIO = 1.5
+"""Smallest ratio of a line's rate to the transfer's for which the sentence names it."""
+UNLIMITED_MBIT = 2_000.0
+"""Rate above that of any Internet line; segments at this rate do not show the line."""
+MIN_IN_QUEUE, MAX_OUTSIDE_SHARE = 3, 0.1
+"""Fewest slow requests during transfers to another server, and the largest share of slow ones outside them."""
+_FAR = ("sender_program", "sender_buffer", "pacing")
+MIN_LOSSES, MATHIS = 5, 1.22
+"""Fewest losses that show the path's loss rate p, and the constant C of the rate MSS / RTT * C / sqrt(p) that it allows
+if the sender halves its window for each loss (Mathis et al. 1997)."""
 
 
 def costs(tables: Mapping[str, pa.Table]) -> list[Finding]:
@@ -159,16 +173,6 @@ def _acknowledged(tables: Mapping[str, pa.Table], streams: Array, over: Array) -
     return took
 
 
-MIN_SUM_MS, MIN_TRANSFER_MS, MIN_TRIPS = 150.0, 50.0, 2.0
-"""Shortest sum of transfers, shortest transfer, and fewest round trips of one, that are worth a row."""
-CONFIDENCES = {"proven": SEEN, "probable": LIKELY, "suspected": GUESSED}
-"""Confidence of each grade, measured on recordings with a known limit, and lowered where they are few."""
-MIN_LINE_RATIO = 1.5
-"""Smallest ratio of a line's rate to the transfer's for which the sentence names it."""
-UNLIMITED_MBIT = 2_000.0
-"""Rate above that of any Internet line; segments at this rate do not show the line."""
-
-
 def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
     """Find the long transfers with a known limit, by server, direction and limit; the longest first."""
     rows = [row for row in tables["transfers"].to_pylist() if _matters(row)]
@@ -182,10 +186,6 @@ def found(tables: Mapping[str, pa.Table]) -> list[Finding]:
         _finding(group, len(rows)) for group in groups.values() if sum(r["duration_ms"] for r in group) >= MIN_SUM_MS
     ]
     return sorted(made, key=lambda one: -(one.total_ms or 0.0))
-
-
-MIN_IN_QUEUE, MAX_OUTSIDE_SHARE = 3, 0.1
-"""Fewest slow requests during transfers to another server, and the largest share of slow ones outside them."""
 
 
 def in_queue(server: Server, tables: Mapping[str, pa.Table]) -> int:
@@ -284,12 +284,6 @@ def _finding(rows: list[dict[str, Any]], of: int) -> Finding:
         worst_stream=row["stream"], worst_ms=waits[-1], sender=sender,
         filter=wireshark_filter(row['stream']), sentence=sentence, values=values,
     )  # fmt: skip
-
-
-_FAR = ("sender_program", "sender_buffer", "pacing")
-MIN_LOSSES, MATHIS = 5, 1.22
-"""Fewest losses that show the path's loss rate p, and the constant C of the rate MSS / RTT * C / sqrt(p) that it allows
-if the sender halves its window for each loss (Mathis et al. 1997)."""
 
 
 def _slowed(row: dict[str, Any]) -> bool:

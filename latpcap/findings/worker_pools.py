@@ -27,6 +27,10 @@ MIN_STREAMS = 3
 """Fewest waiting requests, and streams of them, that show a line: on one stream a protocol may answer in order."""
 SIMULTANEOUS_SHARE = 0.05
 """Requests that arrive within this share of the shortest answer time arrive together."""
+MIN_STEADY = 6
+"""Fewest answers at equal intervals that show a rate limit."""
+STEADY_MS, STEADY_SHARE = 4.0, 0.01
+"""Largest deviation of such an interval, in ms and as a share: the time of real work varies more."""
 
 
 def find_pool(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:
@@ -118,12 +122,6 @@ def _backend_of_pool(server: Server, rows: Array, each_ms: float, tables: Mappin
     numbers = arrays.numbers(exchanges, "stream")[passed]
     ends = arrays.looked_up(streams, "stream", numbers, ("server", "server_port"))
     return endpoint(*ends[0]) if len(set(ends)) == 1 else ""
-
-
-MIN_STEADY = 6
-"""Fewest answers at equal intervals that show a rate limit."""
-STEADY_MS, STEADY_SHARE = 4.0, 0.01
-"""Largest deviation of such an interval, in ms and as a share: the time of real work varies more."""
 
 
 def find_rate_limit(server: Server, tables: Mapping[str, pa.Table]) -> Finding | None:

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
 KNOTS = 257
 """Instants at which the error bound of a section is computed; between them it is interpolated."""
+LASTING_PACKETS = 4096
+"""Packets (or all to the end) for which both floors must stay moved after a step."""
+MAX_HALVINGS = 6
+"""Upper bound on how often a section is halved because no line fits."""
+HULL_POINTS = 256
+"""Number of points up to which a hull is computed without dropping points first."""
+PRUNED = 0.9
+"""Share of points kept by a pass from which no further pass is made."""
+RATE_BLOCKS = 8
+"""Number of blocks of a section whose floors are compared."""
+MIN_BLOCK_PACKETS = 3
+"""Packets of each direction that a block needs to be compared."""
 
 
 @dataclass
@@ -266,10 +278,6 @@ def _find_steps(x: Array, y: Array, up: Array) -> list[int]:
     return sorted(cuts)
 
 
-LASTING_PACKETS = 4096
-"""Packets (or all to the end) for which both floors must stay moved after a step."""
-
-
 def _place_of_step(y: Array, up: Array, near: int, amount: float, floors: tuple[float, float]) -> int:
     """The index of the first packet after a step: where the packets around `near` fit the floors before and after it
     best. A packet beyond its floor, which would have a negative delay, costs ten times its distance.
@@ -321,10 +329,6 @@ def _split(x: Array, y: Array, up: Array, start: int, end: int, tolerance: float
     return _halve_until_fit(x, y, up, start, end, tolerance, 0)
 
 
-MAX_HALVINGS = 6
-"""Upper bound on how often a section is halved because no line fits."""
-
-
 def _halve_until_fit(
     x: Array, y: Array, up: Array, start: int, end: int, tolerance: float, depth: int
 ) -> list[tuple[int, int]]:
@@ -371,12 +375,6 @@ def _hull(x: Array, y: Array, sign: float) -> Array:
             corners.pop()
         corners.append(point)
     return np.array(corners) * (1.0, sign)
-
-
-HULL_POINTS = 256
-"""Number of points up to which a hull is computed without dropping points first."""
-PRUNED = 0.9
-"""Share of points kept by a pass from which no further pass is made."""
 
 
 def _above_chords(x: Array, y: Array) -> Array:
@@ -476,12 +474,6 @@ def _slope_error(x: Array, y: Array, up: Array, slope: float) -> float:
         return 0.0
     when = np.array(instants) - np.mean(instants)
     return float(np.std(middles) / np.sqrt((when**2).sum()))
-
-
-RATE_BLOCKS = 8
-"""Number of blocks of a section whose floors are compared."""
-MIN_BLOCK_PACKETS = 3
-"""Packets of each direction that a block needs to be compared."""
 
 
 def _with_zeros(slopes: Array, low: Array, high: Array, middle: float, tolerance: float) -> Array:

@@ -17,6 +17,13 @@ from latpcap.joined.capture_point import ACK, FIN, HASHED, SYN, TIMESTAMPS, Colu
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
+SORTED_AT_ONCE = 1 << 18
+"""Keys sorted at once."""
+REWRITTEN = 3
+"""The first level whose keys have no sequence numbers, for connections whose numbers were rewritten."""
+LEVELS = ("numbers and time stamps", "numbers", "sequence", "time stamps", "identification")
+"""The fields of the keys, tried one level after the other."""
+
 
 @dataclass
 class Streams:
@@ -62,10 +69,6 @@ def unique_pairs(a: Array, b: Array) -> tuple[Array, Array]:
     at_a, at_b = (np.concatenate(some).astype(np.int32) for some in zip(*found, strict=True))
     order = np.argsort(at_b, kind="stable")
     return at_a[order], at_b[order]
-
-
-SORTED_AT_ONCE = 1 << 18
-"""Keys sorted at once."""
 
 
 def _unique_of(a: Array, b: Array, places_a: Array, places_b: Array) -> tuple[Array, Array]:
@@ -129,12 +132,6 @@ def _keyed(p: Rows, level: int) -> tuple[Array, Array]:
     if level == 3:
         return mixed(*_stamps(p), marks, p["len"], p["hash"]), hashed & ((p["bits"] & TIMESTAMPS) != 0)
     return mixed(p["ip_id"], marks, p["len"], p["hash"]), hashed & (p["ip_id"] > 0) & (p["ip_id"] < 1 << 16)
-
-
-REWRITTEN = 3
-"""The first level whose keys have no sequence numbers, for connections whose numbers were rewritten."""
-LEVELS = ("numbers and time stamps", "numbers", "sequence", "time stamps", "identification")
-"""The fields of the keys, tried one level after the other."""
 
 
 def streams(a: Point, b: Point) -> Streams:

@@ -16,6 +16,9 @@ from latpcap.joined.capture_point import FIN, OPTIONS_CUT, SYN, Point
 if TYPE_CHECKING:
     from latpcap.arrays import Array
 
+MAX_EQUAL_PAIRS = 4096
+"""Number of possible pairs of equal packets up to which the best pairing is computed; it bounds time and memory."""
+
 
 @dataclass
 class Pairing:
@@ -251,10 +254,6 @@ def _in_order(delays: Array, low: float, high: float) -> list[tuple[int, int]]:
             found.append((row, column))
             row, column = row + 1, column + 1
     return found
-
-
-MAX_EQUAL_PAIRS = 4096
-"""Number of possible pairs of equal packets up to which the best pairing is computed; it bounds time and memory."""
 
 
 def _pair_parts(

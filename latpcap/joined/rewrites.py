@@ -10,6 +10,11 @@ from latpcap import words
 from latpcap.joined.capture_point import OPTIONS_CUT, SACK_PERMITTED, SYN, TIMESTAMPS, Point
 from latpcap.joined.pairing import Pairing
 
+COMMON = 20
+"""A number of hops is reported if at least one packet in 20 has it."""
+NO_SCALE = 255
+"""Value of the column `wscale` for a SYN without the option."""
+
 
 @dataclass
 class Way:
@@ -77,12 +82,6 @@ def find_rewrites(a: Point, b: Point, found: Pairing) -> Way:
         if is_changed:
             way.rewritten.append((name, {}))
     return way
-
-
-COMMON = 20
-"""A number of hops is reported if at least one packet in 20 has it."""
-NO_SCALE = 255
-"""Value of the column `wscale` for a SYN without the option."""
 
 
 def _none(value: int, missing: int) -> str:

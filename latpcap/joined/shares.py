@@ -47,6 +47,8 @@ SENT_AGAIN, ON_THE_WAY = -2, -1
 """Positions of the parts before B's causes, whose own positions are three times their row."""
 LAST = 1 << 60
 """Position of the unknown rest after B's causes; the parts on the way back follow it."""
+AT_ONCE = 1 << 13
+"""Exchanges divided at once, which bounds the memory of intermediate columns."""
 
 
 @dataclass
@@ -119,10 +121,6 @@ def cut_exchanges(
         yield parts
         spill.release_memory()
         spill.trim_heap()
-
-
-AT_ONCE = 1 << 13
-"""Exchanges divided at once, which bounds the memory of intermediate columns."""
 
 
 def _cut(

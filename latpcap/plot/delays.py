@@ -29,6 +29,7 @@ MAX_BINS, BIN_PACKETS = 200, 20
 """Upper bound on the bins of time whose least delay is drawn, and least number of packets per bin on average."""
 LANE = 1.7
 """Height of a lane in em."""
+NO_BOUND = "Only one direction was seen: how much of a delay is the clocks' difference is not known."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,6 @@ class DelayPlot(Display):
         names = [f"{fate} {WORDS[name]} {len(s):,}" for (fate, name), s in self.lanes.items()]
         ax.set_yticks(np.arange(len(names)) + 0.5, names)
         ax.tick_params(axis="y", length=0, labelsize=EM * 0.8)
-
-
-NO_BOUND = "Only one direction was seen: how much of a delay is the clocks' difference is not known."
 
 
 def _median(values: Array) -> float:

@@ -26,6 +26,7 @@ PATH, BOUND, RELEASE, FREE, HELD, HOLD = "#0072B2", "#B8860B", "#117733", "#56B4
 BINS = 48
 MIN_MS, MAX_MS = 1e-3, 1e4
 """Bounds of the logarithmic axes; shorter and longer times are drawn at the bound."""
+_MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +207,6 @@ class EvidencePlot(Display):
         ax.minorticks_off()
         ax.set_xlim(edges[0], edges[-1])
         ax.set_ylim(0, max(float(below.max()) * 1.08, 1.0))
-
-
-_MEASURED = ("ack_rtt_ms", "ack_hold_ms", "release_frame", "waited_ms")
 
 
 def needed() -> Needed:

@@ -33,6 +33,16 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".pdf": {"CreationDate": None},
 }
 _MAX_PIXELS = 65_000  # on a side; Agg's limit is 2**16
+CHINESE = (
+    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "SimHei", "Noto Sans CJK JP",
+    "Droid Sans Fallback", "AR PL UMing CN", "Noto Serif CJK SC", "Noto Serif CJK JP",
+)  # fmt: skip
+"""Font families with simplified Chinese, in order of preference."""
+PROBE = "请求服务器延迟确认丢弃"
+"""Letters that a font must have to be used for simplified Chinese."""
+BOLD_FROM = 600
+"""Weight from which a font is bold, on the scale of CSS."""
 
 
 @contextmanager
@@ -46,18 +56,6 @@ def house_style() -> Iterator[None]:
         mpl.rc_context({"svg.hashsalt": "latpcap", "svg.fonttype": "none", "hatch.linewidth": 0.7}),
     ):
         yield
-
-
-CHINESE = (
-    "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans SC", "Source Han Sans CN", "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Heiti SC", "SimHei", "Noto Sans CJK JP",
-    "Droid Sans Fallback", "AR PL UMing CN", "Noto Serif CJK SC", "Noto Serif CJK JP",
-)  # fmt: skip
-"""Font families with simplified Chinese, in order of preference."""
-PROBE = "请求服务器延迟确认丢弃"
-"""Letters that a font must have to be used for simplified Chinese."""
-BOLD_FROM = 600
-"""Weight from which a font is bold, on the scale of CSS."""
 
 
 def font(points: float, *, bold: bool = False, file: str = "") -> FontProperties:

@@ -27,6 +27,7 @@ MAX_GROUPS = 12
 SORTS = ("latency_ms", "start", "exchange")
 ALIGNS: tuple[Align, ...] = get_args(Align)
 NAMES = tuple(CAUSES)
+_LABELS = ["stream", "index", "method", "target", "status", "latency_ms", "cut_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +201,6 @@ def _bar(exchanges: pa.Table, some: Any, below: int, place: Callable[[int], str]
     if row["status"] is not None and row["status"] >= 400:
         words += f", status {row['status']}"
     return Bar(below, below + 1, name, words)
-
-
-_LABELS = ["stream", "index", "method", "target", "status", "latency_ms", "cut_by"]
 
 
 def _pieces(

@@ -16,6 +16,9 @@ from latpcap.user_waits.cause_totals import endpoint
 HTTP = ("http", "http2", "tls")
 MAX_CONNECTIONS = 20
 """Upper bound on the connections printed; `Report.numbers` has all."""
+_COLUMNS = [
+    "stream", "protocol", "method", "target", "status", "start", "response_start", "end", "complete", "response_bytes",
+]  # fmt: skip
 
 
 def needed() -> Needed:
@@ -65,11 +68,6 @@ def report(capture: Subject, server: str | None) -> Report:
         unknown.append("where the handshake is not in the capture, times count from the request")
     unknown.append("times are those of the point of capture: beside the server they lack the path")
     return Report("curl", lines, unknown, {"requests": numbers})
-
-
-_COLUMNS = [
-    "stream", "protocol", "method", "target", "status", "start", "response_start", "end", "complete", "response_bytes",
-]  # fmt: skip
 
 
 def _first(exchanges: Any) -> dict[int, dict[str, Any]]:

@@ -34,6 +34,14 @@ MAX_PARTS, MIN_REPEATS = 8, 3
 """Upper bound on the transactions of a script, and the times that each connection must repeat it."""
 PACED = 0.5
 """Share of the run without any waiting client from which a rate limit (-R) or sleeping scripts are assumed."""
+_COLUMNS = [
+    "stream", "protocol", "kind", "method", "target", "status_text", "error", "complete", "start", "end",
+    "request_bytes",
+]  # fmt: skip
+SIMPLE_BYTES = 20
+"""Upper bound on the bytes of a simple query beyond its text: type, length and a zero. The extended protocol sends five
+messages, which need more.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,12 +93,6 @@ def _of_postgres(exchanges: Any) -> Any:
     import pyarrow.compute as pc
 
     return pc.equal(exchanges["protocol"], "postgresql")
-
-
-_COLUMNS = [
-    "stream", "protocol", "kind", "method", "target", "status_text", "error", "complete", "start", "end",
-    "request_bytes",
-]  # fmt: skip
 
 
 def _statements(capture: Subject) -> tuple[dict[int, list[dict[str, Any]]], dict[int, int]]:
@@ -236,12 +238,6 @@ def _mode(rows: list[dict[str, Any]]) -> str | None:
     if any(size <= SIMPLE_BYTES for size, _ in around):
         return "simple"
     return "extended" if any(not masked for _, masked in around) else None
-
-
-SIMPLE_BYTES = 20
-"""Upper bound on the bytes of a simple query beyond its text: type, length and a zero. The extended protocol sends five
-messages, which need more.
-"""
 
 
 def _lines(n: dict[str, Any]) -> list[str]:

@@ -26,6 +26,7 @@ MARKS = {0: "!N", 1: "!H", 2: "!P", 4: "!F", 9: "!X", 10: "!X", 13: "!X"}
 WORDS = {"time_exceeded": "Time to live exceeded"}
 UNREACHABLE = {0: "Destination Net Unreachable", 1: "Destination Host Unreachable", 3: "Destination Port Unreachable"}
 HERE = "times are those of the point of capture: beside the probed host they have no path in them"
+_ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
 
 
 def ping(capture: Subject, server: str | None) -> Report:
@@ -219,9 +220,6 @@ def _ends(probe: Probe) -> tuple[str, int, str, int]:
 def needed() -> Needed:
     """Return the columns that the reports of probes read."""
     return {**probed(), "streams": TableSlice(_ENDS)}
-
-
-_ENDS = ("client", "client_port", "server", "server_port", "client_payload_bytes", "server_payload_bytes")
 
 
 def _ends_with_data(capture: Subject) -> set[tuple[str, int, str, int]]:

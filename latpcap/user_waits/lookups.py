@@ -30,6 +30,10 @@ SERVICES = ("DHCP", "DHCPv6", "Kerberos", "NTP", "RADIUS", "SIP", "SNMP", "STUN"
 """Protocols of the rows that are UDP requests but no lookups of names."""
 ADDRESS = ("A", "AAAA", "HTTPS")
 """The question types that precede a connection."""
+LATE_MS = 100.0
+"""Shortest lookup worth a row: a name server answers most names within a round trip."""
+AGAIN_MS = 300.0
+"""Shortest time until a resolver repeats a question (systemd-resolved; glibc waits 5 s)."""
 
 
 class Question(NamedTuple):
@@ -205,12 +209,6 @@ def _searched(one: Question, other: Question) -> bool:
     """Whether one search list may have made both names: "host" and "host.a.org", or "host.a.org" and "host.b.org"."""
     short, long = sorted((one.name.lower(), other.name.lower()), key=len)
     return long.startswith(f"{short}.") or (short != long and _label(short) == _label(long) and "." in short)
-
-
-LATE_MS = 100.0
-"""Shortest lookup worth a row: a name server answers most names within a round trip."""
-AGAIN_MS = 300.0
-"""Shortest time until a resolver repeats a question (systemd-resolved; glibc waits 5 s)."""
 
 
 def late(rows: list[Resolution]) -> dict[int, tuple[str, float, Question]]:

@@ -67,6 +67,10 @@ COLOURS = (WHITE, BLACK, GREY, RED, MESSAGE_COLOUR, *PASTELS, *(cause.colour for
 """All colours of a flow graph; they stay exact in the palette of a PNG."""
 BAR, BAR_ROOM = 2.6, 7.0
 """Greatest height of the scale's bar, and width of the bar and its words, in em."""
+POINTS = 8 * 72 / WIDTH
+"""Points per em on a new figure, which is 8 inches wide unless its texts need more."""
+_UNITS = 100
+"""Units of a glyph's outline per em."""
 
 
 def colour_of(cause: str | None) -> str:
@@ -393,11 +397,6 @@ def draw_footer(
         if line.words:
             pen.text(x, base, line.words, size=line.size, colour=line.tint)
 
-
-POINTS = 8 * 72 / WIDTH
-"""Points per em on a new figure, which is 8 inches wide unless its texts need more."""
-_UNITS = 100
-"""Units of a glyph's outline per em."""
 
 Point = tuple[float, float]
 

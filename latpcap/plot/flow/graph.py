@@ -36,6 +36,8 @@ MAX_PAGES = 200
 
 SCALE_NS = 1e6
 """Gaps of at least this length (1 ms) decide on the scale of a graph to scale, if there are any."""
+_MIN_SIDE_WIDTH, _GUTTER = 38.0, 1.5
+"""Least width of one graph of a pair, and the space between the two, in em."""
 
 
 class FlowGraph:
@@ -362,10 +364,6 @@ def _other_pages_note(book: FlowPages, number: int, *, earlier: bool) -> str:
         low, high = book.frames(number + 1)
         return words.say("flow_rest", n=str(missing), of=str(len(book)), low=str(low), high=str(high))
     return words.say("flow_before", n=str(missing), of=str(len(book)))
-
-
-_MIN_SIDE_WIDTH, _GUTTER = 38.0, 1.5
-"""Least width of one graph of a pair, and the space between the two, in em."""
 
 
 class FlowPair:

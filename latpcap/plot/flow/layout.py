@@ -19,6 +19,16 @@ from latpcap.plot.flow.wait_marks import FlowBracket, FlowMark
 
 TYPICAL_GAP, MAX_GAP = 10.0, 24.0
 """Height in em of a gap at the third quartile, and of the highest gap; a higher one is drawn with a break."""
+# All lengths in em.
+WIDTH = 54.0  # least width of a picture: 8 inches; texts may make it wider
+MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45  # heights of a row, of a wait's line, and of a line of text
+UNDER = 0.47  # from an arrow to the lower edge of its row
+SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
+BAND, LANE, INSET = 0.55, 0.8, 0.95  # width of a band, width of its lane, distance from a lifeline to its text
+MAX_LANES = 4  # side by side at one lifeline; further bands share the last lane
+BRACE = 0.75  # width of a bracket's lane
+FEW_HOSTS = 4  # up to this number of hosts the columns are as wide as the words of each row
+MIN_COLUMN = 8.5  # least width of a column among more hosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +104,6 @@ def nice(value: float) -> float:
     while power * 10 <= value:
         power *= 10
     return next((power * step for step in (5, 2) if power * step <= value), power)
-
-
-# All lengths in em.
-WIDTH = 54.0  # least width of a picture: 8 inches; texts may make it wider
-MARGIN, ROW, SLOT, LINE = 0.7, 1.75, 1.9, 1.45  # heights of a row, of a wait's line, and of a line of text
-UNDER = 0.47  # from an arrow to the lower edge of its row
-SMALL, PORT, TINY = 0.8, 0.8, 0.7  # sizes of letters
-BAND, LANE, INSET = 0.55, 0.8, 0.95  # width of a band, width of its lane, distance from a lifeline to its text
-MAX_LANES = 4  # side by side at one lifeline; further bands share the last lane
-BRACE = 0.75  # width of a bracket's lane
-FEW_HOSTS = 4  # up to this number of hosts the columns are as wide as the words of each row
-MIN_COLUMN = 8.5  # least width of a column among more hosts
 
 
 def width_of(text: str, size: float = 1.0, bold: bool = False) -> float:

@@ -32,6 +32,30 @@ FORMATS: dict[TimeFormat, str] = {
 _SECOND = 1_000_000_000
 SEQ_MODULUS = 2**32
 """Sequence numbers of TCP wrap to 0 at this value."""
+LONG_RUN = 8
+"""Data segments from which a run is one row by default; shorter runs are as quick to read row by row."""
+SHORT_RUN = 3
+"""Data segments from which a run is one row with `collapse=True`."""
+FACTS = (
+    "zero_window_probe",
+    "zero_window",
+    "window_full",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "retransmission",
+    "out_of_order",
+    "lost_segment",
+    "ack_lost_segment",
+    "duplicate_ack",
+    "keep_alive",
+    "reused_ports",
+)
+"""Wireshark's marks (tcp.analysis) that a picture names, columns of `events`; of several marks the first is shown."""
+CELL = 20
+"""Characters of an address's column in tshark's text, with its bar."""
+MAX_COLUMNS = 40
+"""Addresses that get a column in tshark's text."""
+_HEAD = CELL // 2 - 1  # characters of the cell of the time, and of a port
 
 
 def seconds(ns: int, digits: int) -> str:
@@ -198,28 +222,6 @@ def label_and_comment(event: Record) -> tuple[str, str]:
     return label(event["flags"], event["len"]), comment(event["flags"], event["seq"], event["ack"])
 
 
-LONG_RUN = 8
-"""Data segments from which a run is one row by default; shorter runs are as quick to read row by row."""
-SHORT_RUN = 3
-"""Data segments from which a run is one row with `collapse=True`."""
-
-FACTS = (
-    "zero_window_probe",
-    "zero_window",
-    "window_full",
-    "fast_retransmission",
-    "spurious_retransmission",
-    "retransmission",
-    "out_of_order",
-    "lost_segment",
-    "ack_lost_segment",
-    "duplicate_ack",
-    "keep_alive",
-    "reused_ports",
-)
-"""Wireshark's marks (tcp.analysis) that a picture names, columns of `events`; of several marks the first is shown."""
-
-
 def fact(packet: Record) -> str:
     """Return Wireshark's mark of this packet in words; empty for an ordinary packet."""
     name = _mark_of(packet)
@@ -347,13 +349,6 @@ def folded(packets: Sequence[Record], rows: Sequence[FlowRow]) -> FlowRow:
         packets=len(packets),
         message=next((row.message for row in rows if row.message), ""),
     )
-
-
-CELL = 20
-"""Characters of an address's column in tshark's text, with its bar."""
-MAX_COLUMNS = 40
-"""Addresses that get a column in tshark's text."""
-_HEAD = CELL // 2 - 1  # characters of the cell of the time, and of a port
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,10 @@ RELEASING = cause_names(trait="ends_with_ack")
 
 HELD, FREED = "flow_held", "flow_freed"
 """Tags, as ids of words: the ACK that ended a wait for an acknowledgement, and the segment that it released."""
+_MAX_TARGET, _MAX_TARGET_ON_ARROW = 40, 24
+"""Characters of a request's target in a bracket's text and on an arrow; on the wire it may have any length."""
+_NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
+"""Values of the column `method` for rows of `exchanges` that are no requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +277,6 @@ def _unexplained_ns(start: int, end: int, pieces: list[_Piece]) -> int:
         unexplained += max(0, min(piece.start, end) - reached)
         reached = max(reached, min(piece.end, end))
     return unexplained + max(0, end - reached)
-
-
-_MAX_TARGET, _MAX_TARGET_ON_ARROW = 40, 24
-"""Characters of a request's target in a bracket's text and on an arrow; on the wire it may have any length."""
-_NO_REQUEST = ("connect", "pause", "push", "held", "one_way")
-"""Values of the column `method` for rows of `exchanges` that are no requests."""
 
 
 @dataclass(frozen=True, slots=True)
